@@ -1,0 +1,1 @@
+//! Plugins: names, discovery, configuration, environment, records.
