@@ -1,1 +1,6 @@
-//! (see ARCHITECTURE.md)
+//! Our own face on the bus: the names, what travels, the service and the client.
+
+pub mod client;
+pub mod report;
+pub mod wire;
+pub mod work;

@@ -1,1 +1,15 @@
-//! (see ARCHITECTURE.md)
+//! Nouns and their states. Nothing in here reads a clock, a file or a bus.
+
+mod backoff;
+mod id;
+mod lifecycle;
+mod outcome;
+mod result;
+mod time;
+
+pub use backoff::Backoff;
+pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
+pub use lifecycle::{IllegalTransition, Lifecycle, Step};
+pub use outcome::{Accounting, Outcome, Reading};
+pub use result::{ResultState, Verdict};
+pub use time::Time;

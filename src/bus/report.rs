@@ -1,0 +1,222 @@
+//! What the orchestrator tells people: the documents behind `--json`, `list`, `show`, `status`
+//! and the event stream of `--wait`. Additions are fine, changes of a name or type are not.
+
+use crate::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
+use crate::model::{SnapshotId, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counts by state, in the words of the states.
+pub type Counts = BTreeMap<String, u64>;
+
+/// One `archivist add`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Crawl {
+    pub id: CrawlId,
+    pub status: Lifecycle,
+    /// Why it stands where it stands, where that is not obvious.
+    pub reason: Option<String>,
+    /// The first of its URLs.
+    pub url: String,
+    pub max_depth: u32,
+    pub tags: Vec<String>,
+    /// The plugins it is limited to; empty means all.
+    pub plugins: Vec<String>,
+    pub config: BTreeMap<String, String>,
+    pub created_at: Time,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    /// Not to be started before this time.
+    pub retry_at: Option<Time>,
+    pub attempts: u32,
+    /// Its snapshots by status.
+    pub snapshots: Counts,
+    /// Its results by status.
+    pub results: Counts,
+    pub directory: Option<String>,
+}
+
+/// One page of a crawl.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub id: SnapshotId,
+    pub crawl: CrawlId,
+    pub url: String,
+    pub title: Option<String>,
+    pub depth: u32,
+    pub parent: Option<SnapshotId>,
+    pub status: Lifecycle,
+    pub reason: Option<String>,
+    pub tags: Vec<String>,
+    pub created_at: Time,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub retry_at: Option<Time>,
+    pub attempts: u32,
+    /// Its results by status.
+    pub results: Counts,
+    pub directory: Option<String>,
+}
+
+/// A file that a hook left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Relative to the directory of the snapshot's plugin.
+    pub path: String,
+    pub mimetype: String,
+    pub size: u64,
+}
+
+/// What one hook made of one snapshot (or of a whole crawl).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HookResult {
+    pub owner: Owner,
+    pub plugin: String,
+    /// Name of the hook's file without its last extension.
+    pub hook: String,
+    pub status: ResultState,
+    /// What the hook says it made: a path or a short text.
+    pub output: Option<String>,
+    /// Why it failed or was skipped.
+    pub error: Option<String>,
+    pub files: Vec<File>,
+    /// Bytes of all files.
+    pub size: u64,
+    pub attempts: u32,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+}
+
+/// One unit: a worker or one attempt of a hook.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub unit: String,
+    /// `crawl`, `snapshot` (workers) or `hook`.
+    pub kind: String,
+    pub owner: Owner,
+    pub plugin: Option<String>,
+    pub hook: Option<String>,
+    pub attempt: u32,
+    /// `starting`, `running` or `ended`.
+    pub status: String,
+    pub outcome: Option<Outcome>,
+    pub invocation: Option<String>,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub argv: Vec<String>,
+    #[serde(flatten)]
+    pub accounting: Accounting,
+}
+
+/// One plugin as the orchestrator sees it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plugin {
+    pub name: String,
+    pub directory: String,
+    pub description: String,
+    pub hooks: Vec<String>,
+    /// Why its hooks are not run, where they are not.
+    pub skipped: Option<String>,
+}
+
+/// A plugin or a file that could not be used, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    pub path: String,
+    pub what: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Plugins {
+    pub plugins: Vec<Plugin>,
+    pub problems: Vec<Problem>,
+}
+
+/// `archivist status`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub systemd: String,
+    pub data: String,
+    /// The STATUS= line.
+    pub line: String,
+    pub crawls: Counts,
+    pub snapshots: Counts,
+    /// Units that run now.
+    pub running: Vec<Run>,
+    /// The next time at which something becomes due.
+    pub next: Option<Time>,
+}
+
+/// Everything about one id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Details {
+    Crawl {
+        crawl: Crawl,
+        snapshots: Vec<Snapshot>,
+        results: Vec<HookResult>,
+        runs: Vec<Run>,
+    },
+    Snapshot {
+        snapshot: Snapshot,
+        results: Vec<HookResult>,
+        runs: Vec<Run>,
+    },
+}
+
+/// One line of the stream that follows a crawl; the first lines repeat the present state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "event")]
+pub enum Event {
+    Crawl {
+        crawl: Crawl,
+    },
+    Snapshot {
+        snapshot: Snapshot,
+    },
+    /// A hook started, became ready or ended.
+    Hook {
+        result: HookResult,
+    },
+}
+
+/// What `list` may be asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Filter {
+    pub status: Option<String>,
+    /// Only what belongs to this crawl or snapshot.
+    pub owner: Option<Owner>,
+    /// Newest first, at most so many.
+    pub limit: u32,
+}
+
+/// What `add` answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Added {
+    pub crawl: CrawlId,
+    /// Snapshots that were queued.
+    pub accepted: u64,
+    /// Lines that were not, with the reason.
+    pub refused: Vec<Refused>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Counted from 1.
+    pub line: u64,
+    /// Shortened for showing.
+    pub text: String,
+    pub why: String,
+}
+
+/// What `add` may be told besides the URLs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AddOptions {
+    pub depth: u32,
+    pub tags: Vec<String>,
+    pub plugins: Vec<String>,
+    pub config: BTreeMap<String, String>,
+}

@@ -1,0 +1,56 @@
+//! Names on the bus and the two interfaces as clients see them.
+
+use zbus::{Fd, OwnedFd, proxy};
+
+/// Path of the one object.
+pub const PATH: &str = "/org/archivist1";
+
+/// The interface for people: root and members of group `archivist`. Documents are JSON, in the
+/// shapes of [`super::report`]; `urls` is a descriptor open for reading, one URL a line.
+#[proxy(
+    interface = "org.archivist1.Manager",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Manager {
+    /// Queues a crawl; answers [`super::report::Added`].
+    fn add(&self, urls: Fd<'_>, options: &str) -> zbus::Result<String>;
+    /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
+    fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Queues failed and skipped results once more; `hook` empty means all of them. Answers how
+    /// many results were queued.
+    fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
+    /// Answers [`super::report::Status`].
+    fn status(&self) -> zbus::Result<String>;
+    /// `what` is crawls, snapshots, results or runs; `filter` a [`super::report::Filter`].
+    fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
+    /// Answers [`super::report::Details`].
+    fn show(&self, id: &str) -> zbus::Result<String>;
+    /// Answers [`super::report::Plugins`].
+    fn plugins(&self) -> zbus::Result<String>;
+    /// A stream of [`super::report::Event`], one JSON document a line; it ends with the crawl.
+    fn watch(&self, crawl: &str) -> zbus::Result<OwnedFd>;
+    /// Reads the configuration and the plugins once more.
+    fn reload(&self) -> zbus::Result<()>;
+}
+
+/// The interface for workers. `token` is what the worker found in its assignment.
+#[proxy(
+    interface = "org.archivist1.Worker",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Worker {
+    /// Takes up the work; answers the runs there are already (a [`super::work::Standing`]).
+    fn attach(&self, token: &str) -> zbus::Result<String>;
+    /// Runs a hook of the assignment with `stdout` as its standard output and answers when it
+    /// has ended (a [`super::work::Ended`]). Asking twice for one hook joins the same run.
+    fn run(&self, token: &str, hook: &str, stdout: Fd<'_>) -> zbus::Result<String>;
+    /// Asks a running hook to end (SIGTERM by its unit's KillMode=), or ends it by force.
+    fn stop(&self, token: &str, hook: &str, force: bool) -> zbus::Result<()>;
+    /// Records a result with what the hook found ([`super::work::Report`]); answers after the
+    /// commit.
+    fn report(&self, token: &str, report: &str) -> zbus::Result<()>;
+    /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
+    fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
+}

@@ -1,0 +1,113 @@
+//! What the orchestrator and its workers tell each other.
+
+use super::report::File;
+use crate::model::{Outcome, Owner, ResultState, Time, Verdict};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything a worker needs, read from its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Proves to the orchestrator who calls.
+    pub token: String,
+    /// The orchestrator's name on the bus.
+    pub bus_name: String,
+    pub user_scope: bool,
+    pub owner: Owner,
+    pub url: String,
+    pub depth: u32,
+    pub max_depth: u32,
+    /// Directory of the snapshot, or of the crawl for a crawl's worker.
+    pub directory: PathBuf,
+    pub crawl_directory: PathBuf,
+    /// In the order in which they are to be started.
+    pub hooks: Vec<HookTask>,
+    /// For a crawl's worker: what runs after the last snapshot.
+    pub last_hooks: Vec<HookTask>,
+    /// How long a background hook may take until its first line of output.
+    pub ready_limit: Duration,
+    /// How long a background hook may take to end after SIGTERM.
+    pub stop_limit: Duration,
+    /// Bytes of standard output after which a hook is ended.
+    pub output_limit: u64,
+}
+
+/// One hook of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookTask {
+    /// `PLUGIN/HOOK`, where HOOK is the name of its file without the last extension.
+    pub key: String,
+    pub plugin: String,
+    /// Name of its file without the last extension.
+    pub hook: String,
+    pub mode: HookMode,
+    /// Time limit of one run.
+    pub limit: Duration,
+    /// All background hooks are to end before it starts.
+    #[serde(default)]
+    pub after_background: bool,
+}
+
+/// How the others relate to a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookMode {
+    /// The next hook waits for its end.
+    Foreground,
+    /// In the background, ends by itself.
+    Finite,
+    /// In the background until told to end.
+    Daemon,
+}
+
+/// What was done before, for a worker that takes up an owner once more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Standing {
+    pub hooks: Vec<Known>,
+}
+
+/// The state of one hook of the assignment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Known {
+    pub key: String,
+    pub state: ResultState,
+    /// It runs now, or ended without its result having been reported: a call of `Run` joins it.
+    pub joinable: bool,
+}
+
+/// The answer to `Run`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    pub outcome: Outcome,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+}
+
+/// The result of a hook, with what it found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    pub key: String,
+    pub verdict: Verdict,
+    pub output: Option<String>,
+    pub files: Vec<File>,
+    /// Bytes of all files, also of those beyond the list's cap.
+    pub size: u64,
+    #[serde(default)]
+    pub children: Vec<Child>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Title of the page, where the hook is one that finds it.
+    #[serde(default)]
+    pub title: Option<String>,
+}
+
+/// A page that a hook found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    pub url: String,
+    #[serde(default)]
+    pub title: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+}

@@ -1,0 +1,148 @@
+//! Ids: small integers that people type, with a letter that says of what.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// Says what was expected where something else was typed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {expected}")]
+pub struct ParseIdError {
+    text: String,
+    expected: &'static str,
+}
+
+fn number(text: &str, letter: char, expected: &'static str) -> Result<i64, ParseIdError> {
+    text.strip_prefix(letter)
+        .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'))
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| ParseIdError {
+            text: text.to_owned(),
+            expected,
+        })
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $letter:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub i64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}{}", $letter, self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                number(text, $letter, $expected).map($name)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+id!(
+    /// A crawl: one `archivist add`.
+    CrawlId, 'c', "the id of a crawl (such as c12)"
+);
+id!(
+    /// A snapshot: one page of a crawl.
+    SnapshotId, 's', "the id of a snapshot (such as s345)"
+);
+id!(
+    /// A run: one unit that was, is or will be started.
+    RunId, 'r', "the id of a run (such as r678)"
+);
+
+/// What a worker or a hook works for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Owner {
+    Crawl(CrawlId),
+    Snapshot(SnapshotId),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Owner::Crawl(id) => id.fmt(f),
+            Owner::Snapshot(id) => id.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Owner {
+    type Err = ParseIdError;
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let expected = "an id (c12 is a crawl, s345 a snapshot)";
+        CrawlId::from_str(text)
+            .map(Owner::Crawl)
+            .or_else(|_| SnapshotId::from_str(text).map(Owner::Snapshot))
+            .map_err(|_| ParseIdError {
+                text: text.to_owned(),
+                expected,
+            })
+    }
+}
+
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Owner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_round_trip() {
+        assert_eq!("c12".parse(), Ok(Owner::Crawl(CrawlId(12))));
+        assert_eq!("s345".parse(), Ok(Owner::Snapshot(SnapshotId(345))));
+        assert_eq!(Owner::Snapshot(SnapshotId(345)).to_string(), "s345");
+    }
+
+    #[test]
+    fn what_is_not_an_id_is_named() {
+        for bad in [
+            "",
+            "12",
+            "c",
+            "c-1",
+            "c012",
+            "x3",
+            "c1 ",
+            "c99999999999999999999",
+            "s٣",
+        ] {
+            let error = bad.parse::<Owner>().unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("'{bad}' is not an id")),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The result of one hook for one snapshot, and how an outcome becomes one.
+
+use super::Outcome;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// `queued → started → succeeded | failed | skipped | noresults`, `backoff` between attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultState {
+    Queued,
+    Started,
+    Backoff,
+    Succeeded,
+    Failed,
+    Skipped,
+    NoResults,
+}
+
+impl ResultState {
+    pub const ALL: [ResultState; 7] = [
+        ResultState::Queued,
+        ResultState::Started,
+        ResultState::Backoff,
+        ResultState::Succeeded,
+        ResultState::Failed,
+        ResultState::Skipped,
+        ResultState::NoResults,
+    ];
+
+    pub fn is_final(self) -> bool {
+        !matches!(
+            self,
+            ResultState::Queued | ResultState::Started | ResultState::Backoff
+        )
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResultState::Queued => "queued",
+            ResultState::Started => "started",
+            ResultState::Backoff => "backoff",
+            ResultState::Succeeded => "succeeded",
+            ResultState::Failed => "failed",
+            ResultState::Skipped => "skipped",
+            ResultState::NoResults => "noresults",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<ResultState> {
+        ResultState::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+impl fmt::Display for ResultState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The judgement on one run of a hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub state: ResultState,
+    /// Why, where the hook itself did not say: shown beside `failed` and `skipped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Exit code by which a hook says "not applicable" (ABX: PROCESS_EXIT_SKIPPED).
+const EXIT_SKIPPED: i32 = 10;
+
+impl Verdict {
+    /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks
+    /// its exit code but never a run that PID 1 had to end or could not start; `has_files` is
+    /// whether it left any file. A run that was lost is worth another attempt.
+    pub fn of(outcome: &Outcome, stated: Option<ResultState>, has_files: bool) -> Verdict {
+        let plain = |state| Verdict { state, error: None };
+        let failed = || Verdict {
+            state: ResultState::Failed,
+            error: Some(outcome.to_string()),
+        };
+        match (outcome, stated) {
+            (Outcome::Lost, None) => Verdict {
+                state: ResultState::Backoff,
+                error: Some(outcome.to_string()),
+            },
+            (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::NotStarted(_), _) => failed(),
+            (_, Some(state)) => plain(state),
+            (Outcome::Exit(0), None) if has_files => plain(ResultState::Succeeded),
+            (Outcome::Exit(0), None) => plain(ResultState::NoResults),
+            (Outcome::Exit(EXIT_SKIPPED), None) => plain(ResultState::Skipped),
+            _ => failed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ResultState::*;
+
+    #[test]
+    fn exit_codes_and_files() {
+        let state = |outcome, files| Verdict::of(&outcome, None, files).state;
+        assert_eq!(state(Outcome::Exit(0), true), Succeeded);
+        assert_eq!(state(Outcome::Exit(0), false), NoResults);
+        assert_eq!(state(Outcome::Exit(10), true), Skipped);
+        assert_eq!(state(Outcome::Exit(1), true), Failed);
+        assert_eq!(state(Outcome::Signal(11), true), Failed);
+        assert_eq!(state(Outcome::Lost, true), Backoff);
+    }
+
+    #[test]
+    fn a_record_outranks_the_exit_code_but_not_a_limit() {
+        let stated = |outcome| Verdict::of(&outcome, Some(NoResults), true).state;
+        assert_eq!(stated(Outcome::Exit(1)), NoResults);
+        assert_eq!(stated(Outcome::Signal(15)), NoResults);
+        assert_eq!(stated(Outcome::TimeLimit), Failed);
+        assert_eq!(stated(Outcome::OutOfMemory), Failed);
+    }
+
+    #[test]
+    fn success_is_never_made_up() {
+        for outcome in [
+            Outcome::Signal(9),
+            Outcome::Lost,
+            Outcome::Watchdog,
+            Outcome::Exit(137),
+        ] {
+            assert_ne!(
+                Verdict::of(&outcome, None, true).state,
+                Succeeded,
+                "{outcome}"
+            );
+        }
+    }
+}

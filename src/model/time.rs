@@ -1,0 +1,79 @@
+//! Points in time, in whole milliseconds since the epoch (the database's resolution).
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::time::Duration;
+
+/// A wall-clock time in milliseconds since 1970-01-01T00:00:00Z. Written as RFC 3339 in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// This time plus `duration`, saturating.
+    pub fn after(self, duration: Duration) -> Time {
+        Time(
+            self.0
+                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// How long it is from `now` until this time; zero when it has passed.
+    pub fn until(self, now: Time) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
+    }
+
+    /// The UTC day as `YYYYMMDD`, the first segment of an output directory.
+    pub fn day(self) -> String {
+        self.to_jiff().strftime("%Y%m%d").to_string()
+    }
+
+    fn to_jiff(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+    }
+}
+
+impl From<jiff::Timestamp> for Time {
+    fn from(value: jiff::Timestamp) -> Self {
+        Time(value.as_millisecond())
+    }
+}
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.to_jiff().fmt(f)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let parsed: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(parsed.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_rfc3339_and_round_trips() {
+        let time = Time(1_795_253_105_123);
+        let json = serde_json::to_string(&time).unwrap();
+        assert_eq!(json, "\"2026-11-21T09:25:05.123Z\"");
+        assert_eq!(serde_json::from_str::<Time>(&json).unwrap(), time);
+        assert_eq!(time.day(), "20261121");
+    }
+
+    #[test]
+    fn until_never_goes_negative() {
+        assert_eq!(Time(5).until(Time(9)), Duration::ZERO);
+        assert_eq!(Time(9).until(Time(5)), Duration::from_millis(4));
+        assert_eq!(Time(i64::MAX).after(Duration::MAX), Time(i64::MAX));
+    }
+}
