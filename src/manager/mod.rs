@@ -1,1 +1,350 @@
-//! (see ARCHITECTURE.md)
+//! The seam over systemd's D-Bus interface, in our words: start, read, signal, acknowledge. The
+//! traps it steps around are those of org.freedesktop.systemd1(5).
+
+mod hints;
+mod reading;
+mod variants;
+
+pub use hints::Hint;
+
+use crate::model::Reading;
+use crate::unit::{Names, UnitSpec, properties};
+use hints::Hints;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use tokio::sync::mpsc;
+use zbus::connection::Builder;
+use zbus::{Connection, DBusError, Message, OwnedObjectPath};
+
+const SYSTEMD: &str = "org.freedesktop.systemd1";
+const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+
+/// What systemd signals between two turns of the draining task; zbus stops the whole connection
+/// when a queue is full, so it is roomy.
+const QUEUE: usize = 16 * 1024;
+
+/// A call that systemd refused or that did not get through.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("failed to {verb} '{object}': {why}")]
+pub struct ManagerError {
+    pub verb: &'static str,
+    pub object: String,
+    pub why: String,
+    pub kind: ErrorKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A unit of that name is loaded still.
+    UnitExists,
+    /// There is no such unit (any more).
+    NoSuchUnit,
+    /// The connection or the bus failed: nothing is known of whether the call had an effect.
+    Unreachable,
+    /// systemd said no.
+    Refused,
+}
+
+/// Which processes of a unit a signal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    Main,
+    All,
+}
+
+/// How a finished unit is let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// StopUnit: for one that is active (exited), which also ends what is left in its cgroup.
+    Stop,
+    /// ResetFailedUnit: for one that failed.
+    Reset,
+}
+
+impl Release {
+    /// The way that fits what was read.
+    pub fn for_reading(reading: &Reading) -> Release {
+        if reading.active_state == "failed" {
+            Release::Reset
+        } else {
+            Release::Stop
+        }
+    }
+}
+
+/// A unit of ours that systemd has loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub name: String,
+    pub active_state: String,
+}
+
+/// A connection to the service manager.
+#[derive(Clone)]
+pub struct Manager {
+    connection: Connection,
+    names: Names,
+}
+
+impl Manager {
+    /// Connects over the system bus, or the session bus of a user's own manager. Hints go to
+    /// `hints` until the connection ends; its end is a hint as well.
+    pub async fn connect(
+        user: bool,
+        names: Names,
+        hints: mpsc::UnboundedSender<Hint>,
+    ) -> Result<Manager, ManagerError> {
+        let builder = if user {
+            Builder::session()
+        } else {
+            Builder::system()
+        };
+        Manager::over(builder, names, hints).await
+    }
+
+    /// The same over a connection that is made elsewhere.
+    pub async fn over(
+        builder: Builder<'static>,
+        names: Names,
+        hints: mpsc::UnboundedSender<Hint>,
+    ) -> Result<Manager, ManagerError> {
+        let queue = NonZeroUsize::new(QUEUE).expect("not zero");
+        let connection = builder
+            .max_queued(queue)
+            .build()
+            .await
+            .map_err(|error| explain("connect to", "the service manager", &error))?;
+        tokio::spawn(Hints::new(names.clone()).drain(connection.clone().into(), hints));
+        let manager = Manager { connection, names };
+        manager.subscribe().await?;
+        Ok(manager)
+    }
+
+    /// PID 1 emits unit and job signals only after somebody subscribed.
+    async fn subscribe(&self) -> Result<(), ManagerError> {
+        if self.connection.is_bus() {
+            for rule in hints::MATCH_RULES {
+                self.connection
+                    .call_method(
+                        Some("org.freedesktop.DBus"),
+                        "/org/freedesktop/DBus",
+                        Some("org.freedesktop.DBus"),
+                        "AddMatch",
+                        rule,
+                    )
+                    .await
+                    .map_err(|error| explain("watch", "systemd's signals", &error))?;
+            }
+        }
+        self.call("Subscribe", &())
+            .await
+            .map_err(|e| explain("subscribe to", "systemd", &e))?;
+        Ok(())
+    }
+
+    async fn call<B>(&self, method: &'static str, body: &B) -> zbus::Result<Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        self.connection
+            .call_method(Some(SYSTEMD), MANAGER_PATH, Some(MANAGER), method, body)
+            .await
+    }
+
+    /// Queues the start of a transient unit with `descriptors` for its streams, in the order
+    /// stdin, stdout. That it started or failed arrives as hints.
+    pub async fn start(
+        &self,
+        spec: &UnitSpec,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), ManagerError> {
+        let properties = variants::encode(&properties(spec), descriptors);
+        let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
+        let body = (spec.name.as_str(), "fail", properties, auxiliary);
+        self.call("StartTransientUnit", &body)
+            .await
+            .map(drop)
+            .map_err(|error| explain("start unit", &spec.name, &error))
+    }
+
+    /// Reads what there is to know of a unit; one that is not there reads as `not-found`.
+    pub async fn read(&self, unit: &str) -> Result<Reading, ManagerError> {
+        let path = unit_path(unit);
+        let fail = |error: zbus::Error| explain("read unit", unit, &error);
+        let of_unit = self.get_all(&path, "org.freedesktop.systemd1.Unit");
+        let of_service = self.get_all(&path, "org.freedesktop.systemd1.Service");
+        let (of_unit, of_service) = futures_util::future::try_join(of_unit, of_service)
+            .await
+            .map_err(fail)?;
+        let mut reading = reading::parse(&of_unit, &of_service).map_err(fail)?;
+        reading::complete_memory_peak(&mut reading, &of_service);
+        Ok(reading)
+    }
+
+    async fn get_all(&self, path: &str, interface: &'static str) -> zbus::Result<Message> {
+        self.connection
+            .call_method(Some(SYSTEMD), path, Some(PROPERTIES), "GetAll", &interface)
+            .await
+    }
+
+    /// All workers and hooks of this instance that systemd has loaded.
+    pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
+        type Row = (
+            String,
+            String,
+            String,
+            String,
+            String,
+            String,
+            OwnedObjectPath,
+            u32,
+            String,
+            OwnedObjectPath,
+        );
+        let states: Vec<String> = Vec::new();
+        let body = (states, self.names.patterns());
+        let fail =
+            |error: zbus::Error| explain("list units", &self.names.patterns().join(" "), &error);
+        let reply = self
+            .call("ListUnitsByPatterns", &body)
+            .await
+            .map_err(fail)?;
+        let rows: Vec<Row> = reply.body().deserialize().map_err(fail)?;
+        let ours = rows
+            .into_iter()
+            .filter(|row| self.names.parse(&row.0).is_some());
+        Ok(ours
+            .map(|row| Listed {
+                name: row.0,
+                active_state: row.3,
+            })
+            .collect())
+    }
+
+    /// Sends a signal. A unit without processes any more is not an error.
+    pub async fn kill(&self, unit: &str, whom: Whom, signal: i32) -> Result<(), ManagerError> {
+        let whom = match whom {
+            Whom::Main => "main",
+            Whom::All => "all",
+        };
+        match self.call("KillUnit", &(unit, whom, signal)).await {
+            Ok(_) => Ok(()),
+            Err(error) => match explain("signal unit", unit, &error) {
+                e if e.kind == ErrorKind::NoSuchUnit || e.why.contains("No such process") => Ok(()),
+                e => Err(e),
+            },
+        }
+    }
+
+    /// Lets a finished unit go. One that is gone already is not an error.
+    pub async fn release(&self, unit: &str, how: Release) -> Result<(), ManagerError> {
+        let result = match how {
+            Release::Stop => self.call("StopUnit", &(unit, "replace")).await,
+            Release::Reset => self.call("ResetFailedUnit", &unit).await,
+        };
+        self.gone_is_fine("release unit", unit, result)
+    }
+
+    /// Stops a slice with everything in it.
+    pub async fn stop_slice(&self, slice: &str) -> Result<(), ManagerError> {
+        let result = self.call("StopUnit", &(slice, "replace")).await;
+        self.gone_is_fine("stop slice", slice, result)
+    }
+
+    fn gone_is_fine(
+        &self,
+        verb: &'static str,
+        unit: &str,
+        result: zbus::Result<Message>,
+    ) -> Result<(), ManagerError> {
+        match result.map_err(|error| explain(verb, unit, &error)) {
+            Err(error) if error.kind == ErrorKind::NoSuchUnit => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// Whether the whole system is on its way down, so that units end for that reason.
+    pub async fn is_stopping(&self) -> Result<bool, ManagerError> {
+        let state: String = self.property("SystemState").await?;
+        Ok(state == "stopping")
+    }
+
+    /// systemd's version, as it says it.
+    pub async fn version(&self) -> Result<String, ManagerError> {
+        self.property("Version").await
+    }
+
+    async fn property(&self, name: &'static str) -> Result<String, ManagerError> {
+        let fail = |error: zbus::Error| explain("read property", name, &error);
+        let reply = self
+            .connection
+            .call_method(
+                Some(SYSTEMD),
+                MANAGER_PATH,
+                Some(PROPERTIES),
+                "Get",
+                &(MANAGER, name),
+            )
+            .await
+            .map_err(fail)?;
+        let value: zbus::OwnedVariant = reply.body().deserialize().map_err(fail)?;
+        String::try_from(value).map_err(fail)
+    }
+}
+
+/// Path of a unit's object: everything but `[A-Za-z0-9]` as `_xx` (sd_bus_path_encode(3)).
+fn unit_path(unit: &str) -> String {
+    use std::fmt::Write;
+    let mut path = String::from("/org/freedesktop/systemd1/unit/");
+    for (place, byte) in unit.bytes().enumerate() {
+        if byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0) {
+            path.push(char::from(byte));
+        } else {
+            let _ = write!(path, "_{byte:02x}");
+        }
+    }
+    path
+}
+
+fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> ManagerError {
+    let (name, text) = match error {
+        zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
+        zbus::Error::FDO(error) => (
+            error.name().to_string(),
+            error.description().map(Into::into),
+        ),
+        other => (String::new(), Some(other.to_string())),
+    };
+    let kind = match name.as_str() {
+        "org.freedesktop.systemd1.UnitExists" => ErrorKind::UnitExists,
+        "org.freedesktop.systemd1.NoSuchUnit" => ErrorKind::NoSuchUnit,
+        ""
+        | "org.freedesktop.DBus.Error.NoReply"
+        | "org.freedesktop.DBus.Error.Disconnected"
+        | "org.freedesktop.DBus.Error.ServiceUnknown"
+        | "org.freedesktop.DBus.Error.NameHasNoOwner" => ErrorKind::Unreachable,
+        _ => ErrorKind::Refused,
+    };
+    let why = text.filter(|text| !text.is_empty()).unwrap_or(name);
+    ManagerError {
+        verb,
+        object: object.to_owned(),
+        why,
+        kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_encoded_as_systemd_does() {
+        assert_eq!(
+            unit_path("archivist-hook-wget-s3.service"),
+            "/org/freedesktop/systemd1/unit/archivist_2dhook_2dwget_2ds3_2eservice"
+        );
+    }
+}

@@ -1,1 +1,9 @@
-//! (see ARCHITECTURE.md)
+//! Unit names, what a unit is to be, and the properties that say so. Pure.
+
+mod names;
+mod properties;
+mod spec;
+
+pub use names::{Names, Parsed, UnitKind};
+pub use properties::{Property, properties};
+pub use spec::{HookSpec, Stdio, UnitSpec, WorkerSpec};

@@ -1,0 +1,50 @@
+//! Our property values → D-Bus values.
+
+use crate::unit::Property;
+use std::os::fd::OwnedFd;
+use zbus::{Fd, Variant};
+
+/// MS_REC: what is mounted below a bound directory comes along.
+const MOUNT_RECURSIVE: u64 = 0x4000;
+
+type Command = (String, Vec<String>, Vec<String>);
+type Bind = (String, String, bool, u64);
+
+/// Descriptors are taken in the order in which the properties name them.
+pub fn encode(
+    properties: &[(&'static str, Property)],
+    descriptors: Vec<OwnedFd>,
+) -> Vec<(String, Variant<'static>)> {
+    let mut descriptors = descriptors.into_iter().map(Some).collect::<Vec<_>>();
+    let pairs = properties
+        .iter()
+        .filter_map(|(name, value)| Some(((*name).to_owned(), variant(value, &mut descriptors)?)));
+    pairs.collect()
+}
+
+fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Variant<'static>> {
+    Some(match value {
+        Property::Text(text) => Variant::from(text.clone()),
+        Property::Flag(flag) => Variant::from(*flag),
+        Property::Number(number) => Variant::from(*number),
+        Property::List(list) => Variant::from(list.clone()),
+        Property::Exec { argv, flags } => {
+            let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            let program = argv.first()?.clone();
+            let commands: Vec<Command> = vec![(program, argv.clone(), flags)];
+            Variant::from(commands)
+        }
+        Property::Binds(paths) => {
+            let bind = |path: &String| (path.clone(), path.clone(), false, MOUNT_RECURSIVE);
+            Variant::from(paths.iter().map(bind).collect::<Vec<Bind>>())
+        }
+        Property::Bytes(lines) => {
+            let bytes: Vec<Vec<u8>> = lines.iter().map(|line| line.clone().into_bytes()).collect();
+            Variant::from(bytes)
+        }
+        Property::Descriptor(place) => {
+            let descriptor = descriptors.get_mut(*place)?.take()?;
+            Variant::from(Fd::from(descriptor))
+        }
+    })
+}

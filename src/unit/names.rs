@@ -1,0 +1,230 @@
+//! The names of our units: `archivist-KIND-[PLUGIN-HOOK-]OWNER.service` and the slices above
+//! them. The order kind, plugin, hook, owner is what makes drop-ins and globs of systemd work.
+
+use crate::model::{CrawlId, Owner, SnapshotId};
+use std::fmt::Write;
+
+/// What a unit of ours is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnitKind {
+    CrawlWorker,
+    SnapshotWorker,
+    Hook,
+}
+
+impl UnitKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UnitKind::CrawlWorker => "crawl",
+            UnitKind::SnapshotWorker => "snapshot",
+            UnitKind::Hook => "hook",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<UnitKind> {
+        [
+            UnitKind::CrawlWorker,
+            UnitKind::SnapshotWorker,
+            UnitKind::Hook,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What a unit's name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    pub kind: UnitKind,
+    pub owner: Owner,
+}
+
+/// Makes and reads the names of one instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// `archivist`, or `archivist-NAME` for a further instance.
+    prefix: String,
+}
+
+/// Longest part of a name that comes from a plugin: a unit's name may have 255 characters.
+const PART_MAX: usize = 80;
+
+/// Keeps a plugin's or hook's name within the alphabet of one dash-free part of a unit name, by
+/// the escaping of systemd.unit(5): what is not `[A-Za-z0-9_.]` becomes `\xNN`.
+fn escape(part: &str) -> String {
+    let mut out = String::new();
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'_' || (byte == b'.' && !out.is_empty()) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+        if out.len() >= PART_MAX {
+            break;
+        }
+    }
+    out
+}
+
+impl Names {
+    pub fn new(prefix: impl Into<String>) -> Names {
+        Names {
+            prefix: prefix.into(),
+        }
+    }
+
+    pub fn crawl_worker(&self, id: CrawlId) -> String {
+        format!("{}-crawl-{}.service", self.prefix, id.0)
+    }
+
+    pub fn snapshot_worker(&self, id: SnapshotId) -> String {
+        format!("{}-snapshot-{}.service", self.prefix, id.0)
+    }
+
+    /// Unit of one hook for one owner; a hook named like its plugin is not named twice.
+    pub fn hook(&self, plugin: &str, hook: &str, owner: Owner) -> String {
+        let (plugin, hook) = (escape(plugin), escape(hook));
+        if plugin == hook {
+            format!("{}-hook-{plugin}-{owner}.service", self.prefix)
+        } else {
+            format!("{}-hook-{plugin}-{hook}-{owner}.service", self.prefix)
+        }
+    }
+
+    /// Slice that holds everything of one crawl.
+    pub fn crawl_slice(&self, id: CrawlId) -> String {
+        format!("{}-crawl-{}.slice", self.prefix, id.0)
+    }
+
+    /// Patterns for ListUnitsByPatterns that find all workers and hooks.
+    pub fn patterns(&self) -> Vec<String> {
+        ["crawl-*.service", "snapshot-*.service", "hook-*.service"]
+            .iter()
+            .map(|rest| format!("{}-{rest}", self.prefix))
+            .collect()
+    }
+
+    /// Reads a worker's or hook's unit name; `None` for every other unit.
+    pub fn parse(&self, unit: &str) -> Option<Parsed> {
+        let rest = unit
+            .strip_prefix(self.prefix.as_str())?
+            .strip_prefix('-')?
+            .strip_suffix(".service")?;
+        let (kind, rest) = rest.split_once('-')?;
+        let number = |text: &str| {
+            let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten()
+        };
+        let (kind, owner) = match UnitKind::parse(kind)? {
+            UnitKind::CrawlWorker => (UnitKind::CrawlWorker, Owner::Crawl(CrawlId(number(rest)?))),
+            UnitKind::SnapshotWorker => (
+                UnitKind::SnapshotWorker,
+                Owner::Snapshot(SnapshotId(number(rest)?)),
+            ),
+            UnitKind::Hook => (UnitKind::Hook, rest.rsplit_once('-')?.1.parse().ok()?),
+        };
+        Some(Parsed { kind, owner })
+    }
+
+    /// The unit whose object this bus path is, if it is one of ours.
+    pub fn unit_of_path(&self, path: &str) -> Option<String> {
+        let encoded = path.strip_prefix("/org/freedesktop/systemd1/unit/")?;
+        let mut bytes = Vec::with_capacity(encoded.len());
+        let mut rest = encoded.as_bytes();
+        while let Some((&first, tail)) = rest.split_first() {
+            if first == b'_' && tail.len() >= 2 {
+                let hex = std::str::from_utf8(&tail[..2]).ok()?;
+                bytes.push(u8::from_str_radix(hex, 16).ok()?);
+                rest = &tail[2..];
+            } else {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+        let unit = String::from_utf8(bytes).ok()?;
+        self.parse(&unit).is_some().then_some(unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_tree() {
+        let names = Names::new("archivist");
+        let (crawl, snapshot) = (Owner::Crawl(CrawlId(12)), Owner::Snapshot(SnapshotId(345)));
+        assert_eq!(
+            names.hook("wget", "wget", snapshot),
+            "archivist-hook-wget-s345.service"
+        );
+        assert_eq!(
+            names.hook("chrome", "chrome_launch", crawl),
+            "archivist-hook-chrome-chrome_launch-c12.service"
+        );
+        assert_eq!(names.crawl_slice(CrawlId(12)), "archivist-crawl-12.slice");
+        assert_eq!(
+            names.hook("a-b", "c d", crawl),
+            "archivist-hook-a\\x2db-c\\x20d-c12.service"
+        );
+    }
+
+    #[test]
+    fn names_round_trip_and_strangers_do_not() {
+        let names = Names::new("archivist-second");
+        let owner = Owner::Snapshot(SnapshotId(7));
+        let hook = names.hook("a-b", "x", owner);
+        assert_eq!(
+            names.parse(&hook),
+            Some(Parsed {
+                kind: UnitKind::Hook,
+                owner
+            })
+        );
+        let worker = names.snapshot_worker(SnapshotId(7));
+        assert_eq!(
+            names.parse(&worker),
+            Some(Parsed {
+                kind: UnitKind::SnapshotWorker,
+                owner
+            })
+        );
+        for stranger in [
+            "archivist-second-orchestrator.service",
+            "archivist-second-crawl-7.slice",
+            "archivist-crawl-7.service",
+            "archivist-second-crawl-x.service",
+            "archivist-second-hook-wget-.service",
+            "ssh.service",
+        ] {
+            assert_eq!(names.parse(stranger), None, "{stranger}");
+        }
+    }
+
+    #[test]
+    fn bus_paths_are_decoded() {
+        let names = Names::new("archivist");
+        let path = "/org/freedesktop/systemd1/unit/archivist_2dhook_2dwget_2ds3_2eservice";
+        assert_eq!(
+            names.unit_of_path(path).as_deref(),
+            Some("archivist-hook-wget-s3.service")
+        );
+        assert_eq!(
+            names.unit_of_path("/org/freedesktop/systemd1/unit/ssh_2eservice"),
+            None
+        );
+        assert_eq!(names.unit_of_path("/org/freedesktop/systemd1/unit/_"), None);
+    }
+
+    #[test]
+    fn the_longest_names_fit() {
+        let names = Names::new("archivist");
+        let long = "\u{1F980}".repeat(200);
+        assert!(
+            names
+                .hook(&long, &long, Owner::Crawl(CrawlId(i64::MAX)))
+                .len()
+                < 255
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! [`UnitSpec`] → the properties of StartTransientUnit, in the types of org.freedesktop.systemd1(5).
+
+use super::{Stdio, UnitSpec};
+use serde::Serialize;
+
+/// The value of one property.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Property {
+    Text(String),
+    Flag(bool),
+    Number(u64),
+    List(Vec<String>),
+    /// `a(sasas)`: program, argv, flags such as `no-env-expand`.
+    Exec {
+        argv: Vec<String>,
+        flags: Vec<&'static str>,
+    },
+    /// `a(ssbt)`: source, destination, ignore when missing, mount flags.
+    Binds(Vec<String>),
+    /// `aay`: fields of every journal line.
+    Bytes(Vec<String>),
+    /// The descriptor with this place in the call.
+    Descriptor(usize),
+}
+
+/// Names and values, in a fixed order. Descriptors are numbered in the order stdin, stdout.
+pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
+    use Property::*;
+    let text = |value: &str| Text(value.to_owned());
+    let mut out = vec![
+        ("Description", text(&spec.description)),
+        ("Type", text(if spec.notify { "notify" } else { "exec" })),
+        // A unit stays readable until its outcome is committed, also after we died.
+        ("RemainAfterExit", Flag(true)),
+        ("CollectMode", text("inactive")),
+        ("Slice", text(&spec.slice)),
+        (
+            "ExecStartEx",
+            Exec {
+                argv: spec.argv.clone(),
+                flags: vec!["no-env-expand"],
+            },
+        ),
+    ];
+    if spec.notify {
+        out.push(("NotifyAccess", text("main")));
+    }
+    if !spec.environment.is_empty() {
+        let pairs = spec
+            .environment
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"));
+        out.push(("Environment", List(pairs.collect())));
+    }
+    if let Some(directory) = &spec.working_directory {
+        out.push(("WorkingDirectory", text(&directory.to_string_lossy())));
+    }
+    let mut descriptors = 0;
+    let mut stdio =
+        |to: Stdio, plain: &'static str, by_descriptor: &'static str, out: &mut Vec<_>| match to {
+            Stdio::Null => out.push((plain, text("null"))),
+            Stdio::Journal => out.push((plain, text("journal"))),
+            Stdio::Descriptor => {
+                out.push((by_descriptor, Descriptor(descriptors)));
+                descriptors += 1;
+            }
+        };
+    stdio(
+        spec.stdin,
+        "StandardInput",
+        "StandardInputFileDescriptor",
+        &mut out,
+    );
+    stdio(
+        spec.stdout,
+        "StandardOutput",
+        "StandardOutputFileDescriptor",
+        &mut out,
+    );
+    out.push(("StandardError", text("journal")));
+    if let Some(limit) = spec.limit {
+        let usec = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        out.push(("RuntimeMaxUSec", Number(usec)));
+    }
+    let paths = |dirs: &[std::path::PathBuf]| -> Vec<String> {
+        dirs.iter()
+            .map(|dir| dir.to_string_lossy().into_owned())
+            .collect()
+    };
+    if !spec.bind.is_empty() {
+        out.push(("BindPaths", Binds(paths(&spec.bind))));
+    }
+    if !spec.bind_read_only.is_empty() {
+        out.push(("BindReadOnlyPaths", Binds(paths(&spec.bind_read_only))));
+    }
+    let fields = spec
+        .log_fields
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    out.push(("LogExtraFields", Bytes(fields.collect())));
+    out
+}

@@ -1,0 +1,155 @@
+//! What a transient unit is to be: only what differs from run to run. Sandbox, limits, users and
+//! kill modes are drop-ins that the package ships.
+
+use super::{Names, UnitKind};
+use crate::model::{CrawlId, Owner, SnapshotId};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a standard stream of the unit leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdio {
+    Null,
+    Journal,
+    /// A descriptor passed with the call.
+    Descriptor,
+}
+
+/// A unit to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitSpec {
+    pub name: String,
+    pub kind: UnitKind,
+    pub slice: String,
+    pub description: String,
+    /// Program and arguments; nothing in it is ever expanded.
+    pub argv: Vec<String>,
+    /// `Type=notify` instead of `Type=exec`.
+    pub notify: bool,
+    pub environment: Vec<(String, String)>,
+    pub working_directory: Option<PathBuf>,
+    pub stdin: Stdio,
+    pub stdout: Stdio,
+    /// Ends the unit after this time, whatever becomes of us.
+    pub limit: Option<Duration>,
+    /// Directories of the archive that the unit may write, at the same place inside.
+    pub bind: Vec<PathBuf>,
+    /// The same for reading.
+    pub bind_read_only: Vec<PathBuf>,
+    /// Fields that every journal line of the unit carries.
+    pub log_fields: Vec<(&'static str, String)>,
+}
+
+/// What is known of a worker before it starts.
+pub struct WorkerSpec<'a> {
+    pub owner: Owner,
+    pub crawl: CrawlId,
+    pub url: &'a str,
+    pub program: &'a str,
+    pub user_scope: bool,
+    /// The archive, which it may write.
+    pub archive: PathBuf,
+}
+
+/// What is known of a hook before it starts.
+pub struct HookSpec<'a> {
+    pub owner: Owner,
+    pub crawl: CrawlId,
+    pub snapshot: Option<SnapshotId>,
+    pub url: &'a str,
+    pub plugin: &'a str,
+    pub hook: &'a str,
+    /// The hook's part of the unit name.
+    pub unit_part: &'a str,
+    pub argv: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub working_directory: PathBuf,
+    pub limit: Duration,
+    pub bind: Vec<PathBuf>,
+    pub bind_read_only: Vec<PathBuf>,
+}
+
+/// URLs in descriptions and journal fields are cut to so many characters.
+const URL_SHOWN: usize = 200;
+
+/// A URL fit for a description: one line, not endless.
+fn shown(url: &str) -> String {
+    let clean = url.chars().filter(|c| !c.is_control());
+    let mut text: String = clean.clone().take(URL_SHOWN).collect();
+    if clean.count() > URL_SHOWN {
+        text.push('…');
+    }
+    text
+}
+
+fn log_fields(crawl: CrawlId, owner: Owner, url: &str) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("ARCHIVIST_CRAWL_ID", crawl.0.to_string())];
+    if let Owner::Snapshot(id) = owner {
+        fields.push(("ARCHIVIST_SNAPSHOT_ID", id.0.to_string()));
+    }
+    fields.push(("ARCHIVIST_URL", shown(url)));
+    fields
+}
+
+impl UnitSpec {
+    /// The worker of a crawl or a snapshot; its assignment comes through standard input.
+    pub fn worker(names: &Names, worker: WorkerSpec<'_>) -> UnitSpec {
+        let (name, kind, noun) = match worker.owner {
+            Owner::Crawl(id) => (names.crawl_worker(id), UnitKind::CrawlWorker, "crawl"),
+            Owner::Snapshot(id) => (
+                names.snapshot_worker(id),
+                UnitKind::SnapshotWorker,
+                "snapshot",
+            ),
+        };
+        let mut argv = vec![worker.program.to_owned()];
+        if worker.user_scope {
+            argv.push("--user".to_owned());
+        }
+        argv.push("worker".to_owned());
+        UnitSpec {
+            name,
+            kind,
+            slice: names.crawl_slice(worker.crawl),
+            description: format!("Archive {noun} {}: {}", worker.owner, shown(worker.url)),
+            argv,
+            notify: true,
+            environment: Vec::new(),
+            working_directory: None,
+            stdin: Stdio::Descriptor,
+            stdout: Stdio::Journal,
+            limit: None,
+            bind: vec![worker.archive],
+            bind_read_only: Vec::new(),
+            log_fields: log_fields(worker.crawl, worker.owner, worker.url),
+        }
+    }
+
+    /// One hook.
+    pub fn hook(names: &Names, hook: HookSpec<'_>) -> UnitSpec {
+        let mut fields = log_fields(hook.crawl, hook.owner, hook.url);
+        fields.push(("ARCHIVIST_PLUGIN", hook.plugin.to_owned()));
+        fields.push(("ARCHIVIST_HOOK", hook.hook.to_owned()));
+        UnitSpec {
+            name: names.hook(hook.plugin, hook.unit_part, hook.owner),
+            kind: UnitKind::Hook,
+            slice: names.crawl_slice(hook.crawl),
+            description: format!(
+                "Hook {} of {}: {}",
+                hook.unit_part,
+                hook.owner,
+                shown(hook.url)
+            ),
+            argv: hook.argv,
+            notify: false,
+            environment: hook.environment,
+            working_directory: Some(hook.working_directory),
+            stdin: Stdio::Null,
+            stdout: Stdio::Descriptor,
+            limit: Some(hook.limit),
+            bind: hook.bind,
+            bind_read_only: hook.bind_read_only,
+            log_fields: fields,
+        }
+    }
+}
