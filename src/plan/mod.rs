@@ -1,1 +1,9 @@
-//! (see ARCHITECTURE.md)
+//! Judgement. Everything here is a function of its arguments; time and limits are among them.
+
+mod decide;
+mod reconcile;
+mod settle;
+
+pub use decide::{Decision, Idle, Limits, OpenCrawl, View, decide};
+pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
+pub use settle::{WorkerEnd, settle_worker};

@@ -1,1 +1,115 @@
-//! (see ARCHITECTURE.md)
+//! Memory: one SQLite file, one writer. Every write happens in a transaction that first makes
+//! sure that this process still is the runner of its data directory.
+
+mod crawl;
+mod lists;
+mod open;
+mod result;
+mod run;
+mod schema;
+mod snapshot;
+mod tag;
+mod view;
+
+pub use crawl::{CrawlWork, NewCrawl};
+pub use open::OpenError;
+pub use result::Finished;
+pub use run::{NewRun, RunRow};
+pub use snapshot::{NewSnapshot, SnapshotWork};
+
+use crate::model::{IllegalTransition, Time};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+
+/// Why a transaction came to nothing; nothing of it is in the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error("database: {0}")]
+    Document(#[from] serde_json::Error),
+    #[error("{what}: {source}")]
+    Illegal {
+        what: String,
+        source: IllegalTransition,
+    },
+    #[error("there is no {0}")]
+    NoSuch(String),
+    /// Another runner took over; this one must not write any more.
+    #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
+    Superseded(i64),
+    #[error("database: '{text}' is not a {what}")]
+    Corrupt { what: &'static str, text: String },
+}
+
+impl StoreError {
+    /// Whether there is no room for the write.
+    pub fn is_full(&self) -> bool {
+        let StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else {
+            return false;
+        };
+        use rusqlite::ErrorCode::*;
+        matches!(error.code, DiskFull | SystemIoFailure)
+    }
+}
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// The database of one data directory.
+pub struct Store {
+    connection: Connection,
+    epoch: i64,
+}
+
+/// One transaction; dropped without [`Tx::commit`] it leaves no trace.
+pub struct Tx<'a> {
+    inner: rusqlite::Transaction<'a>,
+    epoch: i64,
+}
+
+impl Store {
+    /// Begins a transaction that may write.
+    pub fn begin(&mut self) -> Result<Tx<'_>> {
+        let epoch = self.epoch;
+        let inner = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let current: Option<i64> = inner
+            .prepare_cached("SELECT epoch FROM runner WHERE state = 'active'")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
+        if current != Some(epoch) {
+            return Err(StoreError::Superseded(epoch));
+        }
+        Ok(Tx { inner, epoch })
+    }
+
+    /// Becomes the active runner: the one before, if any, can write no more.
+    pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
+        let tx = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        tx.execute(
+            "UPDATE runner SET state = 'ended' WHERE state <> 'ended'",
+            [],
+        )?;
+        tx.execute(
+            "INSERT INTO runner (state, unit, boot, since) VALUES ('active', ?1, ?2, ?3)",
+            (unit, boot, now.0),
+        )?;
+        self.epoch = tx.last_insert_rowid();
+        tx.commit()?;
+        Ok(self.epoch)
+    }
+}
+
+impl Tx<'_> {
+    /// Makes the transaction durable; only now may anything be started or acknowledged.
+    pub fn commit(self) -> Result<()> {
+        Ok(self.inner.commit()?)
+    }
+}
+
+/// For columns of times that may be missing.
+fn millis(time: Option<Time>) -> Option<i64> {
+    time.map(|time| time.0)
+}

@@ -1,0 +1,100 @@
+//! What is remembered against what is there: how the orchestrator starts, always.
+
+use crate::model::RunId;
+use std::collections::HashMap;
+
+/// A run that is on record as not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenRun {
+    pub id: RunId,
+    pub unit: String,
+    /// It was recorded, but whether its start got through is not known.
+    pub starting: bool,
+    /// Boot during which it was started.
+    pub boot: String,
+}
+
+/// A unit of ours that the manager has loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveUnit {
+    pub unit: String,
+    pub active_state: String,
+}
+
+/// What to do about one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// It runs or has ended: read it, and take it from there.
+    Adopt(RunId),
+    /// There is neither unit nor outcome.
+    Lose(RunId),
+    /// A unit that no row knows of: somebody's leftover, to be ended.
+    Release(String),
+}
+
+/// Compares open runs with loaded units. During one boot a unit's name has at most one open run.
+pub fn reconcile(runs: &[OpenRun], live: &[LiveUnit], boot: &str) -> Vec<Repair> {
+    let mut strangers: HashMap<&str, &LiveUnit> =
+        live.iter().map(|unit| (unit.unit.as_str(), unit)).collect();
+    let mut repairs = Vec::new();
+    for run in runs {
+        let here = run.boot == boot;
+        match strangers.remove(run.unit.as_str()) {
+            Some(_) if here => repairs.push(Repair::Adopt(run.id)),
+            _ => repairs.push(Repair::Lose(run.id)),
+        }
+    }
+    let mut rest: Vec<_> = strangers.into_keys().collect();
+    rest.sort_unstable();
+    repairs.extend(
+        rest.into_iter()
+            .map(|unit| Repair::Release(unit.to_owned())),
+    );
+    repairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: i64, unit: &str, boot: &str) -> OpenRun {
+        OpenRun {
+            id: RunId(id),
+            unit: unit.into(),
+            starting: false,
+            boot: boot.into(),
+        }
+    }
+
+    fn live(unit: &str) -> LiveUnit {
+        LiveUnit {
+            unit: unit.into(),
+            active_state: "active".into(),
+        }
+    }
+
+    #[test]
+    fn every_row_and_every_unit_gets_one_answer() {
+        let runs = [
+            run(1, "a", "now"),
+            run(2, "b", "now"),
+            run(3, "c", "before"),
+        ];
+        let units = [live("a"), live("d")];
+        assert_eq!(
+            reconcile(&runs, &units, "now"),
+            [
+                Repair::Adopt(RunId(1)),
+                Repair::Lose(RunId(2)),
+                Repair::Lose(RunId(3)),
+                Repair::Release("d".into())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_unit_of_this_boot_does_not_vouch_for_a_run_of_another() {
+        let repairs = reconcile(&[run(1, "a", "before")], &[live("a")], "now");
+        assert_eq!(repairs, [Repair::Lose(RunId(1))]);
+    }
+}

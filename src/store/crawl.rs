@@ -1,0 +1,171 @@
+//! Rows of crawls.
+
+use super::{Result, StoreError, Tx};
+use crate::model::{CrawlId, Lifecycle, Step, Time};
+use rusqlite::OptionalExtension;
+use std::collections::BTreeMap;
+
+/// A crawl to be queued.
+pub struct NewCrawl<'a> {
+    pub url: &'a str,
+    pub max_depth: u32,
+    pub plugins: &'a [String],
+    pub config: &'a BTreeMap<String, String>,
+    pub now: Time,
+}
+
+/// What its worker needs to know of a crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlWork {
+    pub id: CrawlId,
+    pub status: Lifecycle,
+    pub url: String,
+    pub max_depth: u32,
+    pub plugins: Vec<String>,
+    pub config: BTreeMap<String, String>,
+    pub created_at: Time,
+    pub attempts: u32,
+    pub ready: bool,
+    pub token: Option<String>,
+    pub directory: Option<String>,
+}
+
+impl Tx<'_> {
+    pub fn add_crawl(&self, new: &NewCrawl<'_>) -> Result<CrawlId> {
+        self.inner
+            .prepare_cached(
+                "INSERT INTO crawl (url, max_depth, plugins, config, created_at, retry_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            )?
+            .execute((
+                new.url,
+                new.max_depth,
+                serde_json::to_string(new.plugins)?,
+                serde_json::to_string(new.config)?,
+                new.now.0,
+            ))?;
+        Ok(CrawlId(self.inner.last_insert_rowid()))
+    }
+
+    pub fn crawl(&self, id: CrawlId) -> Result<Option<CrawlWork>> {
+        let row = self
+            .inner
+            .prepare_cached(
+                "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
+                        token, directory FROM crawl WHERE id = ?1",
+            )?
+            .query_row([id.0], |row| {
+                let status: String = row.get(0)?;
+                let plugins: String = row.get(3)?;
+                let config: String = row.get(4)?;
+                let work = CrawlWork {
+                    id,
+                    status: Lifecycle::Queued,
+                    url: row.get(1)?,
+                    max_depth: row.get(2)?,
+                    plugins: Vec::new(),
+                    config: BTreeMap::new(),
+                    created_at: Time(row.get(5)?),
+                    attempts: row.get(6)?,
+                    ready: row.get(7)?,
+                    token: row.get(8)?,
+                    directory: row.get(9)?,
+                };
+                Ok((work, status, plugins, config))
+            })
+            .optional()?;
+        let Some((work, status, plugins, config)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(CrawlWork {
+            status: parse_status(&status)?,
+            plugins: serde_json::from_str(&plugins)?,
+            config: serde_json::from_str(&config)?,
+            ..work
+        }))
+    }
+
+    /// Takes a crawl one step further. `retry_at` and `reason` are what they are to be after it.
+    pub fn step_crawl(
+        &self,
+        id: CrawlId,
+        step: Step,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+        now: Time,
+    ) -> Result<Lifecycle> {
+        self.step("crawl", id.0, &id.to_string(), step, retry_at, reason, now)
+    }
+
+    /// Snapshots of a crawl may start only after its own setup.
+    pub fn set_crawl_ready(&self, id: CrawlId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET ready = 1 WHERE id = ?1")?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Remembers how the worker of a crawl proves itself, and where its files are.
+    pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET token = ?2, directory = ?3, ready = 0 WHERE id = ?1")?
+            .execute((id.0, token, directory))?;
+        Ok(())
+    }
+
+    /// Shared by crawls and snapshots, whose columns have the same names.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn step(
+        &self,
+        table: &'static str,
+        id: i64,
+        shown: &str,
+        step: Step,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+        now: Time,
+    ) -> Result<Lifecycle> {
+        let status: Option<String> = self
+            .inner
+            .prepare_cached(&format!("SELECT status FROM {table} WHERE id = ?1"))?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        let Some(status) = status else {
+            return Err(StoreError::NoSuch(format!("{table} {shown}")));
+        };
+        let next = parse_status(&status)?
+            .apply(step)
+            .map_err(|source| StoreError::Illegal {
+                what: format!("{table} {shown}"),
+                source,
+            })?;
+        let sql = match step {
+            Step::Start => {
+                "SET status = ?2, retry_at = ?3, reason = ?4, attempts = attempts + 1,
+                     started_at = coalesce(started_at, ?5), ended_at = NULL, changed_at = ?5"
+            }
+            Step::Requeue | Step::Pause | Step::Resume => {
+                "SET status = ?2, retry_at = ?3, reason = ?4, ended_at = NULL, changed_at = ?5"
+            }
+            Step::Seal | Step::Cancel => {
+                "SET status = ?2, retry_at = ?3, reason = ?4, ended_at = ?5,
+                     changed_at = ?5, token = NULL"
+            }
+            Step::Retry => {
+                "SET status = ?2, retry_at = ?3, reason = ?4, attempts = 0, started_at = NULL,
+                     ended_at = NULL, changed_at = ?5"
+            }
+        };
+        self.inner
+            .prepare_cached(&format!("UPDATE {table} {sql} WHERE id = ?1"))?
+            .execute((id, next.as_str(), super::millis(retry_at), reason, now.0))?;
+        Ok(next)
+    }
+}
+
+pub(super) fn parse_status(text: &str) -> Result<Lifecycle> {
+    Lifecycle::parse(text).ok_or_else(|| StoreError::Corrupt {
+        what: "status",
+        text: text.to_owned(),
+    })
+}

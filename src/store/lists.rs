@@ -1,0 +1,244 @@
+//! Rows as people see them.
+
+use super::crawl::parse_status;
+use super::{Result, StoreError, Tx, result};
+use crate::bus::report::{Counts, Crawl, Filter, HookResult, Run, Snapshot};
+use crate::model::{Accounting, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
+use rusqlite::Row;
+use rusqlite::types::Value;
+
+/// Builds `WHERE … ORDER BY … LIMIT …` of a list.
+struct Query {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Query {
+    fn new(sql: String) -> Query {
+        Query {
+            sql: format!("{sql} WHERE 1"),
+            values: Vec::new(),
+        }
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        self.sql
+            .push_str(&format!(" AND {condition} ?{}", self.values.len()));
+    }
+
+    fn newest_first(&mut self, limit: u32) {
+        self.sql.push_str(" ORDER BY id DESC");
+        if limit > 0 {
+            self.sql.push_str(&format!(" LIMIT {limit}"));
+        }
+    }
+}
+
+fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Time))
+}
+
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row
+        .get::<_, Option<i64>>(column)?
+        .and_then(|value| u64::try_from(value).ok()))
+}
+
+impl Tx<'_> {
+    pub fn list_crawls(&self, filter: &Filter) -> Result<Vec<Crawl>> {
+        let mut query = Query::new(
+            "SELECT id, status, reason, url, max_depth, plugins, config, created_at, started_at,
+                    ended_at, retry_at, attempts, directory FROM crawl"
+                .to_owned(),
+        );
+        if let Some(status) = &filter.status {
+            query.and("status =", status.clone());
+        }
+        if let Some(Owner::Crawl(id)) = filter.owner {
+            query.and("id =", id.0);
+        }
+        query.newest_first(filter.limit);
+        let mut statement = self.inner.prepare_cached(&query.sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
+        let mut crawls = Vec::new();
+        while let Some(row) = rows.next()? {
+            let id = CrawlId(row.get(0)?);
+            let (status, plugins, config): (String, String, String) =
+                (row.get(1)?, row.get(5)?, row.get(6)?);
+            crawls.push(Crawl {
+                id,
+                status: parse_status(&status)?,
+                reason: row.get(2)?,
+                url: row.get(3)?,
+                max_depth: row.get(4)?,
+                tags: self.tags("crawl", id.0)?,
+                plugins: serde_json::from_str(&plugins)?,
+                config: serde_json::from_str(&config)?,
+                created_at: Time(row.get(7)?),
+                started_at: time(row, 8)?,
+                ended_at: time(row, 9)?,
+                retry_at: time(row, 10)?,
+                attempts: row.get(11)?,
+                snapshots: self.counts("snapshot", Some(id))?,
+                results: self.counts("result", Some(id))?,
+                directory: row.get(12)?,
+            });
+        }
+        Ok(crawls)
+    }
+
+    pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
+        let mut query = Query::new(
+            "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
+                    started_at, ended_at, retry_at, attempts, directory FROM snapshot"
+                .to_owned(),
+        );
+        if let Some(status) = &filter.status {
+            query.and("status =", status.clone());
+        }
+        match filter.owner {
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(Owner::Snapshot(id)) => query.and("id =", id.0),
+            None => {}
+        }
+        query.newest_first(filter.limit);
+        let mut statement = self.inner.prepare_cached(&query.sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
+        let mut snapshots = Vec::new();
+        while let Some(row) = rows.next()? {
+            let id = SnapshotId(row.get(0)?);
+            let status: String = row.get(6)?;
+            snapshots.push(Snapshot {
+                id,
+                crawl: CrawlId(row.get(1)?),
+                url: row.get(2)?,
+                title: row.get(3)?,
+                depth: row.get(4)?,
+                parent: row.get::<_, Option<i64>>(5)?.map(SnapshotId),
+                status: parse_status(&status)?,
+                reason: row.get(7)?,
+                tags: self.tags("snapshot", id.0)?,
+                created_at: Time(row.get(8)?),
+                started_at: time(row, 9)?,
+                ended_at: time(row, 10)?,
+                retry_at: time(row, 11)?,
+                attempts: row.get(12)?,
+                results: self.result_counts(Owner::Snapshot(id))?,
+                directory: row.get(13)?,
+            });
+        }
+        Ok(snapshots)
+    }
+
+    pub fn list_results(&self, filter: &Filter) -> Result<Vec<HookResult>> {
+        let mut query = Query::new(format!("SELECT {} FROM result", result::COLUMNS));
+        if let Some(status) = &filter.status {
+            query.and("status =", status.clone());
+        }
+        match filter.owner {
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(owner) => query.and("owner =", owner.to_string()),
+            None => {}
+        }
+        query.newest_first(filter.limit);
+        let mut statement = self.inner.prepare_cached(&query.sql)?;
+        let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
+        rows.map(|row| result::complete(row?)).collect()
+    }
+
+    pub fn list_runs(&self, filter: &Filter) -> Result<Vec<Run>> {
+        let mut query = Query::new(
+            "SELECT id, unit, kind, owner, plugin, hook, attempt, status, outcome, invocation,
+                    started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
+                    ip_out FROM run"
+                .to_owned(),
+        );
+        match filter.status.as_deref() {
+            Some("open") => query.and("status <>", "ended".to_owned()),
+            Some(status) => query.and("status =", status.to_owned()),
+            None => {}
+        }
+        match filter.owner {
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(owner) => query.and("owner =", owner.to_string()),
+            None => {}
+        }
+        query.newest_first(filter.limit);
+        let mut statement = self.inner.prepare_cached(&query.sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
+        let mut runs = Vec::new();
+        while let Some(row) = rows.next()? {
+            runs.push(read_run(row)?);
+        }
+        Ok(runs)
+    }
+
+    fn result_counts(&self, owner: Owner) -> Result<Counts> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT status, count(*) FROM result WHERE owner = ?1 GROUP BY status",
+        )?;
+        let rows = statement.query_map([owner.to_string()], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
+        let sql = format!(
+            "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
+             WHERE {table}_id = ?1 ORDER BY name"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([id], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Whether there is such a crawl or snapshot, and where it stands.
+    pub fn status_of(&self, owner: Owner) -> Result<Lifecycle> {
+        let found = match owner {
+            Owner::Crawl(id) => self.crawl(id)?.map(|crawl| crawl.status),
+            Owner::Snapshot(id) => self.snapshot(id)?.map(|snapshot| snapshot.status),
+        };
+        found.ok_or_else(|| {
+            StoreError::NoSuch(match owner {
+                Owner::Crawl(id) => format!("crawl {id}"),
+                Owner::Snapshot(id) => format!("snapshot {id}"),
+            })
+        })
+    }
+}
+
+fn read_run(row: &Row<'_>) -> Result<Run> {
+    let (owner, argv): (String, String) = (row.get(3)?, row.get(12)?);
+    let outcome: Option<String> = row.get(8)?;
+    let corrupt = |_| StoreError::Corrupt {
+        what: "id",
+        text: owner.clone(),
+    };
+    Ok(Run {
+        id: RunId(row.get(0)?),
+        unit: row.get(1)?,
+        kind: row.get(2)?,
+        owner: owner.parse().map_err(corrupt)?,
+        plugin: row.get(4)?,
+        hook: row.get(5)?,
+        attempt: row.get(6)?,
+        status: row.get(7)?,
+        outcome: outcome
+            .map(|text| serde_json::from_str(&text))
+            .transpose()?,
+        invocation: row.get(9)?,
+        started_at: time(row, 10)?,
+        ended_at: time(row, 11)?,
+        argv: serde_json::from_str(&argv)?,
+        accounting: Accounting {
+            cpu_usec: count(row, 13)?,
+            memory_peak: count(row, 14)?,
+            io_read: count(row, 15)?,
+            io_write: count(row, 16)?,
+            ip_in: count(row, 17)?,
+            ip_out: count(row, 18)?,
+        },
+    })
+}

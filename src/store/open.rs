@@ -1,0 +1,199 @@
+//! Opening the database, and refusing what must not be opened.
+
+use super::Store;
+use super::schema::MIGRATIONS;
+use nix::sys::statfs::{self, FsType};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why the database was not opened; the file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "cannot open the database '{path}': {source}\nis its directory there and writable? see: archivist doctor"
+    )]
+    Open {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
+    #[error(
+        "'{path}' is not a database of archivist: {source}\nnothing was changed; move the file away, or put back a copy, and start again"
+    )]
+    Garbage {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
+    #[error(
+        "'{path}' was written by a newer archivist (schema {found}, this one knows {known})\nnothing was changed; install the newer version again"
+    )]
+    Newer {
+        path: PathBuf,
+        found: usize,
+        known: usize,
+    },
+    #[error(
+        "'{path}' lies on a network file system ({kind}), on which SQLite cannot keep its promises\nmove the data directory to a local disk"
+    )]
+    Network { path: PathBuf, kind: &'static str },
+    #[error("cannot bring '{path}' from schema {from} to {to}: {source}")]
+    Migrate {
+        path: PathBuf,
+        from: usize,
+        to: usize,
+        source: rusqlite::Error,
+    },
+}
+
+/// File systems whose locks or shared memory SQLite's write-ahead log cannot rely on.
+fn network_file_system(path: &Path) -> Option<&'static str> {
+    const CIFS: i64 = 0xff53_4d42_u32 as i64;
+    const SMB2: i64 = 0xfe53_4d42_u32 as i64;
+    let kind = statfs::statfs(path).ok()?.filesystem_type();
+    match kind {
+        statfs::NFS_SUPER_MAGIC => Some("nfs"),
+        statfs::SMB_SUPER_MAGIC => Some("smb"),
+        FsType(CIFS | SMB2) => Some("cifs"),
+        _ => None,
+    }
+}
+
+impl Store {
+    /// Opens or makes the database at `path` and brings it to the newest schema. It cannot write
+    /// until [`Store::take_over`] made it the runner.
+    pub fn open(path: &Path) -> Result<Store, OpenError> {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        if let Some(kind) = network_file_system(directory) {
+            return Err(OpenError::Network {
+                path: path.to_owned(),
+                kind,
+            });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection =
+            Connection::open_with_flags(path, flags).map_err(|source| OpenError::Open {
+                path: path.to_owned(),
+                source,
+            })?;
+        configure(&connection).map_err(|source| match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                OpenError::Garbage {
+                    path: path.to_owned(),
+                    source,
+                }
+            }
+            _ => OpenError::Open {
+                path: path.to_owned(),
+                source,
+            },
+        })?;
+        migrate(&mut connection, path)?;
+        Ok(Store {
+            connection,
+            epoch: 0,
+        })
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let known = MIGRATIONS.len();
+    let garbage = |source| OpenError::Garbage {
+        path: path.to_owned(),
+        source,
+    };
+    let found: usize = connection
+        .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+        .map_err(garbage)? as usize;
+    if found > known {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    let fail = |source| OpenError::Migrate {
+        path: path.to_owned(),
+        from: found,
+        to: known,
+        source,
+    };
+    let tx = connection.transaction().map_err(fail)?;
+    for migration in &MIGRATIONS[found..] {
+        tx.execute_batch(migration).map_err(fail)?;
+    }
+    tx.pragma_update(None, "user_version", known as u32)
+        .map_err(fail)?;
+    tx.commit().map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Time;
+
+    #[test]
+    fn garbage_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        std::fs::write(
+            &path,
+            b"not a database, but long enough to be looked at".repeat(50),
+        )
+        .unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = Store::open(&path).err().unwrap();
+        assert!(matches!(error, OpenError::Garbage { .. }), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        drop(Store::open(&path).unwrap());
+        Connection::open(&path)
+            .unwrap()
+            .pragma_update(None, "user_version", 999)
+            .unwrap();
+        let error = Store::open(&path).err().unwrap().to_string();
+        assert!(error.contains("newer archivist (schema 999"), "{error}");
+    }
+
+    #[test]
+    fn whoever_was_displaced_cannot_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        let mut first = Store::open(&path).unwrap();
+        first.take_over("one", "boot", Time(1)).unwrap();
+        assert!(first.begin().is_ok());
+        let mut second = Store::open(&path).unwrap();
+        second.take_over("two", "boot", Time(2)).unwrap();
+        let error = first.begin().err().unwrap();
+        assert!(
+            matches!(error, super::super::StoreError::Superseded(1)),
+            "{error}"
+        );
+        assert!(second.begin().is_ok());
+    }
+
+    #[test]
+    fn the_bundled_sqlite_is_not_one_that_corrupts_wal_databases() {
+        assert!(
+            rusqlite::version_number() >= 3_051_003,
+            "{}",
+            rusqlite::version()
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! Rows of runs: one per unit that was ever to be started. The row exists before the unit does.
+
+use super::{Result, StoreError, Tx};
+use crate::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
+use crate::unit::UnitKind;
+use rusqlite::{OptionalExtension, Row};
+
+/// A run to be recorded as starting.
+pub struct NewRun<'a> {
+    pub kind: UnitKind,
+    pub owner: Owner,
+    pub crawl: CrawlId,
+    pub plugin: Option<&'a str>,
+    pub hook: Option<&'a str>,
+    pub attempt: u32,
+    pub unit: &'a str,
+    pub boot: &'a str,
+    pub argv: &'a [String],
+    pub now: Time,
+}
+
+/// A run as the daemon needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub kind: UnitKind,
+    pub owner: Owner,
+    pub crawl: CrawlId,
+    pub plugin: Option<String>,
+    pub hook: Option<String>,
+    pub attempt: u32,
+    pub unit: String,
+    pub boot: String,
+    pub starting: bool,
+    /// Set once the run has ended.
+    pub outcome: Option<Outcome>,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+}
+
+const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
+                       outcome, started_at, ended_at";
+
+type Parts = (RunRow, String, String, String, Option<String>);
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
+    let (kind, owner, status): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(9)?);
+    let run = RunRow {
+        id: RunId(row.get(0)?),
+        kind: UnitKind::Hook,
+        owner: Owner::Crawl(CrawlId(0)),
+        crawl: CrawlId(row.get(3)?),
+        plugin: row.get(4)?,
+        hook: row.get(5)?,
+        attempt: row.get(6)?,
+        unit: row.get(7)?,
+        boot: row.get(8)?,
+        starting: false,
+        outcome: None,
+        started_at: row.get::<_, Option<i64>>(11)?.map(Time),
+        ended_at: row.get::<_, Option<i64>>(12)?.map(Time),
+    };
+    Ok((run, kind, owner, status, row.get(10)?))
+}
+
+fn complete((run, kind, owner, status, outcome): Parts) -> Result<RunRow> {
+    let corrupt = |what, text: &str| StoreError::Corrupt {
+        what,
+        text: text.to_owned(),
+    };
+    Ok(RunRow {
+        kind: UnitKind::parse(&kind).ok_or_else(|| corrupt("kind", &kind))?,
+        owner: owner.parse().map_err(|_| corrupt("id", &owner))?,
+        starting: status == "starting",
+        outcome: outcome
+            .map(|text| serde_json::from_str(&text))
+            .transpose()?,
+        ..run
+    })
+}
+
+impl Tx<'_> {
+    pub fn record_run(&self, new: &NewRun<'_>) -> Result<RunId> {
+        let snapshot = match new.owner {
+            Owner::Snapshot(SnapshotId(id)) => Some(id),
+            Owner::Crawl(_) => None,
+        };
+        self.inner
+            .prepare_cached(
+                "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
+                                  unit, boot, argv, status, started_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'starting', ?12)",
+            )?
+            .execute((
+                self.epoch,
+                new.kind.as_str(),
+                new.owner.to_string(),
+                new.crawl.0,
+                snapshot,
+                new.plugin,
+                new.hook,
+                new.attempt,
+                new.unit,
+                new.boot,
+                serde_json::to_string(new.argv)?,
+                new.now.0,
+            ))?;
+        Ok(RunId(self.inner.last_insert_rowid()))
+    }
+
+    /// systemd took the start upon itself.
+    pub fn set_run_running(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Records how a run ended and what it used. One that has ended already stays; `false` then.
+    pub fn end_run(
+        &self,
+        id: RunId,
+        outcome: &Outcome,
+        reading: &Reading,
+        now: Time,
+    ) -> Result<bool> {
+        let used = &reading.accounting;
+        let count = |value: Option<u64>| value.and_then(|value| i64::try_from(value).ok());
+        let rows = self
+            .inner
+            .prepare_cached(
+                "UPDATE run SET status = 'ended', outcome = ?2, exit_code = ?3, signal = ?4,
+                     invocation = ?5, started_at = coalesce(?6, started_at), ended_at = ?7,
+                     cpu_usec = ?8, memory_peak = ?9, io_read = ?10, io_write = ?11, ip_in = ?12,
+                     ip_out = ?13
+                 WHERE id = ?1 AND status <> 'ended'",
+            )?
+            .execute(rusqlite::params![
+                id.0,
+                serde_json::to_string(outcome)?,
+                outcome.exit_code(),
+                outcome.signal(),
+                Some(&reading.invocation).filter(|id| !id.is_empty()),
+                super::millis(reading.started),
+                reading.ended.unwrap_or(now).0,
+                count(used.cpu_usec),
+                count(used.memory_peak),
+                count(used.io_read),
+                count(used.io_write),
+                count(used.ip_in),
+                count(used.ip_out),
+            ])?;
+        Ok(rows == 1)
+    }
+
+    /// All runs that have not ended.
+    pub fn open_runs(&self) -> Result<Vec<RunRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE status <> 'ended' ORDER BY id");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([], read)?;
+        rows.map(|row| complete(row?)).collect()
+    }
+
+    /// The run of a unit that has not ended.
+    pub fn open_run(&self, unit: &str) -> Result<Option<RunRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE unit = ?1 AND status <> 'ended'");
+        let row = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([unit], read)
+            .optional()?;
+        row.map(complete).transpose()
+    }
+
+    /// Open runs of one owner.
+    pub fn open_runs_of(&self, owner: Owner) -> Result<Vec<RunRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE owner = ?1 AND status <> 'ended'");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([owner.to_string()], read)?;
+        rows.map(|row| complete(row?)).collect()
+    }
+
+    /// The newest run of a hook for its owner.
+    pub fn last_hook_run(&self, owner: Owner, plugin: &str, hook: &str) -> Result<Option<RunRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3
+             ORDER BY id DESC LIMIT 1"
+        );
+        let row = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row((owner.to_string(), plugin, hook), read)
+            .optional()?;
+        row.map(complete).transpose()
+    }
+}

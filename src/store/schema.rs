@@ -1,0 +1,173 @@
+//! The schema as a list of migrations: `user_version` is how many of them a database has seen.
+//! Entries are never edited, only added.
+
+pub const MIGRATIONS: &[&str] = &[
+    // 1: 0.1.0
+    "
+    CREATE TABLE runner (
+        epoch INTEGER PRIMARY KEY AUTOINCREMENT,
+        state TEXT NOT NULL CHECK (state IN ('waiting', 'active', 'ended')),
+        unit TEXT NOT NULL,
+        boot TEXT NOT NULL,
+        since INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX runner_active ON runner (state) WHERE state = 'active';
+
+    CREATE TABLE crawl (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        status TEXT NOT NULL DEFAULT 'queued',
+        reason TEXT,
+        url TEXT NOT NULL,
+        max_depth INTEGER NOT NULL,
+        plugins TEXT NOT NULL,
+        config TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        started_at INTEGER,
+        ended_at INTEGER,
+        changed_at INTEGER,
+        retry_at INTEGER,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        ready INTEGER NOT NULL DEFAULT 0,
+        token TEXT,
+        directory TEXT
+    );
+    CREATE INDEX crawl_due ON crawl (retry_at, id) WHERE status = 'queued';
+    CREATE INDEX crawl_started ON crawl (id) WHERE status = 'started';
+
+    CREATE TABLE host (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE
+    );
+
+    CREATE TABLE snapshot (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+        parent_id INTEGER REFERENCES snapshot (id),
+        host_id INTEGER REFERENCES host (id),
+        url TEXT NOT NULL,
+        title TEXT,
+        depth INTEGER NOT NULL,
+        status TEXT NOT NULL DEFAULT 'queued',
+        reason TEXT,
+        created_at INTEGER NOT NULL,
+        started_at INTEGER,
+        ended_at INTEGER,
+        changed_at INTEGER,
+        retry_at INTEGER,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        token TEXT,
+        directory TEXT,
+        UNIQUE (crawl_id, url)
+    );
+    CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued';
+
+    CREATE TABLE tag (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE crawl_tag (
+        crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+        tag_id INTEGER NOT NULL REFERENCES tag (id),
+        PRIMARY KEY (crawl_id, tag_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE snapshot_tag (
+        snapshot_id INTEGER NOT NULL REFERENCES snapshot (id),
+        tag_id INTEGER NOT NULL REFERENCES tag (id),
+        PRIMARY KEY (snapshot_id, tag_id)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE result (
+        id INTEGER PRIMARY KEY,
+        owner TEXT NOT NULL,
+        crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+        snapshot_id INTEGER REFERENCES snapshot (id),
+        plugin TEXT NOT NULL,
+        hook TEXT NOT NULL,
+        status TEXT NOT NULL,
+        output TEXT,
+        error TEXT,
+        files TEXT NOT NULL DEFAULT '[]',
+        size INTEGER NOT NULL DEFAULT 0,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        started_at INTEGER,
+        ended_at INTEGER,
+        UNIQUE (owner, plugin, hook)
+    );
+    CREATE INDEX result_crawl ON result (crawl_id);
+
+    CREATE TABLE run (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        epoch INTEGER NOT NULL REFERENCES runner (epoch),
+        kind TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+        snapshot_id INTEGER REFERENCES snapshot (id),
+        plugin TEXT,
+        hook TEXT,
+        attempt INTEGER NOT NULL,
+        unit TEXT NOT NULL,
+        boot TEXT NOT NULL,
+        invocation TEXT,
+        argv TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('starting', 'running', 'ended')),
+        outcome TEXT,
+        exit_code INTEGER,
+        signal INTEGER,
+        started_at INTEGER,
+        ended_at INTEGER,
+        cpu_usec INTEGER,
+        memory_peak INTEGER,
+        io_read INTEGER,
+        io_write INTEGER,
+        ip_in INTEGER,
+        ip_out INTEGER
+    );
+    CREATE UNIQUE INDEX run_open ON run (unit) WHERE status <> 'ended';
+    CREATE INDEX run_owner ON run (owner);
+    CREATE INDEX run_crawl ON run (crawl_id);
+
+    -- How many rows of a kind have a status: crawl 0 is the sum of all.
+    CREATE TABLE tally (
+        kind TEXT NOT NULL,
+        crawl_id INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        n INTEGER NOT NULL,
+        PRIMARY KEY (kind, crawl_id, status)
+    ) WITHOUT ROWID;
+    CREATE TRIGGER crawl_added AFTER INSERT ON crawl BEGIN
+        INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER crawl_moved AFTER UPDATE OF status ON crawl WHEN OLD.status <> NEW.status BEGIN
+        UPDATE tally SET n = n - 1 WHERE kind = 'crawl' AND crawl_id = 0 AND status = OLD.status;
+        INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER snapshot_added AFTER INSERT ON snapshot BEGIN
+        INSERT INTO tally VALUES ('snapshot', 0, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+        INSERT INTO tally VALUES ('snapshot', NEW.crawl_id, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER snapshot_moved AFTER UPDATE OF status ON snapshot
+    WHEN OLD.status <> NEW.status BEGIN
+        UPDATE tally SET n = n - 1
+            WHERE kind = 'snapshot' AND crawl_id IN (0, NEW.crawl_id) AND status = OLD.status;
+        INSERT INTO tally VALUES ('snapshot', 0, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+        INSERT INTO tally VALUES ('snapshot', NEW.crawl_id, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER result_added AFTER INSERT ON result BEGIN
+        INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    CREATE TRIGGER result_moved AFTER UPDATE OF status ON result
+    WHEN OLD.status <> NEW.status BEGIN
+        UPDATE tally SET n = n - 1
+            WHERE kind = 'result' AND crawl_id = NEW.crawl_id AND status = OLD.status;
+        INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
+            ON CONFLICT DO UPDATE SET n = n + 1;
+    END;
+    ",
+];

@@ -1,0 +1,165 @@
+//! Rows of snapshots.
+
+use super::crawl::parse_status;
+use super::{Result, Tx};
+use crate::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
+use rusqlite::OptionalExtension;
+
+/// A page to be queued.
+pub struct NewSnapshot<'a> {
+    pub crawl: CrawlId,
+    pub parent: Option<SnapshotId>,
+    pub url: &'a str,
+    pub host: &'a str,
+    pub title: Option<&'a str>,
+    pub depth: u32,
+    pub now: Time,
+}
+
+/// What its worker needs to know of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotWork {
+    pub id: SnapshotId,
+    pub crawl: CrawlId,
+    pub status: Lifecycle,
+    pub url: String,
+    pub depth: u32,
+    pub created_at: Time,
+    pub attempts: u32,
+    pub token: Option<String>,
+    pub directory: Option<String>,
+}
+
+impl Tx<'_> {
+    /// Queues a page; `None` when the crawl has it already.
+    pub fn add_snapshot(&self, new: &NewSnapshot<'_>) -> Result<Option<SnapshotId>> {
+        let host = self.host(new.host)?;
+        let rows = self
+            .inner
+            .prepare_cached(
+                "INSERT INTO snapshot
+                     (crawl_id, parent_id, host_id, url, title, depth, created_at, retry_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT DO NOTHING",
+            )?
+            .execute((
+                new.crawl.0,
+                new.parent.map(|id| id.0),
+                host,
+                new.url,
+                new.title,
+                new.depth,
+                new.now.0,
+            ))?;
+        Ok((rows == 1).then(|| SnapshotId(self.inner.last_insert_rowid())))
+    }
+
+    fn host(&self, name: &str) -> Result<i64> {
+        let known = self
+            .inner
+            .prepare_cached("SELECT id FROM host WHERE name = ?1")?
+            .query_row([name], |row| row.get(0))
+            .optional()?;
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        self.inner
+            .prepare_cached("INSERT INTO host (name) VALUES (?1)")?
+            .execute([name])?;
+        Ok(self.inner.last_insert_rowid())
+    }
+
+    pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
+        let row = self
+            .inner
+            .prepare_cached(
+                "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory
+                 FROM snapshot WHERE id = ?1",
+            )?
+            .query_row([id.0], |row| {
+                let status: String = row.get(1)?;
+                let work = SnapshotWork {
+                    id,
+                    crawl: CrawlId(row.get(0)?),
+                    status: Lifecycle::Queued,
+                    url: row.get(2)?,
+                    depth: row.get(3)?,
+                    created_at: Time(row.get(4)?),
+                    attempts: row.get(5)?,
+                    token: row.get(6)?,
+                    directory: row.get(7)?,
+                };
+                Ok((work, status))
+            })
+            .optional()?;
+        row.map(|(work, status)| {
+            Ok(SnapshotWork {
+                status: parse_status(&status)?,
+                ..work
+            })
+        })
+        .transpose()
+    }
+
+    /// Takes a snapshot one step further. `retry_at` and `reason` are what they are to be after it.
+    pub fn step_snapshot(
+        &self,
+        id: SnapshotId,
+        step: Step,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+        now: Time,
+    ) -> Result<Lifecycle> {
+        self.step(
+            "snapshot",
+            id.0,
+            &id.to_string(),
+            step,
+            retry_at,
+            reason,
+            now,
+        )
+    }
+
+    /// Remembers how the worker of a snapshot proves itself, and where its files are.
+    pub fn equip_snapshot(&self, id: SnapshotId, token: &str, directory: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE snapshot SET token = ?2, directory = ?3 WHERE id = ?1")?
+            .execute((id.0, token, directory))?;
+        Ok(())
+    }
+
+    pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE snapshot SET title = ?2 WHERE id = ?1")?
+            .execute((id.0, title))?;
+        Ok(())
+    }
+
+    /// Snapshots of a crawl in one of `states`, oldest first.
+    pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
+        let mut statement = self
+            .inner
+            .prepare_cached("SELECT id, status FROM snapshot WHERE crawl_id = ?1 ORDER BY id")?;
+        let rows = statement.query_map([crawl.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (id, status): (i64, String) = row?;
+            if states.contains(&parse_status(&status)?) {
+                found.push(SnapshotId(id));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a crawl has a snapshot that is not final.
+    pub fn has_open_snapshots(&self, crawl: CrawlId) -> Result<bool> {
+        let open: i64 = self
+            .inner
+            .prepare_cached(
+                "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'snapshot' AND crawl_id = ?1
+                 AND status IN ('queued', 'started', 'paused')",
+            )?
+            .query_row([crawl.0], |row| row.get(0))?;
+        Ok(open > 0)
+    }
+}
