@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# The machine's apt: what it can fetch from, and what is missing.
+
+APT_LOCK=/run/lock/archivist-apt.lock
+
+# A package counts as there when dpkg has it configured; alternatives are written a|b.
+package_is_installed() {
+    local name state
+    for name in ${1//|/ }; do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) || state=
+        [[ $state == installed ]] && return 0
+    done
+    return 1
+}
+
+apt_get() {
+    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"
+}
+
+# Once more after an update: another `apt-get update` may have emptied the package cache under our download
+# (container images ship such a hook), and an old list may name packages that the mirror no longer has.
+apt_install() {
+    apt_get install --no-install-recommends "$@" && return 0
+    say "apt could not install: $*; updating the package lists and trying once more"
+    apt_get update && apt_get install --no-install-recommends "$@"
+}
+
+# need_packages PACKAGE…: installs what is missing, touches nothing when all are there.
+need_packages() {
+    local package missing=()
+    for package in "$@"; do
+        package_is_installed "$package" || missing+=("${package%%|*}")
+    done
+    [[ ${#missing[@]} -eq 0 ]] && return 0
+    [[ $(id -u) -eq 0 ]] || die "missing Debian packages: ${missing[*]}; install them, or run this as root"
+    say "installing ${missing[*]}"
+    (
+        flock 9
+        apt_lists_are_there || apt_get update
+        apt_install "${missing[@]}"
+    ) 9>"$APT_LOCK" >&2 || die "could not install ${missing[*]} with apt: see its messages above"
+}
+
+apt_lists_are_there() {
+    [[ -n $(apt-get indextargets --format '$(FILENAME)' 'Identifier: Packages' 2>/dev/null | xargs -r ls 2>/dev/null) ]]
+}
+
+# The one-line sources for a Debian release, from where the machine itself fetches Debian.
+# Nothing is printed on a machine that has no Debian source (Ubuntu): the caller then leaves the choice to mmdebstrap.
+apt_sources_for() {
+    local release=$1 archive security
+    archive=$(apt_uri_of Debian)
+    security=$(apt_uri_of Debian-Security)
+    [[ -n $archive ]] || return 0
+    echo "deb $archive $release main"
+    echo "deb $archive $release-updates main"
+    [[ -z $security ]] || echo "deb $security $release-security main"
+}
+
+apt_uri_of() {
+    apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' "Label: $1" 2>/dev/null |
+        sort -u | head -n 1
+}
+
+# Proxies, certificates and the like of the machine, one apt.conf line each.
+apt_transport_settings() {
+    apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until Acquire::Check-Date
+}

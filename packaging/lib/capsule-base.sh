@@ -1,0 +1,84 @@
+# shellcheck shell=bash
+# Base roots: made once per release and package list, then only read.
+
+CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/archivist-capsule}
+
+RELEASES=(bookworm trixie)
+
+# A system that boots and can have user managers; what the package recommends, so that its installation needs
+# no network; fonts, so that screenshots show text; python3, so that tests can serve a site.
+BASE_PACKAGES=(
+    systemd systemd-sysv dbus dbus-user-session libpam-systemd
+    ca-certificates passwd procps python3
+    wget curl chromium fonts-dejavu-core
+)
+
+# What a container has no use for, and what would fail in one: on trixie the boot is "degraded" without this.
+MASKED_UNITS=(
+    proc-sys-fs-binfmt_misc.automount systemd-modules-load.service systemd-sysctl.service systemd-udevd.service
+    sys-kernel-debug.mount sys-kernel-tracing.mount
+    apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
+)
+
+check_release() {
+    local known
+    for known in "${RELEASES[@]}"; do
+        [[ $1 == "$known" ]] && return 0
+    done
+    die_usage "unknown release '$1': choose one of ${RELEASES[*]}"
+}
+
+base_dir() {
+    local recipe
+    recipe=$(printf '%s\n' "${BASE_PACKAGES[@]}" "${MASKED_UNITS[@]}" | sha256sum)
+    echo "$CACHE/$1-${recipe:0:12}"
+}
+
+# Makes the base of a release unless it is there, and prints its path. Concurrent callers wait for the first.
+ensure_base() {
+    local release=$1 dir
+    check_release "$release"
+    dir=$(base_dir "$release")
+    if [[ ! -d $dir ]]; then
+        need_root
+        mkdir -p "$CACHE"
+        (
+            flock 9
+            [[ -d $dir ]] || make_base "$release" "$dir"
+        ) 9>"$CACHE/$release.lock" || die "could not make the base root of $release: see the messages above"
+    fi
+    echo "$dir"
+}
+
+# Into a scratch directory first: a base that exists is complete.
+make_base() {
+    local release=$1 dir=$2 scratch
+    need_packages mmdebstrap debian-archive-keyring
+    scratch=$(mktemp -d "$CACHE/.$release.XXXXXX")
+    # shellcheck disable=SC2064 # the value of now is meant
+    trap "rm -rf --one-file-system '$scratch'" EXIT
+    say "making the base root of $release (once, about 1 GB in $CACHE)"
+    run_mmdebstrap "$release" "$scratch/root" >&2
+    finish_base "$scratch/root"
+    mv -T "$scratch/root" "$dir"
+}
+
+run_mmdebstrap() {
+    local release=$1 root=$2 line options=() sources=()
+    while IFS= read -r line; do options+=("--aptopt=$line"); done < <(apt_transport_settings)
+    mapfile -t sources < <(apt_sources_for "$release")
+    # force-unsafe-io: a base that a power cut spoils was never renamed into place.
+    mmdebstrap --quiet --mode=root --variant=apt --dpkgopt=force-unsafe-io \
+        --include="$(IFS=,; echo "${BASE_PACKAGES[*]}")" \
+        "${options[@]}" "$release" "$root" "${sources[@]}"
+}
+
+finish_base() {
+    local root=$1 unit
+    chmod 755 "$root"
+    # Each boot writes its own.
+    rm -f "$root/etc/machine-id" "$root/etc/hostname" "$root/etc/resolv.conf"
+    for unit in "${MASKED_UNITS[@]}"; do
+        ln -sfn /dev/null "$root/etc/systemd/system/$unit"
+    done
+}

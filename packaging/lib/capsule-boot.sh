@@ -1,0 +1,102 @@
+# shellcheck shell=bash
+# From a base to a running system.
+
+BOOT_SECONDS=120
+
+boot_capsule() {
+    local name=$1 release=$2 deb=$3 base state
+    base=$(ensure_base "$release")
+    state=$(state_dir "$name")
+    start_capsule "$name" "$base" "$state"
+    wait_until_running "$name"
+    # Boot is over: see capsule-inside.sh. Lazily, because the journal has a file of it open.
+    enter "$name" umount --lazy /proc/sys
+    [[ -z $deb ]] || install_deb "$name" "$deb"
+}
+
+# A fresh state directory: what an earlier capsule of this name wrote is gone, unless it is to be kept.
+prepare_state() {
+    local name=$1 release=$2 keep=$3 state
+    shift 3
+    state=$(state_dir "$name")
+    [[ $keep == yes ]] || rm -rf --one-file-system "$state"
+    mkdir -p "$state"
+    rm -f "$state"/{ready,go,pid,cgroup,log}
+    mkfifo "$state/ready" "$state/go"
+    echo "$release" >"$state/release"
+    printf '%s\n' "$@" | sed '/^$/d' >"$state/binds"
+}
+
+# Two things can come next, whichever is first: systemd's word that it is up, or the end of the launch.
+start_capsule() {
+    local name=$1 base=$2 state=$3 socket="@archivist-capsule-$1-$$" cgroup launcher listener pid first
+    cgroup=$(make_cgroup "$name")
+    echo "$cgroup" >"$state/cgroup"
+    listen_ready "$socket" "$BOOT_SECONDS" &
+    listener=$!
+    launch "$name" "$base" "$state" "$cgroup" "$socket" </dev/null >"$state/log" 2>&1 &
+    launcher=$!
+    # Without a pid there is only the launcher to end; its child ends with it.
+    pid=$(read_line "$state/ready" 30) || { kill "$launcher" "$listener" || true; fail_boot "$name" "no new namespaces"; }
+    echo "$pid" >"$state/pid"
+    echo "$launcher" >"$cgroup/supervisor/cgroup.procs"
+    delegate_controllers "$cgroup"
+    echo go >"$state/go"
+    wait -n -p first "$listener" "$launcher" || { kill "$listener" 2>/dev/null || true; first=none; }
+    [[ $first == "$listener" ]] || fail_boot "$name" "systemd did not say that it is ready"
+    disown "$launcher"
+}
+
+# Into the cgroup first, then everything else. The lock on file descriptor 8 is held by the unshare process, which
+# ends when the inner PID 1 has ended; the inner processes must not inherit it.
+launch() {
+    local name=$1 base=$2 state=$3 cgroup=$4 socket=$5
+    echo "$BASHPID" >"$cgroup/payload/cgroup.procs"
+    exec 8>"$state/alive"
+    flock 8
+    exec setsid unshare --fork --kill-child --pid --mount --cgroup --uts --ipc --propagation private \
+        bash -c 'exec 8>&-; exec bash "$@"' bash "$PACKAGING/lib/capsule-inside.sh" "$name" "$base" "$state" "$socket"
+}
+
+# Waits on a datagram socket for READY=1, which a PID 1 in a container sends when its boot is over. An abstract socket
+# needs no path that both sides can see. Perl, because it is on every Debian and bash has no sockets.
+listen_ready() {
+    exec perl -MSocket -e '
+        my ($name, $seconds) = @ARGV;
+        socket(my $socket, PF_UNIX, SOCK_DGRAM, 0) or die "socket: $!";
+        bind($socket, pack_sockaddr_un("\0" . substr($name, 1))) or die "bind $name: $!";
+        alarm $seconds;
+        while (defined recv($socket, my $message, 4096, 0)) { exit 0 if $message =~ /^READY=1$/m }
+        exit 1' "$@"
+}
+
+# read_line FIFO SECONDS. Opened for both directions: opening never blocks, reading has the deadline.
+read_line() {
+    local line
+    read -r -t "$2" line <>"$1" && echo "$line"
+}
+
+wait_until_running() {
+    local name=$1 verdict
+    verdict=$(enter "$name" timeout "$BOOT_SECONDS" systemctl is-system-running --wait) || true
+    [[ $verdict == running ]] && return 0
+    enter "$name" systemctl --failed --no-pager >&2 || true
+    die "the system in capsule '$name' is '${verdict:-silent}', not running; it was left for you to look at:" \
+        "'capsule shell $name', then 'capsule stop $name'"
+}
+
+fail_boot() {
+    local name=$1
+    tail -n 20 "$(state_dir "$name")/log" >&2
+    [[ ! -e $(state_dir "$name")/pid ]] || end_inner_init "$name"
+    die "capsule '$name' did not boot: $2; the lines above are from $(state_dir "$name")/log"
+}
+
+# With what is in the base: no package list, hence no network.
+install_deb() {
+    local name=$1 deb=$2 inside
+    inside=/var/cache/${deb##*/}
+    enter "$name" sh -c 'cat >"$1" && chmod 644 "$1"' sh "$inside" <"$deb"
+    enter "$name" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-download --reinstall install "$inside" >&2 ||
+        die "apt could not install $deb in capsule '$name': see its messages above"
+}

@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# The cgroup of a capsule. It exists, and the launcher is in it, before anything else happens: a manager that
+# starts in the root cgroup moves every process of the machine.
+#
+#   …/archivist-capsule-NAME[.scope]
+#   ├─ supervisor     the process that waits for the inner PID 1
+#   └─ payload        root of the capsule's cgroup namespace
+
+cgroup2_mount() {
+    local mount
+    mount=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
+    if [[ -z $mount ]]; then
+        mount=$CACHE/cgroup2
+        mkdir -p "$mount"
+        mount -t cgroup2 cgroup2 "$mount" || die "no cgroup2 hierarchy, and mounting one on $mount failed"
+    fi
+    echo "$mount"
+}
+
+# Prints the directory of the new cgroup. Under a systemd the calling process must be in a scope with Delegate=yes
+# (see in_own_scope): the tree is systemd's, and only what it delegates is ours.
+make_cgroup() {
+    local name=$1 mount own cgroup
+    mount=$(cgroup2_mount)
+    if machine_runs_systemd; then
+        own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+        cgroup=$mount$own
+    else
+        cgroup=$mount/archivist-capsule-$name
+    fi
+    mkdir -p "$cgroup/supervisor" "$cgroup/payload"
+    echo "$cgroup"
+}
+
+machine_runs_systemd() { [[ -d /run/systemd/system ]]; }
+
+# Where the controllers are on cgroup2, pass them on; that works only once no process is left in the cgroup itself.
+delegate_controllers() {
+    local controller
+    for controller in $(<"$1/cgroup.controllers"); do
+        echo "+$controller" >"$1/cgroup.subtree_control" ||
+            say "the capsule has no controller '$controller', ignoring"
+    done
+}
+
+# The inner PID 1 is gone, and with it every process of its pid namespace: only empty directories are left.
+remove_cgroup() {
+    local cgroup=$1
+    [[ -d $cgroup ]] || return 0
+    find "$cgroup" -depth -type d -exec rmdir {} + ||
+        say "could not remove the cgroup $cgroup: processes are left in it, see its cgroup.procs"
+}

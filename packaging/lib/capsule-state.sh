@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# What is known of a capsule, in $CACHE/capsules/NAME:
+#   release pid cgroup binds   one value (binds: one a line) each
+#   upper work root            the overlay; root is a mount only inside the capsule
+#   alive                      locked by the process that waits for the inner PID 1: the truth about "is it running",
+#                              without a pid that could have been reused
+#   log                        what the launch and the inner PID 1 printed
+
+check_name() {
+    [[ $1 =~ ^[a-z][a-z0-9-]{0,30}$ ]] ||
+        die_usage "bad capsule name '$1': a lower-case letter, then at most 30 of a-z, 0-9 and -"
+}
+
+state_dir() { echo "$CACHE/capsules/$1"; }
+
+# state_of NAME FIELD
+state_of() { cat "$(state_dir "$1")/$2"; }
+
+is_running() {
+    local alive
+    alive=$(state_dir "$1")/alive
+    [[ -e $alive ]] && ! flock -n -s "$alive" true
+}
+
+need_running() {
+    check_name "$1"
+    is_running "$1" || die "no capsule '$1' is running: start one with 'capsule boot $1 RELEASE', see 'capsule list'"
+}
+
+# Blocks until the inner PID 1 has ended and was reaped, at most SECONDS.
+wait_ended() {
+    flock -s -w "$2" "$(state_dir "$1")/alive" true
+}

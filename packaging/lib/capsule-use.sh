@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# Using a running capsule, and ending it.
+
+STOP_SECONDS=90
+
+# enter NAME COMMAND…: the command inside, with a clean environment; its exit status is the result.
+# It joins the cgroup of the inner PID 1: from outside of the capsule's cgroups it could not be moved into a scope.
+enter() {
+    local name=$1 pid
+    shift
+    pid=$(state_of "$name" pid)
+    (
+        echo "$BASHPID" >"$(state_of "$name" cgroup)/payload/init.scope/cgroup.procs"
+        exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc --root --wd \
+            env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+            TERM="${TERM:-dumb}" LANG=C.UTF-8 "$@"
+    )
+}
+
+# copy_out NAME:/PATH DEST, or copy_in: what is inside is opened inside, so its symlinks mean what they mean there.
+copy_out() {
+    local name=${1%%:*} path=${1#*:} dest=$2
+    need_running "$name"
+    if [[ -d $dest ]]; then
+        enter "$name" tar -C "$(dirname "$path")" -cf - -- "$(basename "$path")" | tar -C "$dest" -xf -
+    elif enter "$name" test -d "$path"; then
+        mkdir "$dest"
+        enter "$name" tar -C "$path" -cf - . | tar -C "$dest" -xf -
+    else
+        enter "$name" cat -- "$path" >"$dest"
+    fi
+}
+
+copy_in() {
+    local source=$1 name=${2%%:*} path=${2#*:}
+    need_running "$name"
+    if enter "$name" test -d "$path"; then
+        tar -C "$(dirname "$source")" -cf - -- "$(basename "$source")" | enter "$name" tar -C "$path" -xf -
+    elif [[ -d $source ]]; then
+        enter "$name" mkdir -- "$path"
+        tar -C "$source" -cf - . | enter "$name" tar -C "$path" -xf -
+    else
+        enter "$name" sh -c 'cat >"$1"' sh "$path" <"$source"
+    fi
+}
+
+list_capsules() {
+    local state name
+    for state in "$CACHE"/capsules/*/; do
+        name=$(basename "$state")
+        if [[ -d $state ]] && is_running "$name"; then
+            printf '%s\t%s\t%s\n' "$name" "$(state_of "$name" release)" "$(state_of "$name" pid)"
+        fi
+    done
+}
+
+# end_capsule NAME: asks the inner PID 1 to power off, gives it time, and only then kills it (nothing else is killed:
+# the kernel ends a pid namespace with its init).
+end_capsule() {
+    local name=$1
+    kill -s RTMIN+4 "$(state_of "$name" pid)"
+    wait_ended "$name" "$STOP_SECONDS" && return 0
+    say "capsule '$name' did not power off within $STOP_SECONDS s, killing its PID 1"
+    end_inner_init "$name"
+}
+
+end_inner_init() {
+    local name=$1
+    if is_running "$name"; then
+        kill -s KILL "$(state_of "$name" pid)"
+        wait_ended "$name" 30 || die "the PID 1 of capsule '$name' ($(state_of "$name" pid)) survived SIGKILL"
+    fi
+    remove_cgroup "$(state_of "$name" cgroup)"
+}
