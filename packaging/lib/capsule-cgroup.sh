@@ -2,7 +2,7 @@
 # The cgroup of a capsule. It exists, and the launcher is in it, before anything else happens: a manager that
 # starts in the root cgroup moves every process of the machine.
 #
-#   …/archivist-capsule-NAME[.scope]
+#   …/archivist-capsule-NAME (under a systemd: archivist-capsule-NAME-PID.scope)
 #   ├─ supervisor     the process that waits for the inner PID 1
 #   └─ payload        root of the capsule's cgroup namespace
 
@@ -29,12 +29,14 @@ make_cgroup() {
         cgroup=$mount/archivist-capsule-$name
     fi
     mkdir -p "$cgroup/supervisor" "$cgroup/payload"
+    # Controllers can be passed on only by a cgroup that has no process of its own.
+    ! machine_runs_systemd || echo "$$" >"$cgroup/supervisor/cgroup.procs"
     echo "$cgroup"
 }
 
 machine_runs_systemd() { [[ -d /run/systemd/system ]]; }
 
-# Where the controllers are on cgroup2, pass them on; that works only once no process is left in the cgroup itself.
+# Where the controllers are on cgroup2, pass them on.
 delegate_controllers() {
     local controller
     for controller in $(<"$1/cgroup.controllers"); do
@@ -47,6 +49,7 @@ delegate_controllers() {
 remove_cgroup() {
     local cgroup=$1
     [[ -d $cgroup ]] || return 0
-    find "$cgroup" -depth -type d -exec rmdir {} + ||
+    # The machine's systemd may remove its scope at the same time.
+    find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || [[ ! -d $cgroup ]] ||
         say "could not remove the cgroup $cgroup: processes are left in it, see its cgroup.procs"
 }
