@@ -97,6 +97,7 @@ install_deb() {
     local name=$1 deb=$2 inside
     inside=/var/cache/${deb##*/}
     enter "$name" sh -c 'cat >"$1" && chmod 644 "$1"' sh "$inside" <"$deb"
-    enter "$name" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-download --reinstall install "$inside" >&2 ||
+    enter "$name" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 \
+        install --reinstall "$inside" >&2 ||
         die "apt could not install $deb in capsule '$name': see its messages above"
 }

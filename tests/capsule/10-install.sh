@@ -1,0 +1,48 @@
+#!/bin/bash
+# apt makes a working, enabled service of it; installing it again ends no running work.
+source "$(dirname "$0")/lib.sh"
+
+service=archivist-orchestrator.service
+work=archivist-install-test.service
+
+installs() {
+    apt_in_capsule install "$deb"
+    assert_eq enabled "$(in_capsule systemctl is-enabled $service)" "enabled after the installation"
+    assert_eq active "$(in_capsule systemctl is-active $service)" "active after the installation"
+    assert_eq active "$(in_capsule systemctl is-active archivist.service)" "its alias"
+    assert_system_running
+}
+
+has_users_and_directories() {
+    in_capsule id archivist
+    assert_contains "$(in_capsule id archivist)" "(archivist-hook)" "groups of the workers' user"
+    in_capsule id archivist-hook
+    assert_eq "root 755" "$(in_capsule stat -c '%U %a' /var/lib/archivist)" "/var/lib/archivist"
+    assert_eq "archivist" "$(in_capsule stat -c %U /var/lib/archivist/archive)" "owner of the archive"
+}
+
+# A transient unit where the workers and hooks live, as the orchestrator would start it.
+reinstall_keeps_work() {
+    local before after orchestrator
+    in_capsule systemd-run --quiet --unit=$work --slice=archivist-crawl.slice sleep infinity
+    before=$(unit_property $work InvocationID)
+    orchestrator=$(unit_property $service InvocationID)
+    apt_in_capsule install --reinstall "$deb"
+    after=$(unit_property $work InvocationID)
+    assert_eq active "$(in_capsule systemctl is-active $work)" "running work after a reinstallation"
+    assert_eq "$before" "$after" "invocation of the running work"
+    assert_eq active "$(in_capsule systemctl is-active $service)" "the orchestrator after a reinstallation"
+    [[ $orchestrator != "$(unit_property $service InvocationID)" ]] || fail "the orchestrator was not restarted"
+    in_capsule systemctl stop $work
+    assert_system_running
+}
+
+explains_its_messages() {
+    assert_contains "$(in_capsule journalctl --list-catalog)" "archivist:" "the journal's catalog"
+}
+
+deb=$(put_deb)
+installs
+has_users_and_directories
+reinstall_keeps_work
+explains_its_messages

@@ -1,0 +1,50 @@
+#!/bin/bash
+# Removing ends what runs, purging takes units and configuration, and only an explicit yes takes the archive.
+# Last of all: the package is gone afterwards.
+source "$(dirname "$0")/lib.sh"
+
+work=archivist-purge-test.service
+kept=/var/lib/archivist/archive/kept-by-purge
+
+install() { apt_in_capsule install "$deb"; }
+
+removal_ends_what_runs() {
+    install
+    in_capsule systemd-run --quiet --unit=$work --slice=archivist-crawl.slice sleep infinity
+    in_capsule touch $kept
+    apt_in_capsule remove archivist
+    assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist*')" "units after the removal"
+    in_capsule test -e /etc/archivist/archivist.conf || fail "a removal must keep the configuration"
+    assert_system_running
+}
+
+purge_keeps_the_archive() {
+    install
+    apt_in_capsule purge archivist
+    in_capsule test -e $kept || fail "a purge must keep the archive"
+    assert_nothing_left
+}
+
+purge_deletes_the_archive_when_told() {
+    install
+    echo 'archivist archivist/purge-archive boolean true' | in_capsule debconf-set-selections
+    apt_in_capsule purge archivist
+    ! in_capsule test -e /var/lib/archivist || fail "a purge that was told to must delete /var/lib/archivist"
+    assert_nothing_left
+}
+
+assert_nothing_left() {
+    local place
+    ! in_capsule test -e /etc/archivist || fail "/etc/archivist is left"
+    assert_eq "" "$(in_capsule systemctl list-unit-files --no-legend 'archivist*')" "unit files"
+    for place in /etc/systemd /usr/lib/systemd /usr/share/dbus-1 /usr/lib/sysusers.d /usr/lib/tmpfiles.d /var/lib/systemd; do
+        assert_eq "" "$(in_capsule find $place -name '*archivist*' ! -path '/var/lib/systemd/catalog/*')" "files in $place"
+    done
+    ! in_capsule sh -c 'command -v archivist' || fail "the program is left"
+    assert_system_running
+}
+
+deb=$(put_deb)
+removal_ends_what_runs
+purge_keeps_the_archive
+purge_deletes_the_archive_when_told

@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# For the tests in this directory: each is a script that sources this file first, and speaks by its exit status:
+# 0 passed, 77 skipped (with its reason as the last line), anything else failed.
+#
+# From the harness, or set by hand to run one test alone in a capsule that is up:
+#   CAPSULE   name of the capsule      (packaging/capsule boot NAME RELEASE)
+#   DEB       the package under test   (packaging/build-deb)
+set -euo pipefail
+
+ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
+: "${CAPSULE:?name of a running capsule}" "${DEB:?path of the package}"
+
+capsule() { "$ROOT/packaging/capsule" "$@"; }
+
+in_capsule() { capsule run "$CAPSULE" "$@"; }
+
+fail() {
+    echo "failed: $*" >&2
+    exit 1
+}
+
+skip() {
+    echo "$*"
+    exit 77
+}
+
+# wait_for SECONDS COMMAND…: until the command succeeds. For what has no event to wait on; prefer one
+# (systemctl start, archivist add --wait) where there is one.
+wait_for() {
+    local deadline=$((EPOCHSECONDS + $1))
+    shift
+    until "$@"; do
+        ((EPOCHSECONDS < deadline)) || fail "not within the deadline: $*"
+        sleep 0.2
+    done
+}
+
+# assert_eq EXPECTED ACTUAL WHAT
+assert_eq() {
+    [[ $1 == "$2" ]] || fail "$3: expected '$1', got '$2'"
+}
+
+# assert_contains TEXT PART WHAT
+assert_contains() {
+    [[ $1 == *"$2"* ]] || fail "$3: '$2' is not in '$1'"
+}
+
+# unit_property UNIT PROPERTY
+unit_property() { in_capsule systemctl show --property="$2" --value -- "$1"; }
+
+# The system as a whole: nothing failed, nothing half-started.
+assert_system_running() {
+    assert_eq running "$(in_capsule systemctl is-system-running || true)" "state of the system"
+    assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "failed units"
+}
+
+# apt_in_capsule ARGUMENT…: quiet, without network, as an administrator's script would.
+apt_in_capsule() {
+    in_capsule env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@"
+}
+
+# The package under test, as a path in the capsule.
+put_deb() {
+    local inside=/var/cache/${DEB##*/}
+    capsule cp "$DEB" "$CAPSULE:$inside"
+    echo "$inside"
+}
