@@ -1,1 +1,20 @@
 //! Plugins: names, discovery, configuration, environment, records.
+//!
+//! Two generations of one contract are served side by side: the hooks of the PyPI package
+//! abx-plugins (families BinaryRequest, CrawlSetup, Snapshot) and those of older ArchiveBox
+//! releases (Binary, Crawl, CrawlEnd, Snapshot). The family in a hook's file name tells them apart.
+//!
+//! Nothing here starts a process or knows about systemd.
+
+pub mod catalogue;
+pub mod discover;
+pub mod general;
+pub mod name;
+pub mod parse;
+pub mod schema;
+pub mod trust;
+
+pub use catalogue::{Catalogue, Hook, Plugin, Problem};
+pub use name::{Event, HookName, Mode, step};
+pub use schema::{Property, RequiredBinary, Schema};
+pub use trust::Trust;

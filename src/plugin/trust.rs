@@ -1,0 +1,180 @@
+//! Whether a file may be run: who could have changed it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
+/// Whose files may be run as hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Only root's: the rule of the system instance.
+    Root,
+    /// Root's and this user's: the rule of `archivist --user`.
+    User(u32),
+}
+
+const STICKY: u32 = 0o1000;
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Symbolic links followed on one path before it counts as a loop, as in the kernel.
+const MAX_LINKS: u32 = 40;
+
+impl Trust {
+    fn owns(self, uid: u32) -> bool {
+        uid == 0 || self == Trust::User(uid)
+    }
+
+    /// Judges one file or directory by owner and mode. A sticky directory such as /tmp passes:
+    /// others can add to it but not replace what is there.
+    fn judge(self, uid: u32, mode: u32, is_dir: bool) -> Result<(), String> {
+        if !self.owns(uid) {
+            return Err(match self {
+                Trust::Root => format!("is owned by user {uid}, not by root"),
+                Trust::User(own) => format!("is owned by user {uid}, not by root or user {own}"),
+            });
+        }
+        if mode & OTHERS_WRITE != 0 && !(is_dir && mode & STICKY != 0) {
+            return Err(format!(
+                "can be written by others (mode {:03o})",
+                mode & 0o777
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks one file or directory, and not the way to it.
+    pub fn check(self, path: &Path) -> Result<(), String> {
+        let found = fs::metadata(path).map_err(|error| error.to_string())?;
+        self.judge(found.uid(), found.mode(), found.is_dir())
+    }
+
+    /// Checks a path and every directory on the way from `/`, through symbolic links. The error
+    /// names the part that failed.
+    pub fn check_way(self, path: &Path) -> Result<(), (PathBuf, String)> {
+        let fail = |at: &Path, error: io::Error| (at.to_owned(), error.to_string());
+        let start = std::path::absolute(path).map_err(|error| fail(path, error))?;
+        let mut ahead = parts(&start);
+        let mut here = PathBuf::from("/");
+        let mut links = 0;
+        self.check(&here).map_err(|what| (here.clone(), what))?;
+        while let Some(part) = ahead.pop() {
+            if part == ".." {
+                here.pop();
+                continue;
+            }
+            let next = here.join(&part);
+            let found = fs::symlink_metadata(&next).map_err(|error| fail(&next, error))?;
+            if found.is_symlink() {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err((next, "too many symbolic links".to_owned()));
+                }
+                let target = fs::read_link(&next).map_err(|error| fail(&next, error))?;
+                if target.is_absolute() {
+                    here = PathBuf::from("/");
+                }
+                ahead.extend(parts(&target));
+                continue;
+            }
+            self.judge(found.uid(), found.mode(), found.is_dir())
+                .map_err(|what| (next.clone(), what))?;
+            here = next;
+        }
+        Ok(())
+    }
+
+    /// Whether the user that hooks run as may execute a file of this owner and mode. In the
+    /// system instance that is a user of its own, which owns nothing of the plugins.
+    pub fn can_execute(self, uid: u32, mode: u32) -> bool {
+        match self {
+            Trust::User(own) if own == uid => mode & 0o100 != 0,
+            _ => mode & 0o011 != 0,
+        }
+    }
+}
+
+/// The components still to be walked, the next one last.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from_vec(b"..".to_vec())),
+        _ => None,
+    });
+    let mut parts: Vec<OsString> = named.collect();
+    parts.reverse();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn me() -> Trust {
+        Trust::User(nix::unistd::geteuid().as_raw())
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn owners_and_modes() {
+        assert!(Trust::Root.judge(0, 0o755, true).is_ok());
+        assert!(Trust::Root.judge(1000, 0o755, true).is_err());
+        assert!(Trust::User(1000).judge(1000, 0o755, true).is_ok());
+        assert!(Trust::User(1000).judge(0, 0o755, true).is_ok());
+        assert!(Trust::User(1000).judge(1001, 0o755, true).is_err());
+        assert!(Trust::Root.judge(0, 0o775, true).is_err());
+        assert!(Trust::Root.judge(0, 0o757, false).is_err());
+        assert!(Trust::Root.judge(0, 0o1777, true).is_ok());
+        assert!(Trust::Root.judge(0, 0o1777, false).is_err());
+    }
+
+    #[test]
+    fn a_writable_directory_on_the_way_fails() {
+        let top = tempfile::tempdir().unwrap();
+        let deep = top.path().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        chmod(&top.path().join("a"), 0o755);
+        chmod(&deep, 0o755);
+        assert_eq!(me().check_way(&deep), Ok(()));
+        chmod(&top.path().join("a"), 0o777);
+        let (at, what) = me().check_way(&deep).unwrap_err();
+        assert_eq!(at, top.path().join("a").canonicalize().unwrap());
+        assert_eq!(what, "can be written by others (mode 777)");
+    }
+
+    #[test]
+    fn the_way_behind_a_link_counts() {
+        let top = tempfile::tempdir().unwrap();
+        let open = top.path().join("open");
+        fs::create_dir_all(open.join("plugins")).unwrap();
+        chmod(&open.join("plugins"), 0o755);
+        chmod(&open, 0o777);
+        let link = top.path().join("link");
+        symlink("open/plugins", &link).unwrap();
+        assert_eq!(
+            me().check_way(&link).unwrap_err().0.file_name(),
+            open.file_name()
+        );
+        let ring = top.path().join("ring");
+        symlink("ring", &ring).unwrap();
+        assert_eq!(
+            me().check_way(&ring).unwrap_err().1,
+            "too many symbolic links"
+        );
+        assert!(me().check_way(&top.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn execute_bits() {
+        assert!(Trust::Root.can_execute(0, 0o755));
+        assert!(Trust::Root.can_execute(0, 0o750));
+        assert!(!Trust::Root.can_execute(0, 0o744));
+        assert!(Trust::User(7).can_execute(7, 0o700));
+        assert!(!Trust::User(7).can_execute(0, 0o700));
+    }
+}
