@@ -7,14 +7,18 @@
 //! Nothing here starts a process or knows about systemd.
 
 pub mod catalogue;
+pub mod check;
+pub mod close;
 pub mod discover;
 pub mod general;
 pub mod name;
 pub mod parse;
 pub mod schema;
 pub mod trust;
+pub mod values;
 
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};
 pub use name::{Event, HookName, Mode, step};
 pub use schema::{Property, RequiredBinary, Schema};
 pub use trust::Trust;
+pub use values::{Layers, Values, resolve, timeout};
