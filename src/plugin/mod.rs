@@ -6,6 +6,8 @@
 //!
 //! Nothing here starts a process or knows about systemd.
 
+pub mod arguments;
+pub mod binary;
 pub mod catalogue;
 pub mod check;
 pub mod close;
@@ -14,11 +16,14 @@ pub mod general;
 pub mod name;
 pub mod parse;
 pub mod schema;
+pub mod select;
 pub mod trust;
 pub mod values;
 
+pub use arguments::{BinaryRequest, Target, argv, request_argv};
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};
 pub use name::{Event, HookName, Mode, step};
 pub use schema::{Property, RequiredBinary, Schema};
+pub use select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
 pub use trust::Trust;
 pub use values::{Layers, Values, resolve, timeout};
