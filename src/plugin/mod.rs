@@ -12,6 +12,7 @@ pub mod catalogue;
 pub mod check;
 pub mod close;
 pub mod discover;
+pub mod environment;
 pub mod general;
 pub mod name;
 pub mod parse;
@@ -22,6 +23,7 @@ pub mod values;
 
 pub use arguments::{BinaryRequest, Target, argv, request_argv};
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};
+pub use environment::{Context, Places, environment};
 pub use name::{Event, HookName, Mode, step};
 pub use schema::{Property, RequiredBinary, Schema};
 pub use select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
