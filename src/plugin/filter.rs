@@ -1,0 +1,241 @@
+//! Which of the pages found on a page are followed: `URL_ALLOWLIST` and `URL_DENYLIST`.
+
+use regex::{Regex, RegexBuilder};
+use url::Url;
+
+/// An entry that cannot be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{list}: '{entry}' is not a regular expression: {why}")]
+pub struct FilterError {
+    pub list: &'static str,
+    pub entry: String,
+    pub why: String,
+}
+
+/// Both lists, ready to use.
+#[derive(Debug, Clone, Default)]
+pub struct UrlFilter {
+    allow: Vec<Entry>,
+    deny: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    /// The host, its sub-domains when `below` is set, and the port when one is given.
+    Domain {
+        host: Regex,
+        port: Option<u16>,
+    },
+    Pattern(Regex),
+}
+
+/// What one regular expression may take in memory.
+const MAX_REGEX: usize = 1 << 20;
+
+impl UrlFilter {
+    /// Reads two lists, one entry a line, or separated by commas where there is only one line (a
+    /// comma within brackets belongs to the entry). An entry of letters, digits and `.*:-` only
+    /// is a domain with its sub-domains, or with `*.` before it the sub-domains alone; any other
+    /// is a regular expression that is searched for in the URL. Case does not matter.
+    pub fn new(allow: &str, deny: &str) -> Result<UrlFilter, FilterError> {
+        Ok(UrlFilter {
+            allow: entries("URL_ALLOWLIST", allow)?,
+            deny: entries("URL_DENYLIST", deny)?,
+        })
+    }
+
+    /// A match in the deny list drops the URL; then the allow list, if there is one, needs a match.
+    pub fn allows(&self, url: &str) -> bool {
+        let parsed = Url::parse(url.trim()).ok();
+        let hit = |entries: &[Entry]| {
+            entries
+                .iter()
+                .any(|entry| entry.matches(url, parsed.as_ref()))
+        };
+        !hit(&self.deny) && (self.allow.is_empty() || hit(&self.allow))
+    }
+}
+
+impl Entry {
+    fn matches(&self, url: &str, parsed: Option<&Url>) -> bool {
+        match self {
+            Entry::Pattern(regex) => regex.is_match(url),
+            Entry::Domain { host, port } => parsed.is_some_and(|parsed| {
+                let name = parsed.host_str().unwrap_or_default();
+                let same = |port: u16| parsed.port_or_known_default() == Some(port);
+                host.is_match(name) && port.is_none_or(same)
+            }),
+        }
+    }
+}
+
+fn entries(list: &'static str, text: &str) -> Result<Vec<Entry>, FilterError> {
+    let pieces: Vec<&str> = match text.trim().contains('\n') {
+        true => text.lines().collect(),
+        false => split_commas(text),
+    };
+    let pieces = pieces
+        .into_iter()
+        .map(str::trim)
+        .filter(|piece| !piece.is_empty());
+    pieces.map(|piece| entry(list, piece)).collect()
+}
+
+fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
+    let compile = |pattern: &str| {
+        let built = RegexBuilder::new(pattern)
+            .case_insensitive(true)
+            .size_limit(MAX_REGEX)
+            .build();
+        built.map_err(|error| FilterError {
+            list,
+            entry: piece.to_owned(),
+            why: error
+                .to_string()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    };
+    let plain = |c: char| c.is_alphanumeric() || "_.*:-".contains(c);
+    if !piece.chars().all(plain) {
+        return Ok(Entry::Pattern(compile(piece)?));
+    }
+    let (name, port) = match piece.rsplit_once(':') {
+        Some((name, port)) => match port.parse() {
+            Ok(port) => (name, Some(port)),
+            Err(_) => return Ok(Entry::Pattern(compile(&regex::escape(piece))?)),
+        },
+        None => (piece, None),
+    };
+    let (name, before) = match name.strip_prefix("*.") {
+        Some(rest) => (rest, r"^.+\."),
+        None => (name, r"^(.+\.)?"),
+    };
+    let name = ascii_host(name);
+    let name = regex::escape(&name).replace(r"\*", ".*");
+    Ok(Entry::Domain {
+        host: compile(&format!(r"{before}{name}\.?$"))?,
+        port,
+    })
+}
+
+/// The host as it stands in a parsed URL: `bücher.de` is `xn--bcher-kva.de` there.
+fn ascii_host(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_owned();
+    }
+    let url = Url::parse(&format!("http://{name}/")).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    host.map_or_else(|| name.to_owned(), str::to_owned)
+}
+
+/// Splits at the commas that are in no bracket and not escaped.
+fn split_commas(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut start, mut depth, mut escaped) = (0, 0u32, false);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                pieces.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn allows(allow: &str, deny: &str, url: &str) -> bool {
+        UrlFilter::new(allow, deny).unwrap().allows(url)
+    }
+
+    #[test]
+    fn domains() {
+        for (pattern, url, wanted) in [
+            ("example.com", "https://example.com/a", true),
+            ("example.com", "https://www.EXAMPLE.com./a", true),
+            ("example.com", "https://badexample.com/", false),
+            ("example.com", "https://evil.net/?u=example.com", false),
+            ("example.com", "https://example.com.evil.net/", false),
+            ("example.com", "https://user@example.com:8443/", true),
+            ("*.example.com", "https://a.b.example.com/", true),
+            ("*.example.com", "https://example.com/", false),
+            ("ex*le.com", "https://example.com/", true),
+            ("*", "https://example.com/", true),
+            ("localhost:8000", "http://localhost:8000/", true),
+            ("localhost:8000", "http://localhost:9000/", false),
+            ("example.com:443", "https://example.com/", true),
+            ("127.0.0.1", "http://127.0.0.1:8000/x", true),
+            ("bücher.de", "https://www.bücher.de/", true),
+            ("example.com", "not a url", false),
+        ] {
+            assert_eq!(allows(pattern, "", url), wanted, "{pattern} {url}");
+        }
+    }
+
+    #[test]
+    fn lists() {
+        assert!(allows("", "", "https://anything/"));
+        assert!(allows("a.com,b.com", "", "https://b.com/"));
+        assert!(!allows("a.com\nb.com", "", "https://c.com/"));
+        assert!(
+            !allows("a.com", "a.com", "https://a.com/"),
+            "deny comes first"
+        );
+        assert!(!allows(
+            "",
+            r"\.(css|js|woff2?)(\?.*)?$",
+            "https://a.com/x.JS?v=1"
+        ));
+        assert!(allows("", r"\.(css|js)$", "https://a.com/js"));
+        let commas = r"^https?://x\.\d{1,3}/,b.com";
+        assert!(allows(commas, "", "https://x.12/") && allows(commas, "", "http://b.com/"));
+        assert!(!allows(commas, "", "https://x.1234/"));
+        assert!(
+            allows("^https?://a,b/\na.com", "", "https://a,b/"),
+            "lines may hold commas"
+        );
+    }
+
+    #[test]
+    fn errors_name_the_entry() {
+        let error = UrlFilter::new("a.com", "b.com,(unclosed").unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("URL_DENYLIST: '(unclosed' is not a regular expression: "),
+            "{text}"
+        );
+        assert!(!text.contains('\n'));
+        assert!(UrlFilter::new("(?=ahead)", "").is_err());
+        assert!(UrlFilter::new("(a{1000}){1000}", "").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(allow in "\\PC{0,30}", deny in "[a-z*.:,(){}\\[\\]\\\\^$0-9]{0,30}", url in "\\PC{0,40}") {
+            if let Ok(filter) = UrlFilter::new(&allow, &deny) {
+                filter.allows(&url);
+            }
+        }
+
+        #[test]
+        fn a_domain_matches_itself(host in "[a-z][a-z0-9]{0,8}(\\.[a-z][a-z0-9]{0,8}){1,3}") {
+            let url = format!("https://{host}/x");
+            prop_assert!(allows(&host, "", &url));
+            prop_assert!(!allows("", &host, &url));
+        }
+    }
+}
