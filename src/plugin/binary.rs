@@ -28,6 +28,7 @@ pub enum Source {
     Debian(Vec<String>),
     Pip(Vec<String>),
     Npm(Vec<String>),
+    Cargo(Vec<String>),
     /// Only this provider plugin knows.
     Provider(String),
     Unknown,
@@ -40,12 +41,23 @@ impl fmt::Display for Source {
                 write!(f, "install the Debian package {}", names[0])
             }
             Source::Debian(names) => write!(f, "install the Debian packages {}", names.join(" ")),
-            Source::Pip(words) => write!(f, "install it with: pip install {}", words.join(" ")),
-            Source::Npm(words) => write!(f, "install it with: npm install -g {}", words.join(" ")),
+            Source::Pip(words) => write!(f, "install it with: pip install {}", quoted(words)),
+            Source::Npm(words) => write!(f, "install it with: npm install -g {}", quoted(words)),
+            Source::Cargo(words) => write!(f, "install it with: cargo install {}", quoted(words)),
             Source::Provider(name) => write!(f, "the provider plugin {name} can install it"),
             Source::Unknown => f.write_str("install it or set the path of the program"),
         }
     }
+}
+
+/// The words as they must be typed: `lxml>=5` unquoted would write a file.
+fn quoted(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-^".contains(c);
+    let quote = |word: &String| match word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// What Debian calls the package when it is not the program's name.
@@ -61,6 +73,9 @@ const PACKAGES: [(&str, &str); 10] = [
     ("ps", "procps"),
     ("chromium", "chromium"),
 ];
+
+/// Programs whose name is another package's in Debian (there, sonic speeds up speech).
+const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 
 /// Other names of the same program, tried when it is not found under its own.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
@@ -162,17 +177,19 @@ fn source(entry: &RequiredBinary, name: &str) -> Source {
                 .collect(),
         )
     };
-    if entry.providers.iter().any(|provider| provider == "apt") || known.is_some() {
+    let apt = entry.providers.iter().any(|provider| provider == "apt");
+    if (apt || known.is_some()) && !NOT_IN_DEBIAN.contains(&name.as_str()) {
         let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
         return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
     }
-    let provider = entry
-        .providers
-        .iter()
-        .find(|provider| !["env", "*"].contains(&provider.as_str()));
-    match provider.map(String::as_str) {
+    // brew is nothing to send a user of Debian to
+    let passed_over = ["env", "*", "apt", "brew"];
+    let mut providers = entry.providers.iter().map(String::as_str);
+    let provider = providers.find(|provider| !passed_over.contains(provider));
+    match provider {
         Some("pip") => Source::Pip(arguments("pip").unwrap_or_else(|| vec![name])),
         Some("npm") => Source::Npm(arguments("npm").unwrap_or_else(|| vec![name])),
+        Some("cargo") => Source::Cargo(arguments("cargo").unwrap_or_else(|| vec![name])),
         Some(other) => Source::Provider(other.to_owned()),
         None => Source::Unknown,
     }
@@ -256,6 +273,9 @@ mod tests {
                 {"name": "feedparser", "binproviders": "pip"},
                 {"name": "singlefile", "binproviders": "chromewebstore"},
                 {"name": "own-tool"},
+                {"name": "sonic", "binproviders": "env,apt,brew,cargo",
+                 "overrides": {"apt": {"install_args": ["sonic"]}, "cargo": {"install_args": ["sonic-server"]}}},
+                {"name": "forum-dl", "binproviders": "env,pip", "overrides": {"pip": {"install_args": ["forum-dl", "lxml>=5"]}}},
             ],
             "properties": {"NODE_BINARY": {"default": "node"}}
         }));
@@ -296,6 +316,12 @@ mod tests {
                 "own-tool",
                 true,
                 "install it or set the path of the program",
+            ),
+            ("sonic", true, "install it with: cargo install sonic-server"),
+            (
+                "forum-dl",
+                true,
+                "install it with: pip install forum-dl 'lxml>=5'",
             ),
         ];
         let wanted: Vec<_> = wanted
