@@ -130,7 +130,7 @@ impl Resolver<'_> {
 
     fn default(&self, property: &Property, depth: usize) -> Option<Value> {
         let own = property.default.clone();
-        let empty = own.as_ref().is_none_or(|value| value.as_str() == Some(""));
+        let empty = own.as_ref().is_none_or(is_empty);
         let behind = property
             .fallback
             .as_deref()
@@ -139,6 +139,15 @@ impl Resolver<'_> {
             Some(behind) if empty && depth > 0 => self.default(behind, depth - 1).or(own),
             _ => own,
         }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
     }
 }
 
@@ -215,7 +224,8 @@ mod tests {
                         "CHROME_TIMEOUT": timeout(60, "TIMEOUT"),
                         "CHROME_PAGELOAD_TIMEOUT": timeout(60, "CHROME_TIMEOUT"),
                         "CHROME_USER_AGENT": {"default": "", "x-fallback": "USER_AGENT"},
-                        "CHROME_RESOLUTION": {"default": "1440,2000", "x-fallback": "RESOLUTION"},
+                        "SHOT_ARGS": {"type": "array", "default": [], "x-fallback": "CHROME_ARGS"},
+                    "CHROME_RESOLUTION": {"default": "1440,2000", "x-fallback": "RESOLUTION"},
                         "CHROME_ARGS": {"type": "array", "default": ["--a"], "x-aliases": ["CHROME_DEFAULT_ARGS"]},
                     }}),
                 ),
@@ -267,6 +277,7 @@ mod tests {
         assert_eq!(values["TIMEOUT"], json!(60));
         assert_eq!(values["CHROME_USER_AGENT"], json!("Mozilla/5.0"));
         assert_eq!(values["CHROME_RESOLUTION"], json!("1440,2000"));
+        assert_eq!(values["SHOT_ARGS"], json!(["--a"]));
         assert_eq!(values["LIB_DIR"], json!("/lib"));
         assert!(!values.contains_key("YTDLP_TIMEOUT"));
     }
