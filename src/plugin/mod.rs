@@ -4,7 +4,8 @@
 //! abx-plugins (families BinaryRequest, CrawlSetup, Snapshot) and those of older ArchiveBox
 //! releases (Binary, Crawl, CrawlEnd, Snapshot). The family in a hook's file name tells them apart.
 //!
-//! Nothing here starts a process or knows about systemd.
+//! Everything here is pure but for [`discover`] (reads plugin directories) and [`output`] (reads
+//! a hook's output directory). Nothing here starts a process or knows about systemd.
 
 pub mod arguments;
 pub mod binary;
@@ -17,10 +18,12 @@ pub mod filter;
 pub mod general;
 pub mod lines;
 pub mod name;
+pub mod output;
 pub mod parse;
 pub mod record;
 pub mod schema;
 pub mod select;
+pub mod tidy;
 pub mod trust;
 pub mod values;
 
@@ -30,6 +33,7 @@ pub use environment::{Context, Places, environment};
 pub use filter::UrlFilter;
 pub use lines::LineReader;
 pub use name::{Event, HookName, Mode, step};
+pub use output::{OutputFile, scan};
 pub use record::{ArchiveResult, ChildSnapshot, Record, Status, parse_line};
 pub use schema::{Property, RequiredBinary, Schema};
 pub use select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
