@@ -123,19 +123,13 @@ fn joined(urls: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::name::HookName;
+    use crate::plugin::sample;
     use proptest::prelude::*;
-    use std::path::Path;
 
     fn hook(file: &str, interpreter: Option<&'static str>) -> Hook {
-        let name = HookName::parse(file).unwrap();
         Hook {
-            plugin: "p".to_owned(),
-            id: file.to_owned(),
-            file: Path::new("/p").join(file),
-            unit_part: name.name.clone(),
-            name,
             interpreter,
+            ..sample::hook("p", file)
         }
     }
 
@@ -178,12 +172,12 @@ mod tests {
         let target = target("", &[]);
         assert_eq!(
             argv(&hook("on_CrawlSetup__1_x.js", None), &target),
-            ["/p/on_CrawlSetup__1_x.js"]
+            ["/plugins/p/on_CrawlSetup__1_x.js"]
         );
         let older = argv(&hook("on_Snapshot__1_x.py", Some("python3")), &target);
         assert_eq!(
             older[..3],
-            ["/usr/bin/env", "python3", "/p/on_Snapshot__1_x.py"]
+            ["/usr/bin/env", "python3", "/plugins/p/on_Snapshot__1_x.py"]
         );
     }
 

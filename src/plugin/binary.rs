@@ -1,7 +1,6 @@
 //! The programs a plugin needs: their names, whether they are there, and where to get them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use super::catalogue::Plugin;
 use super::parse::plain;
-use super::schema::RequiredBinary;
+pub use super::source::Source;
 
 /// A required binary with its template filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,61 +20,6 @@ pub struct Need {
     pub on_path: bool,
     pub source: Source,
 }
-
-/// Where a missing program can be had.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    Debian(Vec<String>),
-    Pip(Vec<String>),
-    Npm(Vec<String>),
-    Cargo(Vec<String>),
-    /// Only this provider plugin knows.
-    Provider(String),
-    Unknown,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Debian(names) if names.len() == 1 => {
-                write!(f, "install the Debian package {}", names[0])
-            }
-            Source::Debian(names) => write!(f, "install the Debian packages {}", names.join(" ")),
-            Source::Pip(words) => write!(f, "install it with: pip install {}", quoted(words)),
-            Source::Npm(words) => write!(f, "install it with: npm install -g {}", quoted(words)),
-            Source::Cargo(words) => write!(f, "install it with: cargo install {}", quoted(words)),
-            Source::Provider(name) => write!(f, "the provider plugin {name} can install it"),
-            Source::Unknown => f.write_str("install it or set the path of the program"),
-        }
-    }
-}
-
-/// The words as they must be typed: `lxml>=5` unquoted would write a file.
-fn quoted(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-^".contains(c);
-    let quote = |word: &String| match word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
-}
-
-/// What Debian calls the package when it is not the program's name.
-const PACKAGES: [(&str, &str); 10] = [
-    ("chrome", "chromium"),
-    ("google-chrome", "chromium"),
-    ("java", "default-jre"),
-    ("node", "nodejs"),
-    ("python", "python3"),
-    ("python3", "python3"),
-    ("rg", "ripgrep"),
-    ("tesseract", "tesseract-ocr"),
-    ("ps", "procps"),
-    ("chromium", "chromium"),
-];
-
-/// Programs whose name is another package's in Debian (there, sonic speeds up speech).
-const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 
 /// Other names of the same program, tried when it is not found under its own.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
@@ -104,7 +48,7 @@ pub fn needs(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Need> {
             let anywhere = |provider: &String| provider == "env" || provider == "*";
             (!name.is_empty()).then(|| Need {
                 on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
-                source: source(entry, &name),
+                source: Source::of(entry, &name),
                 name,
             })
         })
@@ -160,41 +104,6 @@ pub fn hydrate_value(value: &Value, resolved: &BTreeMap<String, Value>) -> Value
     }
 }
 
-/// Where to get the program: Debian's package first, then the providers in the entry's order.
-fn source(entry: &RequiredBinary, name: &str) -> Source {
-    let name = name.rsplit('/').next().unwrap_or(name).to_owned();
-    let known = PACKAGES.iter().find(|(program, _)| *program == name);
-    let arguments = |provider: &str| -> Option<Vec<String>> {
-        let list = entry
-            .overrides
-            .get(provider)?
-            .get("install_args")?
-            .as_array()?;
-        Some(
-            list.iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
-        )
-    };
-    let apt = entry.providers.iter().any(|provider| provider == "apt");
-    if (apt || known.is_some()) && !NOT_IN_DEBIAN.contains(&name.as_str()) {
-        let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
-        return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
-    }
-    // brew is nothing to send a user of Debian to
-    let passed_over = ["env", "*", "apt", "brew"];
-    let mut providers = entry.providers.iter().map(String::as_str);
-    let provider = providers.find(|provider| !passed_over.contains(provider));
-    match provider {
-        Some("pip") => Source::Pip(arguments("pip").unwrap_or_else(|| vec![name])),
-        Some("npm") => Source::Npm(arguments("npm").unwrap_or_else(|| vec![name])),
-        Some("cargo") => Source::Cargo(arguments("cargo").unwrap_or_else(|| vec![name])),
-        Some(other) => Source::Provider(other.to_owned()),
-        None => Source::Unknown,
-    }
-}
-
 /// Finds a program under its name or one of its other names.
 pub fn find_any(name: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     find(name).or_else(|| {
@@ -244,41 +153,38 @@ pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::schema::Schema;
+    use crate::plugin::sample;
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn plugin(config: Value) -> Plugin {
-        Plugin {
-            name: "p".to_owned(),
-            dir: PathBuf::from("/p"),
-            schema: Schema::parse(Path::new("f"), &config.to_string()).unwrap(),
-            hooks: Vec::new(),
-            loose: false,
-        }
+    fn plugin(name: &str, config: Value) -> Plugin {
+        sample::plugin(name, config, &[])
     }
 
     #[test]
     fn needs_of_real_plugins() {
-        let plugin = plugin(json!({
-            "required_binaries": [
-                {"name": "{CHROME_BINARY}", "binproviders": "env,puppeteer",
-                 "overrides": {"puppeteer": {"install_args": ["chrome@stable"]}}},
-                {"name": "{NODE_BINARY}", "binproviders": "env,apt,brew",
-                 "overrides": {"apt": {"install_args": ["nodejs"]}}},
-                {"name": "{LITEPARSE_TESSERACT_BINARY}", "binproviders": "env,brew,apt",
-                 "overrides": {"apt": {"install_args": ["tesseract-ocr", "tesseract-ocr-eng"]}}},
-                {"name": "{MERCURY_BINARY}", "binproviders": "npm,env",
-                 "overrides": {"npm": {"install_args": ["@postlight/parser"]}}},
-                {"name": "feedparser", "binproviders": "pip"},
-                {"name": "singlefile", "binproviders": "chromewebstore"},
-                {"name": "own-tool"},
-                {"name": "sonic", "binproviders": "env,apt,brew,cargo",
-                 "overrides": {"apt": {"install_args": ["sonic"]}, "cargo": {"install_args": ["sonic-server"]}}},
-                {"name": "forum-dl", "binproviders": "env,pip", "overrides": {"pip": {"install_args": ["forum-dl", "lxml>=5"]}}},
-            ],
-            "properties": {"NODE_BINARY": {"default": "node"}}
-        }));
+        let plugin = plugin(
+            "p",
+            json!({
+                "required_binaries": [
+                    {"name": "{CHROME_BINARY}", "binproviders": "env,puppeteer",
+                     "overrides": {"puppeteer": {"install_args": ["chrome@stable"]}}},
+                    {"name": "{NODE_BINARY}", "binproviders": "env,apt,brew",
+                     "overrides": {"apt": {"install_args": ["nodejs"]}}},
+                    {"name": "{LITEPARSE_TESSERACT_BINARY}", "binproviders": "env,brew,apt",
+                     "overrides": {"apt": {"install_args": ["tesseract-ocr", "tesseract-ocr-eng"]}}},
+                    {"name": "{MERCURY_BINARY}", "binproviders": "npm,env",
+                     "overrides": {"npm": {"install_args": ["@postlight/parser"]}}},
+                    {"name": "feedparser", "binproviders": "pip"},
+                    {"name": "singlefile", "binproviders": "chromewebstore"},
+                    {"name": "own-tool"},
+                    {"name": "sonic", "binproviders": "env,apt,brew,cargo",
+                     "overrides": {"apt": {"install_args": ["sonic"]}, "cargo": {"install_args": ["sonic-server"]}}},
+                    {"name": "forum-dl", "binproviders": "env,pip", "overrides": {"pip": {"install_args": ["forum-dl", "lxml>=5"]}}},
+                ],
+                "properties": {"NODE_BINARY": {"default": "node"}}
+            }),
+        );
         let resolved = BTreeMap::from([
             ("CHROME_BINARY".to_owned(), json!("chromium")),
             ("NODE_BINARY".to_owned(), json!("")),

@@ -120,24 +120,11 @@ pub(super) fn name_units(hooks: &mut [Hook]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn hooks(files: &[&str]) -> Vec<Hook> {
-        let hook = |file: &&str| {
-            let name = HookName::parse(file).unwrap();
-            Hook {
-                plugin: "p".to_owned(),
-                id: file.rsplit_once('.').unwrap().0.to_owned(),
-                file: PathBuf::from("/p").join(file),
-                unit_part: name.name.clone(),
-                name,
-                interpreter: None,
-            }
-        };
-        files.iter().map(hook).collect()
-    }
+    use crate::plugin::sample;
+    use serde_json::json;
 
     fn parts(files: &[&str]) -> Vec<String> {
-        let mut hooks = hooks(files);
+        let mut hooks: Vec<_> = files.iter().map(|file| sample::hook("p", file)).collect();
         name_units(&mut hooks);
         hooks.into_iter().map(|hook| hook.unit_part).collect()
     }
@@ -169,18 +156,9 @@ mod tests {
 
     #[test]
     fn keys_of_a_plugin() {
-        let plugin = Plugin {
-            name: "my-own.plugin".to_owned(),
-            dir: PathBuf::new(),
-            schema: Schema::default(),
-            hooks: Vec::new(),
-            loose: false,
-        };
+        let plugin = sample::plugin("my-own.plugin", json!({}), &[]);
         assert_eq!(plugin.key("ENABLED"), "MY_OWN_PLUGIN_ENABLED");
-        let catalogue = Catalogue {
-            plugins: vec![plugin],
-            problems: Vec::new(),
-        };
+        let catalogue = sample::catalogue([plugin]);
         let keys = catalogue.known_keys();
         assert!(keys.contains("MY_OWN_PLUGIN_ENABLED") && keys.contains("TIMEOUT"));
         assert!(catalogue.plugin("my-own.plugin").is_some() && catalogue.plugin("x").is_none());

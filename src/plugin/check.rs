@@ -88,10 +88,8 @@ fn not(kind: Kind, text: &str, secret: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::catalogue::Plugin;
-    use crate::plugin::schema::Schema;
+    use crate::plugin::sample::{self, plugin};
     use serde_json::json;
-    use std::path::{Path, PathBuf};
 
     #[test]
     fn complaints() {
@@ -100,16 +98,7 @@ mod tests {
             "CHROME_TIMEOUT": {"type": "integer", "minimum": 5, "x-fallback": "TIMEOUT"},
             "CHROME_PIN": {"type": "integer", "x-sensitive": true},
         }});
-        let catalogue = Catalogue {
-            plugins: vec![Plugin {
-                name: "chrome".to_owned(),
-                dir: PathBuf::from("/p"),
-                schema: Schema::parse(Path::new("f"), &config.to_string()).unwrap(),
-                hooks: Vec::new(),
-                loose: false,
-            }],
-            problems: Vec::new(),
-        };
+        let catalogue = sample::catalogue([plugin("chrome", config, &[])]);
         let say = |key: &str, text: &str| {
             let values = Values::from([(key.to_owned(), text.to_owned())]);
             check(&catalogue, &values).first().map(ToString::to_string)

@@ -220,7 +220,7 @@ fn extra_context(context: &Context) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::schema::Schema;
+    use crate::plugin::sample;
     use proptest::prelude::*;
 
     fn places(snapshot: bool) -> Places {
@@ -237,13 +237,7 @@ mod tests {
     }
 
     fn run(values: &[(&str, Value)], snapshot: bool) -> BTreeMap<String, String> {
-        let plugin = Plugin {
-            name: "wget".to_owned(),
-            dir: "/p/wget".into(),
-            schema: Schema::default(),
-            hooks: Vec::new(),
-            loose: false,
-        };
+        let plugin = sample::plugin("wget", json!({}), &[]);
         let resolved = values
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))

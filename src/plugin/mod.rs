@@ -13,19 +13,28 @@ pub mod catalogue;
 pub mod check;
 pub mod close;
 pub mod discover;
+pub mod effective;
 pub mod environment;
+pub mod event;
 pub mod filter;
 pub mod general;
+pub mod limit;
 pub mod lines;
 pub mod name;
 pub mod output;
 pub mod parse;
+mod reader;
 pub mod record;
 pub mod schema;
 pub mod select;
+pub mod source;
 pub mod tidy;
 pub mod trust;
 pub mod values;
+pub mod verdict;
+
+#[cfg(test)]
+mod sample;
 
 pub use arguments::{BinaryRequest, Target, argv, request_argv};
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};

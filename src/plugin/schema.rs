@@ -1,19 +1,12 @@
 //! A plugin's `config.json`: its settings, what it needs, what it makes.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a `config.json`, and at which key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {key}: {what}", file.display())]
-pub struct SchemaError {
-    pub file: PathBuf,
-    /// Dotted path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the file itself.
-    pub key: String,
-    pub what: String,
-}
+use super::reader::Reader;
+pub use super::reader::SchemaError;
 
 /// The parts of a plugin's `config.json` that a runner acts on. Unknown keys are left alone.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -172,120 +165,6 @@ fn kind_of(word: &str) -> Option<Kind> {
         "object" => Kind::Object,
         _ => return None,
     })
-}
-
-/// A JSON value that knows where it stands, so that errors can name the key.
-struct Reader<'a> {
-    file: &'a Path,
-    key: String,
-    value: Value,
-}
-
-impl<'a> Reader<'a> {
-    fn new(file: &'a Path, text: &str) -> Result<Self, SchemaError> {
-        let reader = |value| Reader {
-            file,
-            key: ".".to_owned(),
-            value,
-        };
-        let value: Value = serde_json::from_str(text)
-            .map_err(|error| reader(Value::Null).error(&error.to_string()))?;
-        if !value.is_object() {
-            return Err(reader(value).error("is not a JSON object"));
-        }
-        Ok(reader(value))
-    }
-
-    fn error(&self, what: &str) -> SchemaError {
-        SchemaError {
-            file: self.file.to_owned(),
-            key: self.key.clone(),
-            what: what.to_owned(),
-        }
-    }
-
-    fn under(&self, key: &str, value: Value) -> Reader<'a> {
-        let key = match self.key.as_str() {
-            "." => key.to_owned(),
-            parent => format!("{parent}.{key}"),
-        };
-        Reader {
-            file: self.file,
-            key,
-            value,
-        }
-    }
-
-    fn at(&self, key: &str) -> Reader<'a> {
-        self.under(key, Value::Null)
-    }
-
-    /// A missing key and an explicit null are the same.
-    fn get(&self, key: &str) -> Option<&Value> {
-        self.value.get(key).filter(|value| !value.is_null())
-    }
-
-    fn typed<T>(
-        &self,
-        key: &str,
-        wanted: &str,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, SchemaError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        match read(value) {
-            Some(found) => Ok(Some(found)),
-            None => Err(self.at(key).error(&format!("is not {wanted}"))),
-        }
-    }
-
-    fn text(&self, key: &str) -> Result<Option<String>, SchemaError> {
-        self.typed(key, "a string", |v| v.as_str().map(str::to_owned))
-    }
-
-    fn number(&self, key: &str) -> Result<Option<f64>, SchemaError> {
-        self.typed(key, "a number", Value::as_f64)
-    }
-
-    fn flag(&self, key: &str) -> Result<bool, SchemaError> {
-        Ok(self
-            .typed(key, "true or false", Value::as_bool)?
-            .unwrap_or(false))
-    }
-
-    fn texts(&self, key: &str) -> Result<Vec<String>, SchemaError> {
-        let read = |value: &Value| {
-            let words = value.as_array()?.iter();
-            words.map(|word| word.as_str().map(str::to_owned)).collect()
-        };
-        Ok(self
-            .typed(key, "a list of strings", read)?
-            .unwrap_or_default())
-    }
-
-    fn list(&self, key: &str) -> Result<Vec<Reader<'a>>, SchemaError> {
-        let values = self.typed(key, "a list", |v| v.as_array().cloned())?;
-        let values = values.unwrap_or_default().into_iter().enumerate();
-        Ok(values
-            .map(|(at, value)| self.under(&format!("{key}[{at}]"), value))
-            .collect())
-    }
-
-    fn map(&self, key: &str) -> Result<Vec<(String, Reader<'a>)>, SchemaError> {
-        let values = self.typed(key, "an object", |v| v.as_object().cloned())?;
-        let parent = self.at(key);
-        let entries = values.unwrap_or_default().into_iter();
-        entries
-            .map(|(name, value)| {
-                let entry = parent.under(&name, value);
-                match entry.value.is_object() {
-                    true => Ok((name, entry)),
-                    false => Err(entry.error("is not an object")),
-                }
-            })
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -1,66 +1,23 @@
 //! Which plugins a crawl uses, and why the others are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::binary;
 use super::catalogue::{Catalogue, Hook, Plugin};
 use super::close::close;
 use super::name::Event;
-use super::parse::{boolean, plain};
-use super::values::{Layers, resolve};
+use super::values::Layers;
+use super::verdict::Judge;
+pub use super::verdict::Skip;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// Names in any case; what these plugins need is added. Empty stands for all plugins.
     pub plugins: Vec<String>,
-}
-
-/// Why a plugin is not used. The text is for the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Skip {
-    NotSelected,
-    /// Its own flag is off; `key` is the name it was set by, or would be.
-    Disabled {
-        key: String,
-    },
-    /// A plugin it requires is disabled.
-    RequiredDisabled {
-        plugin: String,
-    },
-    /// A plugin it requires is not installed, or could not be loaded.
-    RequiredMissing {
-        plugin: String,
-    },
-    /// A program that it, or a plugin it requires, needs is not there.
-    MissingBinary {
-        binary: String,
-        hint: String,
-    },
-}
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Skip::NotSelected => f.write_str("not selected"),
-            Skip::Disabled { key } => write!(f, "disabled by {key}"),
-            Skip::RequiredDisabled { plugin } => {
-                write!(f, "needs plugin '{plugin}', which is disabled")
-            }
-            Skip::RequiredMissing { plugin } => {
-                write!(f, "needs plugin '{plugin}', which is not installed")
-            }
-            Skip::MissingBinary { binary, hint } => {
-                write!(f, "program '{binary}' not found; {hint}")
-            }
-        }
-    }
 }
 
 /// A name on the whitelist that no plugin has.
@@ -96,12 +53,7 @@ pub fn select<'a>(
     find: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> Result<Selected<'a>, UnknownPlugin> {
     let wanted = wanted(catalogue, selection)?;
-    let mut judge = Judge {
-        catalogue,
-        layers,
-        find,
-        verdicts: BTreeMap::new(),
-    };
+    let mut judge = Judge::new(catalogue, layers, find);
     let mut selected = Selected {
         plugins: Vec::new(),
         skipped: Vec::new(),
@@ -172,81 +124,6 @@ fn wanted<'a>(
     Ok(Some(names))
 }
 
-struct Judge<'a, 'l> {
-    catalogue: &'a Catalogue,
-    layers: &'l Layers<'l>,
-    find: &'l dyn Fn(&str) -> Option<PathBuf>,
-    verdicts: BTreeMap<&'a str, Option<Skip>>,
-}
-
-impl<'a> Judge<'a, '_> {
-    fn verdict(&mut self, plugin: &'a Plugin) -> Option<Skip> {
-        if let Some(known) = self.verdicts.get(plugin.name.as_str()) {
-            return known.clone();
-        }
-        // two plugins that require each other stand or fall by the rest
-        self.verdicts.insert(&plugin.name, None);
-        let resolved = resolve(self.catalogue, plugin, self.layers);
-        let skip = self
-            .flag(plugin, &resolved)
-            .or_else(|| self.required(plugin))
-            .or_else(|| self.programs(plugin, &resolved));
-        self.verdicts.insert(&plugin.name, skip.clone());
-        skip
-    }
-
-    fn flag(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
-        let key = plugin.key("ENABLED");
-        let layers = [self.layers.crawl, self.layers.config, self.layers.base];
-        let property = plugin.schema.properties.get(&key);
-        let enabled = match resolved.get(&key) {
-            Some(value) => boolean(&plain(value)),
-            None => layers.iter().find_map(|layer| boolean(layer.get(&key)?)),
-        };
-        if enabled.unwrap_or(true) {
-            return None;
-        }
-        let names = property.map_or_else(
-            || vec![key.as_str()],
-            |property| property.names(&key).collect(),
-        );
-        let mut set = layers.iter().flat_map(|layer| {
-            names
-                .iter()
-                .filter(|name| layer.get(**name).and_then(|text| boolean(text)) == Some(false))
-        });
-        let key = set.next().map_or(key.as_str(), |name| *name).to_owned();
-        Some(Skip::Disabled { key })
-    }
-
-    fn required(&mut self, plugin: &'a Plugin) -> Option<Skip> {
-        plugin.schema.required_plugins.iter().find_map(|name| {
-            let Some(required) = self.catalogue.plugin(name) else {
-                return Some(Skip::RequiredMissing {
-                    plugin: name.clone(),
-                });
-            };
-            self.verdict(required).map(|skip| match skip {
-                Skip::Disabled { .. } | Skip::NotSelected => Skip::RequiredDisabled {
-                    plugin: name.clone(),
-                },
-                deeper => deeper,
-            })
-        })
-    }
-
-    fn programs(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
-        let needs = binary::needs(plugin, resolved).into_iter();
-        needs
-            .filter(|need| need.on_path)
-            .find(|need| binary::find_any(&need.name, self.find).is_none())
-            .map(|need| Skip::MissingBinary {
-                binary: need.name,
-                hint: need.source.to_string(),
-            })
-    }
-}
-
 /// The hooks of one family in the order they start: by number, then by file name.
 pub fn hooks_of<'a>(selected: &Selected<'a>, event: Event) -> Vec<&'a Hook> {
     let plugins = selected.plugins.iter().copied();
@@ -263,37 +140,16 @@ pub fn hooks_of<'a>(selected: &Selected<'a>, event: Event) -> Vec<&'a Hook> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::name::HookName;
-    use crate::plugin::schema::Schema;
+    use crate::plugin::sample::{self, plugin};
     use crate::plugin::values::Values;
     use serde_json::json;
+    use std::collections::BTreeMap;
     use std::path::Path;
-
-    fn plugin(name: &str, config: Value, files: &[&str]) -> Plugin {
-        let hooks = files.iter().map(|file| {
-            let parsed = HookName::parse(file).unwrap();
-            Hook {
-                plugin: name.to_owned(),
-                id: file.rsplit_once('.').unwrap().0.to_owned(),
-                file: Path::new("/p").join(name).join(file),
-                unit_part: parsed.name.clone(),
-                name: parsed,
-                interpreter: None,
-            }
-        });
-        Plugin {
-            name: name.to_owned(),
-            dir: Path::new("/p").join(name),
-            schema: Schema::parse(Path::new("f"), &config.to_string()).unwrap(),
-            hooks: hooks.collect(),
-            loose: false,
-        }
-    }
 
     fn catalogue() -> Catalogue {
         let flag = |default: bool, alias: &str| json!({"type": "boolean", "default": default, "x-aliases": [alias]});
         let needs_chrome = json!({"required_plugins": ["chrome"]});
-        let mut plugins = vec![
+        let plugins = vec![
             plugin("apt", json!({}), &["on_BinaryRequest__13_apt.py"]),
             plugin(
                 "chrome",
@@ -329,11 +185,7 @@ mod tests {
                 &["on_Snapshot__06_wget.finite.bg.py"],
             ),
         ];
-        plugins.sort_by(|a, b| a.name.cmp(&b.name));
-        Catalogue {
-            plugins,
-            problems: Vec::new(),
-        }
+        sample::catalogue(plugins)
     }
 
     struct Outcome {

@@ -1,12 +1,13 @@
 //! The value of every setting of a plugin: who set it, and what holds when no one did.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::catalogue::{Catalogue, Plugin};
+use super::effective::effective;
 use super::general;
+pub use super::limit::{MAX_HOOK_TIME, timeout};
 use super::parse::{clamp, typed};
 use super::schema::{Kind, Property};
 
@@ -23,46 +24,6 @@ pub struct Layers<'a> {
     /// What we compute, such as `LIB_DIR`. A `TIMEOUT` here counts as set, and so replaces the
     /// default of every setting that falls back to it (ytdlp's 3600 included).
     pub base: &'a Values,
-}
-
-/// No hook runs longer than this, whatever its settings say.
-pub const MAX_HOOK_TIME: Duration = Duration::from_secs(12 * 3600);
-
-/// The settings a plugin's hooks see: those of the `base` plugin, of the plugins it requires
-/// (theirs first), and its own. The later of two of one name wins.
-pub fn effective<'a>(
-    catalogue: &'a Catalogue,
-    plugin: &'a Plugin,
-) -> BTreeMap<&'a str, &'a Property> {
-    let mut order = Vec::new();
-    let mut seen = BTreeSet::new();
-    if let Some(base) = catalogue.plugin("base") {
-        collect(catalogue, base, &mut seen, &mut order);
-    }
-    collect(catalogue, plugin, &mut seen, &mut order);
-    let properties = order
-        .into_iter()
-        .flat_map(|plugin| &plugin.schema.properties);
-    properties
-        .map(|(key, property)| (key.as_str(), property))
-        .collect()
-}
-
-fn collect<'a>(
-    catalogue: &'a Catalogue,
-    plugin: &'a Plugin,
-    seen: &mut BTreeSet<&'a str>,
-    order: &mut Vec<&'a Plugin>,
-) {
-    if !seen.insert(&plugin.name) {
-        return;
-    }
-    for name in &plugin.schema.required_plugins {
-        if let Some(required) = catalogue.plugin(name) {
-            collect(catalogue, required, seen, order);
-        }
-    }
-    order.push(plugin);
 }
 
 /// Every setting of the plugin with its value, and the general settings and `base` values that
@@ -165,44 +126,14 @@ fn text(name: &str, kind: Kind, layers: &[&Values]) -> Option<Value> {
         .find_map(|layer| typed(kind, layer.get(name)?))
 }
 
-/// How long one hook of the plugin may run: its own `<PLUGIN>_TIMEOUT` in seconds, else `TIMEOUT`,
-/// else `fallback`. A setting in milliseconds or not above zero does not count.
-pub fn timeout(
-    plugin: &Plugin,
-    resolved: &BTreeMap<String, Value>,
-    fallback: Duration,
-) -> Duration {
-    let own = plugin.key("TIMEOUT");
-    let own = plugin
-        .schema
-        .properties
-        .get_key_value(&own)
-        .filter(|(_, property)| !property.is_milliseconds())
-        .map(|(key, _)| key.as_str());
-    let seconds = |key: &str| resolved.get(key)?.as_f64().filter(|seconds| *seconds > 0.0);
-    own.and_then(seconds)
-        .or_else(|| seconds("TIMEOUT"))
-        .map_or(fallback, |seconds| {
-            Duration::try_from_secs_f64(seconds).unwrap_or(MAX_HOOK_TIME)
-        })
-        .min(MAX_HOOK_TIME)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::schema::Schema;
+    use crate::plugin::sample;
     use serde_json::json;
-    use std::path::{Path, PathBuf};
 
     fn plugin(name: &str, config: Value) -> Plugin {
-        Plugin {
-            name: name.to_owned(),
-            dir: PathBuf::from("/p").join(name),
-            schema: Schema::parse(Path::new("config.json"), &config.to_string()).unwrap(),
-            hooks: Vec::new(),
-            loose: false,
-        }
+        sample::plugin(name, config, &[])
     }
 
     fn catalogue() -> Catalogue {
@@ -365,25 +296,6 @@ mod tests {
         );
         assert_eq!(values["CHECK_SSL_VALIDITY"], json!(false));
         assert!(!values.contains_key("LD_PRELOAD"));
-    }
-
-    #[test]
-    fn limits_of_hooks() {
-        let catalogue = catalogue();
-        let limit = |name: &str, crawl: &[(&str, &str)]| {
-            let values = resolved(name, crawl, &[], &[]);
-            timeout(
-                catalogue.plugin(name).unwrap(),
-                &values,
-                Duration::from_secs(33),
-            )
-            .as_secs()
-        };
-        assert_eq!(limit("ytdlp", &[]), 3600);
-        assert_eq!(limit("ytdlp", &[("TIMEOUT", "100")]), 100);
-        assert_eq!(limit("modalcloser", &[]), 60, "1250 is milliseconds");
-        assert_eq!(limit("modalcloser", &[("TIMEOUT", "0")]), 33);
-        assert_eq!(limit("ytdlp", &[("YTDLP_TIMEOUT", "99999999")]), 12 * 3600);
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! JSON that is read key by key, so that an error can name the key.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// What is wrong with a `config.json`, and at which key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {key}: {what}", file.display())]
+pub struct SchemaError {
+    pub file: PathBuf,
+    /// Dotted path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the file itself.
+    pub key: String,
+    pub what: String,
+}
+
+/// A JSON value that knows where it stands, so that errors can name the key.
+pub struct Reader<'a> {
+    file: &'a Path,
+    key: String,
+    pub value: Value,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a Path, text: &str) -> Result<Self, SchemaError> {
+        let reader = |value| Reader {
+            file,
+            key: ".".to_owned(),
+            value,
+        };
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| reader(Value::Null).error(&error.to_string()))?;
+        if !value.is_object() {
+            return Err(reader(value).error("is not a JSON object"));
+        }
+        Ok(reader(value))
+    }
+
+    pub fn error(&self, what: &str) -> SchemaError {
+        SchemaError {
+            file: self.file.to_owned(),
+            key: self.key.clone(),
+            what: what.to_owned(),
+        }
+    }
+
+    pub fn under(&self, key: &str, value: Value) -> Reader<'a> {
+        let key = match self.key.as_str() {
+            "." => key.to_owned(),
+            parent => format!("{parent}.{key}"),
+        };
+        Reader {
+            file: self.file,
+            key,
+            value,
+        }
+    }
+
+    pub fn at(&self, key: &str) -> Reader<'a> {
+        self.under(key, Value::Null)
+    }
+
+    /// A missing key and an explicit null are the same.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.value.get(key).filter(|value| !value.is_null())
+    }
+
+    pub fn typed<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, SchemaError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match read(value) {
+            Some(found) => Ok(Some(found)),
+            None => Err(self.at(key).error(&format!("is not {wanted}"))),
+        }
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<String>, SchemaError> {
+        self.typed(key, "a string", |v| v.as_str().map(str::to_owned))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f64>, SchemaError> {
+        self.typed(key, "a number", Value::as_f64)
+    }
+
+    pub fn flag(&self, key: &str) -> Result<bool, SchemaError> {
+        Ok(self
+            .typed(key, "true or false", Value::as_bool)?
+            .unwrap_or(false))
+    }
+
+    pub fn texts(&self, key: &str) -> Result<Vec<String>, SchemaError> {
+        let read = |value: &Value| {
+            let words = value.as_array()?.iter();
+            words.map(|word| word.as_str().map(str::to_owned)).collect()
+        };
+        Ok(self
+            .typed(key, "a list of strings", read)?
+            .unwrap_or_default())
+    }
+
+    pub fn list(&self, key: &str) -> Result<Vec<Reader<'a>>, SchemaError> {
+        let values = self.typed(key, "a list", |v| v.as_array().cloned())?;
+        let values = values.unwrap_or_default().into_iter().enumerate();
+        Ok(values
+            .map(|(at, value)| self.under(&format!("{key}[{at}]"), value))
+            .collect())
+    }
+
+    pub fn map(&self, key: &str) -> Result<Vec<(String, Reader<'a>)>, SchemaError> {
+        let values = self.typed(key, "an object", |v| v.as_object().cloned())?;
+        let parent = self.at(key);
+        let entries = values.unwrap_or_default().into_iter();
+        entries
+            .map(|(name, value)| {
+                let entry = parent.under(&name, value);
+                match entry.value.is_object() {
+                    true => Ok((name, entry)),
+                    false => Err(entry.error("is not an object")),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! Whether one plugin can be used, and if not, why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::binary;
+use super::catalogue::{Catalogue, Plugin};
+use super::parse::{boolean, plain};
+use super::values::{Layers, resolve};
+
+/// Why a plugin is not used. The text is for the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    NotSelected,
+    /// Its own flag is off; `key` is the name it was set by, or would be.
+    Disabled {
+        key: String,
+    },
+    /// A plugin it requires is disabled.
+    RequiredDisabled {
+        plugin: String,
+    },
+    /// A plugin it requires is not installed, or could not be loaded.
+    RequiredMissing {
+        plugin: String,
+    },
+    /// A program that it, or a plugin it requires, needs is not there.
+    MissingBinary {
+        binary: String,
+        hint: String,
+    },
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skip::NotSelected => f.write_str("not selected"),
+            Skip::Disabled { key } => write!(f, "disabled by {key}"),
+            Skip::RequiredDisabled { plugin } => {
+                write!(f, "needs plugin '{plugin}', which is disabled")
+            }
+            Skip::RequiredMissing { plugin } => {
+                write!(f, "needs plugin '{plugin}', which is not installed")
+            }
+            Skip::MissingBinary { binary, hint } => {
+                write!(f, "program '{binary}' not found; {hint}")
+            }
+        }
+    }
+}
+
+/// Judges plugins, each once.
+pub struct Judge<'a, 'l> {
+    catalogue: &'a Catalogue,
+    layers: &'l Layers<'l>,
+    find: &'l dyn Fn(&str) -> Option<PathBuf>,
+    verdicts: BTreeMap<&'a str, Option<Skip>>,
+}
+
+impl<'a, 'l> Judge<'a, 'l> {
+    /// `find` looks a program up on the hooks' search path.
+    pub fn new(
+        catalogue: &'a Catalogue,
+        layers: &'l Layers<'l>,
+        find: &'l dyn Fn(&str) -> Option<PathBuf>,
+    ) -> Self {
+        Judge {
+            catalogue,
+            layers,
+            find,
+            verdicts: BTreeMap::new(),
+        }
+    }
+
+    /// Why the plugin cannot be used; `None` when it can.
+    pub fn verdict(&mut self, plugin: &'a Plugin) -> Option<Skip> {
+        if let Some(known) = self.verdicts.get(plugin.name.as_str()) {
+            return known.clone();
+        }
+        // two plugins that require each other stand or fall by the rest
+        self.verdicts.insert(&plugin.name, None);
+        let resolved = resolve(self.catalogue, plugin, self.layers);
+        let skip = self
+            .flag(plugin, &resolved)
+            .or_else(|| self.required(plugin))
+            .or_else(|| self.programs(plugin, &resolved));
+        self.verdicts.insert(&plugin.name, skip.clone());
+        skip
+    }
+
+    fn flag(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
+        let key = plugin.key("ENABLED");
+        let layers = [self.layers.crawl, self.layers.config, self.layers.base];
+        let property = plugin.schema.properties.get(&key);
+        let enabled = match resolved.get(&key) {
+            Some(value) => boolean(&plain(value)),
+            None => layers.iter().find_map(|layer| boolean(layer.get(&key)?)),
+        };
+        if enabled.unwrap_or(true) {
+            return None;
+        }
+        let names = property.map_or_else(
+            || vec![key.as_str()],
+            |property| property.names(&key).collect(),
+        );
+        let mut set = layers.iter().flat_map(|layer| {
+            names
+                .iter()
+                .filter(|name| layer.get(**name).and_then(|text| boolean(text)) == Some(false))
+        });
+        let key = set.next().map_or(key.as_str(), |name| *name).to_owned();
+        Some(Skip::Disabled { key })
+    }
+
+    fn required(&mut self, plugin: &'a Plugin) -> Option<Skip> {
+        plugin.schema.required_plugins.iter().find_map(|name| {
+            let Some(required) = self.catalogue.plugin(name) else {
+                return Some(Skip::RequiredMissing {
+                    plugin: name.clone(),
+                });
+            };
+            self.verdict(required).map(|skip| match skip {
+                Skip::Disabled { .. } | Skip::NotSelected => Skip::RequiredDisabled {
+                    plugin: name.clone(),
+                },
+                deeper => deeper,
+            })
+        })
+    }
+
+    fn programs(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
+        let needs = binary::needs(plugin, resolved).into_iter();
+        needs
+            .filter(|need| need.on_path)
+            .find(|need| binary::find_any(&need.name, self.find).is_none())
+            .map(|need| Skip::MissingBinary {
+                binary: need.name,
+                hint: need.source.to_string(),
+            })
+    }
+}
