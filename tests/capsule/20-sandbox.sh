@@ -1,0 +1,151 @@
+#!/bin/bash
+# The drop-ins that the package ships, as they work on transient units: exposure, and what a hostile hook, a worker and
+# Chromium can and cannot do.
+source "$(dirname "$0")/lib.sh"
+
+state=/var/lib/archivist
+site=$state/archive/19700101/sandbox.test
+own=$site/1 other=$site/2
+hook=archivist-hook-sandboxtest-s1.service
+other_hook=archivist-hook-sandboxtest-s2.service
+worker=archivist-snapshot-999001.service
+
+prepare() {
+    put "$(dirname "$0")/sandbox/hostile-hook" /usr/local/bin/hostile-hook
+    in_capsule setpriv --reuid archivist --regid archivist --init-groups \
+        sh -c "umask 0007; mkdir -p $own/wget $other/wget; touch $other/wget/secret"
+    in_capsule sh -c 'for secret in /home /var/tmp; do echo secret >$secret/sandbox-test; done'
+    in_capsule sh -c "test -e $state/archivist.sqlite3 || install -m 640 -g archivist /dev/null $state/archivist.sqlite3"
+}
+
+put() {
+    capsule cp "$1" "$CAPSULE:$2"
+    in_capsule chmod 755 "$2"
+}
+
+clean() {
+    in_capsule systemctl stop $other_hook $worker 2>/dev/null || true
+    in_capsule systemctl reset-failed 'archivist-*' 2>/dev/null || true
+    in_capsule userdel sandbox-member 2>/dev/null || true
+    in_capsule rm -rf $state/archive/19700101 /home/sandbox-test /var/tmp/sandbox-test /usr/local/bin/hostile-hook
+}
+
+# assert_exposure TENTHS UNIT: of a unit with that name and nothing in it but what the drop-ins say.
+assert_exposure() {
+    local unit=/run/systemd/system/$2
+    in_capsule sh -c "[ -e /usr/lib/systemd/system/$2 ] || printf '[Service]\nExecStart=/usr/bin/archivist\n' >$unit"
+    in_capsule systemd-analyze security --offline=yes --no-pager --threshold="$1" "$2" | tail -n 1 ||
+        fail "exposure of $2 is above $1 tenths"
+    in_capsule rm -f "$unit"
+}
+
+is_little_exposed() {
+    local name
+    assert_exposure 20 archivist-orchestrator.service
+    assert_exposure 20 archivist-crawl-1.service
+    assert_exposure 20 archivist-snapshot-1.service
+    assert_exposure 30 archivist-hook-wget-s1.service
+    for name in chrome-chrome_launch-c1 screenshot-s1 pdf-s1 dom-s1; do
+        assert_exposure 50 "archivist-hook-$name.service"
+    done
+}
+
+# run_hook PROPERTIES… -- COMMAND…
+run_hook() { in_capsule systemd-run --quiet --wait --pipe --collect --unit=$hook --property=BindPaths=$own "$@"; }
+
+confines_a_hostile_hook() {
+    in_capsule systemd-run --quiet --unit=$other_hook --property=Type=exec --property=BindPaths=$other sleep infinity
+    in_capsule systemd-run --quiet --unit=$worker --property=Type=exec sleep infinity
+    run_hook --setenv=OWN=$own --setenv=OTHER=$other \
+        --setenv=OTHER_HOOK="$(unit_property $other_hook MainPID)" \
+        --setenv=WORKER="$(unit_property $worker MainPID)" hostile-hook || fail "the sandbox of hooks has a hole, or is too tight"
+    assert_eq archivist-hook "$(in_capsule stat -c %G $own/wget/sub)" "group of what a hook makes"
+    in_capsule systemctl stop $other_hook $worker
+}
+
+run_worker() { in_capsule systemd-run --quiet --wait --pipe --collect --unit=$worker --property=Type=exec "$@"; }
+
+confines_a_worker() {
+    run_worker sh -c "touch $own/by-worker && test ! -e $state/archivist.sqlite3 && test ! -e $state/personas" ||
+        fail "a worker must see the archive and nothing else of $state"
+    run_worker busctl --system list --no-pager >/dev/null || fail "a worker must reach the bus"
+    ! run_worker python3 -c 'import socket; socket.socket(socket.AF_INET)' 2>/dev/null || fail "a worker must have no network"
+    assert_eq "archivist:archivist-hook 660" "$(in_capsule stat -c '%U:%G %a' $own/by-worker)" "what a worker makes"
+}
+
+# Takes a picture, and its renderers are in a sandbox of its own, below that of the unit.
+chromium_keeps_its_sandbox() {
+    local unit=archivist-hook-screenshot-s1.service picture=$own/wget/page.png
+    in_capsule systemd-run --quiet --wait --pipe --collect --unit=$unit --property=BindPaths=$own --setenv=HOME=/tmp \
+        chromium --headless --disable-gpu --screenshot=$picture 'data:text/html,<h1>archivist</h1>' ||
+        fail "chromium makes no screenshot"
+    assert_contains "$(in_capsule head -c 4 $picture | tr -d '\0')" PNG "start of the screenshot"
+
+    in_capsule systemd-run --quiet --unit=$unit --property=Type=exec --property=BindPaths=$own --setenv=HOME=/tmp \
+        chromium --headless --disable-gpu --remote-debugging-port=0 about:blank
+    wait_for 20 has_sandboxed_renderer "$(unit_property $unit ControlGroup)"
+    in_capsule systemctl stop $unit
+    in_capsule systemctl reset-failed $unit 2>/dev/null || true
+}
+
+# A renderer, in a pid namespace of its own (second number in NSpid).
+has_sandboxed_renderer() {
+    in_capsule sh -c "for pid in \$(cat /sys/fs/cgroup$1/cgroup.procs); do
+        tr '\\0' ' ' </proc/\$pid/cmdline | grep -q -- '--type=renderer' &&
+            grep -Eq '^NSpid:[[:space:]]+[0-9]+[[:space:]]+[0-9]+' /proc/\$pid/status && exit 0
+    done; exit 1" 2>/dev/null
+}
+
+# `systemctl edit archivist-hook-sandboxtest-.service`: what an administrator says wins over what code asked for.
+obeys_the_administrator() {
+    local drop_in=/etc/systemd/system/archivist-hook-sandboxtest-.service.d result
+    in_capsule sh -c "mkdir -p $drop_in; printf '[Service]\nRuntimeMaxSec=1\n' >$drop_in/override.conf; systemctl daemon-reload"
+    in_capsule systemd-run --quiet --wait --unit=$hook --property=RuntimeMaxSec=1h sleep 20 || true
+    result=$(unit_property $hook Result)
+    in_capsule sh -c "rm -r $drop_in; systemctl daemon-reload; systemctl reset-failed $hook"
+    assert_eq timeout "$result" "result of a hook with RuntimeMaxSec= in a drop-in"
+}
+
+# ask USER INTERFACE: the answer to a method that does not exist, so that only the policy matters.
+ask() {
+    in_capsule setpriv --reuid "$1" --regid "$1" --init-groups \
+        busctl --system call org.archivist1 /org/archivist1 "$2" NoSuchMethod 2>&1 || true
+}
+
+assert_refused() {
+    local answer
+    answer=$(ask "$1" "$2")
+    [[ ${answer,,} == *"access denied"* || $answer == *AccessDenied* || $answer == *"security policy"* ]] ||
+        fail "$1 may call $2: $answer"
+}
+
+assert_let_through() {
+    local answer
+    answer=$(ask "$1" "$2")
+    [[ ${answer,,} == *unknown* ]] || fail "$1 may not call $2: $answer"
+}
+
+guards_its_bus_name() {
+    in_capsule useradd --groups archivist sandbox-member
+    assert_let_through root org.archivist1.Manager
+    assert_let_through sandbox-member org.archivist1.Manager
+    assert_let_through archivist org.archivist1.Worker
+    assert_refused sandbox-member org.archivist1.Worker
+    assert_refused archivist org.archivist1.Manager
+    assert_refused archivist org.freedesktop.DBus.Properties
+    assert_refused archivist-hook org.archivist1.Manager
+    assert_refused archivist-hook org.archivist1.Worker
+    assert_refused daemon org.archivist1.Manager
+}
+
+trap clean EXIT
+prepare
+is_little_exposed
+confines_a_hostile_hook
+confines_a_worker
+chromium_keeps_its_sandbox
+obeys_the_administrator
+guards_its_bus_name
+clean
+trap - EXIT
+assert_system_running
