@@ -5,8 +5,9 @@
 
 use super::html::one_line;
 use super::invocation::Invocation;
+use super::output::Limits;
 use super::page;
-use super::program::{Ended, Ending, Limits, Runner};
+use super::program::{Ended, Ending, Runner};
 use super::record::Finding;
 use super::scratch::Scratch;
 use std::fs;
@@ -17,6 +18,8 @@ use std::time::Duration;
 /// What chromium says, and then waits for ever if the URL was a download.
 const LOAD_FAILED: &str = "Page load failed: ";
 const LOAD_TIMED_OUT: &str = "Page load timed out";
+/// Hooks have no bus, by design; chromium complains about that some twenty times a run.
+const NOISE: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
 /// The document before the page has arrived.
 const BLANK: &str = "<html><head></head><body></body></html>";
 /// HTML that is read to see whether a page arrived, and kept by the plugin `dom`.
@@ -50,6 +53,7 @@ pub fn render(
     let limits = Limits {
         output: usize::try_from(most).unwrap_or(usize::MAX),
         hopeless: Some(LOAD_FAILED),
+        noise: &NOISE,
     };
     let ended = runner.run(&mut command, "chromium", limits)?;
     judge(ended, &runner, patience)

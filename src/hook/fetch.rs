@@ -1,7 +1,8 @@
 //! Fetches one URL with curl: the headers of every response on the way, and the start of the body.
 
 use super::invocation::Invocation;
-use super::program::{Ended, Ending, Limits, Runner};
+use super::output::Limits;
+use super::program::{Ended, Ending, Runner};
 use super::record::Finding;
 use super::scratch::Scratch;
 use std::process::Command;
@@ -113,7 +114,7 @@ pub fn get(
     command.arg("--url").arg(without_fragment(url).as_str());
     let limits = Limits {
         output: usize::try_from(most).unwrap_or(usize::MAX),
-        hopeless: None,
+        ..Limits::default()
     };
     let ended = runner.run(&mut command, "curl", limits)?;
     let hops = parse_hops(

@@ -14,6 +14,7 @@ mod headers;
 mod html;
 mod invocation;
 mod outlinks;
+mod output;
 mod page;
 mod pdf;
 mod program;

@@ -23,7 +23,10 @@ pub fn run(it: &Invocation) -> Outcome {
     let records: Vec<_> = links.iter().map(|link| record(link, it)).collect();
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
     page::write("urls.jsonl", lines.as_bytes())?;
-    let mut text = format!("{} links", links.len());
+    let mut text = match links.len() {
+        1 => "1 link".to_string(),
+        count => format!("{count} links"),
+    };
     if left_out > 0 {
         text += &format!(", {left_out} more left out by OUTLINKS_MAX={most}");
     }

@@ -42,6 +42,7 @@ pub fn find(it: &Invocation, runner: &mut Runner) -> Result<Page, Finding> {
 }
 
 /// A fetched page; one without a body, or that is no HTML, is a finding.
+/// An error page is a page: browsers show it too.
 pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
     let last = fetched.last();
     if let Some(problem) = fetched.problem.as_ref().filter(|_| fetched.body.is_empty()) {
@@ -52,12 +53,6 @@ pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
         return Err(Finding::noresults(format!(
             "not an HTML page: {}",
             html::one_line(kind, 100)
-        )));
-    }
-    if last.status >= 400 {
-        return Err(Finding::failed(format!(
-            "the server answered {}",
-            last.status
         )));
     }
     let text = html::decode(&fetched.body, kind);

@@ -1,23 +1,18 @@
 //! Runs the programs that do a hook's work, within the hook's time and under its signals.
 
+use super::output::{Limits, Seen, read_both};
 use super::record::Finding;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output may still come after the program has ended (its children may hold the pipe).
-const DRAIN: Duration = Duration::from_millis(500);
-/// How much of a program's log is kept in memory; all of it goes to our own standard error.
-const LOG_KEPT: usize = 256 * 1024;
-
 /// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -61,19 +56,6 @@ pub struct Ended {
     pub output: Vec<u8>,
     /// The start of its standard error.
     pub log: String,
-}
-
-/// What a program may write before it is stopped.
-pub struct Limits {
-    /// Bytes of standard output that are kept; one more and it has been enough.
-    pub output: usize,
-    /// Text in the log after which nothing useful can come.
-    pub hopeless: Option<&'static str>,
-}
-
-enum Chunk {
-    Output(Vec<u8>),
-    Log(Vec<u8>),
 }
 
 /// The hook's end of its programs: one deadline and one pair of signal handlers for all of them.
@@ -141,13 +123,8 @@ impl Runner {
             let mut child = command
                 .spawn()
                 .map_err(|error| cannot(command, &error, package))?;
-            let mut chunks = read_both(&mut child);
-            let mut seen = Seen {
-                limits,
-                output: Vec::new(),
-                log: Vec::new(),
-                full: false,
-            };
+            let mut chunks = read_both(&mut child, limits.noise);
+            let mut seen = Seen::new(limits);
             let stop = loop {
                 tokio::select! {
                     _ = exited.recv() => if let Ok(Some(status)) = child.try_wait() {
@@ -180,60 +157,6 @@ async fn end(child: &mut Child, exited: &mut Signals) {
     }
 }
 
-struct Seen {
-    limits: Limits,
-    output: Vec<u8>,
-    log: Vec<u8>,
-    full: bool,
-}
-
-impl Seen {
-    /// Keeps a chunk; true when it was enough.
-    fn take(&mut self, chunk: Chunk) -> bool {
-        match chunk {
-            Chunk::Output(bytes) => {
-                let room = self.limits.output - self.output.len();
-                self.output
-                    .extend_from_slice(&bytes[..bytes.len().min(room)]);
-                self.full |= bytes.len() > room;
-                self.full
-            }
-            Chunk::Log(bytes) => {
-                let room = LOG_KEPT - self.log.len();
-                let start = self.log.len().saturating_sub(256);
-                self.log.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                let news = String::from_utf8_lossy(&self.log[start..]);
-                self.limits.hopeless.is_some_and(|text| news.contains(text))
-            }
-        }
-    }
-
-    async fn drain(&mut self, chunks: &mut UnboundedReceiver<Chunk>) {
-        let deadline = Instant::now() + DRAIN;
-        while let Ok(Some(chunk)) = timeout(
-            deadline.saturating_duration_since(Instant::now()),
-            chunks.recv(),
-        )
-        .await
-        {
-            self.take(chunk);
-        }
-    }
-
-    fn ended(self, ending: Ending) -> Ended {
-        let ending = if self.full && ending == Ending::Exited(0) {
-            Ending::Enough
-        } else {
-            ending
-        };
-        Ended {
-            ending,
-            output: self.output,
-            log: String::from_utf8_lossy(&self.log).into_owned(),
-        }
-    }
-}
-
 fn of(status: ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ending::Exited(code),
@@ -249,32 +172,4 @@ fn cannot(command: &Command, error: &io::Error, package: &str) -> Finding {
         ));
     }
     Finding::failed(format!("failed to start {program}: {error}"))
-}
-
-/// Two threads read the pipes, so that neither can fill while the other is waited for.
-fn read_both(child: &mut Child) -> UnboundedReceiver<Chunk> {
-    let (sender, receiver) = unbounded_channel();
-    if let Some(pipe) = child.stdout.take() {
-        let sender = sender.clone();
-        std::thread::spawn(move || read(pipe, |bytes| sender.send(Chunk::Output(bytes)).is_ok()));
-    }
-    if let Some(pipe) = child.stderr.take() {
-        std::thread::spawn(move || read(pipe, |bytes| log(&sender, bytes)));
-    }
-    receiver
-}
-
-fn log(sender: &UnboundedSender<Chunk>, bytes: Vec<u8>) -> bool {
-    let _ = io::stderr().write_all(&bytes);
-    let _ = sender.send(Chunk::Log(bytes));
-    true
-}
-
-fn read(mut pipe: impl Read, mut take: impl FnMut(Vec<u8>) -> bool) {
-    let mut buffer = [0; 16 * 1024];
-    while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-        if !take(buffer[..count].to_vec()) {
-            return;
-        }
-    }
 }

@@ -3,7 +3,8 @@
 use super::Outcome;
 use super::html::one_line;
 use super::invocation::Invocation;
-use super::program::{Ended, Ending, Limits, Runner};
+use super::output::Limits;
+use super::program::{Ended, Ending, Runner};
 use super::record::{Finding, progress};
 use super::scratch::Scratch;
 use regex::Regex;
@@ -27,7 +28,7 @@ pub fn run(it: &Invocation) -> Outcome {
         "wget",
         Limits {
             output: 64 * 1024,
-            hopeless: None,
+            ..Limits::default()
         },
     )?;
     let finding = judge(&ended, it, runner.budget);
@@ -104,7 +105,7 @@ fn judge(ended: &Ended, it: &Invocation, budget: Duration) -> Finding {
                 it.settings.text("WGET_MAX_SIZE")
             )
         }
-        other => match complaint(&ended.log) {
+        other => match complaint(&ended.log).or_else(|| meaning(other).map(String::from)) {
             Some(said) => format!("{}: {said}", other.reason("wget", budget)),
             None => other.reason("wget", budget),
         },
@@ -129,12 +130,41 @@ fn main_file(log: &str) -> Option<String> {
     (inside && Path::new(&path).is_file()).then_some(path)
 }
 
-/// What wget says went wrong, in its own words.
+/// What wget(1) says of its exit statuses; of some failures it logs nothing.
+fn meaning(ending: Ending) -> Option<&'static str> {
+    match ending {
+        Ending::Exited(3) => Some("a file could not be written"),
+        Ending::Exited(4) => Some("the network or the server broke off"),
+        Ending::Exited(5) => Some("the certificate could not be verified"),
+        Ending::Exited(6) => Some("the server asks for a password"),
+        Ending::Exited(7) => Some("protocol error"),
+        Ending::Exited(8) => Some("the server answered with an error"),
+        _ => None,
+    }
+}
+
+/// What wget says went wrong, in its own words: an error of the server, else its last line that
+/// is neither about a saved file nor a summary.
 fn complaint(log: &str) -> Option<String> {
-    let error = Regex::new(r"(?m)^\S+ \S+ (ERROR [0-9]+: .*)$|^wget: (.*)$|^(.*(?:failed|refused|timed out|redirections exceeded).*)$").ok()?;
-    let found = error.captures(log)?;
-    let text = (1..=3).find_map(|group| found.get(group))?;
-    Some(one_line(text.as_str().trim_end_matches('.'), 300))
+    let server = Regex::new(r"(?m)^\S+ \S+ (ERROR [0-9]+: .*)$").ok()?;
+    let other = || {
+        let dull = [
+            "URL:",
+            "FINISHED --",
+            "Total wall clock",
+            "Downloaded:",
+            "Converted ",
+        ];
+        log.lines()
+            .rev()
+            .find(|line| !line.is_empty() && !dull.iter().any(|text| line.contains(text)))
+    };
+    let text = server
+        .captures(log)
+        .and_then(|found| found.get(1))
+        .map(|found| found.as_str())
+        .or_else(other)?;
+    Some(one_line(text.trim_end_matches('.'), 300))
 }
 
 #[cfg(test)]

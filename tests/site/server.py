@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         self.with_body = body
         parts = urlsplit(self.path)
         self.server.note(self.command, self.path, self.headers.get("User-Agent", ""))
-        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        query = {key: values[-1] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
         route = ROUTES.get(parts.path)
         if route:
             return route(self, query)

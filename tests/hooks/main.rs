@@ -1,0 +1,248 @@
+//! The built-in hooks, run as a worker runs them, against the site in `tests/site`.
+//!
+//! A program that is not installed, or a chromium that would run as root, is skipped and said so.
+
+mod fixture;
+
+use fixture::{Site, Snapshot, has};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+#[test]
+fn wget_saves_the_page_its_requisites_and_a_warc() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let ran = snap.run("wget", &site.url(""), &[]);
+    let host = site
+        .address
+        .trim_start_matches("http://")
+        .trim_end_matches('/')
+        .replace(':', "+");
+    ran.assert(0, "succeeded", &format!("{host}/index.html"));
+    for name in ["index.html", "style.css", "logo.png", "script.js"] {
+        assert!(
+            snap.file(&format!("wget/{host}/{name}")).is_file(),
+            "{name}"
+        );
+    }
+    assert!(snap.read("wget/warc/page.warc.gz").starts_with(b"\x1f\x8b"));
+}
+
+#[test]
+fn wget_fails_with_the_reason_and_within_its_time() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let missing = snap.run("wget", &site.url("missing"), &[]);
+    missing.assert(1, "failed", "wget failed (exit 8): ERROR 404: Not Found");
+    let endless = snap.run("wget", &site.url("endless"), &[("WGET_TIMEOUT", "3")]);
+    endless.assert(1, "failed", "wget was stopped after 2 s: time limit");
+    assert!(
+        endless.elapsed < Duration::from_secs(3),
+        "{:?}",
+        endless.elapsed
+    );
+    let large = snap.run("wget", &site.url("large?mb=20"), &[("WGET_MAX_SIZE", "1m")]);
+    large.assert(1, "failed", "wget was stopped: more than WGET_MAX_SIZE=1m");
+}
+
+#[test]
+fn a_hook_that_is_told_to_end_prints_its_record() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let start = Instant::now();
+    let mut child = snap.spawn("wget", &site.url("hang"), &[], Stdio::piped());
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    // The first line says that the hook catches signals from now on.
+    stdout.read_line(&mut text).unwrap();
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM).unwrap();
+    stdout.read_to_string(&mut text).unwrap();
+    let ran = snap.ran(child.wait().unwrap().code(), &text, start.elapsed());
+    ran.assert(1, "failed", "wget was stopped: the hook was told to end");
+}
+
+#[test]
+fn headers_of_the_whole_chain() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    snap.run("headers", &site.url("redirect/3"), &[])
+        .assert(0, "succeeded", "headers.json");
+    let headers = snap.json("headers/headers.json");
+    let statuses: Vec<_> = headers["redirects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hop| hop["status"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        (statuses, headers["status"].as_u64()),
+        (vec![301, 307, 302], Some(200))
+    );
+    assert_eq!(headers["final_url"], site.url("redirected"));
+    snap.run("headers", &site.url("endless"), &[])
+        .assert(0, "succeeded", "headers.json");
+    let to_file = snap.run("headers", &site.url("redirect-file"), &[]);
+    assert_eq!(to_file.exit, Some(1));
+}
+
+#[test]
+fn icons_that_are_named_and_icons_that_are_not() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    snap.run("favicon", &site.url("icon"), &[])
+        .assert(0, "succeeded", "favicon.png");
+    snap.run("favicon", &site.url("page/1"), &[])
+        .assert(0, "succeeded", "favicon.ico");
+}
+
+#[test]
+fn hostile_titles_and_links_are_data() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let title = r#"$(touch /tmp/pwned) "<b>"#;
+    snap.run("title", &site.url("hostile"), &[])
+        .assert(0, "succeeded", title);
+    assert_eq!(
+        snap.read("title/title.txt"),
+        format!("{title}\n").as_bytes()
+    );
+    let ran = snap.run("outlinks", &site.url("hostile"), &[]);
+    ran.assert(0, "succeeded", "5 links");
+    let first = &ran.records[0];
+    assert_eq!(first["url"], site.url("page/1?q=$(touch%20/tmp/pwned)"));
+    assert_eq!(
+        (first["type"].as_str(), first["depth"].as_u64()),
+        (Some("Snapshot"), Some(2))
+    );
+    let url = format!("{}$(touch /tmp/pwned)`id`%n\n'\"", site.url("page/"));
+    snap.run("title", &url, &[])
+        .assert(0, "succeeded", "Not found");
+}
+
+#[test]
+fn odd_pages_are_read() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    snap.run("title", &site.url("latin1"), &[])
+        .assert(0, "succeeded", "Café à la carte");
+    snap.run("title", &site.url("bad-utf8"), &[]).assert(
+        0,
+        "succeeded",
+        "Broken \u{fffd}\u{fffd}\u{fffd} bytes",
+    );
+    snap.run("title", &site.url("empty"), &[])
+        .assert(0, "noresults", "the page has no title");
+    snap.run("title", &site.url("endless?fast"), &[])
+        .assert(0, "succeeded", "Endless page");
+    let pdf = snap.run("outlinks", &site.url("document.pdf"), &[]);
+    pdf.assert(0, "noresults", "not an HTML page: application/pdf");
+    snap.run("outlinks", &site.url("links/1000"), &[])
+        .assert(0, "succeeded", "1000 links");
+    snap.run("outlinks", &site.url("base"), &[])
+        .assert(0, "succeeded", "7 links");
+    let lines = String::from_utf8(snap.read("outlinks/urls.jsonl")).unwrap();
+    assert!(lines.contains(&site.url("deep/dir/child")), "{lines}");
+}
+
+#[test]
+fn a_missing_program_skips_with_its_package() {
+    if !has(&[]) {
+        return;
+    }
+    let snap = Snapshot::new();
+    let url = "http://127.0.0.1:1/";
+    let ran = snap.run("wget", url, &[("WGET_BINARY", "wget-is-missing")]);
+    ran.assert(10, "skipped", "wget is not installed (Debian package wget)");
+    let ran = snap.run("headers", url, &[("CURL_BINARY", "/nowhere/curl")]);
+    ran.assert(
+        10,
+        "skipped",
+        "/nowhere/curl is not installed (Debian package curl)",
+    );
+    let ran = snap.run("dom", url, &[("CHROME_BINARY", "chromium-is-missing")]);
+    ran.assert(
+        10,
+        "skipped",
+        "chromium-is-missing is not installed (Debian package chromium)",
+    );
+    snap.run("title", url, &[("SAVE_TITLE", "False")]).assert(
+        10,
+        "skipped",
+        "TITLE_ENABLED is off",
+    );
+    assert_eq!(snap.run("wget", "file:///etc/passwd", &[]).exit, Some(1));
+}
+
+#[test]
+fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let url = site.url("js-title");
+    snap.run("screenshot", &url, &[("RESOLUTION", "800,600")])
+        .assert(0, "succeeded", "screenshot.png");
+    let picture = snap.read("screenshot/screenshot.png");
+    assert_eq!(picture[16..24], [0, 0, 3, 32, 0, 0, 2, 88], "800 by 600");
+    snap.run("pdf", &url, &[])
+        .assert(0, "succeeded", "output.pdf");
+    snap.run("dom", &url, &[])
+        .assert(0, "succeeded", "output.html");
+    snap.run("title", &url, &[])
+        .assert(0, "succeeded", "Set by script");
+    let ran = snap.run("outlinks", &url, &[]);
+    ran.assert(0, "succeeded", "1 link");
+    assert_eq!(ran.records[0]["url"], site.url("page/77"));
+    snap.run("hashes", &url, &[])
+        .assert(0, "succeeded", "hashes.json");
+    assert_eq!(snap.json("hashes/hashes.json")["metadata"]["file_count"], 5);
+}
+
+#[test]
+fn chromium_comes_to_an_end_on_every_page() {
+    if !has(&["chromium", "curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let limit = [("TIMEOUT", "10")];
+    let endless = snap.run("screenshot", &site.url("endless"), &limit);
+    endless.assert(0, "succeeded", "screenshot.png");
+    assert!(
+        endless.result()["note"]
+            .as_str()
+            .is_some_and(|note| note.starts_with("still loading"))
+    );
+    snap.run("dom", &site.url("js-forever"), &limit)
+        .assert(0, "succeeded", "output.html");
+    let download = snap.run("pdf", &site.url("download"), &limit);
+    download.assert(0, "noresults", "not a page: application/octet-stream");
+    let looping = snap.run("dom", &site.url("redirect-loop"), &limit);
+    looping.assert(
+        1,
+        "failed",
+        "chromium could not load the page: net::ERR_TOO_MANY_REDIRECTS",
+    );
+    let hanging = snap.run("dom", &site.url("hang"), &limit);
+    assert!(
+        hanging.elapsed < Duration::from_secs(10),
+        "{:?}",
+        hanging.elapsed
+    );
+    assert_eq!(hanging.exit, Some(1));
+}
