@@ -7,6 +7,7 @@ use super::output::Limits;
 use super::program::{Ended, Ending, Runner};
 use super::record::{Finding, progress};
 use super::scratch::Scratch;
+use nix::sys::signal::Signal;
 use regex::Regex;
 use std::fs;
 use std::path::{Component, Path};
@@ -53,11 +54,14 @@ fn command(
     let mut command = match settings.size("WGET_MAX_SIZE") {
         0 => Command::new(wget),
         most => {
+            let most = most.min(file_size_limit());
             let mut command = Command::new("prlimit");
             command.args([&format!("--fsize={most}"), "--core=0", "--", &wget]);
             command
         }
     };
+    // The log is read by main_file and complaint, so it must be in English.
+    command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
     // Names like those of Windows have no quotes, colons or control characters in them.
     command.args([
         "--no-config",
@@ -65,7 +69,7 @@ fn command(
         "--force-directories",
         "--restrict-file-names=windows",
     ]);
-    command.args(["--execute", "robots=off", "--max-redirect=20"]);
+    command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
     command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
     command.args(settings.list("WGET_ARGS"));
     for (option, key) in [
@@ -93,13 +97,23 @@ fn command(
     Ok(command)
 }
 
+/// The limit that the unit sets with LimitFSIZE=, which nobody may raise; see proc(5).
+fn file_size_limit() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max file size"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    hard.unwrap_or(u64::MAX)
+}
+
 /// The main file is what counts: requisites that are missing do not make a page a failure.
 fn judge(ended: &Ended, it: &Invocation, budget: Duration) -> Finding {
     let reason = match ended.ending {
         Ending::Exited(127) if ended.log.contains("prlimit: failed to execute") => {
             return Finding::skipped("wget is not installed (Debian package wget)");
         }
-        Ending::Killed(25) => {
+        Ending::Killed(number) if number == Signal::SIGXFSZ as i32 => {
             format!(
                 "wget was stopped: more than WGET_MAX_SIZE={}",
                 it.settings.text("WGET_MAX_SIZE")
