@@ -113,12 +113,7 @@ fn judge(ended: &Ended, it: &Invocation, budget: Duration) -> Finding {
         Ending::Exited(127) if ended.log.contains("prlimit: failed to execute") => {
             return Finding::skipped("wget is not installed (Debian package wget)");
         }
-        Ending::Killed(number) if number == Signal::SIGXFSZ as i32 => {
-            format!(
-                "wget was stopped: more than WGET_MAX_SIZE={}",
-                it.settings.text("WGET_MAX_SIZE")
-            )
-        }
+        Ending::Killed(number) if number == Signal::SIGXFSZ as i32 => too_large(it),
         other => match complaint(&ended.log).or_else(|| meaning(other).map(String::from)) {
             Some(said) => format!("{}: {said}", other.reason("wget", budget)),
             None => other.reason("wget", budget),
@@ -142,6 +137,15 @@ fn main_file(log: &str) -> Option<String> {
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     (inside && Path::new(&path).is_file()).then_some(path)
+}
+
+fn too_large(it: &Invocation) -> String {
+    let (own, unit) = (it.settings.size("WGET_MAX_SIZE"), file_size_limit());
+    if own == 0 || unit < own {
+        return format!("wget was stopped: more than LimitFSIZE={unit} of its unit");
+    }
+    let own = it.settings.text("WGET_MAX_SIZE");
+    format!("wget was stopped: more than WGET_MAX_SIZE={own}")
 }
 
 /// What wget(1) says of its exit statuses; of some failures it logs nothing.
