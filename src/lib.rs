@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod hook;
+pub mod journal;
 pub mod manager;
 pub mod model;
 pub mod plan;

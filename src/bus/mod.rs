@@ -2,5 +2,6 @@
 
 pub mod client;
 pub mod report;
+pub mod service;
 pub mod wire;
 pub mod work;

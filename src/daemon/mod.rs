@@ -1,1 +1,276 @@
-//! (see ARCHITECTURE.md)
+//! The orchestrator: events → view → decide → perform. It carries; the judgement is in
+//! [`crate::plan`], the memory in [`crate::store`], the processes in systemd.
+
+mod action;
+mod begin;
+mod engine;
+pub mod event;
+mod follow;
+mod notify;
+mod perform;
+mod requests;
+mod setup;
+mod signals;
+mod turn;
+mod units;
+mod work;
+
+use crate::config::Scope;
+use crate::manager::Hint;
+use crate::model::Time;
+use crate::plan::{Idle, View};
+use crate::store::{Store, StoreError};
+use engine::Engine;
+use event::{Event, Refusal};
+use perform::Performer;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use turn::Turn;
+
+/// Exit status when database or configuration cannot be used: systemd does not try again
+/// (RestartPreventExitStatus=, EX_CONFIG of sysexits.h).
+const EXIT_CONFIG: u8 = 78;
+/// How many events one transaction takes at most.
+const BATCH: usize = 256;
+/// How long to wait before the database is tried again after it failed.
+const DATABASE_PAUSE: Duration = Duration::from_secs(5);
+
+/// How the orchestrator is run.
+pub struct Options {
+    pub scope: Scope,
+    /// Leave when there is no work, and none to come.
+    pub exit_on_idle: bool,
+}
+
+/// Why the orchestrator could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Trying again does not help.
+    #[error("{0}")]
+    Unusable(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// `archivist orchestrator`.
+pub fn main(options: Options) -> ExitCode {
+    crate::journal::init();
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("cannot make an event loop: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(DaemonError::Unusable(error)) => {
+            tracing::error!("{error}");
+            ExitCode::from(EXIT_CONFIG)
+        }
+        Err(DaemonError::Failed(error)) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<(), DaemonError> {
+    let (sender, events) = mpsc::unbounded_channel();
+    let (mut engine, mut store, manager) = setup::open(&options.scope, &sender).await?;
+    let performer = Performer::new(manager, sender.clone());
+    {
+        let tx = store
+            .begin()
+            .map_err(|error| DaemonError::Failed(error.to_string()))?;
+        let tokens = tx
+            .tokens()
+            .map_err(|error| DaemonError::Failed(error.to_string()))?;
+        engine.tokens.extend(tokens);
+    }
+    signals::listen(&sender).map_err(|e| DaemonError::Failed(format!("signals: {e}")))?;
+    let idle = Idle {
+        timeout: engine.settings.idle_timeout,
+        since: None,
+    };
+    let mut daemon = Daemon {
+        engine,
+        store,
+        performer,
+        events,
+        idle: options.exit_on_idle.then_some(idle),
+        deferred: Vec::new(),
+    };
+    daemon
+        .performer
+        .perform(action::Action::List, &mut daemon.engine);
+    let _connection = crate::bus::service::serve(&options.scope, sender)
+        .await
+        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    notify::ready();
+    daemon.run().await
+}
+
+struct Daemon {
+    engine: Engine,
+    store: Store,
+    performer: Performer,
+    events: mpsc::UnboundedReceiver<Event>,
+    idle: Option<Idle>,
+    /// Events that the database could not take: they are taken again.
+    deferred: Vec<Event>,
+}
+
+fn now() -> Time {
+    jiff::Timestamp::now().into()
+}
+
+/// A number in 0..1 to spread delays.
+fn jitter() -> f64 {
+    let mut bytes = [0; 2];
+    let _ = getrandom::fill(&mut bytes);
+    f64::from(u16::from_le_bytes(bytes)) / 65536.0
+}
+
+impl Daemon {
+    async fn run(&mut self) -> Result<(), DaemonError> {
+        let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
+        let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        loop {
+            let mut batch = Vec::new();
+            let wake = self.performer.wake_at.take().map(|time| time.until(now()));
+            let sleep = async {
+                match wake {
+                    Some(delay) => tokio::time::sleep(delay).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                count = self.events.recv_many(&mut batch, BATCH) => if count == 0 { return Ok(()) },
+                () = sleep => batch.push(Event::Due),
+                _ = beats.tick() => {
+                    if beat.is_some() {
+                        notify::beat();
+                    }
+                    if wake.is_some() {
+                        self.performer.wake_at = wake.map(|delay| now().after(delay));
+                    }
+                    continue;
+                }
+            }
+            self.turn(batch)?;
+            if self.performer.exit {
+                notify::stopping();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a batch of events: one transaction, then the actions.
+    fn turn(&mut self, batch: Vec<Event>) -> Result<(), DaemonError> {
+        let mut events = std::mem::take(&mut self.deferred);
+        events.extend(batch);
+        for event in &events {
+            match event {
+                Event::Hint(Hint::Removed { unit }) => self.performer.on_removed(unit),
+                Event::Hint(Hint::JobRemoved { unit, .. }) => self.performer.on_job_removed(unit),
+                Event::Started { unit, result, .. } => {
+                    self.performer
+                        .on_started(unit, result.as_ref().err().map(|error| error.kind));
+                }
+                Event::Reload => self.reload(),
+                _ => {}
+            }
+        }
+        match self.transact(&events) {
+            Ok((actions, view)) => {
+                for action in actions {
+                    self.performer.perform(action, &mut self.engine);
+                }
+                self.performer
+                    .start_waiting(self.engine.settings.starts_in_flight);
+                self.observe_idleness(&view);
+                Ok(())
+            }
+            Err(StoreError::Superseded(epoch)) => Err(DaemonError::Failed(
+                StoreError::Superseded(epoch).to_string(),
+            )),
+            Err(error) => {
+                self.defer(events, &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn transact(&mut self, events: &[Event]) -> Result<(Vec<action::Action>, View), StoreError> {
+        let followed = self.performer.followed();
+        let tx = self.store.begin()?;
+        let mut turn = Turn {
+            tx: &tx,
+            engine: &self.engine,
+            now: now(),
+            jitter: jitter(),
+            followed: &followed,
+            actions: Vec::new(),
+            changes: Default::default(),
+        };
+        for event in events {
+            turn.event(event)?;
+        }
+        let view = turn.decide()?;
+        turn.close(&view)?;
+        let actions = turn.actions;
+        tx.commit()?;
+        Ok((actions, view))
+    }
+
+    /// The database took nothing. People are told at once; what systemd and workers said is kept
+    /// and taken again, so that nothing is lost.
+    fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
+        let pause = DATABASE_PAUSE;
+        tracing::error!("{error}; trying again in {} s", pause.as_secs());
+        notify::status(&format!("database trouble: {error}"));
+        for event in events {
+            match &event {
+                Event::Request(_) => {
+                    let refusal = Refusal::Failed(error.to_string());
+                    if let Some(answer) = turn::refuse(&event, refusal) {
+                        answer.send();
+                    }
+                }
+                Event::Due => {}
+                _ => self.deferred.push(event),
+            }
+        }
+        self.performer.wake_at = Some(now().after(pause));
+    }
+
+    fn reload(&mut self) {
+        match setup::configuration(&self.engine.scope) {
+            Ok((settings, catalogue)) => {
+                self.engine.replace(settings, catalogue);
+                tracing::info!("configuration and plugins are read anew");
+            }
+            Err(error) => tracing::error!("{error}; going on with the configuration as it was"),
+        }
+    }
+
+    fn observe_idleness(&mut self, view: &View) {
+        let Some(idle) = &mut self.idle else { return };
+        if let Some(look_again) = idle.observe(view, now()) {
+            if idle.is_over(now()) {
+                tracing::info!("all work complete, leaving");
+                self.performer.exit = true;
+            }
+            let wake = self
+                .performer
+                .wake_at
+                .map_or(look_again, |time| time.min(look_again));
+            self.performer.wake_at = Some(wake);
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod lifecycle;
 mod outcome;
 mod result;
 mod time;
+mod url;
 
 pub use backoff::Backoff;
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
@@ -13,3 +14,4 @@ pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, Outcome, Reading};
 pub use result::{ResultState, Verdict};
 pub use time::Time;
+pub use url::{Entry, PageUrl, UrlError, parse_line};

@@ -107,6 +107,25 @@ impl Tx<'_> {
     pub fn commit(self) -> Result<()> {
         Ok(self.inner.commit()?)
     }
+
+    /// Begins a part of the transaction that can be undone by itself.
+    pub fn savepoint(&self) -> Result<()> {
+        self.batch("SAVEPOINT part")
+    }
+
+    pub fn release_savepoint(&self) -> Result<()> {
+        self.batch("RELEASE part")
+    }
+
+    pub fn roll_back_savepoint(&self) -> Result<()> {
+        self.batch("ROLLBACK TO part")?;
+        self.batch("RELEASE part")
+    }
+
+    fn batch(&self, sql: &'static str) -> Result<()> {
+        self.inner.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
 }
 
 /// For columns of times that may be missing.

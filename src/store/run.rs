@@ -174,12 +174,77 @@ impl Tx<'_> {
         row.map(complete).transpose()
     }
 
+    /// A run that has not ended, by its id.
+    pub fn open_run_by_id(&self, id: RunId) -> Result<Option<RunRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND status <> 'ended'");
+        let row = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([id.0], read)
+            .optional()?;
+        row.map(complete).transpose()
+    }
+
+    /// InvocationID of the run that a unit's name was used for last and that has ended.
+    pub fn ended_invocation(&self, unit: &str) -> Result<Option<String>> {
+        let row = self
+            .inner
+            .prepare_cached(
+                "SELECT invocation FROM run WHERE unit = ?1 AND status = 'ended'
+                 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row([unit], |row| row.get(0))
+            .optional()?;
+        Ok(row.flatten())
+    }
+
+    /// Tokens of the workers at work, with whom they work for.
+    pub fn tokens(&self) -> Result<Vec<(String, Owner)>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT token, 'c' || id FROM crawl WHERE status = 'started' AND token IS NOT NULL
+             UNION ALL
+             SELECT token, 's' || id FROM snapshot WHERE status = 'started' AND token IS NOT NULL",
+        )?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut tokens = Vec::new();
+        for row in rows {
+            let (token, owner): (String, String) = row?;
+            let corrupt = |_| StoreError::Corrupt {
+                what: "id",
+                text: owner.clone(),
+            };
+            tokens.push((token, owner.parse().map_err(corrupt)?));
+        }
+        Ok(tokens)
+    }
+
     /// Open runs of one owner.
     pub fn open_runs_of(&self, owner: Owner) -> Result<Vec<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE owner = ?1 AND status <> 'ended'");
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([owner.to_string()], read)?;
         rows.map(|row| complete(row?)).collect()
+    }
+
+    /// Whether anything of a crawl runs still.
+    pub fn has_open_runs(&self, crawl: CrawlId) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM run WHERE crawl_id = ?1 AND status <> 'ended')",
+            )?
+            .query_row([crawl.0], |row| row.get(0))?)
+    }
+
+    /// Units at work, by kind.
+    pub fn open_run_counts(&self) -> Result<std::collections::BTreeMap<String, u64>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT kind, count(*) FROM run WHERE status <> 'ended' GROUP BY kind",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The newest run of a hook for its owner.

@@ -123,6 +123,7 @@ pub const MIGRATIONS: &[&str] = &[
         ip_out INTEGER
     );
     CREATE UNIQUE INDEX run_open ON run (unit) WHERE status <> 'ended';
+    CREATE INDEX run_unit ON run (unit, id);
     CREATE INDEX run_owner ON run (owner);
     CREATE INDEX run_crawl ON run (crawl_id);
 

@@ -1,1 +1,113 @@
-//! (see ARCHITECTURE.md)
+//! The worker: the inside of ONE crawl or snapshot, as an unprivileged process in a unit of its
+//! own. It decides on the order of hooks and reads what they say; it starts nothing itself.
+
+mod directory;
+mod drive;
+mod index;
+mod link;
+mod read;
+mod sequence;
+mod stdout;
+
+pub use sequence::{Action, Input, Sequence};
+
+use crate::bus::client::Address;
+use crate::bus::work::Assignment;
+use crate::model::Owner;
+use index::Index;
+use link::Link;
+use std::io::Read;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Largest assignment that is read.
+const ASSIGNMENT_MAX: u64 = 16 << 20;
+
+/// Why a worker gives up. systemd reports it as a failed unit, the orchestrator tries again.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error(
+        "cannot read the assignment from standard input: {0}\nworkers are started by the orchestrator, not by hand"
+    )]
+    Assignment(String),
+    #[error(transparent)]
+    Client(#[from] crate::bus::client::ClientError),
+    #[error("cannot {verb} '{path}': {source}")]
+    File {
+        verb: &'static str,
+        path: std::path::PathBuf,
+        source: std::io::Error,
+    },
+}
+
+/// `archivist worker`: exit status 0 when the work is complete and recorded.
+pub fn main() -> ExitCode {
+    crate::journal::init();
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("archivist worker: cannot make an event loop: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let work = tokio::task::LocalSet::new();
+    match work.block_on(&runtime, run()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_assignment() -> Result<Assignment, WorkerError> {
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(ASSIGNMENT_MAX)
+        .read_to_string(&mut text)
+        .map_err(|error| WorkerError::Assignment(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| WorkerError::Assignment(error.to_string()))
+}
+
+async fn run() -> Result<(), WorkerError> {
+    let assignment = read_assignment()?;
+    let address = Address {
+        user: assignment.user_scope,
+        name: assignment.bus_name.clone(),
+    };
+    let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
+    let standing = link.attach().await?;
+    beat();
+    directory::make(&assignment.crawl_directory)?;
+    directory::make(&assignment.directory)?;
+    let index = Rc::new(Index::open(&assignment)?);
+
+    let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
+    let hooks = assignment.hooks.clone();
+    drive::drive(&assignment, &link, &index, hooks, &standing, is_crawl).await?;
+    let last = assignment.last_hooks.clone();
+    drive::drive(&assignment, &link, &index, last, &standing, false).await?;
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    Ok(())
+}
+
+/// Tells systemd that the worker is up, and from then on that its loop turns.
+fn beat() {
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let Some(every) = sd_notify::watchdog_enabled().map(|limit| limit / 2) else {
+        return;
+    };
+    let every = every.max(Duration::from_millis(100));
+    tokio::task::spawn_local(async move {
+        let mut ticks = tokio::time::interval(every);
+        loop {
+            ticks.tick().await;
+            let _ = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+        }
+    });
+}

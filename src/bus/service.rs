@@ -1,0 +1,192 @@
+//! The service side of our interfaces: every call becomes an event, the answer comes from the loop.
+
+use super::report::{AddOptions, Filter};
+use super::wire::PATH;
+use super::work::Report;
+use crate::config::Scope;
+use crate::daemon::event::{Event, Refusal, Reply, Request, Work};
+use crate::model::Owner;
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use zbus::{Connection, OwnedFd, fdo, interface};
+
+/// Largest list of URLs, in bytes.
+const LIST_MAX: u64 = 512 << 20;
+
+type Events = mpsc::UnboundedSender<Event>;
+
+struct Manager(Events);
+struct Worker(Events);
+
+impl From<Refusal> for fdo::Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(text) => fdo::Error::InvalidArgs(text),
+            Refusal::NoSuch(text) => fdo::Error::UnknownObject(text),
+            Refusal::Denied(text) => fdo::Error::AccessDenied(text),
+            Refusal::Failed(text) => fdo::Error::Failed(text),
+        }
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> fdo::Error {
+    fdo::Error::InvalidArgs(error.to_string())
+}
+
+/// Sends an event and waits for its answer.
+async fn ask<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Event) -> fdo::Result<T> {
+    let (reply, answer) = Reply::new();
+    let leaving = || fdo::Error::NoReply("the orchestrator is leaving".to_owned());
+    events.send(make(reply)).map_err(|_| leaving())?;
+    Ok(answer.await.map_err(|_| leaving())??)
+}
+
+async fn request<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Request) -> fdo::Result<T> {
+    ask(events, |reply| Event::Request(make(reply))).await
+}
+
+async fn work<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Work) -> fdo::Result<T> {
+    ask(events, |reply| Event::Work(make(reply))).await
+}
+
+fn owner(id: &str) -> fdo::Result<Owner> {
+    id.parse().map_err(invalid)
+}
+
+/// Reads a caller's descriptor to its end, away from the loop: it may be a slow pipe.
+async fn read_list(urls: OwnedFd) -> fdo::Result<Vec<u8>> {
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        let file = File::from(std::os::fd::OwnedFd::from(urls));
+        file.take(LIST_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
+    });
+    let bytes = reading.await.map_err(invalid)?.map_err(invalid)?;
+    match bytes.len() as u64 > LIST_MAX {
+        true => Err(invalid(format!("the list is longer than {LIST_MAX} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+#[interface(name = "org.archivist1.Manager")]
+impl Manager {
+    async fn add(&self, urls: OwnedFd, options: &str) -> fdo::Result<String> {
+        let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
+        let lines = Arc::new(read_list(urls).await?);
+        request(&self.0, |reply| Request::Add {
+            lines,
+            options,
+            reply,
+        })
+        .await
+    }
+
+    async fn cancel(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Cancel { id, reply }).await
+    }
+
+    async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
+        let id = owner(id)?;
+        let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());
+        request(&self.0, |reply| Request::Retry { id, hook, reply }).await
+    }
+
+    async fn status(&self) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Status { reply }).await
+    }
+
+    async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
+        let filter: Filter = serde_json::from_str(filter).map_err(invalid)?;
+        let what = what.to_owned();
+        request(&self.0, |reply| Request::List {
+            what,
+            filter,
+            reply,
+        })
+        .await
+    }
+
+    async fn show(&self, id: &str) -> fdo::Result<String> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Show { id, reply }).await
+    }
+
+    async fn plugins(&self) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Plugins { reply }).await
+    }
+
+    async fn watch(&self, crawl: &str) -> fdo::Result<OwnedFd> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let descriptor = request(&self.0, |reply| Request::Watch { crawl, reply }).await?;
+        Ok(descriptor.into())
+    }
+
+    async fn reload(&self) -> fdo::Result<()> {
+        request(&self.0, |reply| Request::Reload { reply }).await
+    }
+}
+
+#[interface(name = "org.archivist1.Worker")]
+impl Worker {
+    async fn attach(&self, token: &str) -> fdo::Result<String> {
+        let token = token.to_owned();
+        work(&self.0, |reply| Work::Attach { token, reply }).await
+    }
+
+    async fn run(&self, token: &str, hook: &str, stdout: OwnedFd) -> fdo::Result<String> {
+        let (token, hook) = (token.to_owned(), hook.to_owned());
+        let stdout = Arc::new(std::os::fd::OwnedFd::from(stdout));
+        work(&self.0, |reply| Work::Run {
+            token,
+            hook,
+            stdout,
+            reply,
+        })
+        .await
+    }
+
+    async fn stop(&self, token: &str, hook: &str, force: bool) -> fdo::Result<()> {
+        let (token, hook) = (token.to_owned(), hook.to_owned());
+        work(&self.0, |reply| Work::Stop {
+            token,
+            hook,
+            force,
+            reply,
+        })
+        .await
+    }
+
+    async fn report(&self, token: &str, report: &str) -> fdo::Result<()> {
+        let report: Arc<Report> = Arc::new(serde_json::from_str(report).map_err(invalid)?);
+        let token = token.to_owned();
+        work(&self.0, |reply| Work::Report {
+            token,
+            report,
+            reply,
+        })
+        .await
+    }
+
+    async fn snapshots_done(&self, token: &str) -> fdo::Result<()> {
+        let token = token.to_owned();
+        work(&self.0, |reply| Work::SnapshotsDone { token, reply }).await
+    }
+}
+
+/// Serves both interfaces and takes the name, in this order, so that no call finds nothing.
+pub async fn serve(scope: &Scope, events: Events) -> zbus::Result<Connection> {
+    let builder = match scope.user {
+        true => zbus::connection::Builder::session(),
+        false => zbus::connection::Builder::system(),
+    };
+    builder
+        .serve_at(PATH, Manager(events.clone()))
+        .serve_at(PATH, Worker(events))
+        .name(scope.bus_name())
+        .build()
+        .await
+}

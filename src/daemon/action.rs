@@ -1,0 +1,104 @@
+//! What the loop does, after the commit.
+
+use super::event::{Evidence, Refusal, Reply};
+use crate::bus::work::Ended;
+use crate::manager::{Release, Whom};
+use crate::model::{CrawlId, Owner, RunId};
+use crate::unit::UnitSpec;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+pub enum Action {
+    /// Start a unit whose run is recorded.
+    Start {
+        run: RunId,
+        spec: Box<UnitSpec>,
+        stdin: Option<Vec<u8>>,
+        stdout: Option<Arc<OwnedFd>>,
+    },
+    /// Read a unit, with what a signal said of it.
+    Read {
+        run: RunId,
+        unit: String,
+        evidence: Option<Evidence>,
+    },
+    /// Let a unit go whose outcome is on disk.
+    Release {
+        unit: String,
+        how: Release,
+    },
+    Signal {
+        unit: String,
+        whom: Whom,
+        signal: i32,
+    },
+    /// Ask a unit to end in the way that its KillMode= says.
+    Terminate {
+        unit: String,
+    },
+    StopSlice(String),
+    /// List all units, to reconcile.
+    List,
+    /// A worker waits for the end of this run.
+    Join {
+        run: RunId,
+        reply: Reply<String>,
+    },
+    /// The run has ended: tell who waits.
+    Settle {
+        run: RunId,
+        ended: Ended,
+    },
+    /// A crawl's worker waits for its snapshots.
+    AwaitSnapshots {
+        crawl: CrawlId,
+        reply: Reply<()>,
+    },
+    /// The crawl has no open snapshot any more: tell who waits.
+    SnapshotsDone(CrawlId),
+    /// From now on this token proves this owner.
+    Admit {
+        token: String,
+        owner: Owner,
+    },
+    /// It does so no longer.
+    Dismiss(Owner),
+    /// A follower of a crawl, with the lines that bring it up to date.
+    Follow {
+        crawl: CrawlId,
+        first: Vec<String>,
+        reply: Reply<OwnedFd>,
+    },
+    /// A line for the followers of a crawl.
+    Tell {
+        crawl: CrawlId,
+        line: String,
+        last: bool,
+    },
+    Answer(Answer),
+    /// The figures of the STATUS= line have changed.
+    Status(String),
+    /// Come back at this time at the latest.
+    WakeAt(crate::model::Time),
+    /// Forget what was derived from configuration and plugins, and read them again.
+    Reload,
+    /// Leave the loop.
+    Exit,
+}
+
+/// An answer to a caller.
+pub enum Answer {
+    Text(Reply<String>, Result<String, Refusal>),
+    Number(Reply<u32>, Result<u32, Refusal>),
+    Done(Reply<()>, Result<(), Refusal>),
+}
+
+impl Answer {
+    pub fn send(self) {
+        match self {
+            Answer::Text(reply, answer) => reply.send(answer),
+            Answer::Number(reply, answer) => reply.send(answer),
+            Answer::Done(reply, answer) => reply.send(answer),
+        }
+    }
+}

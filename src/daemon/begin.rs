@@ -1,0 +1,310 @@
+//! Starting workers and hooks: the record first, then the action.
+
+use super::action::Action;
+use super::engine::{CrawlPlan, PlannedHook};
+use super::event::Refusal;
+use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::work::Assignment;
+use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
+use crate::plugin::{Context, Target, argv, environment};
+use crate::store::{CrawlWork, NewRun, SnapshotWork};
+use crate::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A proof of identity that nobody guesses: 128 random bits in hex.
+fn token() -> TurnResult<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| TurnError::Refused(Refusal::Failed(format!("no randomness: {error}"))))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Turn<'_> {
+    pub(super) fn crawl_of(&self, id: CrawlId) -> TurnResult<CrawlWork> {
+        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no crawl {id}")));
+        self.tx.crawl(id)?.ok_or_else(missing)
+    }
+
+    pub(super) fn snapshot_of(&self, id: SnapshotId) -> TurnResult<SnapshotWork> {
+        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no snapshot {id}")));
+        self.tx.snapshot(id)?.ok_or_else(missing)
+    }
+
+    /// `archive/YYYYMMDD/DOMAIN/ID` for the day on which the owner was added.
+    fn directory(&self, day: &str, url: &str, owner: Owner) -> PathBuf {
+        let domain = PageUrl::parse(url).map_or_else(|_| "unknown".to_owned(), |url| url.domain());
+        self.engine
+            .archive()
+            .join(day)
+            .join(domain)
+            .join(owner.to_string())
+    }
+
+    pub(super) fn crawl_directory(&self, crawl: &CrawlWork) -> PathBuf {
+        match &crawl.directory {
+            Some(directory) => PathBuf::from(directory),
+            None => self.directory(&crawl.created_at.day(), &crawl.url, Owner::Crawl(crawl.id)),
+        }
+    }
+
+    pub(super) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let plan = match self.engine.plan(&crawl) {
+            Ok(plan) => plan,
+            Err(why) => return self.give_up_crawl(id, &why),
+        };
+        let directory = self.crawl_directory(&crawl);
+        let assignment = Assignment {
+            last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),
+            ..self.assignment(
+                &crawl,
+                Owner::Crawl(id),
+                &crawl.url,
+                0,
+                &directory,
+                &plan.setup,
+            )?
+        };
+        self.tx.step_crawl(id, Step::Start, None, None, self.now)?;
+        self.tx
+            .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
+        self.changes.insert(Change::Crawl(id));
+        self.start_worker(&crawl, assignment, crawl.attempts + 1)
+    }
+
+    pub(super) fn begin_snapshot(&mut self, id: SnapshotId) -> TurnResult<()> {
+        let snapshot = self.snapshot_of(id)?;
+        let crawl = self.crawl_of(snapshot.crawl)?;
+        let owner = Owner::Snapshot(id);
+        let plan = match self.engine.plan(&crawl) {
+            Ok(plan) => plan,
+            Err(why) => {
+                self.tx
+                    .step_snapshot(id, Step::Seal, None, Some(&why), self.now)?;
+                return Ok(());
+            }
+        };
+        let directory = match &snapshot.directory {
+            Some(directory) => PathBuf::from(directory),
+            None => self.directory(&snapshot.created_at.day(), &snapshot.url, owner),
+        };
+        self.note_skipped(&plan, owner, crawl.id)?;
+        let (url, depth) = (&snapshot.url, snapshot.depth);
+        let assignment = self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?;
+        self.tx
+            .step_snapshot(id, Step::Start, None, None, self.now)?;
+        self.tx
+            .equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
+        self.changes.insert(Change::Snapshot {
+            crawl: crawl.id,
+            id,
+        });
+        self.start_worker(&crawl, assignment, snapshot.attempts + 1)
+    }
+
+    /// Hooks of plugins whose program is missing are results as well, with the reason.
+    fn note_skipped(&self, plan: &CrawlPlan, owner: Owner, crawl: CrawlId) -> TurnResult<()> {
+        for (plugin, hook, why) in &plan.skipped {
+            let verdict = Verdict {
+                state: ResultState::Skipped,
+                error: Some(why.clone()),
+            };
+            self.tx
+                .note_result(owner, crawl, plugin, hook, &verdict, self.now)?;
+        }
+        Ok(())
+    }
+
+    fn assignment(
+        &self,
+        crawl: &CrawlWork,
+        owner: Owner,
+        url: &str,
+        depth: u32,
+        directory: &Path,
+        hooks: &[PlannedHook],
+    ) -> TurnResult<Assignment> {
+        let settings = &self.engine.settings;
+        Ok(Assignment {
+            token: token()?,
+            bus_name: self.engine.scope.bus_name(),
+            user_scope: self.engine.scope.user,
+            owner,
+            url: url.to_owned(),
+            depth,
+            max_depth: crawl.max_depth,
+            directory: directory.to_owned(),
+            crawl_directory: self.crawl_directory(crawl),
+            hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
+            last_hooks: Vec::new(),
+            ready_limit: settings.ready_limit,
+            stop_limit: settings.stop_limit,
+            output_limit: settings.output_limit,
+        })
+    }
+
+    fn start_worker(
+        &mut self,
+        crawl: &CrawlWork,
+        assignment: Assignment,
+        attempt: u32,
+    ) -> TurnResult<()> {
+        let owner = assignment.owner;
+        let worker = WorkerSpec {
+            owner,
+            crawl: crawl.id,
+            url: &assignment.url,
+            program: &self.engine.program,
+            user_scope: self.engine.scope.user,
+            archive: self.engine.archive(),
+        };
+        let spec = UnitSpec::worker(&self.engine.names, worker);
+        let run = self.record(&spec, owner, crawl.id, None, attempt)?;
+        let stdin = Some(serde_json::to_vec(&assignment)?);
+        self.actions.push(Action::Admit {
+            token: assignment.token,
+            owner,
+        });
+        self.actions.push(Action::Start {
+            run,
+            spec: Box::new(spec),
+            stdin,
+            stdout: None,
+        });
+        Ok(())
+    }
+
+    /// Starts a hook for the worker of `owner`.
+    pub(super) fn begin_hook(
+        &mut self,
+        owner: Owner,
+        crawl: &CrawlWork,
+        planned: &PlannedHook,
+        stdout: Arc<OwnedFd>,
+    ) -> TurnResult<RunId> {
+        let (plugin, hook) = (&planned.task.plugin, &planned.task.hook);
+        let attempt = self
+            .tx
+            .start_result(owner, crawl.id, plugin, hook, self.now)?;
+        let spec = self.hook_spec(owner, crawl, planned)?;
+        let run = self.record(&spec, owner, crawl.id, Some((plugin, hook)), attempt)?;
+        self.changes.insert(Change::Hook {
+            crawl: crawl.id,
+            owner,
+            plugin: plugin.clone(),
+            hook: hook.clone(),
+        });
+        let stdout = Some(stdout);
+        self.actions.push(Action::Start {
+            run,
+            spec: Box::new(spec),
+            stdin: None,
+            stdout,
+        });
+        Ok(run)
+    }
+
+    fn hook_spec(
+        &self,
+        owner: Owner,
+        crawl: &CrawlWork,
+        planned: &PlannedHook,
+    ) -> TurnResult<UnitSpec> {
+        let snapshot = match owner {
+            Owner::Snapshot(id) => Some(self.snapshot_of(id)?),
+            Owner::Crawl(_) => None,
+        };
+        let crawl_directory = self.crawl_directory(crawl);
+        let own = snapshot
+            .as_ref()
+            .and_then(|snapshot| snapshot.directory.clone());
+        let own = own.map_or_else(|| crawl_directory.clone(), PathBuf::from);
+        let url = snapshot
+            .as_ref()
+            .map_or(crawl.url.as_str(), |snapshot| snapshot.url.as_str());
+        let depth = snapshot.as_ref().map_or(0, |snapshot| snapshot.depth);
+
+        let places = self
+            .engine
+            .places(&crawl_directory, snapshot.as_ref().map(|_| own.as_path()));
+        let (crawl_id, snapshot_id) = (crawl.id.to_string(), owner.to_string());
+        let context = Context {
+            snapshot_id: snapshot_id.clone(),
+            snapshot_depth: depth,
+            crawl_id: crawl_id.clone(),
+            plugin: &planned.task.plugin,
+            hook_name: &planned.task.hook,
+        };
+        let environment = environment(&planned.plugin, &planned.values, &places, &context);
+        let urls = [url.to_owned()];
+        let target = Target {
+            url,
+            urls: &urls,
+            snapshot_id: &snapshot_id,
+            crawl_id: &crawl_id,
+            depth,
+        };
+
+        let mut bind = vec![own.clone()];
+        if crawl_directory != own {
+            bind.push(crawl_directory);
+        }
+        Ok(UnitSpec::hook(
+            &self.engine.names,
+            HookSpec {
+                owner,
+                crawl: crawl.id,
+                snapshot: snapshot.as_ref().map(|snapshot| snapshot.id),
+                url,
+                plugin: &planned.task.plugin,
+                hook: &planned.task.hook,
+                unit_part: &planned.hook.unit_part,
+                argv: argv(&planned.hook, &target),
+                environment,
+                working_directory: own.join(&planned.task.plugin),
+                limit: planned.task.limit.max(Duration::from_secs(1)),
+                bind,
+                bind_read_only: self.hidden_plugin_directory(&planned.plugin.dir),
+            },
+        ))
+    }
+
+    /// Hooks see neither homes nor our data directory; a plugin that lies there is let in, with
+    /// its siblings, which it may use.
+    fn hidden_plugin_directory(&self, plugin: &Path) -> Vec<PathBuf> {
+        const HIDDEN: [&str; 6] = ["/home", "/root", "/run", "/tmp", "/var/tmp", "/var/lib"];
+        let hidden = HIDDEN.iter().any(|top| plugin.starts_with(top));
+        plugin
+            .parent()
+            .filter(|_| hidden)
+            .map(Path::to_owned)
+            .into_iter()
+            .collect()
+    }
+
+    fn record(
+        &self,
+        spec: &UnitSpec,
+        owner: Owner,
+        crawl: CrawlId,
+        hook: Option<(&str, &str)>,
+        attempt: u32,
+    ) -> TurnResult<RunId> {
+        debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
+        Ok(self.tx.record_run(&NewRun {
+            kind: spec.kind,
+            owner,
+            crawl,
+            plugin: hook.map(|(plugin, _)| plugin),
+            hook: hook.map(|(_, hook)| hook),
+            attempt,
+            unit: &spec.name,
+            boot: &self.engine.boot,
+            argv: &spec.argv,
+            now: self.now,
+        })?)
+    }
+}

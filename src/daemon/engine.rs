@@ -1,0 +1,269 @@
+//! What the decisions of one orchestrator rest on between its turns: settings, plugins, and what
+//! is derived from them. Everything else is in the database.
+
+use crate::bus::work::{HookMode, HookTask};
+use crate::config::{Scope, Settings};
+use crate::model::{Backoff, CrawlId, Owner};
+use crate::plan::Limits;
+use crate::plugin::{Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection};
+use crate::plugin::{Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout};
+use crate::store::CrawlWork;
+use crate::unit::Names;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Where programs are looked for, and what hooks get as PATH.
+pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A hook of a crawl's selection with everything that its start needs.
+pub struct PlannedHook {
+    pub task: HookTask,
+    pub hook: Hook,
+    pub plugin: Plugin,
+    pub values: BTreeMap<String, serde_json::Value>,
+}
+
+/// The hooks that one crawl runs, derived from plugins and configuration.
+pub struct CrawlPlan {
+    pub setup: Vec<PlannedHook>,
+    pub snapshot: Vec<PlannedHook>,
+    pub end: Vec<PlannedHook>,
+    /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
+    pub skipped: Vec<(String, String, String)>,
+    pub filter: UrlFilter,
+}
+
+impl CrawlPlan {
+    /// The hook of this key among those of an owner.
+    pub fn hook(&self, owner: Owner, key: &str) -> Option<&PlannedHook> {
+        let mut hooks: Box<dyn Iterator<Item = &PlannedHook>> = match owner {
+            Owner::Crawl(_) => Box::new(self.setup.iter().chain(&self.end)),
+            Owner::Snapshot(_) => Box::new(self.snapshot.iter()),
+        };
+        hooks.find(|hook| hook.task.key == key)
+    }
+}
+
+pub struct Engine {
+    pub scope: Scope,
+    pub settings: Settings,
+    pub names: Names,
+    pub catalogue: Catalogue,
+    /// Boot id.
+    pub boot: String,
+    /// Our own executable, which workers run as well.
+    pub program: String,
+    pub systemd: String,
+    /// Owners by the token of their worker.
+    pub tokens: HashMap<String, Owner>,
+    plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
+}
+
+impl Engine {
+    pub fn new(
+        scope: Scope,
+        settings: Settings,
+        catalogue: Catalogue,
+        boot: String,
+        program: String,
+        systemd: String,
+    ) -> Engine {
+        let names = Names::new(scope.unit_prefix());
+        let (tokens, plans) = (HashMap::new(), RefCell::default());
+        Engine {
+            scope,
+            settings,
+            names,
+            catalogue,
+            boot,
+            program,
+            systemd,
+            tokens,
+            plans,
+        }
+    }
+
+    /// Takes new settings and plugins; crawls under way get them with their next hook.
+    pub fn replace(&mut self, settings: Settings, catalogue: Catalogue) {
+        self.settings = settings;
+        self.catalogue = catalogue;
+        self.plans.borrow_mut().clear();
+    }
+
+    /// Forgets what was derived for a crawl that is over.
+    pub fn forget(&self, crawl: CrawlId) {
+        self.plans.borrow_mut().remove(&crawl);
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits {
+            workers_per_kind: self.settings.workers_per_kind,
+            workers_max: self.settings.workers_max,
+            snapshots_per_crawl: self.settings.snapshots_per_crawl,
+        }
+    }
+
+    pub fn backoff(&self) -> Backoff {
+        Backoff {
+            first: self.settings.retry_first,
+            longest: self.settings.retry_longest,
+            attempts: self.settings.attempts_max,
+        }
+    }
+
+    pub fn archive(&self) -> PathBuf {
+        self.scope.data_dir().join("archive")
+    }
+
+    /// The directories that hooks are told of.
+    pub fn places(&self, crawl: &Path, snapshot: Option<&Path>) -> Places {
+        let data = self.scope.data_dir();
+        Places {
+            lib_dir: data.join("lib"),
+            personas_dir: data.join("personas"),
+            data_dir: data,
+            crawl_dir: crawl.to_owned(),
+            snap_dir: snapshot.map(Path::to_owned),
+            tmp_dir: "/tmp".into(),
+            home: "/tmp".into(),
+            path: HOOK_PATH.to_owned(),
+        }
+    }
+
+    /// Looks a program up where hooks would find it: in our library first, then in the system.
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        let lib = self.scope.data_dir().join("lib");
+        let own = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
+        let mut search: Vec<String> = own
+            .iter()
+            .map(|dir| lib.join(dir).to_string_lossy().into_owned())
+            .collect();
+        search.push(HOOK_PATH.to_owned());
+        binary::path_lookup(&search.join(":"), name)
+    }
+
+    fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
+        Layers {
+            crawl: config,
+            config: &self.settings.values,
+            base,
+        }
+    }
+
+    /// The plugins that a crawl with this selection and these settings would use.
+    pub fn select(&self, plugins: &[String], config: &Values) -> Result<Selected<'_>, String> {
+        let base = Values::new();
+        let layers = self.layers(config, &base);
+        let plugins = if plugins.is_empty() {
+            &self.settings.plugins
+        } else {
+            plugins
+        };
+        let selection = Selection {
+            plugins: plugins.to_vec(),
+        };
+        select(&self.catalogue, &selection, &layers, &|name| {
+            self.find(name)
+        })
+        .map_err(|error| error.to_string())
+    }
+
+    /// The plan of a crawl, made once and kept while it is under way.
+    pub fn plan(&self, crawl: &CrawlWork) -> Result<Rc<CrawlPlan>, String> {
+        if let Some(plan) = self.plans.borrow().get(&crawl.id) {
+            return Ok(plan.clone());
+        }
+        let plan = Rc::new(self.make_plan(crawl)?);
+        self.plans.borrow_mut().insert(crawl.id, plan.clone());
+        Ok(plan)
+    }
+
+    fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
+        let base = Values::new();
+        let layers = self.layers(&crawl.config, &base);
+        let selected = self.select(&crawl.plugins, &crawl.config)?;
+        let planned = |event: Event| -> Vec<PlannedHook> {
+            let hooks = hooks_of(&selected, event).into_iter();
+            hooks
+                .filter_map(|hook| self.planned(hook, &layers))
+                .collect()
+        };
+        let both = |modern: Event, older: Event| {
+            let mut hooks = planned(modern);
+            hooks.extend(planned(older));
+            hooks
+        };
+        Ok(CrawlPlan {
+            setup: both(Event::CrawlSetup, Event::Crawl),
+            snapshot: planned(Event::Snapshot),
+            end: both(Event::CrawlCleanup, Event::CrawlEnd),
+            skipped: skipped_hooks(&selected),
+            filter: self.url_filter(&crawl.config)?,
+        })
+    }
+
+    fn planned(&self, hook: &Hook, layers: &Layers<'_>) -> Option<PlannedHook> {
+        let plugin = self.catalogue.plugin(&hook.plugin)?;
+        let mut values = resolve(&self.catalogue, plugin, layers);
+        binary::locate(&mut values, &|name| self.find(name));
+        let (mode, limit) = match hook.name.mode {
+            Mode::Foreground => (HookMode::Foreground, None),
+            Mode::Finite => (HookMode::Finite, None),
+            Mode::Daemon => (HookMode::Daemon, Some(self.settings.daemon_limit)),
+        };
+        let limit = limit.unwrap_or_else(|| timeout(plugin, &values, self.settings.hook_timeout));
+        let task = HookTask {
+            key: format!("{}/{}", hook.plugin, hook.id),
+            plugin: hook.plugin.clone(),
+            hook: hook.id.clone(),
+            mode,
+            limit,
+            after_background: plugin.schema.wait_for_background_cleanup,
+        };
+        Some(PlannedHook {
+            task,
+            hook: hook.clone(),
+            plugin: plugin.clone(),
+            values,
+        })
+    }
+
+    /// The filter for child pages: a crawl's own setting, or that of the configuration.
+    pub fn url_filter(&self, config: &Values) -> Result<UrlFilter, String> {
+        let setting = |names: [&str; 2], default: &str| {
+            let layers = [config, &self.settings.values];
+            let mut found = layers
+                .iter()
+                .flat_map(|layer| names.iter().map(|name| layer.get(*name)));
+            found
+                .find_map(|value| value.cloned())
+                .unwrap_or_else(|| default.to_owned())
+        };
+        let allow = setting(["URL_ALLOWLIST", "URL_WHITELIST"], &self.settings.url_allow);
+        let deny = setting(["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
+        UrlFilter::new(&allow, &deny).map_err(|error| error.to_string())
+    }
+}
+
+/// Hooks that are left out although somebody could expect them: a program is missing.
+fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
+    let mut skipped = Vec::new();
+    for (plugin, skip) in &selected.skipped {
+        if !matches!(
+            skip,
+            Skip::MissingBinary { .. } | Skip::RequiredMissing { .. }
+        ) {
+            continue;
+        }
+        for hook in plugin
+            .hooks
+            .iter()
+            .filter(|hook| hook.name.event == Event::Snapshot)
+        {
+            skipped.push((plugin.name.clone(), hook.id.clone(), skip.to_string()));
+        }
+    }
+    skipped
+}

@@ -1,0 +1,77 @@
+//! What systemd is told: readiness, the watchdog's beats, and a STATUS= line worth reading.
+
+use crate::bus::report::{Counts, Run};
+use sd_notify::NotifyState;
+use std::collections::BTreeMap;
+
+/// Running units by kind.
+pub type Units = BTreeMap<String, u64>;
+
+pub fn units(running: &[Run]) -> Units {
+    let mut units = Units::new();
+    for run in running {
+        *units.entry(run.kind.clone()).or_default() += 1;
+    }
+    units
+}
+
+/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind.
+pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units) -> String {
+    let queued = |counts: &Counts| counts.get("queued").copied().unwrap_or(0);
+    let working = |kind: &str| units.get(kind).copied().unwrap_or(0);
+    let mut parts = Vec::new();
+    for (kind, counts) in [("crawl", crawls), ("snapshot", snapshots)] {
+        let (queued, working) = (queued(counts), working(kind));
+        if queued + working > 0 {
+            parts.push(format!("{kind}={queued}q/{working}w"));
+        }
+    }
+    if working("hook") > 0 {
+        parts.push(format!("hook={}w", working("hook")));
+    }
+    match parts.is_empty() {
+        true => "idle, waiting for work".to_owned(),
+        false => parts.join(" "),
+    }
+}
+
+pub fn ready() {
+    send(&[NotifyState::Ready]);
+}
+
+pub fn status(line: &str) {
+    send(&[NotifyState::Status(line)]);
+}
+
+pub fn beat() {
+    send(&[NotifyState::Watchdog]);
+}
+
+pub fn stopping() {
+    send(&[NotifyState::Stopping]);
+}
+
+fn send(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("cannot notify systemd: {error}, ignoring");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_queued_and_what_works() {
+        let count = |n| Counts::from([("queued".to_owned(), n)]);
+        let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
+        assert_eq!(
+            line(&count(3), &count(20), &units),
+            "crawl=3q/1w snapshot=20q/8w"
+        );
+        assert_eq!(
+            line(&count(0), &Counts::new(), &Units::new()),
+            "idle, waiting for work"
+        );
+    }
+}

@@ -1,0 +1,360 @@
+//! Carries actions out. Calls to systemd run beside the loop; what comes of them are events.
+
+use super::action::Action;
+use super::engine::Engine;
+use super::event::{Event, Evidence, Reply};
+use super::notify;
+use crate::bus::work::Ended;
+use crate::manager::{ErrorKind, Manager, Release, Whom};
+use crate::model::{CrawlId, RunId, Time};
+use crate::unit::UnitSpec;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+
+const SIGTERM: i32 = 15;
+/// Lines that a follower may lag behind before it misses some.
+const FOLLOWER_QUEUE: usize = 4096;
+
+/// A unit that is to be started, kept until systemd has taken it.
+#[derive(Clone)]
+struct Start {
+    run: RunId,
+    spec: Arc<UnitSpec>,
+    stdin: Option<Arc<Vec<u8>>>,
+    stdout: Option<Arc<OwnedFd>>,
+}
+
+pub struct Performer {
+    manager: Manager,
+    events: mpsc::UnboundedSender<Event>,
+    /// Starts that systemd has been asked for and has not finished, by unit.
+    in_flight: HashMap<String, Start>,
+    /// Starts that wait for their turn.
+    waiting: VecDeque<Start>,
+    /// Starts that wait until the unit before them is gone.
+    blocked: HashMap<String, Start>,
+    /// What signals said of main processes that ended.
+    evidence: HashMap<String, Evidence>,
+    joined: HashMap<RunId, Vec<Reply<String>>>,
+    awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
+    followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
+    status: String,
+    pub wake_at: Option<Time>,
+    pub exit: bool,
+}
+
+impl Performer {
+    pub fn new(manager: Manager, events: mpsc::UnboundedSender<Event>) -> Performer {
+        Performer {
+            manager,
+            events,
+            in_flight: HashMap::new(),
+            waiting: VecDeque::new(),
+            blocked: HashMap::new(),
+            evidence: HashMap::new(),
+            joined: HashMap::new(),
+            awaiting: HashMap::new(),
+            followers: HashMap::new(),
+            status: String::new(),
+            wake_at: None,
+            exit: false,
+        }
+    }
+
+    /// Crawls that somebody follows.
+    pub fn followed(&self) -> BTreeSet<CrawlId> {
+        self.followers.keys().copied().collect()
+    }
+
+    /// A unit is not loaded any more: what waited for that may go on.
+    pub fn on_removed(&mut self, unit: &str) {
+        if let Some(start) = self.blocked.remove(unit) {
+            self.waiting.push_back(start);
+        }
+    }
+
+    /// A unit's job is done: its place among the starts in flight is free.
+    pub fn on_job_removed(&mut self, unit: &str) {
+        self.in_flight.remove(unit);
+    }
+
+    /// systemd answered a start.
+    pub fn on_started(&mut self, unit: &str, error: Option<ErrorKind>) {
+        let Some(error) = error else { return };
+        let Some(start) = self.in_flight.remove(unit) else {
+            return;
+        };
+        if error == ErrorKind::UnitExists {
+            self.blocked.insert(unit.to_owned(), start);
+            self.release(unit.to_owned(), Release::Stop);
+            self.release(unit.to_owned(), Release::Reset);
+        }
+    }
+
+    pub fn perform(&mut self, action: Action, engine: &mut Engine) {
+        match action {
+            Action::Start {
+                run,
+                spec,
+                stdin,
+                stdout,
+            } => {
+                let (spec, stdin) = (Arc::from(spec), stdin.map(Arc::new));
+                self.waiting.push_back(Start {
+                    run,
+                    spec,
+                    stdin,
+                    stdout,
+                });
+            }
+            Action::Read {
+                run,
+                unit,
+                evidence,
+            } => self.read(run, unit, evidence),
+            Action::Release { unit, how } => {
+                self.evidence.remove(&unit);
+                self.release(unit, how);
+            }
+            Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
+            Action::Terminate { unit } => self.terminate(unit),
+            Action::StopSlice(slice) => self.stop_slice(slice),
+            Action::List => self.list(),
+            Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
+            Action::Settle { run, ended } => self.settle(run, &ended),
+            Action::AwaitSnapshots { crawl, reply } => {
+                self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::SnapshotsDone(crawl) => {
+                for reply in self.awaiting.remove(&crawl).unwrap_or_default() {
+                    reply.send(Ok(()));
+                }
+            }
+            Action::Admit { token, owner } => {
+                engine.tokens.insert(token, owner);
+            }
+            Action::Dismiss(owner) => engine.tokens.retain(|_, other| *other != owner),
+            Action::Follow {
+                crawl,
+                first,
+                reply,
+            } => self.follow(crawl, first, &reply),
+            Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
+            Action::Answer(answer) => answer.send(),
+            Action::Status(line) => {
+                if line != self.status {
+                    notify::status(&line);
+                    self.status = line;
+                }
+            }
+            Action::WakeAt(time) => {
+                self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
+            }
+            Action::Reload => {
+                let _ = self.events.send(Event::Reload);
+            }
+            Action::Exit => self.exit = true,
+        }
+    }
+
+    /// Starts what waits, as far as the limit of starts in flight lets it: more than a few only
+    /// add latency, and very many make PID 1 lose its own bus connection.
+    pub fn start_waiting(&mut self, limit: u32) {
+        while self.in_flight.len() < limit.max(1) as usize {
+            let Some(start) = self.waiting.pop_front() else {
+                return;
+            };
+            let unit = start.spec.name.clone();
+            self.evidence.remove(&unit);
+            self.in_flight.insert(unit.clone(), start.clone());
+            let (manager, events) = (self.manager.clone(), self.events.clone());
+            tokio::spawn(async move {
+                let result = match descriptors(&start) {
+                    Ok(descriptors) => manager.start(&start.spec, descriptors).await,
+                    Err(error) => Err(crate::manager::ManagerError {
+                        verb: "prepare unit",
+                        object: unit.clone(),
+                        why: error.to_string(),
+                        kind: ErrorKind::Refused,
+                    }),
+                };
+                let _ = events.send(Event::Started {
+                    run: start.run,
+                    unit,
+                    result,
+                });
+            });
+        }
+    }
+
+    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
+        if let Some(evidence) = evidence {
+            self.evidence.insert(unit.clone(), evidence);
+        }
+        let evidence = self.evidence.get(&unit).cloned();
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let result = manager.read(&unit).await;
+            let killed = match &result {
+                Ok(reading) => reading.exec_main_code > 1 || reading.load_state == "not-found",
+                Err(_) => false,
+            };
+            let stopping = killed && manager.is_stopping().await.unwrap_or(true);
+            let _ = events.send(Event::Read {
+                run,
+                unit,
+                evidence,
+                result,
+                stopping,
+            });
+        });
+    }
+
+    fn release(&self, unit: String, how: Release) {
+        let manager = self.manager.clone();
+        tokio::spawn(async move {
+            if let Err(error) = manager.release(&unit, how).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    fn signal(&self, unit: String, whom: Whom, signal: i32) {
+        let manager = self.manager.clone();
+        tokio::spawn(async move {
+            if let Err(error) = manager.kill(&unit, whom, signal).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    /// SIGTERM to whom the unit's KillMode= would send it, but without stopping the unit, whose
+    /// outcome is still to be read.
+    fn terminate(&self, unit: String) {
+        let manager = self.manager.clone();
+        tokio::spawn(async move {
+            let mode = manager.read(&unit).await.map(|reading| reading.kill_mode);
+            let whom = match mode.as_deref() {
+                Ok("mixed" | "process") => Whom::Main,
+                _ => Whom::All,
+            };
+            if let Err(error) = manager.kill(&unit, whom, SIGTERM).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    fn stop_slice(&self, slice: String) {
+        let manager = self.manager.clone();
+        tokio::spawn(async move {
+            if let Err(error) = manager.stop_slice(&slice).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    fn list(&self) {
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let _ = events.send(Event::Listed(manager.list().await));
+        });
+    }
+
+    fn settle(&mut self, run: RunId, ended: &Ended) {
+        let text = serde_json::to_string(ended).unwrap_or_default();
+        for reply in self.joined.remove(&run).unwrap_or_default() {
+            reply.send(Ok(text.clone()));
+        }
+    }
+
+    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, reply: &Reply<OwnedFd>) {
+        let pair = tokio::net::UnixStream::pair().and_then(|(ours, theirs)| {
+            let theirs = theirs.into_std()?;
+            theirs.set_nonblocking(false)?;
+            Ok((ours, theirs))
+        });
+        let (mut ours, theirs) = match pair {
+            Ok(pair) => pair,
+            Err(error) => {
+                let refusal = super::event::Refusal::Failed(format!("no socket pair: {error}"));
+                return reply.send(Err(refusal));
+            }
+        };
+        let (sender, mut lines) = mpsc::channel::<String>(FOLLOWER_QUEUE);
+        tokio::spawn(async move {
+            while let Some(line) = lines.recv().await {
+                if ours.write_all(line.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        // The state of a crawl that is over is all that there is to say of it.
+        let over = first.last().is_some_and(|line| is_final(line));
+        for line in first {
+            let _ = sender.try_send(line);
+        }
+        if !over {
+            self.followers.entry(crawl).or_default().push(sender);
+        }
+        reply.send(Ok(theirs.into()));
+    }
+
+    fn tell(&mut self, crawl: CrawlId, line: &str, last: bool) {
+        let Some(followers) = self.followers.get_mut(&crawl) else {
+            return;
+        };
+        followers.retain(|follower| {
+            !matches!(
+                follower.try_send(line.to_owned()),
+                Err(mpsc::error::TrySendError::Closed(_))
+            )
+        });
+        if last || followers.is_empty() {
+            self.followers.remove(&crawl);
+        }
+    }
+}
+
+fn is_final(line: &str) -> bool {
+    use crate::bus::report::Event;
+    matches!(
+        serde_json::from_str::<Event>(line),
+        Ok(Event::Crawl { crawl }) if crawl.status.is_final()
+    )
+}
+
+/// The descriptors of a start, in the order stdin, stdout.
+fn descriptors(start: &Start) -> std::io::Result<Vec<OwnedFd>> {
+    let mut descriptors = Vec::new();
+    if let Some(bytes) = &start.stdin {
+        descriptors.push(sealed(bytes)?);
+    }
+    if let Some(stdout) = &start.stdout {
+        descriptors.push(stdout.try_clone()?);
+    }
+    Ok(descriptors)
+}
+
+/// A file without a name that nobody can change any more.
+fn sealed(bytes: &[u8]) -> std::io::Result<OwnedFd> {
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    let memory = memfd_create(
+        "assignment",
+        MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING,
+    )?;
+    let mut file = File::from(memory);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    let seals = SealFlag::F_SEAL_SEAL
+        | SealFlag::F_SEAL_SHRINK
+        | SealFlag::F_SEAL_GROW
+        | SealFlag::F_SEAL_WRITE;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file.into())
+}

@@ -1,0 +1,362 @@
+//! Calls of people.
+
+use super::action::{Action, Answer};
+use super::event::{Refusal, Reply, Request};
+use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
+use crate::journal::message;
+use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
+use crate::store::{NewCrawl, NewSnapshot};
+use std::os::fd::OwnedFd;
+
+/// Deepest crawl that can be asked for.
+const DEPTH_MAX: u32 = 4;
+/// Refused lines that are answered one by one.
+const REFUSED_SHOWN: usize = 1000;
+const SHOWN_TEXT: usize = 120;
+
+fn invalid(what: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(what.into()))
+}
+
+/// Puts a list's entries and its refused lines apart.
+fn read_lines(lines: &[u8]) -> (Vec<Entry>, Vec<Refused>) {
+    let (mut entries, mut refused) = (Vec::new(), Vec::new());
+    for (place, line) in lines.split(|byte| *byte == b'\n').enumerate() {
+        match parse_line(line) {
+            None => {}
+            Some(Ok(entry)) => entries.push(entry),
+            Some(Err(error)) => {
+                let text: String = String::from_utf8_lossy(line)
+                    .chars()
+                    .take(SHOWN_TEXT)
+                    .collect();
+                let text = text.escape_debug().to_string();
+                refused.push(Refused {
+                    line: place as u64 + 1,
+                    text,
+                    why: error.to_string(),
+                });
+            }
+        }
+    }
+    (entries, refused)
+}
+
+impl Turn<'_> {
+    pub(super) fn request(&mut self, request: &Request) -> TurnResult<()> {
+        match request {
+            Request::Add {
+                lines,
+                options,
+                reply,
+            } => {
+                let added = self.add(lines, options)?;
+                self.answer_text(reply, serde_json::to_string(&added)?);
+            }
+            Request::Cancel { id, reply } => {
+                self.cancel(*id)?;
+                self.answer(reply);
+            }
+            Request::Retry { id, hook, reply } => {
+                let count = self.retry(*id, hook.as_deref())?;
+                self.actions
+                    .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
+            }
+            Request::Status { reply } => {
+                let status = self.status()?;
+                self.answer_text(reply, serde_json::to_string(&status)?);
+            }
+            Request::List {
+                what,
+                filter,
+                reply,
+            } => {
+                let text = self.list(what, filter)?;
+                self.answer_text(reply, text);
+            }
+            Request::Show { id, reply } => {
+                let details = self.details(*id)?;
+                self.answer_text(reply, serde_json::to_string(&details)?);
+            }
+            Request::Plugins { reply } => {
+                let plugins = self.plugins()?;
+                self.answer_text(reply, serde_json::to_string(&plugins)?);
+            }
+            Request::Watch { crawl, reply } => self.watch(*crawl, reply)?,
+            Request::Reload { reply } => {
+                self.actions.push(Action::Reload);
+                self.answer(reply);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
+        if options.depth > DEPTH_MAX {
+            return Err(invalid(format!(
+                "depth {} is not in 0..={DEPTH_MAX}",
+                options.depth
+            )));
+        }
+        self.check_config(options)?;
+        let (entries, refused) = read_lines(lines);
+        let Some(first) = entries.first() else {
+            let what = match refused.first() {
+                Some(line) => format!("'{}': {}", line.text, line.why),
+                None => "there is no URL in it".to_owned(),
+            };
+            return Err(invalid(what));
+        };
+        let crawl = self.tx.add_crawl(&NewCrawl {
+            url: first.url.as_str(),
+            max_depth: options.depth,
+            plugins: &options.plugins,
+            config: &options.config,
+            now: self.now,
+        })?;
+        for tag in &options.tags {
+            self.tx.tag_crawl(crawl, tag)?;
+        }
+        let mut accepted = 0;
+        for entry in entries.iter().filter(|entry| entry.depth <= options.depth) {
+            let url = &entry.url;
+            let added = self.tx.add_snapshot(&NewSnapshot {
+                crawl,
+                parent: None,
+                url: url.as_str(),
+                host: &url.domain(),
+                title: entry.title.as_deref(),
+                depth: entry.depth,
+                now: self.now,
+            })?;
+            let Some(id) = added else { continue };
+            accepted += 1;
+            for tag in options.tags.iter().chain(&entry.tags) {
+                self.tx.tag_snapshot(id, tag)?;
+            }
+        }
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = first.url.as_str(),
+            "crawl {crawl} is added: {accepted} URLs, depth {}",
+            options.depth
+        );
+        let refused = refused.into_iter().take(REFUSED_SHOWN).collect();
+        Ok(Added {
+            crawl,
+            accepted,
+            refused,
+        })
+    }
+
+    /// Refuses settings that nothing would read, and plugins that there are not, before anything
+    /// is queued.
+    fn check_config(&self, options: &AddOptions) -> TurnResult<()> {
+        let known = self.engine.catalogue.known_keys();
+        if let Some(key) = options.config.keys().find(|key| !known.contains(*key)) {
+            return Err(invalid(format!(
+                "no plugin has a setting '{key}'; see: archivist plugins"
+            )));
+        }
+        self.engine
+            .select(&options.plugins, &options.config)
+            .map_err(invalid)?;
+        self.engine.url_filter(&options.config).map_err(invalid)?;
+        Ok(())
+    }
+
+    fn cancel(&mut self, id: Owner) -> TurnResult<()> {
+        let reason = "cancelled by request";
+        match id {
+            Owner::Crawl(id) => {
+                self.crawl_of(id)?;
+                self.cancel_crawl(id, reason)
+            }
+            Owner::Snapshot(id) => {
+                let snapshot = self.snapshot_of(id)?;
+                self.cancel_snapshot(snapshot.crawl, id, reason)?;
+                self.tidy_crawl(snapshot.crawl)
+            }
+        }
+    }
+
+    fn retry(&mut self, id: Owner, hook: Option<&str>) -> TurnResult<u32> {
+        let (crawl, snapshots) = match id {
+            Owner::Snapshot(snapshot) => (self.snapshot_of(snapshot)?.crawl, vec![snapshot]),
+            Owner::Crawl(crawl) => {
+                self.crawl_of(crawl)?;
+                let done = [Lifecycle::Sealed, Lifecycle::Cancelled];
+                (crawl, self.tx.snapshots_in(crawl, &done)?)
+            }
+        };
+        let mut count = 0;
+        for snapshot in snapshots {
+            count += self.retry_snapshot(crawl, snapshot, hook)?;
+        }
+        if count == 0 {
+            let what = hook.map_or("failed or skipped".to_owned(), |hook| format!("'{hook}'"));
+            return Err(invalid(format!("{id} has no {what} result to retry")));
+        }
+        if self.crawl_of(crawl)?.status.is_final() {
+            self.tx
+                .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
+            self.changes.insert(Change::Crawl(crawl));
+        }
+        Ok(count)
+    }
+
+    /// Queues a snapshot once more for the results that it still owes.
+    fn retry_snapshot(
+        &mut self,
+        crawl: CrawlId,
+        id: SnapshotId,
+        hook: Option<&str>,
+    ) -> TurnResult<u32> {
+        let owner = Owner::Snapshot(id);
+        let state = self.snapshot_of(id)?.status;
+        if !state.is_final() {
+            return Err(invalid(format!("{id} is {state}, it is not over yet")));
+        }
+        let mut count = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
+        let never_ran = self.tx.results(owner)?.is_empty() && hook.is_none();
+        if never_ran {
+            count = 1;
+        }
+        if count > 0 {
+            self.tx
+                .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
+            self.changes.insert(Change::Snapshot { crawl, id });
+        }
+        Ok(count)
+    }
+
+    fn status(&self) -> TurnResult<report::Status> {
+        let open = Filter {
+            status: Some("open".into()),
+            ..Filter::default()
+        };
+        let running = self.tx.list_runs(&open)?;
+        let (crawls, snapshots) = (
+            self.tx.counts("crawl", None)?,
+            self.tx.counts("snapshot", None)?,
+        );
+        let view = self.tx.view(&self.engine.limits(), self.now)?;
+        Ok(report::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            systemd: self.engine.systemd.clone(),
+            data: self.engine.scope.data_dir().to_string_lossy().into_owned(),
+            line: super::notify::line(&crawls, &snapshots, &super::notify::units(&running)),
+            crawls,
+            snapshots,
+            running,
+            next: view.next_due,
+        })
+    }
+
+    fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {
+        let known: Vec<&str> = match what {
+            "crawls" | "snapshots" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
+            "results" => ResultState::ALL
+                .iter()
+                .map(|state| state.as_str())
+                .collect(),
+            "runs" => vec!["starting", "running", "ended", "open"],
+            _ => {
+                return Err(invalid(format!(
+                    "'{what}' is none of crawls, snapshots, results, runs"
+                )));
+            }
+        };
+        if let Some(status) = &filter.status
+            && !known.contains(&status.as_str())
+        {
+            let known = known.join(", ");
+            return Err(invalid(format!(
+                "'{status}' is no status of {what}: {known}"
+            )));
+        }
+        Ok(match what {
+            "crawls" => serde_json::to_string(&self.tx.list_crawls(filter)?)?,
+            "snapshots" => serde_json::to_string(&self.tx.list_snapshots(filter)?)?,
+            "results" => serde_json::to_string(&self.tx.list_results(filter)?)?,
+            _ => serde_json::to_string(&self.tx.list_runs(filter)?)?,
+        })
+    }
+
+    fn details(&self, id: Owner) -> TurnResult<Details> {
+        self.tx.status_of(id)?;
+        let filter = Filter {
+            owner: Some(id),
+            ..Filter::default()
+        };
+        let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
+        let mut snapshots = self.tx.list_snapshots(&filter)?;
+        let (results, runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
+        Ok(match id {
+            Owner::Crawl(_) => {
+                let crawl = self
+                    .tx
+                    .list_crawls(&filter)?
+                    .into_iter()
+                    .next()
+                    .ok_or_else(none)?;
+                Details::Crawl {
+                    crawl,
+                    snapshots,
+                    results,
+                    runs,
+                }
+            }
+            Owner::Snapshot(_) => {
+                let snapshot = snapshots.pop().ok_or_else(none)?;
+                Details::Snapshot {
+                    snapshot,
+                    results,
+                    runs,
+                }
+            }
+        })
+    }
+
+    fn plugins(&self) -> TurnResult<report::Plugins> {
+        let selected = self
+            .engine
+            .select(&[], &Default::default())
+            .map_err(invalid)?;
+        let skipped = |name: &str| {
+            let mut pairs = selected.skipped.iter();
+            pairs
+                .find(|(plugin, _)| plugin.name == name)
+                .map(|(_, skip)| skip.to_string())
+        };
+        let plugin = |plugin: &crate::plugin::Plugin| report::Plugin {
+            name: plugin.name.clone(),
+            directory: plugin.dir.to_string_lossy().into_owned(),
+            description: plugin.schema.description.clone(),
+            hooks: plugin.hooks.iter().map(|hook| hook.id.clone()).collect(),
+            skipped: skipped(&plugin.name),
+        };
+        let problem = |problem: &crate::plugin::Problem| report::Problem {
+            path: problem.path.to_string_lossy().into_owned(),
+            what: problem.what.clone(),
+        };
+        let catalogue = &self.engine.catalogue;
+        Ok(report::Plugins {
+            plugins: catalogue.plugins.iter().map(plugin).collect(),
+            problems: catalogue.problems.iter().map(problem).collect(),
+        })
+    }
+
+    fn watch(&mut self, crawl: CrawlId, reply: &Reply<OwnedFd>) -> TurnResult<()> {
+        self.crawl_of(crawl)?;
+        let first = self.present_state(crawl)?;
+        self.actions.push(Action::Follow {
+            crawl,
+            first,
+            reply: reply.clone(),
+        });
+        Ok(())
+    }
+}

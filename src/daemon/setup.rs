@@ -1,0 +1,94 @@
+//! What has to be there before the loop can turn: settings, plugins, database, systemd.
+
+use super::engine::Engine;
+use super::event::Event;
+use super::{DaemonError, now};
+use crate::config::{self, Scope, Settings};
+use crate::journal::message;
+use crate::manager::Manager;
+use crate::plugin::{Catalogue, Trust};
+use crate::store::Store;
+use crate::unit::Names;
+use tokio::sync::mpsc;
+
+/// Name of the database in the data directory.
+const DATABASE: &str = "archivist.sqlite3";
+
+/// Reads settings and plugins; what is wrong with single plugins or keys is logged and survived.
+pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
+    let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
+    for warning in warnings {
+        tracing::warn!("{}: {}, ignoring", warning.place, warning.what);
+    }
+    let trust = match scope.user {
+        true => Trust::User(nix::unistd::geteuid().as_raw()),
+        false => Trust::Root,
+    };
+    let catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
+    for problem in &catalogue.problems {
+        tracing::warn!(
+            "plugin file '{}': {}, ignoring",
+            problem.path.display(),
+            problem.what
+        );
+    }
+    Ok((settings, catalogue))
+}
+
+/// Opens everything. The order is the one in which a user would want to hear of a problem.
+pub async fn open(
+    scope: &Scope,
+    events: &mpsc::UnboundedSender<Event>,
+) -> Result<(Engine, Store, Manager), DaemonError> {
+    let (settings, catalogue) = configuration(scope).map_err(DaemonError::Unusable)?;
+    let boot = libsystemd::id128::get_boot()
+        .map_err(|error| DaemonError::Failed(format!("cannot read the boot id: {error}")))?
+        .lower_hex();
+    let program = std::env::current_exe()
+        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?
+        .to_string_lossy()
+        .into_owned();
+
+    let data = scope.data_dir();
+    if scope.user {
+        let archive = data.join("archive");
+        std::fs::create_dir_all(&archive).map_err(|error| {
+            DaemonError::Unusable(format!("cannot make '{}': {error}", archive.display()))
+        })?;
+    }
+    let path = data.join(DATABASE);
+    let mut store = Store::open(&path).map_err(|error| {
+        tracing::error!(
+            message_id = message::DATABASE_REFUSED,
+            archivist_database = %path.display(),
+            "{error}"
+        );
+        DaemonError::Unusable("the database cannot be used".to_owned())
+    })?;
+
+    let (hints, mut arriving) = mpsc::unbounded_channel();
+    let names = Names::new(scope.unit_prefix());
+    let manager = Manager::connect(scope.user, names, hints)
+        .await
+        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    let forward = events.clone();
+    tokio::spawn(async move {
+        while let Some(hint) = arriving.recv().await {
+            let _ = forward.send(Event::Hint(hint));
+        }
+    });
+    let systemd = manager
+        .version()
+        .await
+        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    let epoch = store
+        .take_over(&scope.orchestrator_unit(), &boot, now())
+        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    tracing::info!(
+        "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
+        env!("CARGO_PKG_VERSION"),
+        data.display()
+    );
+    let engine = Engine::new(scope.clone(), settings, catalogue, boot, program, systemd);
+    Ok((engine, store, manager))
+}

@@ -1,0 +1,197 @@
+//! One turn of the loop: a batch of events against one transaction, which yields actions. Nothing
+//! outside the transaction changes before it is committed.
+
+use super::action::{Action, Answer};
+use super::engine::Engine;
+use super::event::{Event, Refusal, Reply, Request, Work};
+use crate::model::{CrawlId, Owner, Time};
+use crate::plan::{Decision, View, decide};
+use crate::store::{StoreError, Tx};
+use std::collections::BTreeSet;
+
+/// What somebody who follows a crawl wants to hear of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    Hook {
+        crawl: CrawlId,
+        owner: Owner,
+        plugin: String,
+        hook: String,
+    },
+    Snapshot {
+        crawl: CrawlId,
+        id: crate::model::SnapshotId,
+    },
+    Crawl(CrawlId),
+}
+
+/// Why an event was not carried out.
+#[derive(Debug)]
+pub(super) enum TurnError {
+    /// The caller is told; nobody else needs to know.
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+impl From<StoreError> for TurnError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoSuch(what) => {
+                TurnError::Refused(Refusal::NoSuch(format!("there is no {what}")))
+            }
+            StoreError::Illegal { .. } => TurnError::Refused(Refusal::Invalid(error.to_string())),
+            other => TurnError::Store(other),
+        }
+    }
+}
+
+impl From<serde_json::Error> for TurnError {
+    fn from(error: serde_json::Error) -> Self {
+        TurnError::Store(error.into())
+    }
+}
+
+pub(super) type TurnResult<T> = Result<T, TurnError>;
+
+pub(super) struct Turn<'a> {
+    pub tx: &'a Tx<'a>,
+    pub engine: &'a Engine,
+    pub now: Time,
+    /// Spreads delays; in 0..1.
+    pub jitter: f64,
+    /// Crawls that somebody follows.
+    pub followed: &'a BTreeSet<CrawlId>,
+    pub actions: Vec<Action>,
+    pub changes: BTreeSet<Change>,
+}
+
+impl Turn<'_> {
+    /// Takes one event. What is wrong with it is told to its caller, or logged; an error is
+    /// returned only when the database itself failed.
+    pub fn event(&mut self, event: &Event) -> Result<(), StoreError> {
+        let mark = self.actions.len();
+        self.tx.savepoint()?;
+        let error = match self.handle(event) {
+            Ok(()) => return self.tx.release_savepoint(),
+            Err(error) => error,
+        };
+        self.actions.truncate(mark);
+        self.tx.roll_back_savepoint()?;
+        match error {
+            TurnError::Refused(refusal) => {
+                if let Some(answer) = refuse(event, refusal) {
+                    self.actions.push(Action::Answer(answer));
+                }
+                Ok(())
+            }
+            TurnError::Store(error) => Err(error),
+        }
+    }
+
+    fn handle(&mut self, event: &Event) -> TurnResult<()> {
+        match event {
+            Event::Request(request) => self.request(request),
+            Event::Work(work) => self.work(work),
+            Event::Hint(hint) => self.hint(hint),
+            Event::Started { run, unit, result } => self.started(*run, unit, result),
+            Event::Read {
+                run,
+                unit,
+                evidence,
+                result,
+                stopping,
+            } => self.read(*run, unit, evidence.as_ref(), result, *stopping),
+            Event::Listed(result) => self.listed(result),
+            Event::Due => Ok(()),
+            Event::Reload => {
+                self.actions.push(Action::Reload);
+                Ok(())
+            }
+            Event::Terminate => {
+                self.actions.push(Action::Exit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts what is to be started now, after all events; answers the view that is left.
+    pub fn decide(&mut self) -> Result<View, StoreError> {
+        let limits = self.engine.limits();
+        loop {
+            let view = self.tx.view(&limits, self.now)?;
+            let decisions = decide(&view, &limits);
+            if decisions.is_empty() {
+                return Ok(view);
+            }
+            for decision in decisions {
+                let begun = match decision {
+                    Decision::StartCrawl(id) => self.begin_crawl(id),
+                    Decision::StartSnapshot(id) => self.begin_snapshot(id),
+                };
+                match begun {
+                    Ok(()) => {}
+                    Err(TurnError::Store(error)) => return Err(error),
+                    Err(TurnError::Refused(refusal)) => {
+                        tracing::error!("cannot carry out {decision:?}: {refusal:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
+    pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
+        self.tell()?;
+        let (crawls, snapshots) = (
+            self.tx.counts("crawl", None)?,
+            self.tx.counts("snapshot", None)?,
+        );
+        let line = super::notify::line(&crawls, &snapshots, &self.tx.open_run_counts()?);
+        self.actions.push(Action::Status(line));
+        if let Some(next) = view.next_due {
+            self.actions.push(Action::WakeAt(next));
+        }
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, reply: &Reply<()>) {
+        self.actions
+            .push(Action::Answer(Answer::Done(reply.clone(), Ok(()))));
+    }
+
+    pub(super) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
+        self.actions
+            .push(Action::Answer(Answer::Text(reply.clone(), Ok(text))));
+    }
+}
+
+/// The refusal as an answer to whoever waits for this event.
+pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
+    let text = |reply: &Reply<String>| Answer::Text(reply.clone(), Err(refusal.clone()));
+    let done = |reply: &Reply<()>| Answer::Done(reply.clone(), Err(refusal.clone()));
+    match event {
+        Event::Request(request) => Some(match request {
+            Request::Add { reply, .. }
+            | Request::Status { reply }
+            | Request::List { reply, .. }
+            | Request::Show { reply, .. }
+            | Request::Plugins { reply } => text(reply),
+            Request::Cancel { reply, .. } | Request::Reload { reply } => done(reply),
+            Request::Retry { reply, .. } => Answer::Number(reply.clone(), Err(refusal)),
+            Request::Watch { reply, .. } => {
+                reply.send(Err(refusal));
+                return None;
+            }
+        }),
+        Event::Work(work) => Some(match work {
+            Work::Attach { reply, .. } | Work::Run { reply, .. } => text(reply),
+            Work::Stop { reply, .. }
+            | Work::Report { reply, .. }
+            | Work::SnapshotsDone { reply, .. } => done(reply),
+        }),
+        _ => {
+            tracing::error!("unexpected refusal: {refusal:?}");
+            None
+        }
+    }
+}

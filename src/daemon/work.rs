@@ -1,0 +1,280 @@
+//! Calls of workers. A worker is believed only about its own crawl or snapshot.
+
+use super::action::Action;
+use super::event::{Refusal, Work};
+use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::work::{Child, Ended, Known, Report, Standing};
+use crate::manager::Whom;
+use crate::model::{Outcome, Owner, PageUrl, ResultState, SnapshotId};
+use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
+
+const SIGKILL: i32 = 9;
+
+fn denied(what: &str) -> TurnError {
+    TurnError::Refused(Refusal::Denied(what.to_owned()))
+}
+
+fn invalid(what: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(what.into()))
+}
+
+impl Turn<'_> {
+    pub(super) fn work(&mut self, work: &Work) -> TurnResult<()> {
+        match work {
+            Work::Attach { token, reply } => {
+                let owner = self.who(token)?;
+                let standing = self.standing(owner)?;
+                self.answer_text(reply, serde_json::to_string(&standing)?);
+                Ok(())
+            }
+            Work::Run {
+                token,
+                hook,
+                stdout,
+                reply,
+            } => {
+                let owner = self.who(token)?;
+                let crawl = self.crawl_of_owner(owner)?;
+                let plan = self.engine.plan(&crawl).map_err(invalid)?;
+                let planned = plan
+                    .hook(owner, hook)
+                    .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}' (any more)")))?;
+                let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
+                match self.joinable(owner, plugin, id)? {
+                    Some(RunRow {
+                        outcome: Some(outcome),
+                        started_at,
+                        ended_at,
+                        ..
+                    }) => {
+                        let ended = Ended {
+                            outcome,
+                            started_at,
+                            ended_at,
+                        };
+                        self.answer_text(reply, serde_json::to_string(&ended)?);
+                    }
+                    Some(run) => {
+                        self.actions.push(Action::Join {
+                            run: run.id,
+                            reply: reply.clone(),
+                        });
+                    }
+                    None => {
+                        let run = self.begin_hook(owner, &crawl, planned, stdout.clone())?;
+                        self.actions.push(Action::Join {
+                            run,
+                            reply: reply.clone(),
+                        });
+                    }
+                }
+                Ok(())
+            }
+            Work::Stop {
+                token,
+                hook,
+                force,
+                reply,
+            } => {
+                let owner = self.who(token)?;
+                let (plugin, id) = hook
+                    .split_once('/')
+                    .ok_or_else(|| invalid("no such hook"))?;
+                if let Some(run) = self.tx.last_hook_run(owner, plugin, id)?
+                    && run.outcome.is_none()
+                {
+                    let unit = run.unit;
+                    self.actions.push(match force {
+                        true => Action::Signal {
+                            unit,
+                            whom: Whom::All,
+                            signal: SIGKILL,
+                        },
+                        false => Action::Terminate { unit },
+                    });
+                }
+                self.answer(reply);
+                Ok(())
+            }
+            Work::Report {
+                token,
+                report,
+                reply,
+            } => {
+                let owner = self.who(token)?;
+                self.report(owner, report)?;
+                self.answer(reply);
+                Ok(())
+            }
+            Work::SnapshotsDone { token, reply } => {
+                let Owner::Crawl(crawl) = self.who(token)? else {
+                    return Err(denied(
+                        "only the worker of a crawl may wait for its snapshots",
+                    ));
+                };
+                self.tx.set_crawl_ready(crawl)?;
+                if self.tx.has_open_snapshots(crawl)? {
+                    let reply = reply.clone();
+                    self.actions.push(Action::AwaitSnapshots { crawl, reply });
+                } else {
+                    self.answer(reply);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whom this token proves to work for.
+    fn who(&self, token: &str) -> TurnResult<Owner> {
+        let known = self.engine.tokens.get(token);
+        known
+            .copied()
+            .ok_or_else(|| denied("this token belongs to no worker"))
+    }
+
+    fn crawl_of_owner(&self, owner: Owner) -> TurnResult<CrawlWork> {
+        match owner {
+            Owner::Crawl(id) => self.crawl_of(id),
+            Owner::Snapshot(id) => self.crawl_of(self.snapshot_of(id)?.crawl),
+        }
+    }
+
+    /// The run that a call of `Run` joins: one under way, or one whose end no worker has taken
+    /// note of. A run that was lost is not one of them.
+    fn joinable(&self, owner: Owner, plugin: &str, hook: &str) -> TurnResult<Option<RunRow>> {
+        let result = self.tx.result(owner, plugin, hook)?;
+        if result.is_none_or(|result| result.status != ResultState::Started) {
+            return Ok(None);
+        }
+        let run = self.tx.last_hook_run(owner, plugin, hook)?;
+        Ok(run.filter(|run| run.outcome != Some(Outcome::Lost)))
+    }
+
+    fn standing(&self, owner: Owner) -> TurnResult<Standing> {
+        let mut hooks = Vec::new();
+        for result in self.tx.results(owner)? {
+            let joinable = self
+                .joinable(owner, &result.plugin, &result.hook)?
+                .is_some();
+            let key = format!("{}/{}", result.plugin, result.hook);
+            hooks.push(Known {
+                key,
+                state: result.status,
+                joinable,
+            });
+        }
+        Ok(Standing { hooks })
+    }
+
+    fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<()> {
+        let (plugin, hook) = report
+            .key
+            .split_once('/')
+            .ok_or_else(|| invalid("a result without a plugin"))?;
+        let crawl = self.crawl_of_owner(owner)?;
+        if self.tx.result(owner, plugin, hook)?.is_none() {
+            // The start was refused: the attempt is on record all the same.
+            self.tx
+                .start_result(owner, crawl.id, plugin, hook, self.now)?;
+        }
+        let finished = Finished {
+            verdict: &report.verdict,
+            output: report.output.as_deref(),
+            files: &report.files,
+            size: report.size,
+        };
+        if !self
+            .tx
+            .finish_result(owner, plugin, hook, &finished, self.now)?
+        {
+            return Ok(());
+        }
+        self.log_result(owner, &crawl, plugin, hook, report);
+        let (plugin, hook) = (plugin.to_owned(), hook.to_owned());
+        self.changes.insert(Change::Hook {
+            crawl: crawl.id,
+            owner,
+            plugin,
+            hook,
+        });
+        let Owner::Snapshot(id) = owner else {
+            return Ok(());
+        };
+        if let Some(title) = &report.title {
+            self.tx.set_title(id, title)?;
+        }
+        for tag in &report.tags {
+            self.tx.tag_snapshot(id, tag)?;
+        }
+        self.add_children(&crawl, id, &report.children)
+    }
+
+    /// Queues the pages that a hook found, as far as depth and filters let them through.
+    fn add_children(
+        &mut self,
+        crawl: &CrawlWork,
+        parent: SnapshotId,
+        children: &[Child],
+    ) -> TurnResult<()> {
+        let depth = self.snapshot_of(parent)?.depth + 1;
+        if depth > crawl.max_depth || crawl.status.is_final() {
+            return Ok(());
+        }
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        for child in children {
+            let Ok(url) = PageUrl::parse(&child.url) else {
+                continue;
+            };
+            if !plan.filter.allows(url.as_str()) {
+                continue;
+            }
+            let added = self.tx.add_snapshot(&NewSnapshot {
+                crawl: crawl.id,
+                parent: Some(parent),
+                url: url.as_str(),
+                host: &url.domain(),
+                title: child.title.as_deref(),
+                depth,
+                now: self.now,
+            })?;
+            if let Some(id) = added {
+                for tag in &child.tags {
+                    self.tx.tag_snapshot(id, tag)?;
+                }
+                self.changes.insert(Change::Snapshot {
+                    crawl: crawl.id,
+                    id,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn log_result(
+        &self,
+        owner: Owner,
+        crawl: &CrawlWork,
+        plugin: &str,
+        hook: &str,
+        report: &Report,
+    ) {
+        let snapshot = match owner {
+            Owner::Snapshot(id) => Some(id.0),
+            Owner::Crawl(_) => None,
+        };
+        let why = report
+            .verdict
+            .error
+            .as_deref()
+            .map(|why| format!(": {why}"))
+            .unwrap_or_default();
+        tracing::info!(
+            archivist_crawl_id = crawl.id.0,
+            archivist_snapshot_id = snapshot,
+            archivist_plugin = plugin,
+            archivist_hook = hook,
+            "{owner} {plugin}: {}{why}",
+            report.verdict.state
+        );
+    }
+}

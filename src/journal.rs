@@ -1,0 +1,37 @@
+//! Log lines: fields to the journal when it listens, text to stderr otherwise.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// MESSAGE_ID= of the events that the journal catalog explains (`journalctl -x`).
+pub mod message {
+    pub const CRAWL_ADDED: &str = "2b7f5a6f0a6b4bbaa378f51b6a600c36";
+    pub const CRAWL_SEALED: &str = "817efdd40fab45b1aefbcf4bbd7ccad9";
+    pub const CRAWL_CANCELLED: &str = "957f745ba14c47f3842aad98ddf54797";
+    pub const SNAPSHOT_FAILURES: &str = "87f0e4bae7024685884848d74dd82176";
+    pub const WORKER_DIED: &str = "94d3977a329a4d9db7deb8936a50b937";
+    pub const SNAPSHOT_QUARANTINED: &str = "d5b98dcfa97346cf83c280e07938ac29";
+    pub const HOOK_TIME_LIMIT: &str = "970a42ee072742a1bea2d453cb6705a6";
+    pub const HOOK_OUT_OF_MEMORY: &str = "a966cda2bbdc4db682d2d89f4034734a";
+    pub const RECOVERED: &str = "414a80aa2153417ebacf3a7aa630d1b8";
+    pub const RUN_LOST: &str = "6926c960688a4b81a75bf0adcc209a09";
+    pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
+}
+
+/// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`.
+pub fn init() {
+    let filter = EnvFilter::try_from_env("ARCHIVIST_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
+    let registry = tracing_subscriber::registry().with(filter);
+    let journal = libsystemd::logging::connected_to_journal().then(tracing_journald::layer);
+    match journal {
+        Some(Ok(layer)) => registry.with(layer.with_field_prefix(None)).init(),
+        _ => {
+            let text = tracing_subscriber::fmt::layer()
+                .with_writer(std::io::stderr)
+                .without_time();
+            registry.with(text).init();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Carries out what the sequence says: thin I/O around it.
+
+use super::index::Index;
+use super::link::Link;
+use super::sequence::{Action, Input, Sequence};
+use super::{WorkerError, directory, read, stdout};
+use crate::bus::client::ClientError;
+use crate::bus::work::{Assignment, Ended, HookTask, Standing};
+use crate::model::Outcome;
+use std::cell::Cell;
+use std::rc::Rc;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+/// What the tasks of one sequence share.
+struct Shared {
+    assignment: Assignment,
+    link: Rc<Link>,
+    index: Rc<Index>,
+    inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
+}
+
+/// Runs `hooks` to their end. With `hold`, background hooks live until the crawl has no open
+/// snapshot any more.
+pub async fn drive(
+    assignment: &Assignment,
+    link: &Rc<Link>,
+    index: &Rc<Index>,
+    hooks: Vec<HookTask>,
+    standing: &Standing,
+    hold: bool,
+) -> Result<(), WorkerError> {
+    let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
+    let done: Vec<bool> = hooks
+        .iter()
+        .map(|hook| known(hook).is_some_and(|known| known.state.is_final()))
+        .collect();
+    let join: Vec<bool> = hooks
+        .iter()
+        .map(|hook| known(hook).is_some_and(|known| known.joinable))
+        .collect();
+    let (inputs, mut arriving) = mpsc::unbounded_channel();
+    let shared = Rc::new(Shared {
+        assignment: assignment.clone(),
+        link: link.clone(),
+        index: index.clone(),
+        inputs,
+    });
+    let begin = Instant::now();
+    let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
+    let mut sequence = Sequence::new(hooks.clone(), &done, hold, ready_limit, stop_limit);
+    let mut actions = sequence.handle(Input::Begin, begin.elapsed());
+    loop {
+        for action in actions {
+            match action {
+                Action::Start(place) => {
+                    let (shared, hook) = (shared.clone(), hooks[place].clone());
+                    tokio::task::spawn_local(run_hook(shared, hook, place, join[place]));
+                }
+                Action::Stop(place) | Action::Kill(place) => {
+                    let force = matches!(action, Action::Kill(_));
+                    let (shared, key) = (shared.clone(), hooks[place].key.clone());
+                    tokio::task::spawn_local(async move {
+                        if let Err(error) = shared.link.stop(&key, force).await {
+                            let _ = shared.inputs.send(Err(error));
+                        }
+                    });
+                }
+                Action::Forwarded if hold => {
+                    let shared = shared.clone();
+                    tokio::task::spawn_local(async move {
+                        let released = shared.link.snapshots_done().await;
+                        let _ = shared.inputs.send(released.map(|()| Input::Release));
+                    });
+                }
+                Action::Forwarded => {}
+                Action::Done => return Ok(()),
+            }
+        }
+        let deadline = sequence.deadline().map(|deadline| begin + deadline);
+        let wake = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let input = tokio::select! {
+            input = arriving.recv() => match input {
+                Some(input) => input?,
+                None => return Ok(()),
+            },
+            () = wake => Input::Deadline,
+        };
+        actions = sequence.handle(input, begin.elapsed());
+    }
+}
+
+/// Name of the file with a hook's standard output; siblings look for `stdout.log`.
+fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
+    let siblings = assignment
+        .hooks
+        .iter()
+        .filter(|other| other.plugin == hook.plugin)
+        .count();
+    if siblings > 1 {
+        format!("{}.stdout.log", hook.hook)
+    } else {
+        "stdout.log".to_owned()
+    }
+}
+
+async fn run_hook(shared: Rc<Shared>, hook: HookTask, place: usize, join: bool) {
+    let input = match try_hook(&shared, &hook, place, join).await {
+        Ok(()) => Ok(Input::Ended(place)),
+        Err(error) => Err(error),
+    };
+    let _ = shared.inputs.send(input);
+}
+
+async fn try_hook(
+    shared: &Rc<Shared>,
+    hook: &HookTask,
+    place: usize,
+    join: bool,
+) -> Result<(), ClientError> {
+    let assignment = &shared.assignment;
+    let own = assignment.directory.join(&hook.plugin);
+    let path = own.join(stdout_name(assignment, hook));
+    let refused = |error: WorkerError| ClientError::Refused(error.to_string());
+    directory::make(&own).map_err(refused)?;
+    let file = stdout::open(&path, join).map_err(refused)?;
+
+    let too_large = Rc::new(Cell::new(false));
+    let watching = {
+        let (shared, key, flag) = (shared.clone(), hook.key.clone(), too_large.clone());
+        let clone = file
+            .try_clone()
+            .map_err(|error| ClientError::Refused(error.to_string()))?;
+        let limit = assignment.output_limit;
+        let on_seen = move |seen| match seen {
+            stdout::Seen::FirstLine => {
+                let _ = shared.inputs.send(Ok(Input::Ready(place)));
+            }
+            stdout::Seen::TooLarge => {
+                flag.set(true);
+                let (shared, key) = (shared.clone(), key.clone());
+                tokio::task::spawn_local(async move { shared.link.stop(&key, true).await });
+            }
+        };
+        let name = hook.key.clone();
+        tokio::task::spawn_local(async move {
+            if let Err(error) = stdout::watch(clone, path, limit, on_seen).await {
+                tracing::warn!("cannot watch the output of {name}: {error}, ignoring");
+            }
+        })
+    };
+    let ended = match shared.link.run(&hook.key, &file).await {
+        // What the orchestrator refuses to run is a result as well.
+        Err(ClientError::Refused(why)) => Ended {
+            outcome: Outcome::NotStarted(why),
+            started_at: None,
+            ended_at: None,
+        },
+        other => other?,
+    };
+    watching.abort();
+
+    let remark = too_large.get().then(|| {
+        format!(
+            "it printed more than {} bytes and was ended",
+            assignment.output_limit
+        )
+    });
+    let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        read::report(&key, &plugin, &outcome, &file, &own, remark)
+    });
+    let report = reading
+        .await
+        .map_err(|error| ClientError::Refused(error.to_string()))?;
+    shared.link.report(&report).await?;
+    if let Err(error) = shared.index.result(hook, &report, &ended) {
+        tracing::warn!("{error}, ignoring");
+    }
+    Ok(())
+}

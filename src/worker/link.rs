@@ -1,0 +1,147 @@
+//! The worker's line to the orchestrator, which may be restarted or replaced at any time: every
+//! call can be made again, and is, when the answer did not come.
+
+use crate::bus::client::{Address, ClientError};
+use crate::bus::wire::WorkerProxy;
+use crate::bus::work::{Ended, Report, Standing};
+use futures_util::StreamExt;
+use std::cell::RefCell;
+use std::fs::File;
+use std::time::Duration;
+use zbus::Fd;
+use zbus::fdo::DBusProxy;
+
+/// How long the bus itself may be gone before the worker gives up.
+const BUS_GONE_MAX: Duration = Duration::from_secs(60);
+
+pub struct Link {
+    address: Address,
+    token: String,
+    proxy: RefCell<WorkerProxy<'static>>,
+}
+
+impl Link {
+    pub async fn connect(address: Address, token: String) -> Result<Link, ClientError> {
+        let proxy = RefCell::new(address.worker().await?);
+        Ok(Link {
+            address,
+            token,
+            proxy,
+        })
+    }
+
+    fn proxy(&self) -> WorkerProxy<'static> {
+        self.proxy.borrow().clone()
+    }
+
+    /// Takes up the work.
+    pub async fn attach(&self) -> Result<Standing, ClientError> {
+        loop {
+            match self.proxy().attach(&self.token).await {
+                Ok(text) => return parse(&text),
+                Err(error) => self.survive(error).await?,
+            }
+        }
+    }
+
+    /// Runs a hook to its end.
+    pub async fn run(&self, hook: &str, stdout: &File) -> Result<Ended, ClientError> {
+        loop {
+            match self.proxy().run(&self.token, hook, Fd::from(stdout)).await {
+                Ok(text) => return parse(&text),
+                Err(error) => self.survive(error).await?,
+            }
+        }
+    }
+
+    pub async fn stop(&self, hook: &str, force: bool) -> Result<(), ClientError> {
+        loop {
+            match self.proxy().stop(&self.token, hook, force).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.survive(error).await?,
+            }
+        }
+    }
+
+    /// Returns when the report is on disk.
+    pub async fn report(&self, report: &Report) -> Result<(), ClientError> {
+        let text = serde_json::to_string(report).unwrap_or_default();
+        loop {
+            match self.proxy().report(&self.token, &text).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.survive(error).await?,
+            }
+        }
+    }
+
+    /// Returns when the crawl has no open snapshot any more.
+    pub async fn snapshots_done(&self) -> Result<(), ClientError> {
+        loop {
+            match self.proxy().snapshots_done(&self.token).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.survive(error).await?,
+            }
+        }
+    }
+
+    /// Waits until the orchestrator can be called again, or passes on an error that another call
+    /// would not mend.
+    async fn survive(&self, error: zbus::Error) -> Result<(), ClientError> {
+        match self.address.explain(error) {
+            ClientError::Unreachable { why, .. } => {
+                tracing::info!("the orchestrator is gone, waiting for it: {why}");
+            }
+            other => return Err(other),
+        }
+        if self.proxy().inner().connection().is_closed() {
+            self.reconnect().await?;
+        }
+        self.wait_for_owner()
+            .await
+            .map_err(|error| self.address.explain(error))
+    }
+
+    /// Waits for the name on the bus to be owned; the bus starts the orchestrator if it can.
+    async fn wait_for_owner(&self) -> zbus::Result<()> {
+        let bus = DBusProxy::new(self.proxy().inner().connection()).await?;
+        let name = self.address.name.as_str();
+        let mut changes = bus
+            .receive_name_owner_changed_with_args(&[(0, name)])
+            .await?;
+        if bus.name_has_owner(name.try_into()?).await? {
+            return Ok(());
+        }
+        if bus.start_service_by_name(name.try_into()?, 0).await.is_ok() {
+            return Ok(());
+        }
+        while let Some(change) = changes.next().await {
+            if change.args().is_ok_and(|args| args.new_owner().is_some()) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The bus was restarted. It has no event for coming back, so this tries at growing distances.
+    async fn reconnect(&self) -> Result<(), ClientError> {
+        let mut delay = Duration::from_millis(50);
+        let deadline = tokio::time::Instant::now() + BUS_GONE_MAX;
+        loop {
+            match self.address.worker().await {
+                Ok(proxy) => {
+                    *self.proxy.borrow_mut() = proxy;
+                    return Ok(());
+                }
+                Err(error) if tokio::time::Instant::now() >= deadline => return Err(error),
+                Err(_) => tokio::time::sleep(delay).await,
+            }
+            delay = (delay * 2).min(Duration::from_secs(5));
+        }
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ClientError> {
+    serde_json::from_str(text).map_err(|error| {
+        ClientError::Refused(format!("the orchestrator's answer cannot be read: {error}"))
+    })
+}

@@ -1,0 +1,175 @@
+//! Reading what a hook said and left. All of it is hostile input.
+
+use crate::bus::report::File as OutputFile;
+use crate::bus::work::{Child, Report};
+use crate::model::{Outcome, ResultState, Verdict};
+use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
+use crate::plugin::{output, parse_line, tidy};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Files that a report names; of the others only the sizes are added up.
+const FILES_MAX: usize = 1000;
+/// Child pages that one hook may name.
+const CHILDREN_MAX: usize = 10_000;
+/// Longest text that is kept of an output or error.
+const TEXT_MAX: usize = 4096;
+/// File in which hooks may name child pages instead of printing them.
+const CHILDREN_FILE: &str = "urls.jsonl";
+
+/// What the records of one stream said.
+#[derive(Debug, Default)]
+struct Said {
+    result: Option<ArchiveResult>,
+    children: Vec<Child>,
+    tags: Vec<String>,
+}
+
+impl Said {
+    fn take(&mut self, line: &[u8]) {
+        match parse_line(line) {
+            Some(Record::ArchiveResult(result)) => self.result = Some(result),
+            Some(Record::Snapshot(child)) => self.child(child),
+            Some(Record::Tag { name, .. }) => self.tags.push(name),
+            _ => {}
+        }
+    }
+
+    fn child(&mut self, child: ChildSnapshot) {
+        if self.children.len() < CHILDREN_MAX {
+            let ChildSnapshot {
+                url, title, tags, ..
+            } = child;
+            self.children.push(Child { url, title, tags });
+        }
+    }
+
+    /// Reads a file from its start, in bounded memory.
+    fn read(&mut self, file: &File) -> std::io::Result<()> {
+        let mut lines = LineReader::default();
+        let (mut buffer, mut offset) = (vec![0; 64 * 1024], 0);
+        loop {
+            let length = file.read_at(&mut buffer, offset)?;
+            if length == 0 {
+                break;
+            }
+            offset += length as u64;
+            lines.feed(&buffer[..length], &mut |line| self.take(line));
+        }
+        lines.finish(&mut |line| self.take(line));
+        Ok(())
+    }
+}
+
+fn state(status: Status) -> ResultState {
+    match status {
+        Status::Succeeded => ResultState::Succeeded,
+        Status::NoResults => ResultState::NoResults,
+        Status::Skipped => ResultState::Skipped,
+        Status::Failed => ResultState::Failed,
+    }
+}
+
+fn cut(text: String) -> String {
+    if text.len() <= TEXT_MAX {
+        return text;
+    }
+    let end = (0..=TEXT_MAX)
+        .rev()
+        .find(|place| text.is_char_boundary(*place))
+        .unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+/// Makes the report of a hook that ended: `stdout` is its output, `directory` its plugin's.
+/// `remark` is what the worker itself has to say against it.
+pub fn report(
+    key: &str,
+    plugin: &str,
+    outcome: &Outcome,
+    stdout: &File,
+    directory: &Path,
+    remark: Option<String>,
+) -> Report {
+    let mut said = Said::default();
+    let mut error = said
+        .read(stdout)
+        .err()
+        .map(|error| format!("its output cannot be read: {error}"));
+    if let Ok(file) = open_plain(&directory.join(CHILDREN_FILE)) {
+        error = said
+            .read(&file)
+            .err()
+            .map(|e| format!("{CHILDREN_FILE}: {e}"))
+            .or(error);
+    }
+    for problem in tidy::tidy(directory).unwrap_or_default() {
+        tracing::debug!("'{}': {}", problem.path.display(), problem.what);
+    }
+    let found = output::scan(directory, |_| false).unwrap_or_else(|e| {
+        error = Some(format!("its files cannot be listed: {e}"));
+        Vec::new()
+    });
+    let size = output::total_size(&found);
+    let has_files = !found.is_empty();
+    let stated = said.result.as_ref().map(|result| state(result.status));
+    let mut verdict = Verdict::of(outcome, stated, has_files);
+    let (text, stated_error) = match said.result {
+        Some(result) => (result.output_str, result.error),
+        None => (None, None),
+    };
+    if let Some(remark) = remark {
+        verdict = Verdict {
+            state: ResultState::Failed,
+            error: Some(remark),
+        };
+    }
+    if verdict.state == ResultState::Failed || verdict.state == ResultState::Skipped {
+        let reasons = [verdict.error.take(), stated_error, error];
+        verdict.error = reasons
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| format!("{a}; {b}"))
+            .map(cut);
+        if verdict.error.is_none() {
+            verdict.error = text.clone().map(cut);
+        }
+    }
+    let title = (plugin == "title" && verdict.state == ResultState::Succeeded)
+        .then(|| text.clone())
+        .flatten();
+    let files = found.into_iter().take(FILES_MAX).map(|file| OutputFile {
+        path: file.path,
+        mimetype: file.mimetype,
+        size: file.size,
+    });
+    let mut known = BTreeSet::new();
+    Report {
+        key: key.to_owned(),
+        verdict,
+        output: text.map(cut),
+        files: files.collect(),
+        size,
+        children: said
+            .children
+            .into_iter()
+            .filter(|child| known.insert(child.url.clone()))
+            .collect(),
+        tags: said.tags,
+        title: title.map(cut),
+    }
+}
+
+/// Opens a regular file; a link or a pipe in its place is refused.
+fn open_plain(path: &Path) -> std::io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    }
+}

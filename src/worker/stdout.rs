@@ -1,0 +1,137 @@
+//! The standard output of a hook: a file that the worker opens and passes on, never a path that
+//! PID 1 opens, since the directory belongs to the hook's user.
+
+use super::WorkerError;
+use futures_util::StreamExt;
+use inotify::{Inotify, WatchMask};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Opens `path` for a hook's output: a new file, or for a run that is joined the one that it
+/// writes already. A link or a pipe that a hook put in its place is not followed.
+pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
+    let fail = |source| WorkerError::File {
+        verb: "open",
+        path: path.to_owned(),
+        source,
+    };
+    let mut options = File::options();
+    options.read(true).append(true).mode(0o640);
+    options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+    if join
+        && let Ok(file) = options.open(path)
+        && file.metadata().is_ok_and(|metadata| metadata.is_file())
+    {
+        return Ok(file);
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            std::fs::remove_dir_all(path).map_err(fail)?;
+        }
+        other => other.map_err(fail)?,
+    }
+    options.create_new(true).open(path).map_err(fail)
+}
+
+/// What can be seen of an output that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A first whole line is there.
+    FirstLine,
+    /// It has become larger than allowed.
+    TooLarge,
+}
+
+/// Tells of the first line and of an output above `limit` bytes, each once, as it happens.
+pub async fn watch(
+    file: File,
+    path: PathBuf,
+    limit: u64,
+    mut seen: impl FnMut(Seen),
+) -> std::io::Result<()> {
+    let inotify = Inotify::init()?;
+    inotify.watches().add(&path, WatchMask::MODIFY)?;
+    let mut buffer = [0; 1024];
+    let mut events = inotify.into_event_stream(&mut buffer)?;
+    let mut first_line = false;
+    loop {
+        if !first_line && has_line(&file) {
+            first_line = true;
+            seen(Seen::FirstLine);
+        }
+        if file.metadata()?.len() > limit {
+            seen(Seen::TooLarge);
+            return Ok(());
+        }
+        match events.next().await {
+            Some(event) => drop(event?),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Whether the first line is complete; one above this length counts as complete.
+fn has_line(file: &File) -> bool {
+    let mut head = [0; 4096];
+    let length = file.read_at(&mut head, 0).unwrap_or(0);
+    length == head.len() || head[..length].contains(&b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_planted_link_is_replaced_and_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (victim, path) = (
+            directory.path().join("victim"),
+            directory.path().join("stdout.log"),
+        );
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        for join in [true, false] {
+            open(&path, join).unwrap().write_all(b"hook").unwrap();
+            assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "hook");
+    }
+
+    #[test]
+    fn a_joined_output_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout.log");
+        open(&path, false).unwrap().write_all(b"one\n").unwrap();
+        open(&path, true).unwrap().write_all(b"two\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    }
+
+    #[tokio::test]
+    async fn tells_of_the_first_line_and_of_too_much() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout.log");
+        let mut writer = open(&path, false).unwrap();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let file = writer.try_clone().unwrap();
+        let watching = watch(file, path, 100, move |seen| {
+            let _ = sender.send(seen);
+        });
+        let writing = async {
+            writer.write_all(b"half a line").unwrap();
+            writer.write_all(b", and its end\n").unwrap();
+            assert_eq!(receiver.recv().await, Some(Seen::FirstLine));
+            writer.write_all(&[b'x'; 200]).unwrap();
+            assert_eq!(receiver.recv().await, Some(Seen::TooLarge));
+        };
+        let both = async { tokio::join!(watching, writing) };
+        tokio::time::timeout(std::time::Duration::from_secs(10), both)
+            .await
+            .unwrap()
+            .0
+            .unwrap();
+    }
+}
