@@ -1,7 +1,147 @@
 //! The command line: one verb is one file; argv → one bus call → print.
 
+mod add;
+mod cancel;
+mod completions;
+mod config;
+mod doctor;
+mod exit;
+mod follow;
+mod hook;
+mod list;
+mod logs;
+mod look;
+mod orchestrator;
+mod plugins;
+mod progress;
+mod retry;
+#[cfg(test)]
+mod sample;
+mod server;
+mod show;
+mod status;
+mod table;
+mod text;
+mod urls;
+mod wait;
+mod worker;
+
+pub use exit::Exit;
+pub use orchestrator::OrchestratorOptions;
+
+use crate::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use exit::Failure;
 use std::process::ExitCode;
 
+#[derive(Parser)]
+#[command(
+    name = "archivist",
+    version,
+    about = "Archive web pages; every worker and every hook is a systemd unit",
+    after_help = exit::HELP,
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Args)]
+struct ScopeArgs {
+    /// Talk to the orchestrator of your own service manager instead of the machine's
+    #[arg(long, global = true)]
+    user: bool,
+    /// Talk to the instance NAME, which has its own queue and data directory
+    #[arg(long, global = true, value_name = "NAME", value_parser = instance)]
+    instance: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Archive URLs
+    Add(add::AddArgs),
+    /// Show what is going on, or where a crawl or snapshot stands
+    Status(status::StatusArgs),
+    /// List crawls, snapshots, results or runs
+    List(list::ListArgs),
+    /// Show everything about a crawl or snapshot
+    Show(show::ShowArgs),
+    /// Show the journal of a crawl, snapshot or hook
+    Logs(logs::LogsArgs),
+    /// Give up a crawl or snapshot and end what runs of it
+    Cancel(cancel::CancelArgs),
+    /// Queue failed and skipped results once more
+    Retry(retry::RetryArgs),
+    /// List the plugins, and say why some are not run
+    Plugins(plugins::PluginsArgs),
+    /// Check this machine and say what to do about what is missing
+    Doctor(doctor::DoctorArgs),
+    /// Show the configuration in effect and where each value comes from
+    Config(config::ConfigArgs),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArgs),
+    /// Run the orchestrator (what archivist-orchestrator.service starts)
+    #[command(hide = true)]
+    Orchestrator(orchestrator::OrchestratorArgs),
+    /// Work through the assignment on standard input (what the orchestrator starts)
+    #[command(hide = true)]
+    Worker,
+    /// Run the program of a built-in plugin
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
+}
+
+fn instance(text: &str) -> Result<String, String> {
+    match is_instance_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("the name of an instance is {INSTANCE_ALLOWED}")),
+    }
+}
+
+/// The command line as clap sees it: for the completions and the test of the man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the verb of the process's own arguments.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let cli = Cli::parse();
+    let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
+        std::env::var_os(name)
+    });
+    let done = match cli.verb {
+        Verb::Orchestrator(args) => return orchestrator::run(args, scope),
+        Verb::Worker => return worker::run(),
+        Verb::Hook(args) => return hook::run(args),
+        Verb::Add(args) => wait_for(add::run(args, &scope)),
+        Verb::Status(args) => wait_for(status::run(args, &scope)),
+        Verb::List(args) => wait_for(list::run(args, &scope)),
+        Verb::Show(args) => wait_for(show::run(args, &scope)),
+        Verb::Logs(args) => wait_for(logs::run(args, &scope)),
+        Verb::Cancel(args) => wait_for(cancel::run(args, &scope)),
+        Verb::Retry(args) => wait_for(retry::run(args, &scope)),
+        Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
+        Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
+        Verb::Config(args) => config::run(args, &scope),
+        Verb::Completions(args) => completions::run(args),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Runs one verb on a runtime of its own.
+fn wait_for(verb: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("failed to set up: {error}")))?;
+    let done = runtime.block_on(verb);
+    // A thread may still be reading a stream that nobody needs any more.
+    runtime.shutdown_background();
+    done
 }

@@ -121,7 +121,7 @@ pub fn show_size(bytes: u64) -> String {
         ("M", 1 << 20),
         ("K", 1 << 10),
     ] {
-        if bytes >= unit && bytes % unit == 0 {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
             return format!("{}{name}", bytes / unit);
         }
     }

@@ -1,0 +1,97 @@
+//! `archivist plugins`: what there is, and why some of it is not run.
+
+use super::exit::{Exit, Failure};
+use super::look::{self, Look, Tone};
+use super::server::{Server, decode};
+use super::table::{Cell, Table};
+use super::text;
+use crate::bus::report::Plugins;
+use crate::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct PluginsArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let answer = server.call(server.proxy().plugins()).await?;
+    if args.json {
+        look::print_json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let look = Look::of_stdout();
+    let plugins: Plugins = decode(&answer)?;
+    look::print(&listed(&plugins, &look))?;
+    for problem in &plugins.problems {
+        eprintln!(
+            "{}: {}",
+            text::clean(&problem.path),
+            text::clean(&problem.what)
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn listed(plugins: &Plugins, look: &Look) -> String {
+    let mut table = Table::new(&["PLUGIN", "RUNS", "HOOKS…", "WHY NOT…", "DESCRIPTION…"]);
+    for plugin in &plugins.plugins {
+        let hooks: Vec<_> = plugin
+            .hooks
+            .iter()
+            .map(|hook| text::short_hook(hook))
+            .collect();
+        table.row([
+            plugin.name.as_str().into(),
+            match (&plugin.skipped, hooks.is_empty()) {
+                (Some(_), _) => Cell::toned("no", Tone::Bad),
+                (None, true) => Cell::toned("-", Tone::Dim),
+                (None, false) => Cell::toned("yes", Tone::Good),
+            },
+            hooks.join(" ").into(),
+            plugin.skipped.as_deref().unwrap_or_default().into(),
+            plugin.description.as_str().into(),
+        ]);
+    }
+    match table.is_empty() {
+        true => "no plugins\n".to_owned(),
+        false => table.render(look),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::report::Plugin;
+    use crate::model::Time;
+
+    #[test]
+    fn a_plugin_says_why_it_does_not_run() {
+        let plugin = |name: &str, skipped: Option<&str>| Plugin {
+            name: name.into(),
+            directory: format!("/usr/share/archivist/plugins/{name}"),
+            description: format!("Makes a {name}"),
+            hooks: vec![format!("on_Snapshot__50_{name}")],
+            skipped: skipped.map(str::to_owned),
+        };
+        let plugins = Plugins {
+            plugins: vec![
+                plugin(
+                    "pdf",
+                    Some("chromium is not installed: apt install chromium"),
+                ),
+                plugin("wget", None),
+            ],
+            problems: Vec::new(),
+        };
+        assert_eq!(
+            listed(&plugins, &Look::plain(Time(0))),
+            "PLUGIN  RUNS  HOOKS  WHY NOT                                          DESCRIPTION\n\
+             pdf     no    pdf    chromium is not installed: apt install chromium  Makes a pdf\n\
+             wget    yes   wget                                                    Makes a wget\n"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! The bars of `add --wait`: one for each page that is worked on, and one for all.
+
+use super::follow::{Follow, Page};
+use super::text;
+use crate::model::{SnapshotId, Time};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
+
+/// Bars on the terminal at standard error.
+pub struct Bars {
+    multi: MultiProgress,
+    overall: ProgressBar,
+    pages: BTreeMap<SnapshotId, ProgressBar>,
+    /// Bars of pages that fit on the screen.
+    room: usize,
+}
+
+impl Bars {
+    pub fn new() -> Bars {
+        let multi = MultiProgress::new();
+        let overall = multi.add(ProgressBar::new(0));
+        overall.set_style(style(
+            "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
+        ));
+        let (rows, _) = console::Term::stderr().size();
+        Bars {
+            multi,
+            overall,
+            pages: BTreeMap::new(),
+            room: usize::from(rows).saturating_sub(4).max(1),
+        }
+    }
+
+    /// A line above the bars that stays.
+    pub fn print(&self, line: &str) {
+        // Only a terminal that is gone cannot be written to; then nobody reads it anyway.
+        let _ = self.multi.println(line);
+    }
+
+    pub fn draw(&mut self, follow: &Follow, now: Time) {
+        let working = follow.working();
+        self.pages.retain(|id, bar| {
+            let keep = working.contains_key(id);
+            if !keep {
+                bar.finish_and_clear();
+                self.multi.remove(bar);
+            }
+            keep
+        });
+        for (id, page) in working.iter().take(self.room) {
+            let bar = self.pages.entry(*id).or_insert_with(|| {
+                let bar =
+                    ProgressBar::new_spinner().with_style(style("{spinner} {prefix} {wide_msg}"));
+                self.multi.insert_before(&self.overall, bar)
+            });
+            bar.set_prefix(id.to_string());
+            bar.set_message(message(page, now));
+            bar.tick();
+        }
+        let (done, all) = follow.pages();
+        self.overall.set_length(all);
+        self.overall.set_position(done);
+        let hidden = working.len().saturating_sub(self.pages.len());
+        let results = text::counts(&follow.results(), &text::result_states());
+        self.overall.set_message(match hidden {
+            0 => results,
+            n => format!("{results}; {n} more at work"),
+        });
+        self.overall.tick();
+    }
+
+    pub fn clear(self) {
+        // As in `print`.
+        let _ = self.multi.clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+/// `12s  screenshot 3s, pdf 1s  https://…`: the URL comes last, where the terminal cuts.
+fn message(page: &Page, now: Time) -> String {
+    let hooks: Vec<_> = page
+        .hooks
+        .iter()
+        .map(|(hook, since)| format!("{} {}", text::clean(hook), text::elapsed(*since, None, now)))
+        .collect();
+    format!(
+        "{:>5}  {:<30}  {}",
+        text::elapsed(page.started_at, None, now),
+        hooks.join(", "),
+        text::clean(&page.url)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::sample::NOW;
+
+    #[test]
+    fn a_page_shows_its_hooks_and_their_times() {
+        let page = Page {
+            url: "https://example.com/".into(),
+            started_at: Some(Time(NOW.0 - 12_000)),
+            hooks: [("pdf".to_owned(), Some(Time(NOW.0 - 1_500)))].into(),
+        };
+        let text = message(&page, NOW);
+        assert!(text.starts_with("  12s  pdf 1.5s "), "{text}");
+        assert!(text.ends_with("  https://example.com/"), "{text}");
+    }
+
+    #[test]
+    fn the_templates_are_fine() {
+        for template in [
+            "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
+            "{spinner} {prefix} {wide_msg}",
+        ] {
+            assert!(ProgressStyle::with_template(template).is_ok());
+        }
+    }
+}

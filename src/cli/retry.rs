@@ -1,0 +1,53 @@
+//! `archivist retry`: queues failed and skipped results once more.
+
+use super::exit::{Exit, Failure};
+use super::look;
+use super::server::Server;
+use crate::config::Scope;
+use crate::model::Owner;
+use clap::Args;
+
+#[derive(Args)]
+pub struct RetryArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Owner,
+    /// Only the results of this plugin or hook
+    #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
+    hook: String,
+}
+
+pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let id = args.id.to_string();
+    let count = server.call(server.proxy().retry(&id, &args.hook)).await?;
+    look::print(&told(&id, &args.hook, count))?;
+    Ok(Exit::Done)
+}
+
+fn told(id: &str, hook: &str, count: u32) -> String {
+    let of = match hook {
+        "" => String::new(),
+        hook => format!(" of {hook}"),
+    };
+    match count {
+        0 => format!("nothing to retry: no failed or skipped result{of} in {id}\n"),
+        1 => format!("1 result{of} of {id} queued again\n"),
+        n => format!("{n} results{of} of {id} queued again\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn counts_are_told() {
+        assert_eq!(told("s3", "", 1), "1 result of s3 queued again\n");
+        assert_eq!(
+            told("c1", "pdf", 7),
+            "7 results of pdf of c1 queued again\n"
+        );
+        assert!(told("c1", "pdf", 0).starts_with("nothing to retry"));
+    }
+}

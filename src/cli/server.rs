@@ -1,0 +1,79 @@
+//! One conversation with the orchestrator.
+
+use super::exit::Failure;
+use crate::bus::client::{Address, ClientError};
+use crate::bus::wire::ManagerProxy;
+use crate::config::Scope;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// How long an answer may take. Adding 100,000 URLs takes seconds, everything else much less.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The orchestrator of a scope.
+pub struct Server {
+    address: Address,
+    proxy: ManagerProxy<'static>,
+}
+
+pub fn address(scope: &Scope) -> Address {
+    Address::new(scope.user, scope.instance.as_deref())
+}
+
+impl Server {
+    /// Connects to the bus; the first call starts the orchestrator if it does not run.
+    pub async fn reach(scope: &Scope) -> Result<Server, Failure> {
+        let address = address(scope);
+        let proxy = address.manager().await?;
+        Ok(Server { address, proxy })
+    }
+
+    pub fn proxy(&self) -> &ManagerProxy<'static> {
+        &self.proxy
+    }
+
+    /// Waits for the answer to a call.
+    pub async fn call<T>(&self, call: impl Future<Output = zbus::Result<T>>) -> Result<T, Failure> {
+        match tokio::time::timeout(PATIENCE, call).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if is_bad_argument(&error) => {
+                Err(Failure::usage(self.address.explain(error).to_string()))
+            }
+            Ok(Err(error)) => Err(self.address.explain(error).into()),
+            Err(_) => Err(ClientError::Unreachable {
+                what: format!("the orchestrator ({}) does not answer", self.address.name),
+                why: format!("nothing came within {} s", PATIENCE.as_secs()),
+                hint: "see: systemctl status archivist-orchestrator.service".to_owned(),
+            }
+            .into()),
+        }
+    }
+
+    /// Waits for the answer to a call and reads the document that it is.
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        call: impl Future<Output = zbus::Result<String>>,
+    ) -> Result<T, Failure> {
+        decode(&self.call(call).await?)
+    }
+}
+
+/// The orchestrator says so when what it was asked makes no sense.
+fn is_bad_argument(error: &zbus::Error) -> bool {
+    match error {
+        zbus::Error::MethodError(name, ..) => {
+            name.as_str() == "org.freedesktop.DBus.Error.InvalidArgs"
+        }
+        zbus::Error::FDO(error) => matches!(**error, zbus::fdo::Error::InvalidArgs(_)),
+        _ => false,
+    }
+}
+
+/// Reads a document of the orchestrator.
+pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::failed(format!(
+            "cannot read the orchestrator's answer: {error}\nis it of another version? try: systemctl restart archivist-orchestrator.service"
+        ))
+    })
+}

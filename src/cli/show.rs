@@ -1,0 +1,308 @@
+//! `archivist show`: everything about a crawl or snapshot, in the form of `systemctl status`.
+
+use super::exit::{Exit, Failure};
+use super::list;
+use super::look::{self, Look};
+use super::server::{Server, decode};
+use super::text;
+use crate::bus::report::{Counts, Crawl, Details, Run, Snapshot};
+use crate::config::Scope;
+use crate::model::{Lifecycle, Owner, Time};
+use clap::Args;
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Owner,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let answer = fetch(args.id, scope).await?;
+    if args.json {
+        look::print_json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let look = Look::of_stdout();
+    look::print(&long(&decode(&answer)?, &look))?;
+    Ok(Exit::Done)
+}
+
+/// The document about `id`.
+pub async fn fetch(id: Owner, scope: &Scope) -> Result<String, Failure> {
+    let server = Server::reach(scope).await?;
+    server.call(server.proxy().show(&id.to_string())).await
+}
+
+/// Lines `   Label: text`, with the labels right-aligned as in systemctl.
+pub struct Block {
+    lines: Vec<(&'static str, String)>,
+}
+
+impl Block {
+    pub fn new() -> Block {
+        Block { lines: Vec::new() }
+    }
+
+    /// Adds a line unless there is nothing to say.
+    pub fn line(&mut self, label: &'static str, text: impl Into<String>) {
+        let text = text.into();
+        if !text.is_empty() {
+            self.lines.push((label, text));
+        }
+    }
+
+    pub fn render(&self) -> String {
+        self.lines
+            .iter()
+            .map(|(label, text)| format!("{label:>10}: {}\n", text::clean(text)))
+            .collect()
+    }
+}
+
+/// The head, then tables of results, pages and runs.
+pub fn long(details: &Details, look: &Look) -> String {
+    let mut out = short(details, look);
+    let (snapshots, results, runs) = match details {
+        Details::Crawl {
+            snapshots,
+            results,
+            runs,
+            ..
+        } => (snapshots.as_slice(), results, runs),
+        Details::Snapshot { results, runs, .. } => ([].as_slice(), results, runs),
+    };
+    let is_crawl = matches!(details, Details::Crawl { .. });
+    for table in [
+        list::snapshots(snapshots, look),
+        list::results(results, look, is_crawl),
+        list::runs(runs, look),
+    ] {
+        if !table.is_empty() {
+            out.push('\n');
+            out.push_str(&table.render(look));
+        }
+    }
+    out
+}
+
+/// The head alone, with the units that run.
+pub fn short(details: &Details, look: &Look) -> String {
+    match details {
+        Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, look),
+        Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, look),
+    }
+}
+
+fn title(id: &str, status: Lifecycle, reason: Option<&str>, text: &str, look: &Look) -> String {
+    let dot = look.paint("●", text::tone_of_lifecycle(status, reason));
+    format!("{dot} {id} {}\n", text::clean(text))
+}
+
+/// `sealed (its worker died 3 times) since Sat …; 3min ago`.
+fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, look: &Look) -> String {
+    let mut out = status.to_string();
+    if let Some(reason) = reason {
+        out.push_str(&format!(" ({reason})"));
+    }
+    if let Some(since) = since {
+        out.push_str(&format!(" since {}", text::stamp_and_age(since, look)));
+    }
+    out
+}
+
+fn crawl_head(crawl: &Crawl, runs: &[Run], look: &Look) -> String {
+    let reason = crawl.reason.as_deref();
+    let since = match crawl.status {
+        Lifecycle::Queued => None,
+        _ => crawl.ended_at.or(crawl.started_at),
+    };
+    let mut block = Block::new();
+    block.line("Status", status(crawl.status, reason, since, look));
+    common(
+        &mut block,
+        look,
+        crawl.created_at,
+        crawl.retry_at,
+        crawl.attempts,
+    );
+    block.line("Took", took(crawl.started_at, crawl.ended_at, look));
+    block.line("Depth", crawl.max_depth.to_string());
+    block.line("Tags", crawl.tags.join(", "));
+    block.line("Plugins", crawl.plugins.join(", "));
+    for (key, value) in &crawl.config {
+        block.line("Set", format!("{key}={value}"));
+    }
+    block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
+    block.line("Results", results(&crawl.results));
+    block.line("Directory", crawl.directory.clone().unwrap_or_default());
+    title(
+        &crawl.id.to_string(),
+        crawl.status,
+        reason,
+        &crawl.url,
+        look,
+    ) + &block.render()
+        + &running(runs, look)
+}
+
+fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
+    let reason = snapshot.reason.as_deref();
+    let since = match snapshot.status {
+        Lifecycle::Queued => None,
+        _ => snapshot.ended_at.or(snapshot.started_at),
+    };
+    let mut block = Block::new();
+    block.line("Title", snapshot.title.clone().unwrap_or_default());
+    block.line("Status", status(snapshot.status, reason, since, look));
+    common(
+        &mut block,
+        look,
+        snapshot.created_at,
+        snapshot.retry_at,
+        snapshot.attempts,
+    );
+    block.line("Took", took(snapshot.started_at, snapshot.ended_at, look));
+    let parent = match snapshot.parent {
+        Some(parent) => format!(", found by {parent}"),
+        None => String::new(),
+    };
+    block.line(
+        "Crawl",
+        format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
+    );
+    block.line("Tags", snapshot.tags.join(", "));
+    block.line("Results", results(&snapshot.results));
+    block.line("Directory", snapshot.directory.clone().unwrap_or_default());
+    title(
+        &snapshot.id.to_string(),
+        snapshot.status,
+        reason,
+        &snapshot.url,
+        look,
+    ) + &block.render()
+        + &running(runs, look)
+}
+
+fn common(block: &mut Block, look: &Look, created: Time, retry: Option<Time>, attempts: u32) {
+    block.line("Added", text::stamp_and_age(created, look));
+    if let Some(retry) = retry {
+        block.line("Next try", text::stamp_and_age(retry, look));
+    }
+    if attempts > 1 {
+        block.line("Attempts", attempts.to_string());
+    }
+}
+
+fn took(started: Option<Time>, ended: Option<Time>, look: &Look) -> String {
+    match ended {
+        Some(_) => text::elapsed(started, ended, look.now),
+        None => String::new(),
+    }
+}
+
+fn results(counts: &Counts) -> String {
+    text::counts(counts, &text::result_states())
+}
+
+/// The units that run, as a tree.
+pub fn running(runs: &[Run], look: &Look) -> String {
+    let running: Vec<_> = runs.iter().filter(|run| run.status != "ended").collect();
+    let Some(last) = running.len().checked_sub(1) else {
+        return String::new();
+    };
+    let mut out = format!("{:>10}: {}\n", "Running", running.len());
+    for (at, run) in running.iter().enumerate() {
+        let branch = if at == last { "└─" } else { "├─" };
+        let since = text::elapsed(run.started_at, None, look.now);
+        let state = match run.status.as_str() {
+            "running" => since,
+            other => format!("{other} {since}"),
+        };
+        out.push_str(&format!(
+            "{:12}{branch} {} {}\n",
+            "",
+            text::clean(&run.unit),
+            state.trim_end()
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::sample;
+
+    #[test]
+    fn a_snapshot_like_systemctl_status() {
+        let look = Look::plain(sample::NOW);
+        let running = Run {
+            status: "running".into(),
+            ended_at: None,
+            outcome: None,
+            ..sample::run(8, "pdf", "on_Snapshot__52_pdf")
+        };
+        let details = Details::Snapshot {
+            snapshot: Snapshot {
+                reason: Some("1 of 2 hooks failed".into()),
+                ..sample::snapshot(345)
+            },
+            results: vec![sample::result(345, "wget", "on_Snapshot__06_wget.bg")],
+            runs: vec![sample::run(7, "wget", "x"), running],
+        };
+        let want = "\
+● s345 https://example.com/
+     Title: Example \u{fffd}[31mDomain
+    Status: sealed (1 of 2 hooks failed) since Sat 2026-11-21 09:24:06 UTC; 58s ago
+     Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
+      Took: 1.2s
+     Crawl: c1, depth 0
+      Tags: news
+   Results: 1 succeeded, 1 failed
+ Directory: /var/lib/archivist/archive/20261121/example.com/s3
+   Running: 1
+            └─ archivist-hook-pdf-s3.service 1min 0s
+
+HOOK  STATUS     TIME  SIZE   OUTPUT
+wget  succeeded  1.2s  12.1K  screenshot.png
+
+ID  UNIT                            TRY  STATUS   OUTCOME  TIME     CPU     MEMORY
+r7  archivist-hook-wget-s3.service  1    ended    success  1.2s     1.204s  12.5M
+r8  archivist-hook-pdf-s3.service   1    running           1min 0s  1.204s  12.5M
+";
+        assert_eq!(long(&details, &look), want);
+    }
+
+    #[test]
+    fn a_crawl_that_waits() {
+        let look = Look::plain(sample::NOW);
+        let details = Details::Crawl {
+            crawl: Crawl {
+                status: Lifecycle::Queued,
+                retry_at: Some(Time(sample::NOW.0 + 120_000)),
+                attempts: 2,
+                started_at: None,
+                ended_at: None,
+                ..sample::crawl(12)
+            },
+            snapshots: Vec::new(),
+            results: Vec::new(),
+            runs: Vec::new(),
+        };
+        let text = long(&details, &look);
+        assert!(
+            text.starts_with("● c12 https://example.com/\n    Status: queued\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"),
+            "{text}"
+        );
+        assert!(text.contains("  Attempts: 2\n"), "{text}");
+        assert!(text.contains("     Pages: none\n"), "{text}");
+    }
+}

@@ -1,0 +1,113 @@
+//! `archivist status`: the whole picture, or where one id stands.
+
+use super::exit::{Exit, Failure};
+use super::look::{self, Look, Tone};
+use super::server::{Server, decode};
+use super::show::{self, Block};
+use super::text;
+use crate::bus::report::Status;
+use crate::config::Scope;
+use crate::model::Owner;
+use clap::Args;
+
+#[derive(Args)]
+pub struct StatusArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Option<Owner>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let look = Look::of_stdout();
+    let answer = match args.id {
+        Some(id) => show::fetch(id, scope).await?,
+        None => {
+            let server = Server::reach(scope).await?;
+            server.call(server.proxy().status()).await?
+        }
+    };
+    if args.json {
+        look::print_json(&answer)?;
+    } else if args.id.is_some() {
+        look::print(&show::short(&decode(&answer)?, &look))?;
+    } else {
+        look::print(&overall(
+            &decode(&answer)?,
+            &scope.orchestrator_unit(),
+            &look,
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn overall(status: &Status, unit: &str, look: &Look) -> String {
+    let mut block = Block::new();
+    block.line(
+        "Version",
+        format!("{} (systemd {})", status.version, status.systemd),
+    );
+    block.line("Status", status.line.as_str());
+    block.line("Data", status.data.as_str());
+    block.line("Crawls", text::counts(&status.crawls, &text::lifecycles()));
+    block.line(
+        "Pages",
+        text::counts(&status.snapshots, &text::lifecycles()),
+    );
+    if let Some(next) = status.next {
+        block.line("Next", text::stamp_and_age(next, look));
+    }
+    format!("{} {unit}\n", look.paint("●", Tone::Good))
+        + &block.render()
+        + &show::running(&status.running, look)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::report::{Counts, Run};
+    use crate::cli::sample;
+    use crate::model::Time;
+
+    #[test]
+    fn the_whole_picture() {
+        let starting = Run {
+            status: "starting".into(),
+            started_at: None,
+            ..sample::run(9, "dom", "x")
+        };
+        let running = Run {
+            status: "running".into(),
+            ..sample::run(8, "pdf", "x")
+        };
+        let status = Status {
+            version: "0.1.0".into(),
+            systemd: "257".into(),
+            data: "/var/lib/archivist".into(),
+            line: "crawl=3q/1w snapshot=20q/8w".into(),
+            crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
+            snapshots: Counts::from([("queued".into(), 20)]),
+            running: vec![running, starting],
+            next: Some(Time(sample::NOW.0 + 60_000)),
+        };
+        let look = Look::plain(sample::NOW);
+        let want = "\
+● archivist-orchestrator.service
+   Version: 0.1.0 (systemd 257)
+    Status: crawl=3q/1w snapshot=20q/8w
+      Data: /var/lib/archivist
+    Crawls: 3 queued, 1 started
+     Pages: 20 queued
+      Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
+   Running: 2
+            ├─ archivist-hook-pdf-s3.service 1min 0s
+            └─ archivist-hook-dom-s3.service starting
+";
+        assert_eq!(
+            overall(&status, "archivist-orchestrator.service", &look),
+            want
+        );
+    }
+}
