@@ -1,0 +1,423 @@
+//! The built binary against an orchestrator of cardboard on a bus of its own: what travels, what
+//! is printed, and the exit statuses. Skipped, and said so, where there is no dbus-daemon.
+
+use archivist::bus::report::{
+    AddOptions, Added, Crawl, Event, Filter, HookResult, Refused, Snapshot,
+};
+use archivist::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// What the orchestrator was told, and the streams that it will answer.
+#[derive(Default)]
+struct Cardboard {
+    urls: Mutex<String>,
+    options: Mutex<String>,
+    filter: Mutex<String>,
+    refused: Vec<Refused>,
+    /// Texts of the streams, the last one first.
+    streams: Mutex<Vec<String>>,
+    /// Keeps the last stream open, as a crawl that goes on does.
+    open: Mutex<Vec<std::os::unix::net::UnixStream>>,
+}
+
+struct Face(Arc<Cardboard>);
+
+#[zbus::interface(name = "org.archivist1.Manager")]
+impl Face {
+    fn add(&self, urls: zbus::OwnedFd, options: &str) -> zbus::fdo::Result<String> {
+        let mut text = String::new();
+        std::fs::File::from(OwnedFd::from(urls))
+            .read_to_string(&mut text)
+            .unwrap();
+        let accepted = text.lines().count() as u64 - self.0.refused.len() as u64;
+        *self.0.urls.lock().unwrap() = text;
+        *self.0.options.lock().unwrap() = options.to_owned();
+        let refused = self.0.refused.clone();
+        let crawl = CrawlId(1);
+        Ok(json(&Added {
+            crawl,
+            accepted,
+            refused,
+        }))
+    }
+
+    fn list(&self, _what: &str, filter: &str) -> zbus::fdo::Result<String> {
+        *self.0.filter.lock().unwrap() = filter.to_owned();
+        Ok(json(&[crawl(Lifecycle::Sealed)]))
+    }
+
+    fn cancel(&self, id: &str) -> zbus::fdo::Result<()> {
+        Err(zbus::fdo::Error::Failed(format!("there is no {id}")))
+    }
+
+    fn retry(&self, _id: &str, hook: &str) -> zbus::fdo::Result<u32> {
+        Err(zbus::fdo::Error::InvalidArgs(format!(
+            "there is no hook '{hook}'"
+        )))
+    }
+
+    fn watch(&self, _crawl: &str) -> zbus::OwnedFd {
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut streams = self.0.streams.lock().unwrap();
+        let text = streams.pop().unwrap_or_default();
+        ours.write_all(text.as_bytes()).unwrap();
+        if streams.is_empty() && !text.contains(r#""status":"sealed","reason":null,"url"#) {
+            self.0.open.lock().unwrap().push(ours);
+        }
+        OwnedFd::from(theirs).into()
+    }
+}
+
+fn json(value: &(impl serde::Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+fn crawl(status: Lifecycle) -> Crawl {
+    Crawl {
+        id: CrawlId(1),
+        status,
+        reason: None,
+        url: "https://a/".into(),
+        max_depth: 0,
+        tags: Vec::new(),
+        plugins: Vec::new(),
+        config: Default::default(),
+        created_at: Time(0),
+        started_at: Some(Time(1000)),
+        ended_at: Some(Time(3500)),
+        retry_at: None,
+        attempts: 1,
+        snapshots: Default::default(),
+        results: Default::default(),
+        directory: None,
+    }
+}
+
+fn snapshot(status: Lifecycle) -> Snapshot {
+    Snapshot {
+        id: SnapshotId(3),
+        crawl: CrawlId(1),
+        url: "https://a/".into(),
+        title: None,
+        depth: 0,
+        parent: None,
+        status,
+        reason: None,
+        tags: Vec::new(),
+        created_at: Time(0),
+        started_at: Some(Time(1000)),
+        ended_at: None,
+        retry_at: None,
+        attempts: 1,
+        results: Default::default(),
+        directory: None,
+    }
+}
+
+fn hook(status: ResultState) -> HookResult {
+    HookResult {
+        owner: Owner::Snapshot(SnapshotId(3)),
+        plugin: "wget".into(),
+        hook: "on_Snapshot__06_wget.finite.bg".into(),
+        status,
+        output: None,
+        error: (status == ResultState::Failed).then(|| "exit code 8".into()),
+        files: Vec::new(),
+        size: 0,
+        attempts: 1,
+        started_at: Some(Time(1000)),
+        ended_at: Some(Time(2200)),
+    }
+}
+
+/// The lines of a stream in which the only hook comes out as `result`.
+fn stream(result: ResultState) -> [String; 5] {
+    [
+        json(&Event::Crawl {
+            crawl: crawl(Lifecycle::Started),
+        }),
+        json(&Event::Snapshot {
+            snapshot: snapshot(Lifecycle::Started),
+        }),
+        json(&Event::Hook {
+            result: hook(result),
+        }),
+        json(&Event::Snapshot {
+            snapshot: snapshot(Lifecycle::Sealed),
+        }),
+        json(&Event::Crawl {
+            crawl: crawl(Lifecycle::Sealed),
+        }),
+    ]
+    .map(|line| line + "\n")
+}
+
+/// A bus that ends with the test.
+struct Bus {
+    daemon: Child,
+    address: String,
+}
+
+/// Serves until the test's process ends.
+fn serve(address: &str, face: Face, ready: &std::sync::mpsc::Sender<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let _connection = zbus::connection::Builder::address(address)
+            .serve_at("/org/archivist1", face)
+            .name("org.archivist1")
+            .build()
+            .await
+            .unwrap();
+        ready.send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+impl Bus {
+    fn start(cardboard: &Arc<Cardboard>) -> Option<Bus> {
+        let mut daemon = match Command::new("dbus-daemon")
+            .args(["--session", "--nofork", "--print-address=1"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+        {
+            Ok(daemon) => daemon,
+            Err(error) => {
+                eprintln!("skipped: dbus-daemon: {error}");
+                return None;
+            }
+        };
+        let mut address = String::new();
+        BufReader::new(daemon.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
+        let address = address.trim().to_owned();
+        let face = Face(Arc::clone(cardboard));
+        let (ready, served) = std::sync::mpsc::channel();
+        let at = address.clone();
+        std::thread::spawn(move || serve(&at, face, &ready));
+        served.recv().unwrap();
+        Some(Bus { daemon, address })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archivist"));
+        command
+            .env_clear()
+            .env("HOME", Path::new("/nonexistent"))
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.address)
+            .arg("--user")
+            .args(args)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let output = self.command(args).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+}
+
+#[test]
+fn add_sends_lines_and_options_and_locates_what_is_refused() {
+    let cardboard = Arc::new(Cardboard {
+        refused: vec![Refused {
+            line: 2,
+            text: "nonsense".into(),
+            why: "not a URL".into(),
+        }],
+        ..Cardboard::default()
+    });
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let list = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&list, "# mine\n\nhttps://a/$(x)%n${HOME}\nnonsense\n").unwrap();
+    let file = list.path().to_str().unwrap();
+    let (code, stdout, stderr) = bus.run(&[
+        "add",
+        "--depth",
+        "1",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--plugins",
+        "wget,title",
+        "--set",
+        "WGET_ARGS=--x=y",
+        "--file",
+        file,
+    ]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (3, "queued 1 URL as c1\n"),
+        "{stderr}"
+    );
+    assert_eq!(stderr, "line 4: 'nonsense' refused: not a URL\n");
+    assert_eq!(
+        *cardboard.urls.lock().unwrap(),
+        "https://a/$(x)%n${HOME}\nnonsense\n"
+    );
+    let options: AddOptions = serde_json::from_str(&cardboard.options.lock().unwrap()).unwrap();
+    assert_eq!((options.depth, options.tags.len()), (1, 2));
+    assert_eq!(options.plugins, ["wget", "title"]);
+    assert_eq!(options.config["WGET_ARGS"], "--x=y");
+
+    let (code, _, stderr) = bus.run(&["add", "x", "nonsense"]);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(
+        stderr.starts_with("argument 2: 'nonsense' refused"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = bus.run(&["add", "nonsense"]);
+    assert_eq!(code, 2, "{stderr}");
+}
+
+#[test]
+fn a_hundred_thousand_lines_from_standard_input() {
+    let cardboard = Arc::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let mut child = bus
+        .command(&["add", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines: String = (0..100_000)
+        .map(|n| format!("https://example.com/{n}\n"))
+        .collect();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let added: Added = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), added.accepted), (Some(0), 100_000));
+    assert_eq!(*cardboard.urls.lock().unwrap(), lines);
+}
+
+#[test]
+fn wait_shows_lines_and_survives_a_restart_of_the_orchestrator() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let whole = stream(ResultState::Succeeded);
+    // The first stream breaks off in the middle of a line.
+    let cut = whole[..2].concat() + &whole[2][..20];
+    *cardboard.streams.lock().unwrap() = vec![whole.concat(), cut];
+    let (code, stdout, stderr) = bus.run(&["add", "--wait", "https://a/"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(
+        stdout,
+        "queued 1 URL as c1\n\
+         c1 started\n\
+         s3 https://a/ started\n\
+         s3 https://a/ wget succeeded 1.2s\n\
+         s3 https://a/ sealed\n\
+         c1 sealed\n\
+         c1 sealed: 1 page, results: 1 succeeded, in 2.5s\n\
+         see: archivist show c1\n"
+    );
+}
+
+#[test]
+fn wait_ends_with_three_when_a_hook_failed() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    *cardboard.streams.lock().unwrap() = vec![stream(ResultState::Failed).concat()];
+    let (code, stdout, stderr) = bus.run(&["add", "--wait", "--json", "https://a/"]);
+    assert_eq!(code, 3, "{stderr}");
+    let documents: Vec<serde_json::Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(documents.len(), 6);
+    assert_eq!(documents[0]["crawl"], "c1");
+    assert_eq!(documents[3]["event"], "hook");
+}
+
+#[test]
+fn an_interrupt_detaches() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    *cardboard.streams.lock().unwrap() = vec![stream(ResultState::Succeeded)[..2].concat()];
+    let mut child = bus
+        .command(&["add", "--wait", "https://a/"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // By the time the page is shown, the interrupt is waited for.
+    assert!(lines.any(|line| line.unwrap().contains("s3 https://a/ started")));
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("detached: the crawl goes on"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn lists_and_refusals() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let (code, stdout, _) = bus.run(&["list", "crawls", "--status", "sealed", "--limit", "0"]);
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with("ID  STATUS  ADDED"), "{stdout}");
+    let filter: Filter = serde_json::from_str(&cardboard.filter.lock().unwrap()).unwrap();
+    assert_eq!(
+        (filter.status.as_deref(), filter.limit),
+        (Some("sealed"), 0)
+    );
+
+    let (code, stdout, _) = bus.run(&["list", "results", "s3", "--json"]);
+    assert_eq!(code, 0);
+    let crawls: Vec<Crawl> = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(crawls[0].id, CrawlId(1));
+
+    let (code, _, stderr) = bus.run(&["cancel", "c9"]);
+    assert_eq!((code, stderr.as_str()), (1, "archivist: there is no c9\n"));
+    let (code, _, stderr) = bus.run(&["retry", "s3", "--hook", "x"]);
+    assert_eq!(
+        (code, stderr.as_str()),
+        (2, "archivist: there is no hook 'x'\n")
+    );
+    // An instance that nobody serves.
+    let (code, _, stderr) = bus.run(&["status", "--instance", "news"]);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("org.archivist1.news"), "{stderr}");
+}
