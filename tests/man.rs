@@ -1,0 +1,145 @@
+//! The man pages know every verb, flag, key, state and exit status that the program knows.
+
+use archivist::cli::{self, Exit};
+use archivist::config::{Settings, keys};
+use archivist::model::{Lifecycle, ResultState};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(name)
+}
+
+/// A page as somebody who reads it sees its words: without requests, fonts and escapes.
+fn page(name: &str) -> String {
+    let text = std::fs::read_to_string(file(name)).unwrap();
+    let plain = ["\\fB", "\\fI", "\\fR", "\\fP"]
+        .iter()
+        .fold(text, |text, font| text.replace(font, ""));
+    plain
+        .replace("\\-", "-")
+        .replace('"', "")
+        .replace("\\ ", " ")
+}
+
+/// From the line that begins with `start` to the next one that begins with `end`.
+fn section<'a>(page: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    let from = page.find(&format!("\n{start}"))? + 1;
+    let rest = &page[from..];
+    let to = rest[1..]
+        .find(&format!("\n{end}"))
+        .map_or(rest.len(), |at| at + 1);
+    Some(&rest[..to])
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| c.is_whitespace() || ",.;()[]|".contains(c))
+        .any(|found| found == word)
+}
+
+#[test]
+fn every_verb_and_flag() {
+    let command = cli::command();
+    let main = page("archivist.1");
+    let service = page("archivist-orchestrator.service.8");
+    for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+        assert!(
+            has_word(&main, &format!("--{flag}")),
+            "--{flag} is not in archivist(1)"
+        );
+    }
+    for verb in command.get_subcommands() {
+        let name = verb.get_name();
+        let text = match verb.is_hide_set() {
+            true => {
+                assert!(
+                    main.contains(&format!("archivist {name}")),
+                    "archivist {name}"
+                );
+                service.as_str()
+            }
+            false => section(&main, &format!(".SS archivist {name}"), ".S")
+                .unwrap_or_else(|| panic!("archivist(1) has no section on {name}")),
+        };
+        for argument in verb.get_arguments().filter(|a| !a.is_global_set()) {
+            if let Some(long) = argument.get_long() {
+                assert!(
+                    has_word(text, &format!("--{long}")),
+                    "{name} --{long} is not in its page"
+                );
+            }
+            if let Some(short) = argument.get_short() {
+                assert!(
+                    has_word(text, &format!("-{short}")),
+                    "{name} -{short} is not in its page"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_with_its_default() {
+    let text = page("archivist.conf.5");
+    let built_in = Settings::default();
+    for key in keys::KEYS {
+        let heading = format!(".SH [{}] SECTION", key.section.to_uppercase());
+        let section_text = section(&text, &heading, ".SH").expect(&heading);
+        let entry = section(section_text, &format!(".I {}=", key.name), ".TP\n.I")
+            .unwrap_or_else(|| panic!("{key:?} is not in archivist.conf(5)"));
+        let default = (key.show)(&built_in);
+        let words = match default.as_str() {
+            "" => "Defaults to ".to_owned(),
+            value => format!("Defaults to {value}."),
+        };
+        assert!(
+            entry.contains(&words),
+            "{key:?}: '{words}' is not in archivist.conf(5)"
+        );
+    }
+    assert!(section(&text, ".SH [CONFIG] SECTION", ".SH").is_some());
+}
+
+#[test]
+fn every_state_and_exit_status() {
+    let main = page("archivist.1");
+    let states = section(&main, ".SH STATES", ".SH").unwrap();
+    for state in Lifecycle::ALL {
+        assert!(has_word(states, state.as_str()), "{state}");
+    }
+    for state in ResultState::ALL {
+        assert!(has_word(states, state.as_str()), "{state}");
+    }
+    let statuses = section(&main, ".SH EXIT STATUS", ".SH").unwrap();
+    for exit in Exit::ALL {
+        assert!(
+            statuses.contains(&format!("\n.B {}\n", exit.code())),
+            "{exit:?}"
+        );
+    }
+}
+
+/// Skipped, and said so, where there is no groff.
+#[test]
+fn groff_has_nothing_to_complain_about() {
+    for entry in std::fs::read_dir(file("")).unwrap() {
+        let path = entry.unwrap().path();
+        let output = Command::new("groff")
+            .args(["-man", "-Kutf8", "-Tutf8", "-ww", "-z"])
+            .arg(&path)
+            .stdin(Stdio::null())
+            .output();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                eprintln!("skipped: groff: {error}");
+                return;
+            }
+        };
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && complaints.is_empty(),
+            "{complaints}"
+        );
+    }
+}
