@@ -54,21 +54,33 @@ list_capsules() {
     done
 }
 
-# end_capsule NAME: asks the inner PID 1 to power off, gives it time, and only then kills it (nothing else is killed:
-# the kernel ends a pid namespace with its init).
+# end_capsule NAME: asks the inner PID 1 to power off, gives it time, and only then kills.
 end_capsule() {
     local name=$1
     kill -s RTMIN+4 "$(state_of "$name" pid)"
+    wake_entered "$name"
     wait_ended "$name" "$STOP_SECONDS" && return 0
-    say "capsule '$name' did not power off within $STOP_SECONDS s, killing its PID 1"
+    say "capsule '$name' did not power off within $STOP_SECONDS s, killing what is in it"
     end_inner_init "$name"
 }
 
+# An nsenter stops itself when its command is stopped, as by a terminal that went away. It would never reap the command,
+# and a pid namespace does not end before everything in it is reaped.
+wake_entered() {
+    local pid
+    while read -r pid; do
+        kill -s CONT "$pid" 2>/dev/null || true
+    done <"$(state_of "$1" cgroup)/payload/init.scope/cgroup.procs"
+}
+
+# Kills what is in the capsule's cgroups, and nothing else: the inner PID 1, with which the kernel ends its whole pid
+# namespace, and what has entered it.
 end_inner_init() {
-    local name=$1
+    local name=$1 cgroup
+    cgroup=$(state_of "$name" cgroup)
     if is_running "$name"; then
-        kill -s KILL "$(state_of "$name" pid)"
+        echo 1 >"$cgroup/payload/cgroup.kill"
         wait_ended "$name" 30 || die "the PID 1 of capsule '$name' ($(state_of "$name" pid)) survived SIGKILL"
     fi
-    remove_cgroup "$(state_of "$name" cgroup)"
+    remove_cgroup "$cgroup"
 }
