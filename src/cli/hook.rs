@@ -18,11 +18,5 @@ pub fn run(args: HookArgs) -> ExitCode {
         .iter()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    hook_main(&args.name, &arguments)
-}
-
-// STUB: becomes `crate::hook::main(name, arguments)`.
-fn hook_main(name: &str, _arguments: &[String]) -> ExitCode {
-    eprintln!("archivist: this build has no hook '{name}'");
-    ExitCode::FAILURE
+    crate::hook::main(&args.name, &arguments)
 }

@@ -27,7 +27,6 @@ mod wait;
 mod worker;
 
 pub use exit::Exit;
-pub use orchestrator::OrchestratorOptions;
 
 use crate::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use clap::{Args, CommandFactory, Parser, Subcommand};

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-// STUB: becomes `crate::worker::main()`.
 pub fn run() -> ExitCode {
-    eprintln!("archivist: this build has no worker");
-    ExitCode::FAILURE
+    crate::worker::main()
 }
