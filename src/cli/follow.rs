@@ -176,8 +176,8 @@ impl Follow {
         };
         // The stream may leave out pages that were done before it began.
         let from_crawl = self.crawl.as_ref().map(|crawl| {
-            let done = |state: &&str| crawl.snapshots.get(*state).copied().unwrap_or(0);
-            let finals: u64 = ["sealed", "cancelled"].iter().map(|s| done(&s)).sum();
+            let ended = ["sealed", "cancelled"];
+            let finals: u64 = ended.iter().filter_map(|s| crawl.snapshots.get(*s)).sum();
             (finals, crawl.snapshots.values().sum())
         });
         let (done, all) = from_crawl.unwrap_or((0, 0));

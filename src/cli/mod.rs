@@ -15,6 +15,7 @@ mod orchestrator;
 mod plugins;
 mod progress;
 mod retry;
+mod rows;
 #[cfg(test)]
 mod sample;
 mod server;

@@ -13,6 +13,7 @@ pub struct Bars {
     pages: BTreeMap<SnapshotId, ProgressBar>,
     /// Bars of pages that fit on the screen.
     room: usize,
+    columns: usize,
 }
 
 impl Bars {
@@ -22,12 +23,13 @@ impl Bars {
         overall.set_style(style(
             "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
         ));
-        let (rows, _) = console::Term::stderr().size();
+        let (rows, columns) = console::Term::stderr().size();
         Bars {
             multi,
             overall,
             pages: BTreeMap::new(),
             room: usize::from(rows).saturating_sub(4).max(1),
+            columns: usize::from(columns),
         }
     }
 
@@ -54,7 +56,7 @@ impl Bars {
                 self.multi.insert_before(&self.overall, bar)
             });
             bar.set_prefix(id.to_string());
-            bar.set_message(message(page, now));
+            bar.set_message(message(page, now, self.columns));
             bar.tick();
         }
         let (done, all) = follow.pages();
@@ -63,8 +65,8 @@ impl Bars {
         let hidden = working.len().saturating_sub(self.pages.len());
         let results = text::counts(&follow.results(), &text::result_states());
         self.overall.set_message(match hidden {
-            0 => results,
-            n => format!("{results}; {n} more at work"),
+            0 => format!("results: {results}"),
+            n => format!("results: {results}; {n} more pages at work"),
         });
         self.overall.tick();
     }
@@ -79,19 +81,22 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// `12s  screenshot 3s, pdf 1s  https://…`: the URL comes last, where the terminal cuts.
-fn message(page: &Page, now: Time) -> String {
+/// `12s  screenshot 3s, pdf 1s  https://…` for a terminal of so many columns.
+fn message(page: &Page, now: Time, columns: usize) -> String {
+    /// Spinner and id before, and a column that stays free.
+    const BESIDE: usize = 12;
     let hooks: Vec<_> = page
         .hooks
         .iter()
         .map(|(hook, since)| format!("{} {}", text::clean(hook), text::elapsed(*since, None, now)))
         .collect();
-    format!(
-        "{:>5}  {:<30}  {}",
+    let work = format!(
+        "{:>5}  {:<30}  ",
         text::elapsed(page.started_at, None, now),
-        hooks.join(", "),
-        text::clean(&page.url)
-    )
+        hooks.join(", ")
+    );
+    let room = columns.saturating_sub(work.chars().count() + BESIDE);
+    work + &text::cut_middle(&text::clean(&page.url), room)
 }
 
 #[cfg(test)]
@@ -106,9 +111,11 @@ mod tests {
             started_at: Some(Time(NOW.0 - 12_000)),
             hooks: [("pdf".to_owned(), Some(Time(NOW.0 - 1_500)))].into(),
         };
-        let text = message(&page, NOW);
+        let text = message(&page, NOW, 80);
         assert!(text.starts_with("  12s  pdf 1.5s "), "{text}");
         assert!(text.ends_with("  https://example.com/"), "{text}");
+        let text = message(&page, NOW, 60);
+        assert!(text.ends_with("  http…com/"), "{text}");
     }
 
     #[test]

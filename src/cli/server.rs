@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// The orchestrator of a scope.
 pub struct Server {
     address: Address,
+    /// What shows more when it does not answer.
+    look_at: String,
     proxy: ManagerProxy<'static>,
 }
 
@@ -20,12 +22,25 @@ pub fn address(scope: &Scope) -> Address {
     Address::new(scope.user, scope.instance.as_deref())
 }
 
+/// The command that talks to the scope's service manager.
+pub fn systemctl(scope: &Scope) -> &'static str {
+    match scope.user {
+        true => "systemctl --user",
+        false => "systemctl",
+    }
+}
+
 impl Server {
     /// Connects to the bus; the first call starts the orchestrator if it does not run.
     pub async fn reach(scope: &Scope) -> Result<Server, Failure> {
         let address = address(scope);
         let proxy = address.manager().await?;
-        Ok(Server { address, proxy })
+        let look_at = format!("{} status {}", systemctl(scope), scope.orchestrator_unit());
+        Ok(Server {
+            address,
+            look_at,
+            proxy,
+        })
     }
 
     pub fn proxy(&self) -> &ManagerProxy<'static> {
@@ -43,7 +58,7 @@ impl Server {
             Err(_) => Err(ClientError::Unreachable {
                 what: format!("the orchestrator ({}) does not answer", self.address.name),
                 why: format!("nothing came within {} s", PATIENCE.as_secs()),
-                hint: "see: systemctl status archivist-orchestrator.service".to_owned(),
+                hint: format!("see: {}", self.look_at),
             }
             .into()),
         }
@@ -73,7 +88,7 @@ fn is_bad_argument(error: &zbus::Error) -> bool {
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::failed(format!(
-            "cannot read the orchestrator's answer: {error}\nis it of another version? try: systemctl restart archivist-orchestrator.service"
+            "cannot read the orchestrator's answer: {error}\nis it of another version? then restart it: see archivist-orchestrator.service(8)"
         ))
     })
 }

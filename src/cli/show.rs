@@ -1,8 +1,8 @@
 //! `archivist show`: everything about a crawl or snapshot, in the form of `systemctl status`.
 
 use super::exit::{Exit, Failure};
-use super::list;
 use super::look::{self, Look};
+use super::rows;
 use super::server::{Server, decode};
 use super::text;
 use crate::bus::report::{Counts, Crawl, Details, Run, Snapshot};
@@ -77,9 +77,9 @@ pub fn long(details: &Details, look: &Look) -> String {
     };
     let is_crawl = matches!(details, Details::Crawl { .. });
     for table in [
-        list::snapshots(snapshots, look),
-        list::results(results, look, is_crawl),
-        list::runs(runs, look),
+        rows::snapshots(snapshots, look),
+        rows::results(results, look, is_crawl),
+        rows::runs(runs, look),
     ] {
         if !table.is_empty() {
             out.push('\n');
@@ -233,76 +233,4 @@ pub fn running(runs: &[Run], look: &Look) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::sample;
-
-    #[test]
-    fn a_snapshot_like_systemctl_status() {
-        let look = Look::plain(sample::NOW);
-        let running = Run {
-            status: "running".into(),
-            ended_at: None,
-            outcome: None,
-            ..sample::run(8, "pdf", "on_Snapshot__52_pdf")
-        };
-        let details = Details::Snapshot {
-            snapshot: Snapshot {
-                reason: Some("1 of 2 hooks failed".into()),
-                ..sample::snapshot(345)
-            },
-            results: vec![sample::result(345, "wget", "on_Snapshot__06_wget.bg")],
-            runs: vec![sample::run(7, "wget", "x"), running],
-        };
-        let want = "\
-● s345 https://example.com/
-     Title: Example \u{fffd}[31mDomain
-    Status: sealed (1 of 2 hooks failed) since Sat 2026-11-21 09:24:06 UTC; 58s ago
-     Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
-      Took: 1.2s
-     Crawl: c1, depth 0
-      Tags: news
-   Results: 1 succeeded, 1 failed
- Directory: /var/lib/archivist/archive/20261121/example.com/s3
-   Running: 1
-            └─ archivist-hook-pdf-s3.service 1min 0s
-
-HOOK  STATUS     TIME  SIZE   OUTPUT
-wget  succeeded  1.2s  12.1K  screenshot.png
-
-ID  UNIT                            TRY  STATUS   OUTCOME  TIME     CPU     MEMORY
-r7  archivist-hook-wget-s3.service  1    ended    success  1.2s     1.204s  12.5M
-r8  archivist-hook-pdf-s3.service   1    running           1min 0s  1.204s  12.5M
-";
-        assert_eq!(long(&details, &look), want);
-    }
-
-    #[test]
-    fn a_crawl_that_waits() {
-        let look = Look::plain(sample::NOW);
-        let details = Details::Crawl {
-            crawl: Crawl {
-                status: Lifecycle::Queued,
-                retry_at: Some(Time(sample::NOW.0 + 120_000)),
-                attempts: 2,
-                started_at: None,
-                ended_at: None,
-                ..sample::crawl(12)
-            },
-            snapshots: Vec::new(),
-            results: Vec::new(),
-            runs: Vec::new(),
-        };
-        let text = long(&details, &look);
-        assert!(
-            text.starts_with("● c12 https://example.com/\n    Status: queued\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"),
-            "{text}"
-        );
-        assert!(text.contains("  Attempts: 2\n"), "{text}");
-        assert!(text.contains("     Pages: none\n"), "{text}");
-    }
-}
+mod tests;

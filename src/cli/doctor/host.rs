@@ -1,5 +1,6 @@
 //! What can be seen in files: systemd, users, disk, cgroups, user namespaces.
 
+use super::super::server::systemctl;
 use super::Check;
 use super::text;
 use crate::config::Scope;
@@ -83,7 +84,8 @@ impl<'a> Host<'a> {
                 NAME,
                 format!("{shown} is not a directory"),
                 format!(
-                    "move it away, then: systemctl restart {}",
+                    "move it away, then: {} restart {}",
+                    systemctl(self.scope),
                     self.scope.orchestrator_unit()
                 ),
             ),
@@ -110,7 +112,7 @@ impl<'a> Host<'a> {
                 "look with df",
             );
         };
-        let free = stat.blocks_available() as u64 * stat.fragment_size() as u64;
+        let free = stat.blocks_available().saturating_mul(stat.fragment_size());
         let what = format!("{} free in {}", text::bytes(free), place.display());
         let fix = "free some space, or move the data directory to a larger disk";
         if stat.files() > 0 && stat.files_available() < 1000 {

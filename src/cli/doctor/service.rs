@@ -1,27 +1,85 @@
 //! What can be asked: the bus, the orchestrator, its plugins.
 
 use super::super::exit::Failure;
-use super::super::server::{Server, address};
+use super::super::server::{Server, address, systemctl};
 use super::Check;
 use crate::bus::report::{Plugins, Status};
 use crate::config::Scope;
+use std::time::Duration;
+
+/// How long the service manager may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Older ones cannot do what the units need.
+const SYSTEMD_NEEDED: u32 = 252;
 
 pub async fn checks(scope: &Scope) -> Vec<Check> {
-    if let Err(error) = address(scope).connect().await {
-        let (what, fix) = split(&error.to_string());
-        return vec![Check::fail("bus", what, fix)];
-    }
-    let bus = Check::ok("bus", "answers");
+    let address = address(scope);
+    let connection = match address.connect().await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let (what, fix) = split(&error.to_string());
+            return vec![Check::fail("bus", what, fix)];
+        }
+    };
+    let mut checks = vec![Check::ok("bus", "answers")];
+    checks.push(manager(manager_version(&connection).await, scope));
     match ask(scope).await {
         Err(failure) => {
             let (what, fix) = split(failure.message());
-            vec![bus, Check::fail("orchestrator", what, fix)]
+            checks.push(Check::fail("orchestrator", what, fix));
         }
         Ok((status, plugins)) => {
-            let mut checks = vec![bus, orchestrator(&status)];
+            checks.push(orchestrator(&status, scope));
             checks.extend(plugin_checks(&plugins));
-            checks
         }
+    }
+    checks
+}
+
+/// What the service manager on this bus says of itself (org.freedesktop.systemd1(5)).
+async fn manager_version(connection: &zbus::Connection) -> Result<String, String> {
+    let call = connection.call_method(
+        Some("org.freedesktop.systemd1"),
+        "/org/freedesktop/systemd1",
+        Some("org.freedesktop.DBus.Properties"),
+        "Get",
+        &("org.freedesktop.systemd1.Manager", "Version"),
+    );
+    let reply = tokio::time::timeout(PATIENCE, call)
+        .await
+        .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    let version: zbus::OwnedVariant = reply
+        .body()
+        .deserialize()
+        .map_err(|error| error.to_string())?;
+    String::try_from(version).map_err(|error| error.to_string())
+}
+
+fn manager(version: Result<String, String>, scope: &Scope) -> Check {
+    const NAME: &str = "service manager";
+    let version = match version {
+        Ok(version) => version,
+        Err(why) => {
+            return Check::fail(
+                NAME,
+                format!("cannot be asked on this bus: {why}"),
+                format!("see: {} status", systemctl(scope)),
+            );
+        }
+    };
+    let digits = version.trim_start_matches('v');
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    match digits[..end].parse::<u32>() {
+        Ok(number) if number < SYSTEMD_NEEDED => Check::fail(
+            NAME,
+            format!("systemd {version} is too old"),
+            format!("systemd {SYSTEMD_NEEDED} or newer is needed: Debian 12, Ubuntu 24.04"),
+        ),
+        _ => Check::ok(NAME, format!("systemd {version}")),
     }
 }
 
@@ -38,7 +96,7 @@ fn split(message: &str) -> (String, String) {
     (what.to_owned(), fix.replace('\n', "; "))
 }
 
-fn orchestrator(status: &Status) -> Check {
+fn orchestrator(status: &Status, scope: &Scope) -> Check {
     let ours = env!("CARGO_PKG_VERSION");
     if status.version == ours {
         return Check::ok(
@@ -49,7 +107,11 @@ fn orchestrator(status: &Status) -> Check {
     Check::warn(
         "orchestrator",
         format!("is version {}, this command is {ours}", status.version),
-        "systemctl restart archivist-orchestrator.service (running work goes on)",
+        format!(
+            "{} restart {} (running work goes on)",
+            systemctl(scope),
+            scope.orchestrator_unit()
+        ),
     )
 }
 
@@ -130,6 +192,16 @@ mod tests {
         );
         plugins.plugins.remove(0);
         assert_eq!(plugin_checks(&plugins)[0].verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn versions_of_systemd() {
+        let verdict = |text: &str| manager(Ok(text.into()), &Scope::system("/")).verdict;
+        assert_eq!(verdict("252.39-1~deb12u1"), Verdict::Ok);
+        assert_eq!(verdict("257"), Verdict::Ok);
+        assert_eq!(verdict("v249.11"), Verdict::Fail);
+        let silent = manager(Err("no answer".into()), &Scope::system("/"));
+        assert_eq!(silent.verdict, Verdict::Fail);
     }
 
     #[test]
