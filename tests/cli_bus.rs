@@ -45,9 +45,13 @@ impl Face {
         }))
     }
 
-    fn list(&self, _what: &str, filter: &str) -> zbus::fdo::Result<String> {
+    fn list(&self, what: &str, filter: &str) -> zbus::fdo::Result<String> {
         *self.0.filter.lock().unwrap() = filter.to_owned();
-        Ok(json(&[crawl(Lifecycle::Sealed)]))
+        Ok(match what {
+            "crawls" => json(&[crawl(Lifecycle::Sealed)]),
+            "snapshots" => json(&[snapshot(Lifecycle::Sealed)]),
+            _ => json(&[hook(ResultState::Failed)]),
+        })
     }
 
     fn cancel(&self, id: &str) -> zbus::fdo::Result<()> {
@@ -363,6 +367,24 @@ fn wait_ends_with_three_when_a_hook_failed() {
 }
 
 #[test]
+fn a_crawl_that_was_over_before_anybody_watched_is_told_all_the_same() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let mut over = crawl(Lifecycle::Sealed);
+    over.snapshots.insert("sealed".into(), 1);
+    over.results.insert("failed".into(), 1);
+    let line = json(&Event::Crawl { crawl: over }) + "\n";
+    *cardboard.streams.lock().unwrap() = vec![line];
+    let (code, stdout, stderr) = bus.run(&["add", "--wait", "https://a/"]);
+    assert_eq!(code, 3, "{stderr}");
+    let failed = "s3 https://a/ wget failed 1.2s: exit code 8\n";
+    assert!(stdout.contains(failed), "{stdout}");
+    assert!(stdout.contains("1 page, results: 1 failed"), "{stdout}");
+}
+
+#[test]
 fn an_interrupt_detaches() {
     let cardboard = Arc::<Cardboard>::default();
     let Some(bus) = Bus::start(&cardboard) else {
@@ -406,8 +428,8 @@ fn lists_and_refusals() {
 
     let (code, stdout, _) = bus.run(&["list", "results", "s3", "--json"]);
     assert_eq!(code, 0);
-    let crawls: Vec<Crawl> = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(crawls[0].id, CrawlId(1));
+    let results: Vec<HookResult> = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(results[0].plugin, "wget");
 
     let (code, _, stderr) = bus.run(&["cancel", "c9"]);
     assert_eq!((code, stderr.as_str()), (1, "archivist: there is no c9\n"));

@@ -65,6 +65,25 @@ impl Follow {
         }
     }
 
+    /// A stream begins: it tells what is being worked on, and what is not told any more has ended
+    /// meanwhile.
+    pub fn stream_begins(&mut self) {
+        self.working.clear();
+    }
+
+    /// Whether the streams left out pages or failures that the crawl counts.
+    pub fn has_gaps(&self) -> bool {
+        let Some(crawl) = &self.crawl else {
+            return false;
+        };
+        let pages: u64 = crawl.snapshots.values().sum();
+        let ended = self.statuses.values().filter(|status| status.is_final());
+        let failed = self.results.values();
+        let failed = failed.filter(|status| **status == ResultState::Failed);
+        (ended.count() as u64) < pages
+            || (failed.count() as u64) < crawl.results.get("failed").copied().unwrap_or(0)
+    }
+
     fn crawl_event(&mut self, crawl: Crawl) -> Option<Note> {
         let before = self.crawl.as_ref().map(|known| known.status);
         let owner = Owner::Crawl(crawl.id);

@@ -6,7 +6,8 @@ use super::follow::{Follow, Note};
 use super::look::{self, Look};
 use super::progress::Bars;
 use super::server::{Server, decode};
-use crate::model::CrawlId;
+use crate::bus::report::{Event, Filter, HookResult, Snapshot};
+use crate::model::{CrawlId, Owner};
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -58,6 +59,7 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     let mut without_news = 0;
     while !view.follow.is_final() {
         let stream = server.call(server.proxy().watch(&id)).await?;
+        view.follow.stream_begins();
         match one_stream(read_lines(stream.into()), view).await? {
             true => without_news = 0,
             false => without_news += 1,
@@ -67,6 +69,44 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
                 "the orchestrator stopped telling of {crawl}; the crawl may go on, see: archivist status {crawl}"
             )));
         }
+    }
+    if view.follow.has_gaps() {
+        fill_gaps(server, crawl, view).await?;
+    }
+    Ok(())
+}
+
+/// Asks for what happened between two streams, or before the first one.
+async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
+    let filter = |status: Option<&str>| {
+        let filter = Filter {
+            status: status.map(str::to_owned),
+            owner: Some(Owner::Crawl(crawl)),
+            limit: 0,
+        };
+        serde_json::to_string(&filter)
+            .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
+    };
+    let (all, failed) = (filter(None)?, filter(Some("failed"))?);
+    let call = server.proxy().list("snapshots", &all);
+    let snapshots: Vec<Snapshot> = server.ask(call).await?;
+    let call = server.proxy().list("results", &failed);
+    let results: Vec<HookResult> = server.ask(call).await?;
+    let snapshots = snapshots
+        .into_iter()
+        .rev()
+        .map(|snapshot| Event::Snapshot { snapshot });
+    let results = results
+        .into_iter()
+        .rev()
+        .map(|result| Event::Hook { result });
+    for event in snapshots.chain(results) {
+        if view.form == Form::Json {
+            let text = serde_json::to_string(&event)
+                .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+            look::print(&format!("{text}\n"))?;
+        }
+        view.tell(event)?;
     }
     Ok(())
 }
@@ -124,15 +164,18 @@ impl View {
 
     /// Takes one line of the stream; whether it was news.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
-        let note = self.follow.apply(decode(line)?);
         if self.form == Form::Json {
             look::print(line)?;
         }
-        let news = note.is_some();
-        if let Some(note) = note {
-            self.show(&note)?;
+        self.tell(decode(line)?)
+    }
+
+    fn tell(&mut self, event: Event) -> Result<bool, Failure> {
+        let note = self.follow.apply(event);
+        if let Some(note) = &note {
+            self.show(note)?;
         }
-        Ok(news)
+        Ok(note.is_some())
     }
 
     fn show(&self, note: &Note) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 
 use super::Settings;
 use super::units::{SIZE_ALLOWED, SPAN_ALLOWED, parse_size, parse_span, show_size, show_span};
+use crate::plugin::filter::{UrlFilter, split_commas};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -161,9 +162,9 @@ fn words(field: &mut Vec<String>, text: &str) -> Read {
 
 /// Patterns are kept as one text with a line for each.
 fn patterns(field: &mut String, text: &str) -> Read {
-    let domain = |b: u8| b.is_ascii_alphanumeric() || b"_.*:-".contains(&b);
-    for entry in text.split(',').map(str::trim).filter(|e| !e.is_empty()) {
-        if !entry.bytes().all(domain) && regex::Regex::new(entry).is_err() {
+    let entries = split_commas(text).into_iter().map(str::trim);
+    for entry in entries.filter(|entry| !entry.is_empty()) {
+        if UrlFilter::new(entry, "").is_err() {
             return Err(
                 "domains (example.com, *.example.com) and regular expressions, separated by commas",
             );

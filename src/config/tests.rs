@@ -125,6 +125,17 @@ fn the_place_of_each_value_is_known() {
     );
 }
 
+#[test]
+fn a_comma_within_a_pattern_belongs_to_it() {
+    let (_root, scope) = root(&[(
+        "archivist.conf",
+        "[Archive]\nUrlDenyList=a{1,3}\\.example, *.b.example\nUrlDenyList=c.example\n",
+    )]);
+    let (settings, _) = load(&scope).unwrap();
+    let lines: Vec<_> = settings.url_deny.lines().collect();
+    assert_eq!(lines, [r"a{1,3}\.example", "*.b.example", "c.example"]);
+}
+
 /// What `show` prints can be put into a file again.
 #[test]
 fn every_key_reads_back_what_it_shows() {

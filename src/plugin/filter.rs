@@ -133,7 +133,7 @@ fn ascii_host(name: &str) -> String {
 }
 
 /// Splits at the commas that are in no bracket and not escaped.
-fn split_commas(text: &str) -> Vec<&str> {
+pub fn split_commas(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut depth, mut escaped) = (0, 0u32, false);
     for (at, letter) in text.char_indices() {

@@ -134,6 +134,24 @@ fn running_hooks_are_known_by_page() {
 }
 
 #[test]
+fn what_the_streams_left_out_is_noticed() {
+    let ended = Crawl {
+        snapshots: Counts::from([("sealed".into(), 1)]),
+        results: Counts::from([("failed".into(), 1)]),
+        ..sample::crawl(1)
+    };
+    let (_, mut follow) = follow(vec![Event::Crawl { crawl: ended }]);
+    assert!(follow.has_gaps());
+    follow.apply(snapshot(Lifecycle::Started, None));
+    assert!(follow.has_gaps());
+    follow.stream_begins();
+    assert!(follow.working().is_empty());
+    follow.apply(snapshot(Lifecycle::Sealed, None));
+    follow.apply(hook(ResultState::Failed, None));
+    assert!(!follow.has_gaps());
+}
+
+#[test]
 fn events_have_the_shape_of_the_bus() {
     let text = serde_json::to_string(&crawl(Lifecycle::Queued)).unwrap();
     assert!(
