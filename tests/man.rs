@@ -100,6 +100,19 @@ fn every_key_with_its_default() {
     assert!(section(&text, ".SH [CONFIG] SECTION", ".SH").is_some());
 }
 
+/// The file that the package installs shows them all, commented out.
+#[test]
+fn the_installed_configuration_shows_every_default() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("units/conf/archivist.conf");
+    let text = std::fs::read_to_string(path).unwrap();
+    let built_in = Settings::default();
+    for key in keys::KEYS {
+        let shown = section(&text, &format!("[{}]", key.section), "[").unwrap();
+        let line = format!("#{}={}", key.name, (key.show)(&built_in));
+        assert!(shown.lines().any(|found| found == line), "{line}");
+    }
+}
+
 #[test]
 fn every_state_and_exit_status() {
     let main = page("archivist.1");
