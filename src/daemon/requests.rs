@@ -293,7 +293,11 @@ impl Turn<'_> {
         };
         let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
         let mut snapshots = self.tx.list_snapshots(&filter)?;
-        let (results, runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
+        let (mut results, mut runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
+        // One id is read like a story, from its beginning.
+        snapshots.reverse();
+        results.reverse();
+        runs.reverse();
         Ok(match id {
             Owner::Crawl(_) => {
                 let crawl = self

@@ -116,7 +116,7 @@ pub fn report(
     let has_files = !found.is_empty();
     let stated = said.result.as_ref().map(|result| state(result.status));
     let mut verdict = Verdict::of(outcome, stated, has_files);
-    let (text, stated_error) = match said.result {
+    let (mut text, stated_error) = match said.result {
         Some(result) => (result.output_str, result.error),
         None => (None, None),
     };
@@ -134,7 +134,7 @@ pub fn report(
             .reduce(|a, b| format!("{a}; {b}"))
             .map(cut);
         if verdict.error.is_none() {
-            verdict.error = text.clone().map(cut);
+            verdict.error = text.take().map(cut);
         }
     }
     let title = (plugin == "title" && verdict.state == ResultState::Succeeded)
