@@ -14,7 +14,7 @@ package_is_installed() {
 }
 
 apt_get() {
-    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"
+    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
 }
 
 # Once more after an update: another `apt-get update` may have emptied the package cache under our download
@@ -25,20 +25,32 @@ apt_install() {
     apt_get update && apt_get install --no-install-recommends "$@"
 }
 
+# missing_packages PACKAGE…: those that are not installed, one a line, the first of alternatives.
+missing_packages() {
+    local package
+    for package in "$@"; do
+        package_is_installed "$package" || echo "${package%%|*}"
+    done
+}
+
 # need_packages PACKAGE…: installs what is missing, touches nothing when all are there.
 need_packages() {
-    local package missing=()
-    for package in "$@"; do
-        package_is_installed "$package" || missing+=("${package%%|*}")
-    done
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
     [[ ${#missing[@]} -eq 0 ]] && return 0
     [[ $(id -u) -eq 0 ]] || die "missing Debian packages: ${missing[*]}; install them, or run this as root"
+    install_missing "$@" >&2 9>"$APT_LOCK" || die "could not install ${missing[*]} with apt: see its messages above"
+}
+
+# One at a time, and asking again: somebody else may have installed them while this waited.
+install_missing() {
+    local missing
+    flock 9
+    mapfile -t missing < <(missing_packages "$@")
+    [[ ${#missing[@]} -gt 0 ]] || return 0
     say "installing ${missing[*]}"
-    (
-        flock 9
-        apt_lists_are_there || apt_get update
-        apt_install "${missing[@]}"
-    ) 9>"$APT_LOCK" >&2 || die "could not install ${missing[*]} with apt: see its messages above"
+    apt_lists_are_there || apt_get update || return 1
+    apt_install "${missing[@]}"
 }
 
 apt_lists_are_there() {
