@@ -84,6 +84,8 @@ pub enum Action {
     Reload,
     /// Leave the loop.
     Exit,
+    /// Leave it for this reason, to be started anew.
+    Fail(&'static str),
 }
 
 /// An answer to a caller.

@@ -163,6 +163,9 @@ impl Daemon {
                 }
             }
             self.turn(batch)?;
+            if let Some(why) = self.performer.failure {
+                return Err(DaemonError::Failed(format!("{why}, starting anew")));
+            }
             if self.performer.exit {
                 notify::stopping();
                 return Ok(());

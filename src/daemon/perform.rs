@@ -47,6 +47,7 @@ pub struct Performer {
     status: String,
     pub wake_at: Option<Time>,
     pub exit: bool,
+    pub failure: Option<&'static str>,
 }
 
 impl Performer {
@@ -64,6 +65,7 @@ impl Performer {
             status: String::new(),
             wake_at: None,
             exit: false,
+            failure: None,
         }
     }
 
@@ -160,6 +162,7 @@ impl Performer {
                 let _ = self.events.send(Event::Reload);
             }
             Action::Exit => self.exit = true,
+            Action::Fail(why) => self.failure = Some(why),
         }
     }
 

@@ -42,8 +42,8 @@ impl Turn<'_> {
             }
             // Without systemd there is nothing to do; the service starts anew and reconciles.
             Hint::Disconnected => {
-                tracing::error!("the connection to systemd is gone, starting anew");
-                self.actions.push(Action::Exit);
+                self.actions
+                    .push(Action::Fail("the connection to systemd is gone"));
                 Ok(())
             }
         }
