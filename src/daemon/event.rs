@@ -22,7 +22,9 @@ pub enum Refusal {
 }
 
 /// A caller that waits for an answer. Answering twice is answering once.
-pub struct Reply<T>(Arc<Mutex<Option<oneshot::Sender<Result<T, Refusal>>>>>);
+pub struct Reply<T>(Arc<Mutex<Option<Answer<T>>>>);
+
+type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
 impl<T> Clone for Reply<T> {
     fn clone(&self) -> Self {
@@ -135,13 +137,14 @@ pub enum Event {
         unit: String,
         result: Result<(), ManagerError>,
     },
-    /// A unit was read, because of a hint or to adopt it. `stopping`: the system goes down.
+    /// A unit was read, because of a hint or to `adopt` it. `stopping`: the system goes down.
     Read {
         run: RunId,
         unit: String,
         evidence: Option<Evidence>,
-        result: Result<Reading, ManagerError>,
+        result: Result<Box<Reading>, ManagerError>,
         stopping: bool,
+        adopt: bool,
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<Listed>, ManagerError>),

@@ -180,7 +180,10 @@ impl Daemon {
         for event in &events {
             match event {
                 Event::Hint(Hint::Removed { unit }) => self.performer.on_removed(unit),
-                Event::Hint(Hint::JobRemoved { unit, .. }) => self.performer.on_job_removed(unit),
+                Event::Hint(Hint::JobRemoved { unit, .. } | Hint::Exited { unit, .. }) => {
+                    self.performer.on_job_removed(unit);
+                }
+                Event::Hint(Hint::Reloaded) => self.performer.on_reloaded(),
                 Event::Started { unit, result, .. } => {
                     self.performer
                         .on_started(unit, result.as_ref().err().map(|error| error.kind));

@@ -86,6 +86,11 @@ impl Performer {
         self.in_flight.remove(unit);
     }
 
+    /// systemd was reloaded: signals may have been missed.
+    pub fn on_reloaded(&mut self) {
+        self.in_flight.clear();
+    }
+
     /// systemd answered a start.
     pub fn on_started(&mut self, unit: &str, error: Option<ErrorKind>) {
         let Some(error) = error else { return };
@@ -119,13 +124,15 @@ impl Performer {
                 run,
                 unit,
                 evidence,
-            } => self.read(run, unit, evidence),
+                adopt,
+            } => self.read(run, unit, evidence, adopt),
             Action::Release { unit, how } => {
                 self.evidence.remove(&unit);
                 self.release(unit, how);
             }
             Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
             Action::Terminate { unit } => self.terminate(unit),
+            Action::Stop { unit } => self.release(unit, Release::Stop),
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -196,14 +203,14 @@ impl Performer {
         }
     }
 
-    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
+    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>, adopt: bool) {
         if let Some(evidence) = evidence {
             self.evidence.insert(unit.clone(), evidence);
         }
         let evidence = self.evidence.get(&unit).cloned();
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
-            let result = manager.read(&unit).await;
+            let result = manager.read(&unit).await.map(Box::new);
             let killed = match &result {
                 Ok(reading) => reading.exec_main_code > 1 || reading.load_state == "not-found",
                 Err(_) => false,
@@ -215,6 +222,7 @@ impl Performer {
                 evidence,
                 result,
                 stopping,
+                adopt,
             });
         });
     }

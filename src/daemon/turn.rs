@@ -100,7 +100,8 @@ impl Turn<'_> {
                 evidence,
                 result,
                 stopping,
-            } => self.read(*run, unit, evidence.as_ref(), result, *stopping),
+                adopt,
+            } => self.read(*run, unit, evidence.as_ref(), result, *stopping, *adopt),
             Event::Listed(result) => self.listed(result),
             Event::Due => Ok(()),
             Event::Reload => {

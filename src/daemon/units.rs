@@ -51,10 +51,12 @@ impl Turn<'_> {
 
     fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<()> {
         if let Some(run) = self.tx.open_run(unit)? {
+            let unit = unit.to_owned();
             self.actions.push(Action::Read {
                 run: run.id,
-                unit: unit.to_owned(),
+                unit,
                 evidence,
+                adopt: false,
             });
         }
         Ok(())
@@ -104,14 +106,15 @@ impl Turn<'_> {
         id: RunId,
         unit: &str,
         evidence: Option<&Evidence>,
-        result: &Result<Reading, ManagerError>,
+        result: &Result<Box<Reading>, ManagerError>,
         stopping: bool,
+        adopt: bool,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
             return Ok(());
         };
         let mut reading = match result {
-            Ok(reading) => reading.clone(),
+            Ok(reading) => (**reading).clone(),
             // No answer is no outcome: the connection's end will be heard of.
             Err(error) => {
                 tracing::warn!("{error}, ignoring");
@@ -123,7 +126,11 @@ impl Turn<'_> {
             return Ok(());
         }
         if !gone && self.is_leftover(unit, &reading)? {
-            return Ok(());
+            // At a start of ours nothing else can come of it: the run's own unit never was.
+            return match adopt {
+                true => self.ended(&run, &Outcome::Lost, &reading, true),
+                false => Ok(()),
+            };
         }
         if gone && let Some(evidence) = evidence {
             reading.exec_main_code = evidence.code;
@@ -328,7 +335,7 @@ impl Turn<'_> {
             .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
         self.tx.fail_open_results(owner, reason, self.now)?;
         for run in self.tx.open_runs_of(owner)? {
-            self.actions.push(Action::Terminate { unit: run.unit });
+            self.actions.push(Action::Stop { unit: run.unit });
         }
         self.actions.push(Action::Dismiss(owner));
         self.changes.insert(Change::Snapshot { crawl, id });
@@ -399,10 +406,12 @@ impl Turn<'_> {
                     };
                     self.tx.set_run_running(id)?;
                     let unit = run.unit.clone();
+                    let (evidence, adopt) = (None, true);
                     self.actions.push(Action::Read {
                         run: id,
                         unit,
-                        evidence: None,
+                        evidence,
+                        adopt,
                     });
                 }
                 Repair::Lose(id) => {

@@ -177,6 +177,17 @@ impl Tx<'_> {
         Ok(rows)
     }
 
+    /// Queues all results of an owner as if it had never been worked on.
+    pub fn forget_results(&self, owner: Owner) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET status = 'queued', error = NULL, output = NULL, attempts = 0
+                 WHERE owner = ?1 AND status <> 'queued'",
+            )?
+            .execute([owner.to_string()])?;
+        Ok(())
+    }
+
     /// Queues failed and skipped results once more; `hook` is a plugin, a hook, or all.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
         let rows = self
