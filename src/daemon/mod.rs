@@ -11,18 +11,20 @@ mod perform;
 mod requests;
 mod setup;
 mod signals;
+mod starts;
 mod turn;
 mod units;
 mod work;
 
 use crate::config::Scope;
 use crate::manager::Hint;
-use crate::model::Time;
+use crate::model::{RunId, Time};
 use crate::plan::{Idle, View};
 use crate::store::{Store, StoreError};
 use engine::Engine;
 use event::{Event, Refusal};
 use perform::Performer;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -175,24 +177,17 @@ impl Daemon {
 
     /// Takes a batch of events: one transaction, then the actions.
     fn turn(&mut self, batch: Vec<Event>) -> Result<(), DaemonError> {
-        let mut events = std::mem::take(&mut self.deferred);
-        events.extend(batch);
-        for event in &events {
-            match event {
-                Event::Hint(Hint::Removed { unit }) => self.performer.on_removed(unit),
-                Event::Hint(Hint::JobRemoved { unit, .. } | Hint::Exited { unit, .. }) => {
-                    self.performer.on_job_removed(unit);
-                }
-                Event::Hint(Hint::Reloaded) => self.performer.on_reloaded(),
-                Event::Started { unit, result, .. } => {
-                    self.performer
-                        .on_started(unit, result.as_ref().err().map(|error| error.kind));
-                }
-                Event::Reload => self.reload(),
-                _ => {}
+        // As it was before this batch: a reading in it may be older than an answer in it.
+        let unanswered = self.performer.unanswered();
+        for event in &batch {
+            self.performer.observe(event);
+            if matches!(event, Event::Reload) {
+                self.reload();
             }
         }
-        match self.transact(&events) {
+        let mut events = std::mem::take(&mut self.deferred);
+        events.extend(batch);
+        match self.transact(&events, &unanswered) {
             Ok((actions, view)) => {
                 for action in actions {
                     self.performer.perform(action, &mut self.engine);
@@ -212,7 +207,11 @@ impl Daemon {
         }
     }
 
-    fn transact(&mut self, events: &[Event]) -> Result<(Vec<action::Action>, View), StoreError> {
+    fn transact(
+        &mut self,
+        events: &[Event],
+        unanswered: &BTreeSet<RunId>,
+    ) -> Result<(Vec<action::Action>, View), StoreError> {
         let followed = self.performer.followed();
         let tx = self.store.begin()?;
         let mut turn = Turn {
@@ -221,6 +220,7 @@ impl Daemon {
             now: now(),
             jitter: jitter(),
             followed: &followed,
+            unanswered,
             actions: Vec::new(),
             changes: Default::default(),
         };
@@ -249,6 +249,11 @@ impl Daemon {
                     }
                 }
                 Event::Due => {}
+                // It is out of date by then: a hint makes for another one.
+                Event::Read { unit, .. } => {
+                    let unit = unit.clone();
+                    self.deferred.push(Event::Hint(Hint::Removed { unit }));
+                }
                 _ => self.deferred.push(event),
             }
         }

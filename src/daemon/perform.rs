@@ -4,12 +4,12 @@ use super::action::Action;
 use super::engine::Engine;
 use super::event::{Event, Evidence, Reply};
 use super::notify;
+use super::starts::{After, Start, Starts};
 use crate::bus::work::Ended;
-use crate::manager::{ErrorKind, Manager, Release, Whom};
-use crate::model::{CrawlId, RunId, Time};
-use crate::unit::UnitSpec;
+use crate::manager::{ErrorKind, Hint, Manager, Release, Whom};
+use crate::model::{CrawlId, Reading, RunId, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
@@ -21,24 +21,10 @@ const SIGTERM: i32 = 15;
 /// Lines that a follower may lag behind before it misses some.
 const FOLLOWER_QUEUE: usize = 4096;
 
-/// A unit that is to be started, kept until systemd has taken it.
-#[derive(Clone)]
-struct Start {
-    run: RunId,
-    spec: Arc<UnitSpec>,
-    stdin: Option<Arc<Vec<u8>>>,
-    stdout: Option<Arc<OwnedFd>>,
-}
-
 pub struct Performer {
     manager: Manager,
     events: mpsc::UnboundedSender<Event>,
-    /// Starts that systemd has been asked for and has not finished, by unit.
-    in_flight: HashMap<String, Start>,
-    /// Starts that wait for their turn.
-    waiting: VecDeque<Start>,
-    /// Starts that wait until the unit before them is gone.
-    blocked: HashMap<String, Start>,
+    starts: Starts,
     /// What signals said of main processes that ended.
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
@@ -55,9 +41,7 @@ impl Performer {
         Performer {
             manager,
             events,
-            in_flight: HashMap::new(),
-            waiting: VecDeque::new(),
-            blocked: HashMap::new(),
+            starts: Starts::default(),
             evidence: HashMap::new(),
             joined: HashMap::new(),
             awaiting: HashMap::new(),
@@ -74,34 +58,44 @@ impl Performer {
         self.followers.keys().copied().collect()
     }
 
-    /// A unit is not loaded any more: what waited for that may go on.
-    pub fn on_removed(&mut self, unit: &str) {
-        if let Some(start) = self.blocked.remove(unit) {
-            self.waiting.push_back(start);
+    /// Runs whose start systemd has not answered.
+    pub fn unanswered(&self) -> BTreeSet<RunId> {
+        self.starts.unanswered()
+    }
+
+    /// Keeps the book of starts, before an event is taken. Once for each event.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
+            Event::Hint(Hint::Removed { unit }) => self.starts.on_removed(unit),
+            Event::Hint(Hint::JobRemoved { unit, .. }) => self.starts.on_job_removed(unit),
+            Event::Started { run, unit, result } => {
+                let error = result.as_ref().err().map(|error| error.kind);
+                match self.starts.on_answer(*run, unit, error) {
+                    After::Nothing => {}
+                    After::Read => self.read(*run, unit.clone(), None, false),
+                    After::Unblock => self.unblock(unit.clone()),
+                }
+            }
+            _ => {}
         }
     }
 
-    /// A unit's job is done: its place among the starts in flight is free.
-    pub fn on_job_removed(&mut self, unit: &str) {
-        self.in_flight.remove(unit);
-    }
-
-    /// systemd was reloaded: signals may have been missed.
-    pub fn on_reloaded(&mut self) {
-        self.in_flight.clear();
-    }
-
-    /// systemd answered a start.
-    pub fn on_started(&mut self, unit: &str, error: Option<ErrorKind>) {
-        let Some(error) = error else { return };
-        let Some(start) = self.in_flight.remove(unit) else {
-            return;
-        };
-        if error == ErrorKind::UnitExists {
-            self.blocked.insert(unit.to_owned(), start);
-            self.release(unit.to_owned(), Release::Stop);
-            self.release(unit.to_owned(), Release::Reset);
-        }
+    /// Lets the unit go that is in the way of a start. It may be gone before we look, so that no
+    /// signal tells of it any more.
+    fn unblock(&self, unit: String) {
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            for how in [Release::Stop, Release::Reset] {
+                if let Err(error) = manager.release(&unit, how).await {
+                    tracing::warn!("{error}, ignoring");
+                }
+            }
+            let gone = |reading: &Reading| reading.load_state == "not-found";
+            if manager.read(&unit).await.as_ref().is_ok_and(gone) {
+                let _ = events.send(Event::Hint(Hint::Removed { unit }));
+            }
+        });
     }
 
     pub fn perform(&mut self, action: Action, engine: &mut Engine) {
@@ -113,7 +107,7 @@ impl Performer {
                 stdout,
             } => {
                 let (spec, stdin) = (Arc::from(spec), stdin.map(Arc::new));
-                self.waiting.push_back(Start {
+                self.starts.push(Start {
                     run,
                     spec,
                     stdin,
@@ -136,7 +130,10 @@ impl Performer {
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
-            Action::Settle { run, ended } => self.settle(run, &ended),
+            Action::Settle { run, ended } => {
+                self.starts.on_ended(run);
+                self.settle(run, &ended);
+            }
             Action::AwaitSnapshots { crawl, reply } => {
                 self.awaiting.entry(crawl).or_default().push(reply);
             }
@@ -173,16 +170,11 @@ impl Performer {
         }
     }
 
-    /// Starts what waits, as far as the limit of starts in flight lets it: more than a few only
-    /// add latency, and very many make PID 1 lose its own bus connection.
+    /// Starts what waits, as far as the limit of starts in flight lets it.
     pub fn start_waiting(&mut self, limit: u32) {
-        while self.in_flight.len() < limit.max(1) as usize {
-            let Some(start) = self.waiting.pop_front() else {
-                return;
-            };
+        while let Some(start) = self.starts.next(limit) {
             let unit = start.spec.name.clone();
             self.evidence.remove(&unit);
-            self.in_flight.insert(unit.clone(), start.clone());
             let (manager, events) = (self.manager.clone(), self.events.clone());
             tokio::spawn(async move {
                 let result = match descriptors(&start) {

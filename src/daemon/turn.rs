@@ -4,7 +4,7 @@
 use super::action::{Action, Answer};
 use super::engine::Engine;
 use super::event::{Event, Refusal, Reply, Request, Work};
-use crate::model::{CrawlId, Owner, Time};
+use crate::model::{CrawlId, Owner, RunId, Time};
 use crate::plan::{Decision, View, decide};
 use crate::store::{StoreError, Tx};
 use std::collections::BTreeSet;
@@ -61,6 +61,8 @@ pub(super) struct Turn<'a> {
     pub jitter: f64,
     /// Crawls that somebody follows.
     pub followed: &'a BTreeSet<CrawlId>,
+    /// Runs whose start systemd has not answered.
+    pub unanswered: &'a BTreeSet<RunId>,
     pub actions: Vec<Action>,
     pub changes: BTreeSet<Change>,
 }
