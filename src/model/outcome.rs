@@ -110,6 +110,11 @@ impl Outcome {
         if reading.load_state == "not-found" && reading.exec_main_code == 0 {
             return Some(Outcome::Lost);
         }
+        // The main process is gone, others of the unit are still being ended: how the unit ended
+        // is not certain yet, and it cannot be released. The next change of state tells.
+        if reading.active_state == "deactivating" {
+            return None;
+        }
         let failed = reading.active_state == "failed";
         match reading.result.as_str() {
             "timeout" if failed => return Some(Outcome::TimeLimit),
@@ -229,6 +234,9 @@ mod tests {
                 Some(Outcome::Signal(15)),
             ),
             (reading("loaded", "active", "success", 0, 0), None),
+            // At its limit the main process ended at once, a child of it did not.
+            (reading("loaded", "deactivating", "timeout", 2, 15), None),
+            (reading("loaded", "deactivating", "exit-code", 1, 1), None),
             (reading("loaded", "activating", "success", 0, 0), None),
             (reading("loaded", "inactive", "success", 0, 0), None),
             (
