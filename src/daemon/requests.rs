@@ -140,6 +140,7 @@ impl Turn<'_> {
             message_id = message::CRAWL_ADDED,
             archivist_crawl_id = crawl.0,
             archivist_url = first.url.as_str(),
+            archivist_urls = accepted,
             "crawl {crawl} is added: {accepted} URLs, depth {}",
             options.depth
         );

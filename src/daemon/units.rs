@@ -464,6 +464,7 @@ impl Turn<'_> {
             archivist_plugin = run.plugin.as_deref(),
             archivist_hook = run.hook.as_deref(),
             archivist_unit = run.unit.as_str(),
+            archivist_outcome = %outcome,
             "{}: {outcome}",
             run.unit
         );
