@@ -84,7 +84,12 @@ impl Turn<'_> {
             Err(why) => {
                 self.tx
                     .step_snapshot(id, Step::Seal, None, Some(&why), self.now)?;
-                return Ok(());
+                self.tx.fail_open_results(owner, &why, self.now)?;
+                self.changes.insert(Change::Snapshot {
+                    crawl: crawl.id,
+                    id,
+                });
+                return self.tidy_crawl(crawl.id);
             }
         };
         let directory = match &snapshot.directory {
@@ -294,6 +299,10 @@ impl Turn<'_> {
         attempt: u32,
     ) -> TurnResult<RunId> {
         debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
+        if self.tx.open_run(&spec.name)?.is_some() {
+            let text = format!("unit '{}' is at work still", spec.name);
+            return Err(TurnError::Refused(Refusal::Failed(text)));
+        }
         Ok(self.tx.record_run(&NewRun {
             kind: spec.kind,
             owner,

@@ -137,10 +137,12 @@ pub enum Event {
         unit: String,
         result: Result<(), ManagerError>,
     },
-    /// A unit was read, because of a hint or to `adopt` it. `stopping`: the system goes down.
+    /// A unit was read, because of a hint or to adopt it. `early`: systemd had not answered the
+    /// start of this run by then. `stopping`: the system goes down.
     Read {
         run: RunId,
         unit: String,
+        early: bool,
         evidence: Option<Evidence>,
         result: Result<Box<Reading>, ManagerError>,
         stopping: bool,

@@ -3,6 +3,7 @@
 
 mod action;
 mod begin;
+mod ends;
 mod engine;
 pub mod event;
 mod follow;
@@ -12,6 +13,8 @@ mod requests;
 mod setup;
 mod signals;
 mod starts;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod units;
 mod work;

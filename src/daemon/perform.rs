@@ -200,6 +200,7 @@ impl Performer {
             self.evidence.insert(unit.clone(), evidence);
         }
         let evidence = self.evidence.get(&unit).cloned();
+        let early = self.starts.is_unanswered(run);
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
             let result = manager.read(&unit).await.map(Box::new);
@@ -211,6 +212,7 @@ impl Performer {
             let _ = events.send(Event::Read {
                 run,
                 unit,
+                early,
                 evidence,
                 result,
                 stopping,

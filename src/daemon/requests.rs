@@ -201,6 +201,8 @@ impl Turn<'_> {
             return Err(invalid(format!("{id} has no {what} result to retry")));
         }
         if self.crawl_of(crawl)?.status.is_final() {
+            // What its setup started is gone: all of it is done anew.
+            self.tx.requeue_all_results(Owner::Crawl(crawl))?;
             self.tx
                 .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
             // Its own hooks prepare what the pages need, such as a browser: they run once more.
@@ -218,13 +220,14 @@ impl Turn<'_> {
         hook: Option<&str>,
     ) -> TurnResult<u32> {
         let owner = Owner::Snapshot(id);
-        let state = self.snapshot_of(id)?.status;
+        let snapshot = self.snapshot_of(id)?;
+        let state = snapshot.status;
         if !state.is_final() {
             return Err(invalid(format!("{id} is {state}, it is not over yet")));
         }
         let mut count = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
-        let never_ran = self.tx.results(owner)?.is_empty() && hook.is_none();
-        if never_ran {
+        // A reason says that it ended before all of its hooks had their turn.
+        if count == 0 && hook.is_none() && snapshot.reason.is_some() {
             count = 1;
         }
         if count > 0 {

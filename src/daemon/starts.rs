@@ -90,6 +90,7 @@ impl Starts {
             return;
         };
         flight.job_done = true;
+        flight.doubtful |= !flight.accepted;
         if flight.accepted {
             self.in_flight.remove(unit);
         }
@@ -137,6 +138,13 @@ impl Starts {
         let in_flight = in_flight.map(|flight| flight.start.run);
         let others = self.waiting.iter().chain(self.blocked.values());
         in_flight.chain(others.map(|start| start.run)).collect()
+    }
+
+    pub fn is_unanswered(&self, run: RunId) -> bool {
+        let in_flight = self.in_flight.values().filter(|flight| !flight.accepted);
+        let in_flight = in_flight.map(|flight| &flight.start);
+        let mut all = in_flight.chain(&self.waiting).chain(self.blocked.values());
+        all.any(|start| start.run == run)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::action::{Action, Answer};
 use super::engine::Engine;
 use super::event::{Event, Refusal, Reply, Request, Work};
+use super::units::Seen;
 use crate::model::{CrawlId, Owner, RunId, Time};
 use crate::plan::{Decision, View, decide};
 use crate::store::{StoreError, Tx};
@@ -99,11 +100,18 @@ impl Turn<'_> {
             Event::Read {
                 run,
                 unit,
+                early,
                 evidence,
                 result,
                 stopping,
-                adopt,
-            } => self.read(*run, unit, evidence.as_ref(), result, *stopping, *adopt),
+            } => {
+                let seen = Seen {
+                    early: *early,
+                    evidence: evidence.as_ref(),
+                    stopping: *stopping,
+                };
+                self.read(*run, unit, &seen, result)
+            }
             Event::Listed(result) => self.listed(result),
             Event::Due => Ok(()),
             Event::Reload => {
@@ -127,15 +135,21 @@ impl Turn<'_> {
                 return Ok(view);
             }
             for decision in decisions {
+                let mark = self.actions.len();
+                self.tx.savepoint()?;
                 let begun = match decision {
                     Decision::StartCrawl(id) => self.begin_crawl(id),
                     Decision::StartSnapshot(id) => self.begin_snapshot(id),
                 };
                 match begun {
-                    Ok(()) => {}
+                    Ok(()) => self.tx.release_savepoint()?,
                     Err(TurnError::Store(error)) => return Err(error),
                     Err(TurnError::Refused(refusal)) => {
+                        // It would be decided again and again: the next turn is soon enough.
                         tracing::error!("cannot carry out {decision:?}: {refusal:?}");
+                        self.actions.truncate(mark);
+                        self.tx.roll_back_savepoint()?;
+                        return Ok(view);
                     }
                 }
             }

@@ -5,7 +5,7 @@ use super::event::{Refusal, Work};
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
 use crate::manager::Whom;
-use crate::model::{Outcome, Owner, PageUrl, ResultState, SnapshotId};
+use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId};
 use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
 
 const SIGKILL: i32 = 9;
@@ -124,12 +124,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Whom this token proves to work for.
+    /// Whom this token proves to work for. What was cancelled in this very turn has no worker.
     fn who(&self, token: &str) -> TurnResult<Owner> {
-        let known = self.engine.tokens.get(token);
-        known
-            .copied()
-            .ok_or_else(|| denied("this token belongs to no worker"))
+        let stranger = || denied("this token belongs to no worker");
+        let owner = *self.engine.tokens.get(token).ok_or_else(stranger)?;
+        match self.tx.status_of(owner)? {
+            Lifecycle::Started => Ok(owner),
+            _ => Err(stranger()),
+        }
     }
 
     fn crawl_of_owner(&self, owner: Owner) -> TurnResult<CrawlWork> {
@@ -142,12 +144,13 @@ impl Turn<'_> {
     /// The run that a call of `Run` joins: one under way, or one whose end no worker has taken
     /// note of. A run that was lost is not one of them.
     fn joinable(&self, owner: Owner, plugin: &str, hook: &str) -> TurnResult<Option<RunRow>> {
-        let result = self.tx.result(owner, plugin, hook)?;
-        if result.is_none_or(|result| result.status != ResultState::Started) {
-            return Ok(None);
-        }
         let run = self.tx.last_hook_run(owner, plugin, hook)?;
-        Ok(run.filter(|run| run.outcome != Some(Outcome::Lost)))
+        let result = self.tx.result(owner, plugin, hook)?;
+        let unreported = result.is_some_and(|result| result.status == ResultState::Started);
+        Ok(run.filter(|run| match &run.outcome {
+            None => true,
+            Some(outcome) => unreported && *outcome != Outcome::Lost,
+        }))
     }
 
     fn standing(&self, owner: Owner) -> TurnResult<Standing> {

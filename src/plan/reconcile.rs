@@ -8,8 +8,8 @@ use std::collections::HashMap;
 pub struct OpenRun {
     pub id: RunId,
     pub unit: String,
-    /// It was recorded, but whether its start got through is not known.
-    pub starting: bool,
+    /// systemd has not answered its start yet, and will.
+    pub unanswered: bool,
     /// Boot during which it was started.
     pub boot: String,
 }
@@ -26,7 +26,9 @@ pub struct LiveUnit {
 pub enum Repair {
     /// It runs or has ended: read it, and take it from there.
     Adopt(RunId),
-    /// There is neither unit nor outcome.
+    /// It is not listed. The list may be older than the unit, so read it to be sure.
+    Check(RunId),
+    /// It was started during another boot: there is neither unit nor outcome.
     Lose(RunId),
     /// A unit that no row knows of: somebody's leftover, to be ended.
     Release(String),
@@ -38,10 +40,15 @@ pub fn reconcile(runs: &[OpenRun], live: &[LiveUnit], boot: &str) -> Vec<Repair>
         live.iter().map(|unit| (unit.unit.as_str(), unit)).collect();
     let mut repairs = Vec::new();
     for run in runs {
-        let here = run.boot == boot;
-        match strangers.remove(run.unit.as_str()) {
-            Some(_) if here => repairs.push(Repair::Adopt(run.id)),
-            _ => repairs.push(Repair::Lose(run.id)),
+        if run.boot != boot {
+            repairs.push(Repair::Lose(run.id));
+            continue;
+        }
+        let listed = strangers.remove(run.unit.as_str()).is_some();
+        match (run.unanswered, listed) {
+            (true, _) => {}
+            (false, true) => repairs.push(Repair::Adopt(run.id)),
+            (false, false) => repairs.push(Repair::Check(run.id)),
         }
     }
     let mut rest: Vec<_> = strangers.into_keys().collect();
@@ -61,7 +68,7 @@ mod tests {
         OpenRun {
             id: RunId(id),
             unit: unit.into(),
-            starting: false,
+            unanswered: false,
             boot: boot.into(),
         }
     }
@@ -85,7 +92,7 @@ mod tests {
             reconcile(&runs, &units, "now"),
             [
                 Repair::Adopt(RunId(1)),
-                Repair::Lose(RunId(2)),
+                Repair::Check(RunId(2)),
                 Repair::Lose(RunId(3)),
                 Repair::Release("d".into())
             ]
@@ -95,6 +102,20 @@ mod tests {
     #[test]
     fn a_unit_of_this_boot_does_not_vouch_for_a_run_of_another() {
         let repairs = reconcile(&[run(1, "a", "before")], &[live("a")], "now");
-        assert_eq!(repairs, [Repair::Lose(RunId(1))]);
+        assert_eq!(
+            repairs,
+            [Repair::Lose(RunId(1)), Repair::Release("a".into())]
+        );
+    }
+
+    #[test]
+    fn a_start_under_way_is_left_alone() {
+        let unanswered = OpenRun {
+            unanswered: true,
+            ..run(1, "a", "now")
+        };
+        let runs = [unanswered];
+        assert_eq!(reconcile(&runs, &[], "now"), []);
+        assert_eq!(reconcile(&runs, &[live("a")], "now"), []);
     }
 }

@@ -34,7 +34,7 @@ pub mod values;
 pub mod verdict;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use arguments::{BinaryRequest, Target, argv, request_argv};
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};

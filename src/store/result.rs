@@ -177,15 +177,17 @@ impl Tx<'_> {
         Ok(rows)
     }
 
-    /// Queues all results of an owner as if it had never been worked on.
-    pub fn forget_results(&self, owner: Owner) -> Result<()> {
-        self.inner
+    /// Queues all results of an owner once more.
+    pub fn requeue_all_results(&self, owner: Owner) -> Result<usize> {
+        let rows = self
+            .inner
             .prepare_cached(
-                "UPDATE result SET status = 'queued', error = NULL, output = NULL, attempts = 0
-                 WHERE owner = ?1 AND status <> 'queued'",
+                "UPDATE result SET status = 'queued', error = NULL, output = NULL,
+                     started_at = NULL, ended_at = NULL, attempts = 0
+                 WHERE owner = ?1",
             )?
             .execute([owner.to_string()])?;
-        Ok(())
+        Ok(rows)
     }
 
     /// Queues failed and skipped results once more; `hook` is a plugin, a hook, or all.

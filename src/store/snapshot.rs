@@ -22,6 +22,8 @@ pub struct SnapshotWork {
     pub id: SnapshotId,
     pub crawl: CrawlId,
     pub status: Lifecycle,
+    /// Why it stands where it stands, where that is not the usual end.
+    pub reason: Option<String>,
     pub url: String,
     pub depth: u32,
     pub created_at: Time,
@@ -72,7 +74,8 @@ impl Tx<'_> {
         let row = self
             .inner
             .prepare_cached(
-                "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory
+                "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
+                        reason
                  FROM snapshot WHERE id = ?1",
             )?
             .query_row([id.0], |row| {
@@ -81,6 +84,7 @@ impl Tx<'_> {
                     id,
                     crawl: CrawlId(row.get(0)?),
                     status: Lifecycle::Queued,
+                    reason: row.get(8)?,
                     url: row.get(2)?,
                     depth: row.get(3)?,
                     created_at: Time(row.get(4)?),

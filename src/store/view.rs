@@ -4,6 +4,17 @@ use super::{Result, Tx};
 use crate::bus::report::Counts;
 use crate::model::{CrawlId, SnapshotId, Time};
 use crate::plan::{Limits, OpenCrawl, View};
+use std::collections::HashMap;
+
+/// Runs that belong to no attempt any more: workers that were replaced or cancelled, and hooks
+/// whose result nobody waits for. Until they are gone their owner keeps its place in the queue.
+const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <> 'ended' AND CASE
+    run.kind
+    WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
+    WHEN 'snapshot' THEN (SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id)
+    ELSE (SELECT r.status FROM result r WHERE r.owner = run.owner AND r.plugin = run.plugin
+          AND r.hook = run.hook)
+    END <> 'started'";
 
 impl Tx<'_> {
     /// The view at `now`. What it reads does not grow with the queues.
@@ -26,6 +37,7 @@ impl Tx<'_> {
                 "SELECT min(retry_at) FROM crawl WHERE status = 'queued' AND retry_at > ?1",
             )?
             .query_row([now.0], |row| row.get(0))?;
+        let running = self.snapshot_workers()?;
         for crawl in self.open_crawls()? {
             let due = self.due_snapshots(crawl, limits.workers_per_kind, now)?;
             let later: Option<i64> = self
@@ -36,10 +48,9 @@ impl Tx<'_> {
                 )?
                 .query_row((crawl.0, now.0), |row| row.get(0))?;
             next = [next, later].into_iter().flatten().min();
-            let running = self.tally("snapshot", crawl, "started")?;
             view.open_crawls.push(OpenCrawl {
                 id: crawl,
-                running,
+                running: running.get(&crawl).copied().unwrap_or(0),
                 due,
             });
         }
@@ -48,13 +59,12 @@ impl Tx<'_> {
     }
 
     fn due_crawls(&self, limit: u32, now: Time) -> Result<Vec<CrawlId>> {
-        // A crawl whose last worker is still on its way out keeps its place in the queue.
-        let mut statement = self.inner.prepare_cached(
+        let sql = format!(
             "SELECT id FROM crawl WHERE status = 'queued' AND retry_at <= ?1
-                 AND NOT EXISTS (SELECT 1 FROM run WHERE status <> 'ended' AND kind = 'crawl'
-                                 AND run.crawl_id = crawl.id)
-             ORDER BY retry_at, id LIMIT ?2",
-        )?;
+                 AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
+             ORDER BY retry_at, id LIMIT ?2"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map((now.0, limit), |row| row.get(0).map(CrawlId))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -68,23 +78,25 @@ impl Tx<'_> {
     }
 
     fn due_snapshots(&self, crawl: CrawlId, limit: u32, now: Time) -> Result<Vec<SnapshotId>> {
-        let mut statement = self.inner.prepare_cached(
+        let sql = format!(
             "SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued' AND retry_at <= ?2
-             ORDER BY retry_at, id LIMIT ?3",
-        )?;
+                 AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
+             ORDER BY retry_at, id LIMIT ?3"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
         let rows =
             statement.query_map((crawl.0, now.0, limit), |row| row.get(0).map(SnapshotId))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn tally(&self, kind: &str, crawl: CrawlId, status: &str) -> Result<u32> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT coalesce(sum(n), 0) FROM tally
-                 WHERE kind = ?1 AND crawl_id = ?2 AND status = ?3",
-            )?
-            .query_row((kind, crawl.0, status), |row| row.get(0))?)
+    /// Workers of snapshots by crawl, those on their way out included.
+    fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
+             WHERE status <> 'ended' AND kind = 'snapshot' GROUP BY crawl_id",
+        )?;
+        let rows = statement.query_map([], |row| Ok((row.get(0).map(CrawlId)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// How many rows of a kind (`crawl`, `snapshot`, `result`) there are by status, of one crawl

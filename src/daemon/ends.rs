@@ -1,0 +1,220 @@
+//! What follows for a crawl or a snapshot when its worker ends, and when somebody gives it up.
+
+use super::action::Action;
+use super::turn::{Change, Turn, TurnResult};
+use crate::journal::message;
+use crate::manager::{Release, Whom};
+use crate::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
+use crate::plan::{WorkerEnd, settle_worker};
+use crate::unit::UnitKind;
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+/// Why a result fails that a worker was to make and knew nothing of.
+const HOOK_GONE: &str = "there is no such hook any more";
+
+impl Turn<'_> {
+    fn worker_end(&self, owner: Owner, attempts: u32, outcome: &Outcome) -> TurnResult<WorkerEnd> {
+        let unfinished = self
+            .tx
+            .results(owner)?
+            .iter()
+            .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
+        Ok(WorkerEnd {
+            outcome: outcome.clone(),
+            stopped_by_hand: *outcome == Outcome::Signal(SIGTERM),
+            attempts,
+            unfinished,
+        })
+    }
+
+    pub(super) fn snapshot_worker_ended(
+        &mut self,
+        id: SnapshotId,
+        outcome: &Outcome,
+    ) -> TurnResult<()> {
+        let snapshot = self.snapshot_of(id)?;
+        let owner = Owner::Snapshot(id);
+        self.actions.push(Action::Dismiss(owner));
+        if snapshot.status == Lifecycle::Started {
+            let end = self.worker_end(owner, snapshot.attempts, outcome)?;
+            let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            let reason = settled.reason.as_deref();
+            self.tx
+                .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
+            if settled.step != Step::Requeue {
+                self.tx
+                    .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
+                self.kill_hooks(owner)?;
+            }
+            self.log_snapshot(id, snapshot.crawl, settled.step, reason);
+            self.changes.insert(Change::Snapshot {
+                crawl: snapshot.crawl,
+                id,
+            });
+        }
+        self.tidy_crawl(snapshot.crawl)
+    }
+
+    pub(super) fn crawl_worker_ended(&mut self, id: CrawlId, outcome: &Outcome) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let owner = Owner::Crawl(id);
+        self.actions.push(Action::Dismiss(owner));
+        if crawl.status == Lifecycle::Started {
+            let end = self.worker_end(owner, crawl.attempts, outcome)?;
+            let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            match settled.step {
+                Step::Requeue => {
+                    let reason = settled.reason.as_deref();
+                    self.tx
+                        .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
+                }
+                // Somebody retried a snapshot after the worker had been told that all are done.
+                Step::Seal if settled.reason.is_none() && self.tx.has_open_snapshots(id)? => {
+                    let now = self.now;
+                    self.tx
+                        .step_crawl(id, Step::Requeue, Some(now), None, now)?;
+                }
+                Step::Seal if settled.reason.is_none() => self.seal_crawl(id)?,
+                Step::Seal => self.give_up_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
+                _ => self.cancel_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
+            }
+            self.changes.insert(Change::Crawl(id));
+        }
+        self.tidy_crawl(id)
+    }
+
+    fn seal_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        self.tx
+            .fail_open_results(Owner::Crawl(id), HOOK_GONE, self.now)?;
+        self.kill_hooks(Owner::Crawl(id))?;
+        let counts = self.tx.counts("result", Some(id))?;
+        let failed = counts.get("failed").copied().unwrap_or(0);
+        let reason = (failed > 0).then(|| match failed {
+            1 => "1 result failed".to_owned(),
+            n => format!("{n} results failed"),
+        });
+        self.tx
+            .step_crawl(id, Step::Seal, None, reason.as_deref(), self.now)?;
+        let remark = reason
+            .map(|reason| format!(", {reason}"))
+            .unwrap_or_default();
+        tracing::info!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            "crawl {id} is complete{remark}"
+        );
+        Ok(())
+    }
+
+    /// Seals a crawl that cannot go on, with the reason, and gives up its snapshots.
+    pub(super) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .step_crawl(id, Step::Seal, None, Some(reason), self.now)?;
+        tracing::error!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            "crawl {id} is given up: {reason}"
+        );
+        self.end_crawl(id, reason)
+    }
+
+    /// Cancels a crawl and everything of it that is not final.
+    pub(super) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
+        tracing::info!(
+            message_id = message::CRAWL_CANCELLED,
+            archivist_crawl_id = id.0,
+            "crawl {id} is cancelled: {reason}"
+        );
+        self.end_crawl(id, reason)
+    }
+
+    /// Ends everything of a crawl that is final before its time.
+    fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        use Lifecycle::*;
+        self.tx
+            .fail_open_results(Owner::Crawl(id), reason, self.now)?;
+        for snapshot in self.tx.snapshots_in(id, &[Queued, Started, Paused])? {
+            self.cancel_snapshot(id, snapshot, reason)?;
+        }
+        self.changes.insert(Change::Crawl(id));
+        self.engine.forget(id);
+        self.actions.push(Action::Dismiss(Owner::Crawl(id)));
+        self.actions
+            .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+        Ok(())
+    }
+
+    /// Cancels one snapshot and ends what runs of it.
+    pub(super) fn cancel_snapshot(
+        &mut self,
+        crawl: CrawlId,
+        id: SnapshotId,
+        reason: &str,
+    ) -> TurnResult<()> {
+        let owner = Owner::Snapshot(id);
+        self.tx
+            .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
+        self.tx.fail_open_results(owner, reason, self.now)?;
+        for run in self.tx.open_runs_of(owner)? {
+            let (unit, how) = (run.unit, Release::Stop);
+            self.actions.push(Action::Release { unit, how });
+        }
+        self.actions.push(Action::Dismiss(owner));
+        self.changes.insert(Change::Snapshot { crawl, id });
+        Ok(())
+    }
+
+    fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
+        for run in self.tx.open_runs_of(owner)? {
+            if run.kind == UnitKind::Hook {
+                let (whom, signal) = (Whom::All, SIGKILL);
+                self.actions.push(Action::Signal {
+                    unit: run.unit,
+                    whom,
+                    signal,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a crawl's worker that its snapshots are done, and once the crawl itself is over and
+    /// nothing of it runs any more, lets its slice go.
+    pub(super) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        if !self.tx.has_open_snapshots(id)? {
+            self.actions.push(Action::SnapshotsDone(id));
+        }
+        if self.crawl_of(id)?.status.is_final() && !self.tx.has_open_runs(id)? {
+            self.engine.forget(id);
+            self.actions
+                .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+        }
+        Ok(())
+    }
+
+    fn log_snapshot(&self, id: SnapshotId, crawl: CrawlId, step: Step, reason: Option<&str>) {
+        let (snapshot, crawl) = (id.0, crawl.0);
+        match (step, reason) {
+            (Step::Seal, None) => tracing::info!(
+                archivist_crawl_id = crawl,
+                archivist_snapshot_id = snapshot,
+                "snapshot {id} is sealed"
+            ),
+            (Step::Seal, Some(reason)) => tracing::error!(
+                message_id = message::SNAPSHOT_QUARANTINED,
+                archivist_crawl_id = crawl,
+                archivist_snapshot_id = snapshot,
+                "snapshot {id} is put aside: {reason}"
+            ),
+            (_, reason) => tracing::warn!(
+                archivist_crawl_id = crawl,
+                archivist_snapshot_id = snapshot,
+                "snapshot {id}: {}",
+                reason.unwrap_or("its worker ended")
+            ),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The turn against a real database and a simulated systemd: random operations, every invariant
+//! after each turn, and everything comes to an end.
+
+mod bed;
+mod check;
+mod worker;
+mod world;
+
+use bed::Bed;
+use proptest::prelude::*;
+use world::Mood;
+
+/// Something that happens. Numbers pick one of what there is.
+#[derive(Clone, Debug)]
+enum Operation {
+    Add {
+        urls: usize,
+    },
+    Cancel(usize),
+    Retry(usize),
+    /// PID 1 handles so many calls.
+    Handle(usize, Mood),
+    /// The loop takes so many signals and answers; the seed orders the answers.
+    Turn {
+        signals: usize,
+        answers: usize,
+        seed: usize,
+    },
+    Work(usize),
+    End(usize, i32, i32, &'static str),
+    Vanish(usize),
+    StopByHand(usize),
+    Pass(u64),
+    DaemonReload,
+    /// The orchestrator is killed; PID 1 still handles so many calls of it.
+    Restart(usize),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    use Operation::*;
+    let ends = prop_oneof![
+        4 => Just((1, 0, "success")),
+        1 => Just((1, 1, "exit-code")),
+        1 => Just((2, 9, "signal")),
+        1 => Just((2, 15, "timeout")),
+        1 => Just((2, 9, "oom-kill")),
+    ];
+    let mood = prop_oneof![
+        8 => Just(Mood::Fine), 1 => Just(Mood::Refuse), 1 => Just(Mood::Broken)
+    ];
+    prop_oneof![
+        3 => (1..5usize).prop_map(|urls| Add { urls }),
+        2 => any::<usize>().prop_map(Cancel),
+        2 => any::<usize>().prop_map(Retry),
+        12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
+        12 => (0..6usize, 0..6usize, any::<usize>())
+            .prop_map(|(signals, answers, seed)| Turn { signals, answers, seed }),
+        14 => any::<usize>().prop_map(Work),
+        6 => (any::<usize>(), ends).prop_map(|(n, (code, status, r))| End(n, code, status, r)),
+        1 => any::<usize>().prop_map(Vanish),
+        1 => any::<usize>().prop_map(StopByHand),
+        2 => (1..200_000u64).prop_map(Pass),
+        1 => Just(DaemonReload),
+        1 => (0..4usize).prop_map(Restart),
+    ]
+}
+
+fn apply(bed: &mut Bed, operation: &Operation) {
+    use Operation::*;
+    match operation {
+        Add { urls } => bed.add(*urls),
+        Cancel(n) => bed.cancel(*n),
+        Retry(n) => bed.retry(*n),
+        Handle(n, mood) => {
+            for _ in 0..*n {
+                bed.world.handle(*mood);
+            }
+        }
+        Turn {
+            signals,
+            answers,
+            seed,
+        } => bed.turn_with(*signals, *answers, *seed),
+        Work(n) => {
+            bed.work(*n);
+        }
+        End(n, code, status, result) => {
+            bed.of_running(*n, |world, unit| world.end(unit, *code, *status, result));
+        }
+        Vanish(n) => bed.of_running(*n, |world, unit| world.vanish(unit)),
+        StopByHand(n) => bed.of_running(*n, |world, unit| world.stop_by_hand(unit)),
+        Pass(ms) => bed.pass(*ms),
+        DaemonReload => bed.daemon_reload(),
+        Restart(heard) => bed.restart(*heard),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(), max_shrink_iters: 2000, failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_happens_it_stays_sound_and_ends(
+        operations in prop::collection::vec(operation(), 1..120)
+    ) {
+        let mut bed = Bed::new();
+        for operation in &operations {
+            apply(&mut bed, operation);
+        }
+        bed.come_to_an_end();
+    }
+}
+
+/// `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(16)
+}
