@@ -16,12 +16,11 @@ pub enum Action {
         stdin: Option<Vec<u8>>,
         stdout: Option<Arc<OwnedFd>>,
     },
-    /// Read a unit, with what a signal said of it, or because it was found at a start of ours.
+    /// Read a unit, with what a signal said of it.
     Read {
         run: RunId,
         unit: String,
         evidence: Option<Evidence>,
-        adopt: bool,
     },
     /// Let a unit go whose outcome is on disk.
     Release {
@@ -35,10 +34,6 @@ pub enum Action {
     },
     /// Ask a unit to end in the way that its KillMode= says.
     Terminate {
-        unit: String,
-    },
-    /// End a unit that nobody needs any more: politely, then by force.
-    Stop {
         unit: String,
     },
     StopSlice(String),

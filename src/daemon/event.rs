@@ -146,7 +146,6 @@ pub enum Event {
         evidence: Option<Evidence>,
         result: Result<Box<Reading>, ManagerError>,
         stopping: bool,
-        adopt: bool,
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<Listed>, ManagerError>),

@@ -73,7 +73,7 @@ impl Performer {
                 let error = result.as_ref().err().map(|error| error.kind);
                 match self.starts.on_answer(*run, unit, error) {
                     After::Nothing => {}
-                    After::Read => self.read(*run, unit.clone(), None, false),
+                    After::Read => self.read(*run, unit.clone(), None),
                     After::Unblock => self.unblock(unit.clone()),
                 }
             }
@@ -118,15 +118,13 @@ impl Performer {
                 run,
                 unit,
                 evidence,
-                adopt,
-            } => self.read(run, unit, evidence, adopt),
+            } => self.read(run, unit, evidence),
             Action::Release { unit, how } => {
                 self.evidence.remove(&unit);
                 self.release(unit, how);
             }
             Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
             Action::Terminate { unit } => self.terminate(unit),
-            Action::Stop { unit } => self.release(unit, Release::Stop),
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -195,7 +193,7 @@ impl Performer {
         }
     }
 
-    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>, adopt: bool) {
+    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
         if let Some(evidence) = evidence {
             self.evidence.insert(unit.clone(), evidence);
         }
@@ -216,7 +214,6 @@ impl Performer {
                 evidence,
                 result,
                 stopping,
-                adopt,
             });
         });
     }

@@ -205,8 +205,6 @@ impl Turn<'_> {
             self.tx.requeue_all_results(Owner::Crawl(crawl))?;
             self.tx
                 .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
-            // Its own hooks prepare what the pages need, such as a browser: they run once more.
-            self.tx.forget_results(Owner::Crawl(crawl))?;
             self.changes.insert(Change::Crawl(crawl));
         }
         Ok(count)

@@ -57,12 +57,10 @@ impl Turn<'_> {
 
     fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<()> {
         if let Some(run) = self.tx.open_run(unit)? {
-            let unit = unit.to_owned();
             self.actions.push(Action::Read {
                 run: run.id,
-                unit,
+                unit: unit.to_owned(),
                 evidence,
-                adopt: false,
             });
         }
         Ok(())
@@ -109,7 +107,7 @@ impl Turn<'_> {
         id: RunId,
         unit: &str,
         seen: &Seen<'_>,
-        result: &Result<Reading, ManagerError>,
+        result: &Result<Box<Reading>, ManagerError>,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
             return Ok(());
@@ -243,12 +241,10 @@ impl Turn<'_> {
                         continue;
                     };
                     let unit = run.unit.clone();
-                    let (evidence, adopt) = (None, true);
                     self.actions.push(Action::Read {
                         run: id,
                         unit,
-                        evidence,
-                        adopt,
+                        evidence: None,
                     });
                 }
                 Repair::Lose(id) => {

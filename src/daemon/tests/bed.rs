@@ -214,7 +214,7 @@ impl Bed {
             Action::Dismiss(owner) => self.engine.tokens.retain(|_, other| *other != owner),
             Action::Answer(answer) => answer.send(),
             Action::WakeAt(time) => self.wake_at = Some(time),
-            Action::Exit => panic!("nothing here ends the orchestrator"),
+            Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) | Action::Reload => {}
         }
     }

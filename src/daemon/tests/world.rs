@@ -154,7 +154,7 @@ impl World {
                     unit,
                     early,
                     evidence,
-                    result,
+                    result: result.map(Box::new),
                     stopping: false,
                 });
             }
