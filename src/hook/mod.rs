@@ -73,6 +73,12 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     };
     let invocation = Invocation::read(name, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
+    // For the journal, where systemd before 254 puts nothing else under the fields of a quiet hook.
+    eprintln!(
+        "{}: {}",
+        finding.status.word(),
+        finding.output_str.escape_debug()
+    );
     record::print(&finding, &invocation.context);
     ExitCode::from(finding.exit_code())
 }

@@ -16,6 +16,18 @@ pub enum Status {
     Failed,
 }
 
+impl Status {
+    /// The word of the ArchiveResult.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Succeeded => "succeeded",
+            Status::NoResults => "noresults",
+            Status::Skipped => "skipped",
+            Status::Failed => "failed",
+        }
+    }
+}
+
 /// The result of a hook.
 #[derive(Debug)]
 pub struct Finding {
@@ -87,15 +99,9 @@ impl Finding {
     }
 
     fn archive_result(&self) -> Value {
-        let status = match self.status {
-            Status::Succeeded => "succeeded",
-            Status::NoResults => "noresults",
-            Status::Skipped => "skipped",
-            Status::Failed => "failed",
-        };
         let mut record = Map::new();
         record.insert("type".into(), "ArchiveResult".into());
-        record.insert("status".into(), status.into());
+        record.insert("status".into(), self.status.word().into());
         record.insert("output_str".into(), self.output_str.as_str().into());
         record.extend(
             self.fields

@@ -86,6 +86,17 @@ async fn run() -> Result<(), WorkerError> {
     directory::make(&assignment.crawl_directory)?;
     directory::make(&assignment.directory)?;
     let index = Rc::new(Index::open(&assignment)?);
+    tracing::info!(
+        "working on {} {}: {} hooks, {} of them done before",
+        assignment.owner,
+        assignment.url,
+        assignment.hooks.len() + assignment.last_hooks.len(),
+        standing
+            .hooks
+            .iter()
+            .filter(|hook| hook.state.is_final())
+            .count()
+    );
 
     let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
     let hooks = assignment.hooks.clone();
