@@ -327,7 +327,9 @@ impl Bed {
                 moved = true;
             }
             let workers = self.world.units.len();
-            moved |= (0..workers).fold(false, |any, n| self.work(n) || any);
+            for n in 0..workers {
+                moved |= self.work(n);
+            }
             if let Some(hook) = self.running_hook() {
                 self.world.end(&hook, 1, 0, "success");
                 moved = true;
