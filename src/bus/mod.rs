@@ -1,5 +1,6 @@
 //! Our own face on the bus: the names, what travels, the service and the client.
 
+pub mod call;
 pub mod client;
 pub mod report;
 pub mod service;

@@ -1,10 +1,10 @@
-//! The service side of our interfaces: every call becomes an event, the answer comes from the loop.
+//! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
 
+use super::call::{Call, Refusal, Reply, Request, Work};
+use super::client::Address;
 use super::report::{AddOptions, Filter};
 use super::wire::PATH;
 use super::work::Report;
-use crate::config::Scope;
-use crate::daemon::event::{Event, Refusal, Reply, Request, Work};
 use crate::model::Owner;
 use std::fs::File;
 use std::io::Read;
@@ -15,10 +15,10 @@ use zbus::{Connection, OwnedFd, fdo, interface};
 /// Largest list of URLs, in bytes.
 const LIST_MAX: u64 = 512 << 20;
 
-type Events = mpsc::UnboundedSender<Event>;
+type Calls = mpsc::UnboundedSender<Call>;
 
-struct Manager(Events);
-struct Worker(Events);
+struct Manager(Calls);
+struct Worker(Calls);
 
 impl From<Refusal> for fdo::Error {
     fn from(refusal: Refusal) -> Self {
@@ -35,20 +35,20 @@ fn invalid(error: impl std::fmt::Display) -> fdo::Error {
     fdo::Error::InvalidArgs(error.to_string())
 }
 
-/// Sends an event and waits for its answer.
-async fn ask<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Event) -> fdo::Result<T> {
+/// Passes a call on and waits for its answer.
+async fn ask<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Call) -> fdo::Result<T> {
     let (reply, answer) = Reply::new();
     let leaving = || fdo::Error::NoReply("the orchestrator is leaving".to_owned());
-    events.send(make(reply)).map_err(|_| leaving())?;
+    calls.send(make(reply)).map_err(|_| leaving())?;
     Ok(answer.await.map_err(|_| leaving())??)
 }
 
-async fn request<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Request) -> fdo::Result<T> {
-    ask(events, |reply| Event::Request(make(reply))).await
+async fn request<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Request) -> fdo::Result<T> {
+    ask(calls, |reply| Call::Request(make(reply))).await
 }
 
-async fn work<T>(events: &Events, make: impl FnOnce(Reply<T>) -> Work) -> fdo::Result<T> {
-    ask(events, |reply| Event::Work(make(reply))).await
+async fn work<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Work) -> fdo::Result<T> {
+    ask(calls, |reply| Call::Work(make(reply))).await
 }
 
 fn owner(id: &str) -> fdo::Result<Owner> {
@@ -178,15 +178,15 @@ impl Worker {
 }
 
 /// Serves both interfaces and takes the name, in this order, so that no call finds nothing.
-pub async fn serve(scope: &Scope, events: Events) -> zbus::Result<Connection> {
-    let builder = match scope.user {
+pub async fn serve(address: &Address, calls: Calls) -> zbus::Result<Connection> {
+    let builder = match address.user {
         true => zbus::connection::Builder::session(),
         false => zbus::connection::Builder::system(),
     };
     builder
-        .serve_at(PATH, Manager(events.clone()))
-        .serve_at(PATH, Worker(events))
-        .name(scope.bus_name())
+        .serve_at(PATH, Manager(calls.clone()))
+        .serve_at(PATH, Worker(calls))
+        .name(address.name.clone())
         .build()
         .await
 }

@@ -1,6 +1,7 @@
 //! What the loop does, after the commit.
 
-use super::event::{Evidence, Refusal, Reply};
+use super::event::Evidence;
+use crate::bus::call::{Refusal, Reply};
 use crate::bus::work::Ended;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Owner, RunId};

@@ -2,8 +2,8 @@
 
 use super::action::Action;
 use super::engine::{CrawlPlan, PlannedHook};
-use super::event::Refusal;
 use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::call::Refusal;
 use crate::bus::work::Assignment;
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::{Context, Target, argv, environment};

@@ -1,121 +1,8 @@
 //! What the loop hears.
 
-use crate::bus::report::{AddOptions, Filter};
-use crate::bus::work::Report;
+use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, Listed, ManagerError};
-use crate::model::{CrawlId, Owner, Reading, RunId};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
-use tokio::sync::oneshot;
-
-/// Why a caller gets an error, by the names of our D-Bus errors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// What was asked for makes no sense: the caller can mend it.
-    Invalid(String),
-    /// There is no crawl or snapshot of that id.
-    NoSuch(String),
-    /// The caller has no right to it.
-    Denied(String),
-    /// We failed.
-    Failed(String),
-}
-
-/// A caller that waits for an answer. Answering twice is answering once.
-pub struct Reply<T>(Arc<Mutex<Option<Answer<T>>>>);
-
-type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
-
-impl<T> Clone for Reply<T> {
-    fn clone(&self) -> Self {
-        Reply(self.0.clone())
-    }
-}
-
-impl<T> Reply<T> {
-    pub fn new() -> (Reply<T>, oneshot::Receiver<Result<T, Refusal>>) {
-        let (sender, receiver) = oneshot::channel();
-        (Reply(Arc::new(Mutex::new(Some(sender)))), receiver)
-    }
-
-    pub fn send(&self, answer: Result<T, Refusal>) {
-        let sender = self.0.lock().ok().and_then(|mut sender| sender.take());
-        if let Some(sender) = sender {
-            let _ = sender.send(answer);
-        }
-    }
-}
-
-/// A call of the interface for people.
-#[derive(Clone)]
-pub enum Request {
-    Add {
-        lines: Arc<Vec<u8>>,
-        options: AddOptions,
-        reply: Reply<String>,
-    },
-    Cancel {
-        id: Owner,
-        reply: Reply<()>,
-    },
-    Retry {
-        id: Owner,
-        hook: Option<String>,
-        reply: Reply<u32>,
-    },
-    Status {
-        reply: Reply<String>,
-    },
-    List {
-        what: String,
-        filter: Filter,
-        reply: Reply<String>,
-    },
-    Show {
-        id: Owner,
-        reply: Reply<String>,
-    },
-    Plugins {
-        reply: Reply<String>,
-    },
-    Watch {
-        crawl: CrawlId,
-        reply: Reply<OwnedFd>,
-    },
-    Reload {
-        reply: Reply<()>,
-    },
-}
-
-/// A call of the interface for workers.
-#[derive(Clone)]
-pub enum Work {
-    Attach {
-        token: String,
-        reply: Reply<String>,
-    },
-    Run {
-        token: String,
-        hook: String,
-        stdout: Arc<OwnedFd>,
-        reply: Reply<String>,
-    },
-    Stop {
-        token: String,
-        hook: String,
-        force: bool,
-        reply: Reply<()>,
-    },
-    Report {
-        token: String,
-        report: Arc<Report>,
-        reply: Reply<()>,
-    },
-    SnapshotsDone {
-        token: String,
-        reply: Reply<()>,
-    },
-}
+use crate::model::{Reading, RunId};
 
 /// The evidence in a signal about a main process that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,4 +42,19 @@ pub enum Event {
     Reload,
     /// SIGTERM or SIGINT.
     Terminate,
+}
+
+impl From<Call> for Event {
+    fn from(call: Call) -> Event {
+        match call {
+            Call::Request(request) => Event::Request(request),
+            Call::Work(work) => Event::Work(work),
+        }
+    }
+}
+
+impl From<Hint> for Event {
+    fn from(hint: Hint) -> Event {
+        Event::Hint(hint)
+    }
 }

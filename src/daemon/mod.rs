@@ -5,7 +5,7 @@ mod action;
 mod begin;
 mod ends;
 mod engine;
-pub mod event;
+mod event;
 mod follow;
 mod notify;
 mod perform;
@@ -19,13 +19,15 @@ mod turn;
 mod units;
 mod work;
 
+use crate::bus::call::Refusal;
+use crate::bus::client::Address;
 use crate::config::Scope;
 use crate::manager::Hint;
 use crate::model::{RunId, Time};
 use crate::plan::{Idle, View};
 use crate::store::{Store, StoreError};
 use engine::Engine;
-use event::{Event, Refusal};
+use event::Event;
 use perform::Performer;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -113,11 +115,24 @@ async fn run(options: Options) -> Result<(), DaemonError> {
     daemon
         .performer
         .perform(action::Action::List, &mut daemon.engine);
-    let _connection = crate::bus::service::serve(&options.scope, sender)
+    let (calls, arriving) = mpsc::unbounded_channel();
+    tokio::spawn(forward(arriving, sender));
+    let address = Address::new(options.scope.user, options.scope.instance.as_deref());
+    let _connection = crate::bus::service::serve(&address, calls)
         .await
         .map_err(|error| DaemonError::Failed(error.to_string()))?;
     notify::ready();
     daemon.run().await
+}
+
+/// Makes events of what arrives.
+async fn forward<T>(mut arriving: mpsc::UnboundedReceiver<T>, events: mpsc::UnboundedSender<Event>)
+where
+    Event: From<T>,
+{
+    while let Some(thing) = arriving.recv().await {
+        let _ = events.send(thing.into());
+    }
 }
 
 struct Daemon {

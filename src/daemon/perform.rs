@@ -2,9 +2,10 @@
 
 use super::action::Action;
 use super::engine::Engine;
-use super::event::{Event, Evidence, Reply};
+use super::event::{Event, Evidence};
 use super::notify;
 use super::starts::{After, Start, Starts};
+use crate::bus::call::{Refusal, Reply};
 use crate::bus::work::Ended;
 use crate::manager::{ErrorKind, Hint, Manager, Release, Whom};
 use crate::model::{CrawlId, Reading, RunId, Time};
@@ -284,7 +285,7 @@ impl Performer {
         let (mut ours, theirs) = match pair {
             Ok(pair) => pair,
             Err(error) => {
-                let refusal = super::event::Refusal::Failed(format!("no socket pair: {error}"));
+                let refusal = Refusal::Failed(format!("no socket pair: {error}"));
                 return reply.send(Err(refusal));
             }
         };

@@ -1,8 +1,8 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
-use super::event::{Refusal, Reply, Request};
 use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};

@@ -66,17 +66,12 @@ pub async fn open(
         DaemonError::Unusable("the database cannot be used".to_owned())
     })?;
 
-    let (hints, mut arriving) = mpsc::unbounded_channel();
+    let (hints, arriving) = mpsc::unbounded_channel();
     let names = Names::new(scope.unit_prefix());
     let manager = Manager::connect(scope.user, names, hints)
         .await
         .map_err(|error| DaemonError::Failed(error.to_string()))?;
-    let forward = events.clone();
-    tokio::spawn(async move {
-        while let Some(hint) = arriving.recv().await {
-            let _ = forward.send(Event::Hint(hint));
-        }
-    });
+    tokio::spawn(super::forward(arriving, events.clone()));
     let systemd = manager
         .version()
         .await

@@ -3,8 +3,9 @@
 
 use super::action::{Action, Answer};
 use super::engine::Engine;
-use super::event::{Event, Refusal, Reply, Request, Work};
+use super::event::Event;
 use super::units::Seen;
+use crate::bus::call::{Refusal, Reply, Request, Work};
 use crate::model::{CrawlId, Owner, RunId, Time};
 use crate::plan::{Decision, View, decide};
 use crate::store::{StoreError, Tx};

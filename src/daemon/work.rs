@@ -1,8 +1,8 @@
 //! Calls of workers. A worker is believed only about its own crawl or snapshot.
 
 use super::action::Action;
-use super::event::{Refusal, Work};
 use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::call::{Refusal, Work};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
 use crate::manager::Whom;
 use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId};

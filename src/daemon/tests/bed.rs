@@ -2,11 +2,12 @@
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
+use crate::bus::call::{Reply, Request};
 use crate::bus::report::{AddOptions, Filter};
 use crate::config::{Scope, Settings};
 use crate::daemon::action::Action;
 use crate::daemon::engine::Engine;
-use crate::daemon::event::{Event, Evidence, Reply, Request};
+use crate::daemon::event::{Event, Evidence};
 use crate::daemon::starts::{After, Start, Starts};
 use crate::daemon::turn::Turn;
 use crate::manager::{Hint, Release};

@@ -1,7 +1,8 @@
 //! A worker that does what workers do, one call after another.
 
+use crate::bus::call::{Refusal, Reply, Work};
 use crate::bus::work::{Assignment, Ended, Report, Standing};
-use crate::daemon::event::{Event, Refusal, Reply, Work};
+use crate::daemon::event::Event;
 use crate::model::{Owner, Verdict};
 use std::collections::VecDeque;
 use std::fs::File;

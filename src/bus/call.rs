@@ -1,0 +1,123 @@
+//! The calls of our two interfaces as values, each with the one who waits for its answer.
+
+use super::report::{AddOptions, Filter};
+use super::work::Report;
+use crate::model::{CrawlId, Owner};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// Why a caller gets an error, by the names of our D-Bus errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// What was asked for makes no sense: the caller can mend it.
+    Invalid(String),
+    /// There is no crawl or snapshot of that id.
+    NoSuch(String),
+    /// The caller has no right to it.
+    Denied(String),
+    /// We failed.
+    Failed(String),
+}
+
+/// A caller that waits for an answer. Answering twice is answering once.
+pub struct Reply<T>(Arc<Mutex<Option<Answer<T>>>>);
+
+type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+
+impl<T> Clone for Reply<T> {
+    fn clone(&self) -> Self {
+        Reply(self.0.clone())
+    }
+}
+
+impl<T> Reply<T> {
+    pub fn new() -> (Reply<T>, oneshot::Receiver<Result<T, Refusal>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Reply(Arc::new(Mutex::new(Some(sender)))), receiver)
+    }
+
+    pub fn send(&self, answer: Result<T, Refusal>) {
+        let sender = self.0.lock().ok().and_then(|mut sender| sender.take());
+        if let Some(sender) = sender {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+/// A call of the interface for people.
+#[derive(Clone)]
+pub enum Request {
+    Add {
+        lines: Arc<Vec<u8>>,
+        options: AddOptions,
+        reply: Reply<String>,
+    },
+    Cancel {
+        id: Owner,
+        reply: Reply<()>,
+    },
+    Retry {
+        id: Owner,
+        hook: Option<String>,
+        reply: Reply<u32>,
+    },
+    Status {
+        reply: Reply<String>,
+    },
+    List {
+        what: String,
+        filter: Filter,
+        reply: Reply<String>,
+    },
+    Show {
+        id: Owner,
+        reply: Reply<String>,
+    },
+    Plugins {
+        reply: Reply<String>,
+    },
+    Watch {
+        crawl: CrawlId,
+        reply: Reply<OwnedFd>,
+    },
+    Reload {
+        reply: Reply<()>,
+    },
+}
+
+/// A call of the interface for workers.
+#[derive(Clone)]
+pub enum Work {
+    Attach {
+        token: String,
+        reply: Reply<String>,
+    },
+    Run {
+        token: String,
+        hook: String,
+        stdout: Arc<OwnedFd>,
+        reply: Reply<String>,
+    },
+    Stop {
+        token: String,
+        hook: String,
+        force: bool,
+        reply: Reply<()>,
+    },
+    Report {
+        token: String,
+        report: Arc<Report>,
+        reply: Reply<()>,
+    },
+    SnapshotsDone {
+        token: String,
+        reply: Reply<()>,
+    },
+}
+
+/// A call of either interface.
+pub enum Call {
+    Request(Request),
+    Work(Work),
+}
