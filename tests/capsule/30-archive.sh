@@ -1,0 +1,190 @@
+#!/bin/bash
+# A site is archived at depth 1, every worker and hook a unit; what is there afterwards, and what is not there any more.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=8
+    --set SCREENSHOT_TIMEOUT=15 --set PDF_TIMEOUT=15 --set DOM_TIMEOUT=15)
+edit=/etc/systemd/system/archivist-hook-wget-.service.d
+
+clean() {
+    in_capsule rm -rf $edit
+    in_capsule systemctl daemon-reload
+    stop_site
+    forget_configuration
+}
+
+prepare() {
+    start_site
+    plugin testhold <<'SH'
+#!/bin/sh
+echo "holding $1" >&2
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+echo held >held.txt
+SH
+    plugin testbeside on_Snapshot__10_testbeside.daemon.bg.sh <<'SH'
+#!/bin/sh
+trap 'echo ended >ended.txt; exit 0' TERM
+echo ready
+while :; do sleep 0.1; done
+SH
+    configure </dev/null
+}
+
+# Links, images, a redirect, a 404, a slow page, an endless page; two of them fail in parts, which is status 3.
+archives_a_site() {
+    local pages='(page/1|redirect/3|missing|slow|endless|hostile|js-title)?$'
+    assert_status 3 archivist add --depth 1 --wait --tag site "${LIMITS[@]}" --set "URL_ALLOWLIST=^${site//./\\.}$pages" "$site"
+    crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
+    assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
+    assert_eq "8 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$crawl")" "the snapshots"
+    assert_eq "endless/wget missing/wget" "$(query '*sorted(p["url"].rsplit("/", 1)[1] + "/" + r["plugin"]
+        for r in d["crawl"]["results"] if r["status"] == "failed"
+        for p in d["crawl"]["snapshots"] if p["id"] == r["owner"]),' show "$crawl")" "what failed"
+}
+
+# page PATH EXPRESSION: about the snapshot of that page.
+page() { query "[($2) for s in d if s['url'] == '$site$1'][0]" list snapshots "$crawl" --limit 0; }
+
+keeps_what_was_there() {
+    local path
+    capsule cp "$(dirname "$0")/archive/look.py" "$CAPSULE:/opt/look.py"
+    look "" "Archivist test site"
+    look page/1 "Page 1"
+    look slow "Slow page"
+    # shellcheck disable=SC2016 # a title that is a command stays a title
+    look hostile '$(touch /tmp/pwned) "<b>'
+    assert_eq '$(touch /tmp/pwned) "<b>' "$(page hostile 's["title"]')" "title of the hostile page"
+    ! in_capsule test -e /tmp/pwned || fail "a page's title was run"
+    in_capsule grep -q 'made by script' "$(page js-title 's["directory"]')/dom/output.html" || fail "the DOM is that before the script"
+    for path in "" hostile missing endless; do
+        assert_contains "$(page "$path" 's["directory"]')" "/var/lib/archivist/archive/$(date -u +%Y)" "directory of a snapshot"
+    done
+    assert_eq site "$(page "" '*s["tags"],')" "tags"
+}
+
+look() {
+    in_capsule python3 /opt/look.py "$(page "$1" 's["directory"]')" "$site$1" "$2" || fail "what is kept of '$1'"
+}
+
+tells_the_story() {
+    local id number story
+    id=$(page page/1 's["id"]') number=${id#s}
+    story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" | in_capsule python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+for line in lines:
+    unit = line.get("UNIT") or line.get("_SYSTEMD_UNIT")
+    print(unit, line.get("ARCHIVIST_CRAWL_ID"), line.get("ARCHIVIST_PLUGIN"), line.get("ARCHIVIST_HOOK"), line.get("ARCHIVIST_URL"))')
+    assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} None None $site""page/1" "story: the worker"
+    assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__06_wget.finite.bg $site""page/1" "story: a hook"
+    assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
+    assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
+    assert_contains "$(archivist logs "$id" --hook wget)" "archivist-hook-wget-$id" "archivist logs --hook"
+    story=$(in_capsule journalctl --quiet --no-pager --catalog -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")
+    assert_contains "$story" "Nothing of the crawl is left to do" "explanations of key events"
+    [[ ! $story =~ ARCHIVIST_[A-Z]+ ]] || fail "an explanation without its value: ${BASH_REMATCH[0]}"
+}
+
+answers_in_json() {
+    local id verb
+    id=$(page missing 's["id"]')
+    for verb in "status" "status $crawl" "list crawls" "list snapshots" "list results" "list runs" "show $crawl" "show $id" plugins doctor config; do
+        # shellcheck disable=SC2086 # words
+        query 'd.__class__' $verb >/dev/null || fail "archivist $verb --json"
+    done
+    assert_eq failed "$(query '*{r["status"] for r in d},' list results "$crawl" --status failed)" "list --status"
+    assert_eq ended "$(query '*{r["status"] for r in d},' list runs "$id")" "the runs of a snapshot"
+    assert_eq 3 "$(query 'len(d)' list snapshots --limit 3)" "list --limit"
+    assert_contains "$(archivist show "$id")" "ERROR 404" "archivist show"
+    archivist add --json --wait --plugins headers "${site}page/2" | in_capsule python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+assert lines[0]["accepted"] == 1, lines[0]
+events = {line["event"] for line in lines[1:]}
+assert events == {"crawl", "snapshot", "hook"}, events
+assert [line for line in lines[1:] if line["event"] == "crawl"][-1]["crawl"]["status"] == "sealed"' || fail "add --wait --json"
+}
+
+# hold: sets $held, the id of a crawl one of whose hooks waits; $snapshot is the number of its snapshot.
+hold() {
+    in_capsule rm -f $signs/go
+    held=$(add --plugins testhold,testbeside "http://held.test/$1")
+    wait_for 20 has_unit "archivist-hook-testhold-s*.service"
+    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+}
+
+# The names, and who is below whom: design.md, "Names".
+is_the_tree_that_was_designed() {
+    local number tree unit
+    hold tree
+    number=${held#c}
+    tree=/archivist.slice/archivist-crawl.slice/archivist-crawl-$number.slice
+    for unit in "archivist-crawl-$number" "archivist-snapshot-$snapshot" "archivist-hook-testhold-s$snapshot" "archivist-hook-testbeside-s$snapshot"; do
+        assert_eq "$tree/$unit.service" "$(unit_property "$unit.service" ControlGroup)" "control group of $unit"
+    done
+    assert_eq /archivist.slice/$service "$(unit_property $service ControlGroup)" "control group of the orchestrator"
+    assert_eq archivist "$(unit_property "archivist-snapshot-$snapshot.service" User)" "user of a worker"
+    assert_eq archivist-hook "$(unit_property "archivist-hook-testhold-s$snapshot.service" User)" "user of a hook"
+    assert_contains "$(in_capsule systemctl --no-pager status "archivist-hook-*-s$snapshot.service")" testbeside "systemctl status with a pattern"
+    assert_contains "$(in_capsule systemctl --no-pager status $service)" "crawl=" "STATUS= of the orchestrator"
+    assert_contains "$(archivist status)" "archivist-hook-testhold-s$snapshot.service" "archivist status"
+    assert_eq "" "$(in_capsule sh -c "tr '\\0' '\\n' </proc/\$(systemctl show --value -p MainPID archivist-snapshot-$snapshot)/environ | grep -i token")" \
+        "tokens in a worker's environment"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$held"
+    assert_eq sealed "$(crawl_status "$held")" "the crawl that was held"
+    in_capsule test -e "$(query 'd[0]["directory"]' list snapshots "$held")/testbeside/ended.txt" || fail "a daemon was not told to end"
+    assert_nothing_is_left
+}
+
+stopping_the_slice_leaves_nothing() {
+    hold slice
+    in_capsule systemctl stop "archivist-crawl-${held#c}.slice"
+    wait_for 20 is_over "$held"
+    assert_eq cancelled "$(crawl_status "$held")" "crawl whose slice was stopped"
+    assert_eq cancelled "$(query '*{s["status"] for s in d},' list snapshots "$held")" "its snapshots"
+    assert_nothing_is_left
+}
+
+cancels_and_retries() {
+    hold cancel
+    archivist cancel "$held"
+    wait_for 20 is_over "$held"
+    assert_eq cancelled "$(crawl_status "$held")" "the cancelled crawl"
+    assert_nothing_is_left
+
+    assert_status 2 archivist retry "$crawl" --hook nosuch
+    local id
+    id=$(page missing 's["id"]')
+    archivist retry "$id" --hook wget
+    wait_for 30 is_over "$crawl"
+    assert_eq 2 "$(query '[r["attempts"] for r in d if r["plugin"] == "wget"][0]' list results "$id")" "attempts after a retry"
+    assert_eq 1 "$(query '*{r["attempts"] for r in d if r["plugin"] != "wget"},' list results "$id")" "attempts of the others"
+    assert_nothing_is_left
+}
+
+# `systemctl edit archivist-hook-wget-.service`: what an administrator says holds from the next hook on.
+obeys_systemctl_edit() {
+    in_capsule sh -c "mkdir -p $edit; printf '[Service]\nRuntimeMaxSec=1\n' >$edit/override.conf; systemctl daemon-reload"
+    assert_status 3 archivist add --wait --plugins wget --set WGET_TIMEOUT=60 "${site}hang"
+    assert_contains "$output" "time limit" "a wget hook with RuntimeMaxSec=1"
+    in_capsule sh -c "rm -r $edit; systemctl daemon-reload"
+    assert_status 0 archivist add --wait --plugins wget "${site}page/3"
+    assert_nothing_is_left
+}
+
+trap clean EXIT
+prepare
+archives_a_site
+assert_nothing_is_left
+keeps_what_was_there
+tells_the_story
+answers_in_json
+is_the_tree_that_was_designed
+stopping_the_slice_leaves_nothing
+cancels_and_retries
+obeys_systemctl_edit
+trap - EXIT
+clean
+assert_system_running

@@ -1,0 +1,190 @@
+#!/bin/bash
+# Whatever is killed, restarted or pulled away while a crawl is under way: it comes to its end, nothing runs twice at once,
+# nothing is lost.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+KILLS=5
+
+clean() { forget_configuration; }
+
+# The hooks of plugin testonce hold a lock each and write down when they start and end; the kernel frees the lock of one
+# that is killed, so a second start is only wrong while the first one runs.
+once() {
+    cat <<SH
+#!/bin/bash
+exec 9>>lock-$1
+flock -n 9 || { echo "overlap $1" >>story; exit 1; }
+echo "start $1" >>story
+echo ready
+$2
+echo "end $1" >>story
+SH
+}
+
+prepare() {
+    local tenths
+    once beside "trap 'echo \"end beside\" >>story; exit 0' TERM; while :; do sleep 0.05; done" |
+        plugin testonce on_Snapshot__10_beside.daemon.bg.sh
+    for tenths in 5 6; do
+        once "front$tenths" "sleep 0.$tenths" | plugin testonce "on_Snapshot__2${tenths}_front$tenths.sh"
+    done
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+echo held >held.txt
+SH
+    configure <<'END'
+[Orchestrator]
+RetrySec=1s
+RetryMaxSec=1s
+AttemptsMax=30
+END
+}
+
+# crawl_of COUNT NAME: a crawl of so many pages with plugin testonce.
+crawl_of() {
+    local n
+    for ((n = 1; n <= $1; n++)); do echo "http://$2.test/$n"; done |
+        in_capsule archivist add --json --plugins testonce - | evaluate 'd["crawl"]'
+}
+
+# assert_complete CRAWL PAGES: everything was done, each hook of each page to its end and never beside itself.
+assert_complete() {
+    wait_for 90 is_over "$1"
+    assert_eq sealed "$(crawl_status "$1")" "status of $1"
+    assert_eq "$2 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$1" --limit 0)" "snapshots of $1"
+    assert_eq "$(($2 * 3)) succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$1" --limit 0)" "results of $1"
+    # shellcheck disable=SC2046 # a path a word
+    in_capsule sh -c '! grep -H overlap "$@"' sh $(stories "$1") || fail "a hook ran twice at once"
+    # shellcheck disable=SC2046
+    assert_eq $(($2 * 3)) "$(in_capsule sh -c 'cat "$@" | grep -c ^end' sh $(stories "$1"))" "hooks that came to their end"
+    assert_nothing_is_left
+}
+
+stories() { query '*[s["directory"] + "/testonce/story" for s in d],' list snapshots "$1" --limit 0; }
+
+# disturb TIMES COMMAND…: so often, each time while hooks are running.
+disturb() {
+    local times=$1 n
+    shift
+    for ((n = 0; n < times; n++)); do
+        wait_for 20 has_unit 'archivist-hook-testonce-front*'
+        "$@"
+    done
+}
+
+kill_orchestrator() {
+    in_capsule systemctl kill --kill-who=main --signal=KILL $service
+    wait_for 20 has_unit $service
+}
+
+kill_a_worker() {
+    local unit
+    unit=$(in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-snapshot-*' | awk 'NR == 1 { print $1 }')
+    [[ -z $unit ]] || in_capsule systemctl kill --kill-who=main --signal=KILL "$unit"
+}
+
+survives_kills_of_the_orchestrator() {
+    local crawl
+    crawl=$(crawl_of 24 kill)
+    disturb $KILLS kill_orchestrator
+    assert_complete "$crawl" 24
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "took up what was under way" "words of the orchestrator"
+    in_capsule systemctl reset-failed $service
+}
+
+survives_kills_of_workers() {
+    local crawl
+    crawl=$(crawl_of 6 worker)
+    disturb 3 kill_a_worker
+    in_capsule systemctl kill --kill-who=main --signal=KILL "archivist-crawl-${crawl#c}.service"
+    assert_complete "$crawl" 6
+}
+
+# hold NAME: sets $held, the id of a crawl whose hook waits; $snapshot is the number of its snapshot.
+hold() {
+    in_capsule rm -f $signs/go
+    held=$(add --plugins testhold "http://held.test/$1")
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+}
+
+# A hook that is killed failed, with the reason, and can be tried again.
+survives_the_kill_of_a_hook() {
+    hold killed
+    in_capsule systemctl kill --signal=KILL "archivist-hook-testhold-s$snapshot.service"
+    wait_for 20 is_over "$held"
+    assert_eq "failed ended by SIGKILL" "$(query 'd[0]["status"], d[0]["error"]' list results "$held")" "the killed hook"
+    in_capsule touch $signs/go
+    archivist retry "$held"
+    wait_for 20 is_over "$held"
+    assert_eq "succeeded 2" "$(query 'd[0]["status"], d[0]["attempts"]' list results "$held")" "the hook after a retry"
+    assert_nothing_is_left
+}
+
+survives_restarts_of_everything() {
+    local crawl command
+    crawl=$(crawl_of 24 restart)
+    for command in "restart $service" daemon-reload daemon-reexec "restart $service"; do
+        # shellcheck disable=SC2086 # words
+        disturb 1 in_capsule systemctl $command
+    done
+    assert_complete "$crawl" 24
+}
+
+survives_a_restart_of_the_bus() {
+    local crawl
+    crawl=$(crawl_of 8 bus)
+    disturb 1 in_capsule systemctl restart dbus.service
+    wait_for 30 has_unit $service
+    assert_complete "$crawl" 8
+}
+
+# Hooks and workers do not notice that the package is installed again.
+a_reinstallation_keeps_running_hooks() {
+    local before orchestrator
+    hold reinstall
+    orchestrator=$(unit_property $service InvocationID)
+    before=$(invocations)
+    apt_in_capsule install --reinstall "$(put_deb)"
+    assert_eq "$before" "$(invocations)" "invocations of running units"
+    [[ $orchestrator != "$(unit_property $service InvocationID)" ]] || fail "the orchestrator was not restarted"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$held"
+    assert_eq "1 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook that was not disturbed"
+    assert_nothing_is_left
+}
+
+invocations() {
+    local unit
+    for unit in "crawl-${held#c}" "snapshot-$snapshot" "hook-testhold-s$snapshot"; do
+        unit_property "archivist-$unit.service" InvocationID
+    done
+}
+
+a_reboot_is_a_pause() {
+    local crawl
+    hold reboot
+    crawl=$(crawl_of 12 reboot)
+    disturb 1 true
+    capsule reboot "$CAPSULE"
+    in_capsule touch $signs/go
+    assert_complete "$crawl" 12
+    wait_for 30 is_over "$held"
+    assert_eq "2 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook that the reboot ended"
+    assert_nothing_is_left
+}
+
+trap clean EXIT
+prepare
+survives_kills_of_the_orchestrator
+survives_kills_of_workers
+survives_the_kill_of_a_hook
+survives_restarts_of_everything
+survives_a_restart_of_the_bus
+a_reinstallation_keeps_running_hooks
+a_reboot_is_a_pause
+trap - EXIT
+clean
+assert_system_running

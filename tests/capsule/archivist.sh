@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# For tests that archive something: configuration, plugins and a web site of their own, and questions to ask afterwards.
+
+service=archivist-orchestrator.service
+plugins=/etc/archivist/plugins
+drop_in=/etc/archivist/archivist.conf.d/90-test.conf
+# What hooks can see and the tests can write: a hook waits for a file here.
+signs=/srv/archivist-test
+
+archivist() { in_capsule archivist "$@"; }
+
+# configure: the lines of stdin are the configuration for this test; plugins of the test run only where a crawl names them.
+# Undone by forget_configuration.
+configure() {
+    in_capsule mkdir -p "${drop_in%/*}" $signs
+    { printf '[Archive]\nPlugins=wget favicon headers screenshot pdf dom title outlinks hashes\n'; cat; } |
+        in_capsule sh -c "cat >$drop_in"
+    restart
+}
+
+# Tests restart it more often than its StartLimitBurst= allows.
+restart() {
+    in_capsule systemctl reset-failed $service 2>/dev/null || true
+    in_capsule systemctl restart $service
+}
+
+forget_configuration() {
+    in_capsule sh -c "rm -rf $drop_in $plugins/test* $signs"
+    restart
+}
+
+# plugin NAME [HOOK]: a plugin whose only hook is the script on stdin. It is known after the next restart.
+plugin() {
+    local hook=${2-on_Snapshot__20_$1.sh} dir=$plugins/$1
+    in_capsule sh -c "mkdir -p $dir && cat >$dir/$hook && chmod 755 $dir/$hook &&
+        echo '{\"type\": \"object\", \"properties\": {}}' >$dir/config.json"
+}
+
+# start_site: sets $site, the URL of tests/site in the capsule.
+start_site() {
+    in_capsule rm -rf /opt/site
+    capsule cp "$ROOT/tests/site" "$CAPSULE:/opt/site"
+    in_capsule systemd-run --quiet --collect --unit=test-site --property=Type=exec python3 /opt/site/server.py --port 0
+    wait_for 20 site_listens >/dev/null
+    # shellcheck disable=SC2034 # for the tests
+    site=$(site_listens)
+}
+
+site_listens() {
+    in_capsule journalctl --quiet --no-pager --output=cat _SYSTEMD_INVOCATION_ID="$(unit_property test-site InvocationID)" |
+        sed -n 's/^listening on //p' | grep .
+}
+
+stop_site() { in_capsule systemctl stop test-site.service 2>/dev/null || true; }
+
+# query EXPRESSION VERB…: what a Python expression makes of the answer d of `archivist VERB… --json`; a tuple is printed
+# as words.
+query() {
+    local expression=$1
+    shift
+    archivist "$@" --json | evaluate "$expression"
+}
+
+# evaluate EXPRESSION: of the JSON document d on stdin.
+evaluate() { in_capsule python3 -c 'import json, sys; d = json.load(sys.stdin)
+answer = eval("(" + sys.argv[1] + ")")
+print(*answer) if isinstance(answer, tuple) else print(answer)' "$1"; }
+
+# add ARGUMENT…: adds without waiting, prints the crawl's id.
+add() { archivist add --json "$@" | evaluate 'd["crawl"]'; }
+
+# assert_status EXPECTED COMMAND…: of its exit status; its output is kept in $output.
+assert_status() {
+    local expected=$1 status=0
+    shift
+    output=$("$@" 2>&1 </dev/null) || status=$?
+    [[ $status -eq $expected ]] || fail "exit status of '${*:0:12}': expected $expected, got $status: ${output:0:2000}"
+}
+
+is_over() { [[ $(query 'd["crawl"]["crawl"]["ended_at"] is not None' show "$1") == True ]]; }
+
+crawl_status() { query 'd["crawl"]["crawl"]["status"]' show "$1"; }
+
+has_unit() { in_capsule systemctl --quiet is-active "$@"; }
+
+# Every crawl is over: PID 1 has nothing of it any more, and neither has the kernel.
+nothing_is_left() {
+    [[ -z $(what_is_left) ]]
+}
+
+what_is_left() {
+    in_capsule sh -c '
+        ps -o pid=,user=,args= -u archivist -u archivist-hook
+        systemctl list-units --all --plain --no-legend "archivist-crawl-*" "archivist-snapshot-*" "archivist-hook-*" "archivist-check-*"
+        systemctl list-units --failed --plain --no-legend
+        find /sys/fs/cgroup/archivist.slice/archivist-crawl.slice -mindepth 1 -type d 2>/dev/null' || true
+}
+
+assert_nothing_is_left() {
+    local deadline=$((EPOCHSECONDS + 15))
+    until nothing_is_left; do
+        ((EPOCHSECONDS < deadline)) || fail "left after the work: $(what_is_left)"
+        sleep 0.2
+    done
+    assert_system_running
+}
