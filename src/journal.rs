@@ -9,6 +9,7 @@ pub mod message {
     pub const CRAWL_ADDED: &str = "2b7f5a6f0a6b4bbaa378f51b6a600c36";
     pub const CRAWL_SEALED: &str = "817efdd40fab45b1aefbcf4bbd7ccad9";
     pub const CRAWL_CANCELLED: &str = "957f745ba14c47f3842aad98ddf54797";
+    pub const SNAPSHOT_FAILURES: &str = "87f0e4bae7024685884848d74dd82176";
     pub const WORKER_DIED: &str = "94d3977a329a4d9db7deb8936a50b937";
     pub const SNAPSHOT_QUARANTINED: &str = "d5b98dcfa97346cf83c280e07938ac29";
     pub const HOOK_TIME_LIMIT: &str = "970a42ee072742a1bea2d453cb6705a6";

@@ -20,10 +20,11 @@ pub enum Refusal {
     Failed(String),
 }
 
-/// A caller that waits for an answer. Answering twice is answering once.
-pub struct Reply<T>(Arc<Mutex<Option<Answer<T>>>>);
+/// The way back to a caller, until it is answered.
+type Waiting<T> = Option<oneshot::Sender<Result<T, Refusal>>>;
 
-type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+/// A caller that waits for an answer. Answering twice is answering once.
+pub struct Reply<T>(Arc<Mutex<Waiting<T>>>);
 
 impl<T> Clone for Reply<T> {
     fn clone(&self) -> Self {

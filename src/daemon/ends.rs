@@ -47,7 +47,7 @@ impl Turn<'_> {
                     .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
                 self.kill_hooks(owner)?;
             }
-            self.log_snapshot(id, snapshot.crawl, settled.step, reason);
+            self.log_snapshot(&snapshot, settled.step, reason)?;
             self.changes.insert(Change::Snapshot {
                 crawl: snapshot.crawl,
                 id,
@@ -88,8 +88,7 @@ impl Turn<'_> {
         self.tx
             .fail_open_results(Owner::Crawl(id), HOOK_GONE, self.now)?;
         self.kill_hooks(Owner::Crawl(id))?;
-        let counts = self.tx.counts("result", Some(id))?;
-        let failed = counts.get("failed").copied().unwrap_or(0);
+        let failed = self.results_that("failed", id)?;
         let reason = (failed > 0).then(|| match failed {
             1 => "1 result failed".to_owned(),
             n => format!("{n} results failed"),
@@ -102,9 +101,17 @@ impl Turn<'_> {
         tracing::info!(
             message_id = message::CRAWL_SEALED,
             archivist_crawl_id = id.0,
+            archivist_succeeded = self.results_that("succeeded", id)?,
+            archivist_failed = failed,
             "crawl {id} is complete{remark}"
         );
         Ok(())
+    }
+
+    /// How many results of a crawl have this status.
+    fn results_that(&self, status: &str, crawl: CrawlId) -> TurnResult<u64> {
+        let counts = self.tx.counts("result", Some(crawl))?;
+        Ok(counts.get(status).copied().unwrap_or(0))
     }
 
     /// Seals a crawl that cannot go on, with the reason, and gives up its snapshots.
@@ -114,6 +121,8 @@ impl Turn<'_> {
         tracing::error!(
             message_id = message::CRAWL_SEALED,
             archivist_crawl_id = id.0,
+            archivist_succeeded = self.results_that("succeeded", id)?,
+            archivist_failed = self.results_that("failed", id)?,
             "crawl {id} is given up: {reason}"
         );
         self.end_crawl(id, reason)
@@ -193,28 +202,5 @@ impl Turn<'_> {
                 .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
         }
         Ok(())
-    }
-
-    fn log_snapshot(&self, id: SnapshotId, crawl: CrawlId, step: Step, reason: Option<&str>) {
-        let (snapshot, crawl) = (id.0, crawl.0);
-        match (step, reason) {
-            (Step::Seal, None) => tracing::info!(
-                archivist_crawl_id = crawl,
-                archivist_snapshot_id = snapshot,
-                "snapshot {id} is sealed"
-            ),
-            (Step::Seal, Some(reason)) => tracing::error!(
-                message_id = message::SNAPSHOT_QUARANTINED,
-                archivist_crawl_id = crawl,
-                archivist_snapshot_id = snapshot,
-                "snapshot {id} is put aside: {reason}"
-            ),
-            (_, reason) => tracing::warn!(
-                archivist_crawl_id = crawl,
-                archivist_snapshot_id = snapshot,
-                "snapshot {id}: {}",
-                reason.unwrap_or("its worker ended")
-            ),
-        }
     }
 }

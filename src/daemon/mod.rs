@@ -13,6 +13,7 @@ mod requests;
 mod setup;
 mod signals;
 mod starts;
+mod story;
 #[cfg(test)]
 mod tests;
 mod turn;

@@ -61,6 +61,7 @@ pub async fn open(
         tracing::error!(
             message_id = message::DATABASE_REFUSED,
             archivist_database = %path.display(),
+            archivist_reason = %error,
             "{error}"
         );
         DaemonError::Unusable("the database cannot be used".to_owned())

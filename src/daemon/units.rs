@@ -113,7 +113,7 @@ impl Turn<'_> {
             return Ok(());
         };
         let mut reading = match result {
-            Ok(reading) => (**reading).clone(),
+            Ok(reading) => Reading::clone(reading),
             // No answer is no outcome: the connection's end will be heard of.
             Err(error) => {
                 tracing::warn!("{error}, ignoring");
@@ -169,7 +169,7 @@ impl Turn<'_> {
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());
         }
-        self.log_end(run, outcome);
+        self.log_end(run, outcome, reading)?;
         let ended_at = reading.ended.or(Some(self.now));
         let started_at = reading.started.or(run.started_at);
         let ended = Ended {
@@ -277,31 +277,5 @@ impl Turn<'_> {
             );
         }
         Ok(())
-    }
-
-    fn log_end(&self, run: &RunRow, outcome: &Outcome) {
-        let id = match outcome {
-            Outcome::Lost => message::RUN_LOST,
-            Outcome::TimeLimit if run.kind == UnitKind::Hook => message::HOOK_TIME_LIMIT,
-            Outcome::OutOfMemory if run.kind == UnitKind::Hook => message::HOOK_OUT_OF_MEMORY,
-            Outcome::Exit(0) => return,
-            _ if run.kind == UnitKind::Hook => return,
-            _ => message::WORKER_DIED,
-        };
-        let snapshot = match run.owner {
-            Owner::Snapshot(id) => Some(id.0),
-            Owner::Crawl(_) => None,
-        };
-        tracing::warn!(
-            message_id = id,
-            archivist_crawl_id = run.crawl.0,
-            archivist_snapshot_id = snapshot,
-            archivist_plugin = run.plugin.as_deref(),
-            archivist_hook = run.hook.as_deref(),
-            archivist_unit = run.unit.as_str(),
-            archivist_outcome = %outcome,
-            "{}: {outcome}",
-            run.unit
-        );
     }
 }

@@ -282,7 +282,7 @@ impl Bed {
         };
         let unit = self.world.units.get_mut(&name).unwrap();
         match unit.worker.as_mut().unwrap().step() {
-            Did::Called(event) => self.turn(vec![event]),
+            Did::Called(event) => self.turn(vec![*event]),
             Did::Waits => return false,
             Did::Exits(0) => self.world.end(&name, 1, 0, "success"),
             Did::Exits(code) => self.world.end(&name, 1, code, "exit-code"),

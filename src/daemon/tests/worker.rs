@@ -34,11 +34,15 @@ pub struct Worker {
 
 /// What a worker did in a step.
 pub enum Did {
-    Called(Event),
+    Called(Box<Event>),
     /// It waits for an answer.
     Waits,
     /// It ends with this exit status.
     Exits(i32),
+}
+
+fn called(work: Work) -> Did {
+    Did::Called(Box::new(Event::Work(work)))
 }
 
 /// The answer, if it came: `Err` when nobody will answer.
@@ -131,7 +135,7 @@ impl Worker {
         let Some(todo) = &mut self.todo else {
             let (reply, answer) = Reply::new();
             self.call = Some(Call::Attach(answer));
-            return Did::Called(Event::Work(Work::Attach { token, reply }));
+            return called(Work::Attach { token, reply });
         };
         if let Some((hook, ended)) = &self.ended {
             let (reply, answer) = Reply::new();
@@ -146,28 +150,28 @@ impl Worker {
                 tags: Vec::new(),
                 title: None,
             });
-            return Did::Called(Event::Work(Work::Report {
+            return called(Work::Report {
                 token,
                 report,
                 reply,
-            }));
+            });
         }
         if let Some(hook) = todo.pop_front() {
             let (reply, answer) = Reply::new();
             self.call = Some(Call::Run(hook.clone(), answer));
             let stdout = Arc::new(File::open("/dev/null").unwrap().into());
-            return Did::Called(Event::Work(Work::Run {
+            return called(Work::Run {
                 token,
                 hook,
                 stdout,
                 reply,
-            }));
+            });
         }
         let is_crawl = matches!(self.assignment.owner, Owner::Crawl(_));
         if is_crawl && !self.waited {
             let (reply, answer) = Reply::new();
             self.call = Some(Call::SnapshotsDone(answer));
-            return Did::Called(Event::Work(Work::SnapshotsDone { token, reply }));
+            return called(Work::SnapshotsDone { token, reply });
         }
         if !self.last.is_empty() {
             std::mem::swap(todo, &mut self.last);

@@ -148,13 +148,13 @@ impl World {
                 early,
                 evidence,
             } => {
-                let result = Ok(reading(self.units.get(&unit)));
+                let result = Ok(Box::new(reading(self.units.get(&unit))));
                 self.answers.push(Event::Read {
                     run,
                     unit,
                     early,
                     evidence,
-                    result: result.map(Box::new),
+                    result,
                     stopping: false,
                 });
             }
