@@ -1,0 +1,179 @@
+//! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` writes the
+//! files anew; what changed is then seen in the diff.
+
+use archivist::model::{CrawlId, Owner, SnapshotId};
+use archivist::unit::{HookSpec, Names, Property, UnitSpec, WorkerSpec, properties};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const URL: &str = "https://example.org/?q=%n${HOME}$(id)";
+
+fn names() -> Names {
+    Names::new("archivist")
+}
+
+fn worker(names: &Names, owner: Owner, user_scope: bool) -> UnitSpec {
+    let worker = WorkerSpec {
+        owner,
+        crawl: CrawlId(12),
+        url: URL,
+        program: "/usr/bin/archivist",
+        user_scope,
+        archive: "/var/lib/archivist/archive".into(),
+    };
+    UnitSpec::worker(names, worker)
+}
+
+fn snapshot() -> Owner {
+    Owner::Snapshot(SnapshotId(345))
+}
+
+/// One hook; `background` hooks differ in nothing but their limit.
+fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitSpec {
+    let own = match owner {
+        Owner::Crawl(_) => "/var/lib/archivist/archive/20260101/example.org/c12",
+        Owner::Snapshot(_) => "/var/lib/archivist/archive/20260101/example.org/s345",
+    };
+    let mut bind: Vec<PathBuf> = vec![own.into()];
+    if matches!(owner, Owner::Snapshot(_)) {
+        bind.push("/var/lib/archivist/archive/20260101/example.org/c12".into());
+    }
+    let program = format!("/usr/share/archivist/plugins/{plugin}/{hook}.py");
+    let spec = HookSpec {
+        owner,
+        crawl: CrawlId(12),
+        snapshot: match owner {
+            Owner::Snapshot(id) => Some(id),
+            Owner::Crawl(_) => None,
+        },
+        url: URL,
+        plugin,
+        hook,
+        unit_part: part,
+        argv: vec![program, format!("--url={URL}")],
+        environment: vec![
+            ("EXTRA_CONTEXT".into(), "{\"snapshot_id\":\"s345\"}".into()),
+            ("PATH".into(), "/usr/bin:/bin".into()),
+        ],
+        working_directory: Path::new(own).join(plugin),
+        limit: Duration::from_secs(limit),
+        bind,
+        bind_read_only: Vec::new(),
+    };
+    UnitSpec::hook(&names(), spec)
+}
+
+/// Every shape by the name of its file.
+fn shapes() -> Vec<(&'static str, UnitSpec)> {
+    let crawl = Owner::Crawl(CrawlId(12));
+    let hidden = UnitSpec {
+        bind_read_only: vec!["/home/me/plugins".into()],
+        ..hook(snapshot(), "mine", "on_Snapshot__50_mine", "mine", 60)
+    };
+    vec![
+        ("crawl-worker", worker(&names(), crawl, false)),
+        ("snapshot-worker", worker(&names(), snapshot(), false)),
+        ("user-snapshot-worker", worker(&names(), snapshot(), true)),
+        (
+            "instance-snapshot-worker",
+            worker(&Names::new("archivist-second"), snapshot(), false),
+        ),
+        (
+            "hook-foreground",
+            hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60),
+        ),
+        (
+            "hook-finite",
+            hook(
+                snapshot(),
+                "wget",
+                "on_Snapshot__06_wget.finite.bg",
+                "wget",
+                120,
+            ),
+        ),
+        (
+            "hook-daemon",
+            hook(
+                crawl,
+                "chrome",
+                "on_CrawlSetup__90_chrome_launch.daemon.bg",
+                "chrome_launch",
+                12 * 3600,
+            ),
+        ),
+        (
+            "hook-crawl-end",
+            hook(crawl, "index", "on_CrawlCleanup__90_index", "index", 60),
+        ),
+        ("hook-of-hidden-plugin", hidden),
+    ]
+}
+
+fn document(spec: &UnitSpec) -> Value {
+    let pairs = properties(spec).into_iter();
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), json!(value)));
+    json!({ "name": spec.name, "properties": pairs.collect::<Map<_, _>>() })
+}
+
+#[test]
+fn unit_shapes_are_as_agreed() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut differing = Vec::new();
+    for (name, spec) in shapes() {
+        let path = directory.join(format!("{name}.json"));
+        let text = serde_json::to_string_pretty(&document(&spec)).unwrap() + "\n";
+        if update {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        if golden != text {
+            differing.push(format!("{}:\n{text}", path.display()));
+        }
+    }
+    let hint = "UPDATE_GOLDEN=1 cargo test --test golden writes them anew";
+    assert!(differing.is_empty(), "{hint}\n{}", differing.join("\n"));
+}
+
+#[test]
+fn every_golden_file_has_a_shape() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let known: Vec<String> = shapes()
+        .iter()
+        .map(|(name, _)| format!("{name}.json"))
+        .collect();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(known.contains(&name), "tests/golden/{name} is nobody's");
+    }
+}
+
+/// Laws that hold for every shape, whatever the files say.
+#[test]
+fn every_unit_is_readable_after_its_end_and_expands_nothing() {
+    for (name, spec) in shapes() {
+        let properties = properties(&spec);
+        let get = |key: &str| {
+            let mut all = properties.iter();
+            all.find(|(name, _)| *name == key)
+                .map(|(_, value)| value.clone())
+        };
+        let text = |text: &str| Some(Property::Text(text.into()));
+        assert_eq!(get("RemainAfterExit"), Some(Property::Flag(true)), "{name}");
+        assert_eq!(get("CollectMode"), text("inactive"), "{name}");
+        assert_ne!(get("Type"), text("oneshot"), "{name}");
+        assert_eq!(get("ExecStart"), None, "{name}");
+        let Some(Property::Exec { argv, flags }) = get("ExecStartEx") else {
+            panic!("{name} has no ExecStartEx");
+        };
+        assert_eq!(flags, ["no-env-expand"], "{name}");
+        assert_eq!(argv, spec.argv, "{name}");
+        let is_hook = name.starts_with("hook");
+        assert_eq!(get("RuntimeMaxUSec").is_some(), is_hook, "{name}");
+        for policy in ["User", "ProtectSystem", "MemoryMax", "KillMode"] {
+            assert_eq!(get(policy), None, "{name}: policy is in the drop-ins");
+        }
+    }
+}
