@@ -172,3 +172,23 @@ pub const MIGRATIONS: &[&str] = &[
     END;
     ",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+
+    /// SHA-256 of every entry. A line is added with an entry, and never changed.
+    const HASHES: &[&str] = &["144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2"];
+
+    #[test]
+    fn entries_are_never_edited() {
+        let hash = |text: &&str| {
+            let bytes = Sha256::digest(text.as_bytes());
+            let hex = bytes.iter().map(|byte| format!("{byte:02x}"));
+            hex.collect::<String>()
+        };
+        let hashes: Vec<String> = MIGRATIONS.iter().map(hash).collect();
+        assert_eq!(hashes, HASHES, "databases out there have seen the old text");
+    }
+}

@@ -113,6 +113,29 @@ proptest! {
     }
 }
 
+/// The unit before is loaded still, as its release died with the orchestrator, and so did the start
+/// that was recorded for the same name: the one is not taken for the other.
+#[test]
+fn a_start_that_died_with_its_orchestrator_is_made_again() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.world.handle(Mood::Fine);
+    bed.turn_with(9, 9, 0);
+    bed.of_running(0, |world, unit| world.end(unit, 2, 9, "signal"));
+    bed.turn_with(9, 9, 0);
+    bed.world.handle(Mood::Fine);
+    bed.turn_with(9, 9, 0);
+    bed.pass(3_600_000);
+    let open = bed.look(|tx| tx.open_runs());
+    assert_eq!(
+        (open.len(), open[0].starting, open[0].attempt),
+        (1, true, 2)
+    );
+    assert_eq!(bed.world.units.len(), 1, "the first worker's unit");
+    bed.restart(0);
+    bed.come_to_an_end();
+}
+
 /// `PROPTEST_CASES` asks for more.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
