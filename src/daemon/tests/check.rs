@@ -169,6 +169,13 @@ impl Bed {
         for run in open {
             let state = self.world.units.get(&run.unit).map(|unit| &unit.state);
             assert_eq!(state, Some(&State::Running), "{} is open", run.unit);
+            let over = self.finals.get(&run.owner);
+            assert!(
+                over.is_none(),
+                "{} runs, {} is {over:?}",
+                run.unit,
+                run.owner
+            );
         }
         for unit in self.world.units.keys() {
             let row = open.iter().find(|run| run.unit == *unit);
