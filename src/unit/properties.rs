@@ -62,6 +62,9 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
             Stdio::Null => out.push((plain, text("null"))),
             Stdio::Journal => out.push((plain, text("journal"))),
             Stdio::Descriptor => {
+                // What the descriptor replaces must not read like standard error's setting, or
+                // systemd gives standard error the same descriptor.
+                out.push((plain, text("null")));
                 out.push((by_descriptor, Descriptor(descriptors)));
                 descriptors += 1;
             }
