@@ -81,8 +81,7 @@ pub enum Action {
     Status(String),
     /// Come back at this time at the latest.
     WakeAt(crate::model::Time),
-    /// Forget what was derived from configuration and plugins, and read them again.
-    Reload,
+
     /// Leave the loop.
     Exit,
     /// Leave it for this reason, to be started anew.

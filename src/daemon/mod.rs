@@ -21,6 +21,7 @@ mod units;
 mod work;
 
 use crate::bus::call::Refusal;
+use crate::bus::call::Request;
 use crate::bus::client::Address;
 use crate::config::Scope;
 use crate::manager::Hint;
@@ -200,7 +201,10 @@ impl Daemon {
         let unanswered = self.performer.unanswered();
         for event in &batch {
             self.performer.observe(event);
-            if matches!(event, Event::Reload) {
+            if matches!(
+                event,
+                Event::Reload | Event::Request(Request::Reload { .. })
+            ) {
                 self.reload();
             }
         }

@@ -161,9 +161,7 @@ impl Performer {
             Action::WakeAt(time) => {
                 self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
             }
-            Action::Reload => {
-                let _ = self.events.send(Event::Reload);
-            }
+
             Action::Exit => self.exit = true,
             Action::Fail(why) => self.failure = Some(why),
         }

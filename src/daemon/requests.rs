@@ -84,10 +84,7 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&plugins)?);
             }
             Request::Watch { crawl, reply } => self.watch(*crawl, reply)?,
-            Request::Reload { reply } => {
-                self.actions.push(Action::Reload);
-                self.answer(reply);
-            }
+            Request::Reload { reply } => self.answer(reply),
         }
         Ok(())
     }

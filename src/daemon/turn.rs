@@ -114,11 +114,8 @@ impl Turn<'_> {
                 self.read(*run, unit, &seen, result)
             }
             Event::Listed(result) => self.listed(result),
-            Event::Due => Ok(()),
-            Event::Reload => {
-                self.actions.push(Action::Reload);
-                Ok(())
-            }
+            // Settings and plugins were read anew before the turn.
+            Event::Due | Event::Reload => Ok(()),
             Event::Terminate => {
                 self.actions.push(Action::Exit);
                 Ok(())

@@ -157,7 +157,9 @@ impl Tx<'_> {
 
     /// All runs that have not ended.
     pub fn open_runs(&self) -> Result<Vec<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM run WHERE status <> 'ended' ORDER BY id");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM run INDEXED BY run_open WHERE status <> 'ended' ORDER BY id"
+        );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], read)?;
         rows.map(|row| complete(row?)).collect()
@@ -220,7 +222,10 @@ impl Tx<'_> {
 
     /// Open runs of one owner.
     pub fn open_runs_of(&self, owner: Owner) -> Result<Vec<RunRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM run WHERE owner = ?1 AND status <> 'ended'");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM run INDEXED BY run_open
+             WHERE owner = ?1 AND status <> 'ended'"
+        );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([owner.to_string()], read)?;
         rows.map(|row| complete(row?)).collect()
@@ -231,7 +236,8 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM run WHERE crawl_id = ?1 AND status <> 'ended')",
+                "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
+                                WHERE crawl_id = ?1 AND status <> 'ended')",
             )?
             .query_row([crawl.0], |row| row.get(0))?)
     }

@@ -216,7 +216,7 @@ impl Bed {
             Action::Answer(answer) => answer.send(),
             Action::WakeAt(time) => self.wake_at = Some(time),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
-            Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) | Action::Reload => {}
+            Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
         }
     }
 
