@@ -103,7 +103,8 @@ async fn run() -> Result<(), WorkerError> {
     drive::drive(&assignment, &link, &index, hooks, &standing, is_crawl).await?;
     let last = assignment.last_hooks.clone();
     drive::drive(&assignment, &link, &index, last, &standing, false).await?;
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
+    // listening at that moment never learns how it ended.
     Ok(())
 }
 
