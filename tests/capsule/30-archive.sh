@@ -18,7 +18,7 @@ prepare() {
     start_site
     plugin testhold <<'SH'
 #!/bin/sh
-echo "holding $1" >&2
+echo "holding on $1" >&2
 until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
 echo held >held.txt
 SH
@@ -80,7 +80,7 @@ for line in lines:
     assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__06_wget.finite.bg $site""page/1" "story: a hook"
     assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
     assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
-    assert_contains "$(archivist logs "$id" --hook wget)" "archivist-hook-wget-$id" "archivist logs --hook"
+    assert_contains "$(archivist logs "$id" --hook wget)" "$id wget: succeeded" "archivist logs --hook"
     story=$(in_capsule journalctl --quiet --no-pager --catalog -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")
     assert_contains "$story" "Nothing of the crawl is left to do" "explanations of key events"
     [[ ! $story =~ ARCHIVIST_[A-Z]+ ]] || fail "an explanation without its value: ${BASH_REMATCH[0]}"
@@ -131,6 +131,8 @@ is_the_tree_that_was_designed() {
     assert_contains "$(archivist status)" "archivist-hook-testhold-s$snapshot.service" "archivist status"
     assert_eq "" "$(in_capsule sh -c "tr '\\0' '\\n' </proc/\$(systemctl show --value -p MainPID archivist-snapshot-$snapshot)/environ | grep -i token")" \
         "tokens in a worker's environment"
+    assert_eq "holding on --url=http://held.test/tree" "$(in_capsule journalctl --quiet --no-pager --output=cat \
+        ARCHIVIST_SNAPSHOT_ID="$snapshot" ARCHIVIST_PLUGIN=testhold _UID="$(in_capsule id -u archivist-hook)")" "what a hook wrote to standard error"
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
     assert_eq sealed "$(crawl_status "$held")" "the crawl that was held"
@@ -159,8 +161,8 @@ cancels_and_retries() {
     id=$(page missing 's["id"]')
     archivist retry "$id" --hook wget
     wait_for 30 is_over "$crawl"
-    assert_eq 2 "$(query '[r["attempts"] for r in d if r["plugin"] == "wget"][0]' list results "$id")" "attempts after a retry"
-    assert_eq 1 "$(query '*{r["attempts"] for r in d if r["plugin"] != "wget"},' list results "$id")" "attempts of the others"
+    assert_eq 2 "$(query 'len([r for r in d if r["plugin"] == "wget"])' list runs "$id")" "runs of the hook that was tried again"
+    assert_eq 1 "$(query 'len([r for r in d if r["plugin"] == "dom"])' list runs "$id")" "runs of another hook"
     assert_nothing_is_left
 }
 

@@ -1,0 +1,74 @@
+#!/bin/bash
+# A thousand pages with a trivial plugin: all sealed, none lost, no unit left. Prints what it costs, beside what a unit and a
+# process cost without us.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+PAGES=1000
+BARE=100
+
+clean() { forget_configuration; }
+
+prepare() {
+    plugin testtrivial <<'SH'
+#!/bin/sh
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'
+SH
+    configure </dev/null
+}
+
+# cpu UNIT: microseconds so far.
+cpu() { echo $(($(unit_property "$1" CPUUsageNSec) / 1000)); }
+
+# peak of resident memory of the orchestrator, in KiB
+memory() { in_capsule awk '/^VmHWM:/ { print $2 }' "/proc/$(unit_property $service MainPID)/status"; }
+
+now() { echo "${EPOCHREALTIME/[.,]/}"; }
+
+# figure WORDS MICROSECONDS COUNT
+figure() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "%-45s %8.1f/s  %7.2f ms each\n", what, n * 1e6 / usec, usec / n / 1000 }'; }
+
+archives_many() {
+    local began cpu_began ended crawl units
+    cpu_began=$(cpu $service) began=$(now)
+    crawl=$(in_capsule sh -c "seq -f http://many.test/%g $PAGES | archivist add --json --plugins testtrivial --wait -" | in_capsule python3 -c '
+import json, sys
+print(json.loads(sys.stdin.readline())["crawl"])
+for line in sys.stdin: pass')
+    ended=$(now)
+    assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
+    assert_eq "$PAGES sealed 1" "$(query 'len(d), *{s["status"] for s in d}, *{s["attempts"] for s in d}' list snapshots "$crawl" --limit 0)" "snapshots"
+    assert_eq "$PAGES succeeded done 1" "$(query 'len(d), *{r["status"] for r in d}, *{r["output"] for r in d}, *{r["attempts"] for r in d}' \
+        list results "$crawl" --limit 0)" "results"
+    units=$((2 * PAGES + 1))
+    assert_eq "$units success" "$(query 'len(d), *{"success" if r["outcome"] == {"kind": "exit", "detail": 0} else r["outcome"] for r in d}' \
+        list runs "$crawl" --limit 0)" "runs"
+    assert_nothing_is_left
+    figure "$PAGES pages" $((ended - began)) $PAGES
+    figure "  units of them" $((ended - began)) $units
+    figure "  CPU of the orchestrator a unit" $(($(cpu $service) - cpu_began)) $units
+    figure "  CPU of a worker" "$(cpu_of "$crawl" snapshot)" $PAGES
+    figure "  CPU of a hook" "$(cpu_of "$crawl" hook)" $PAGES
+    echo "peak memory of the orchestrator: $(memory) KiB"
+}
+
+# cpu_of CRAWL KIND: microseconds of all its runs of that kind, as far as they were accounted for.
+cpu_of() { query "sum(r.get('cpu_usec', 0) for r in d if r['kind'] == '$2')" list runs "$1" --limit 0; }
+
+without_us() {
+    local began
+    began=$(now)
+    in_capsule bash -c "for ((n = 0; n < $BARE; n++)); do systemd-run --quiet --wait --collect true; done"
+    figure "systemd-run --wait, one after the other" $(($(now) - began)) $BARE
+    began=$(now)
+    in_capsule bash -c "for ((n = 0; n < $BARE; n++)); do /bin/true; done"
+    figure "fork and exec" $(($(now) - began)) $BARE
+}
+
+trap clean EXIT
+prepare
+archives_many
+without_us
+trap - EXIT
+clean
+assert_system_running

@@ -1,0 +1,262 @@
+#!/bin/bash
+# Bad URLs, bad plugins, a full disk, a broken database and configuration: each is a clear error or a recorded failure, the rest
+# goes on, nothing is lost.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+state=/var/lib/archivist
+database=$state/archivist.sqlite3
+
+clean() {
+    in_capsule umount $state 2>/dev/null || true
+    in_capsule sh -c "rm -rf /srv/odd-plugins; [ ! -e $database.kept ] || mv $database.kept $database"
+    forget_configuration
+}
+
+prepare() {
+    plugin testurl <<'SH'
+#!/bin/sh
+printf '%s\n' "$1" >argument.txt
+SH
+    configure </dev/null
+}
+
+refuses_what_is_no_page() {
+    local bad long
+    for bad in nonsense file:///etc/passwd 'javascript:alert(1)' ftp://a.test/ data:text/html,x http:// '' $'http://a.test/\nhttp://b.test/'; do
+        assert_status 2 archivist add --plugins testurl "$bad"
+        assert_contains "$output" "argument 1" "error for '$bad'"
+    done
+    long=http://long.test/$(head -c 10240 /dev/zero | tr '\0' a)
+    assert_status 2 archivist add --plugins testurl "$long"
+    assert_contains "$output" "bytes long" "error for a URL of 10 kB"
+    assert_status 2 archivist add --plugins testurl $'http://a.test/\xff\xfe'
+    assert_contains "$output" "UTF-8" "error for an argument that is not UTF-8"
+    assert_status 3 archivist add --wait --plugins testurl http://good.test/ nonsense
+    assert_contains "$output" "argument 2: 'nonsense' refused" "error beside a good URL"
+    assert_contains "$output" "1 page" "the good URL beside a bad one"
+}
+
+# What a shell or systemd would expand comes to the hook as it is.
+expands_nothing() {
+    local odd crawl
+    # shellcheck disable=SC2016
+    odd='http://odd.test/$(touch%20/tmp/pwned)?a=`id`&b=${HOME}&c=%n%%i$$&d='"'"'q'"'"'&e=;|\x'
+    crawl=$(archivist add --json --wait --plugins testurl "$odd" | in_capsule python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["crawl"])')
+    assert_eq "--url=$odd" "$(in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl")/testurl/argument.txt")" "argument of the hook"
+    assert_eq "$odd" "$(query 'd[0]["url"]' list snapshots "$crawl")" "the URL in the database"
+    ! in_capsule test -e /tmp/pwned || fail "a URL was run"
+}
+
+takes_a_hundred_thousand_lines() {
+    local crawl
+    in_capsule sh -c 'seq -f http://list.test/%g 100000 >/tmp/list.txt; echo nonsense >>/tmp/list.txt'
+    assert_status 3 archivist add --file /tmp/list.txt --plugins testurl
+    assert_contains "$output" "queued 100000 URLs" "a file of 100,000 lines"
+    assert_contains "$output" "line 100001" "its last line"
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    archivist cancel "$crawl"
+    wait_for 60 is_over "$crawl"
+    assert_eq 100000 "$(query 'sum(d["crawl"]["crawl"]["snapshots"].values())' show "$crawl")" "its pages"
+    assert_nothing_is_left
+    in_capsule rm /tmp/list.txt
+}
+
+uses_the_exit_statuses() {
+    assert_status 0 archivist list crawls
+    assert_status 1 archivist show s999999999
+    assert_status 2 archivist show nonsense
+    assert_status 2 archivist --no-such-option
+    assert_status 2 archivist add --plugins nosuchplugin http://a.test/
+    assert_status 2 archivist add --set NO_SUCH_SETTING=1 http://a.test/
+    assert_status 2 archivist list results --status nonsense
+}
+
+# Hooks that misbehave, each beside one that does not; NAME, what is recorded of it, and a word of the reason.
+survives_bad_hooks() {
+    bad_hooks | while IFS='|' read -r name status reason; do
+        in_capsule test -d $plugins/"$name" || fail "no plugin $name"
+        assert_hook "$name" "$status" "$reason"
+    done
+    assert_nothing_is_left
+}
+
+bad_hooks() {
+    plugin testflood <<'SH'
+#!/bin/sh
+head -c 100000000 /dev/zero | tr '\0' 'a'
+SH
+    echo 'testflood|failed|printed more than'
+    plugin testbinary <<'SH'
+#!/bin/sh
+head -c 1000000 /dev/urandom
+SH
+    echo 'testbinary|noresults|'
+    plugin testhalf <<'SH'
+#!/bin/sh
+echo kept >kept.txt
+printf '{"type":"ArchiveResult","status":"fai'
+SH
+    echo 'testhalf|succeeded|'
+    plugin testnothing <<'SH'
+#!/bin/sh
+SH
+    echo 'testnothing|noresults|'
+    plugin testsegfault <<'SH'
+#!/bin/sh
+kill -SEGV $$
+SH
+    echo 'testsegfault|failed|SIGSEGV'
+    plugin testinterpreter <<'SH'
+#!/no/such/interpreter
+SH
+    echo 'testinterpreter|failed|interpreter'
+    plugin testexit <<'SH'
+#!/bin/sh
+exit 7
+SH
+    echo 'testexit|failed|exit code 7'
+    plugin testslow <<'SH'
+#!/bin/sh
+sleep 100
+SH
+    in_capsule sh -c "echo '{\"type\": \"object\", \"properties\": {\"TESTSLOW_TIMEOUT\": {\"type\": \"integer\", \"default\": 1}}}' >$plugins/testslow/config.json"
+    echo 'testslow|failed|time limit'
+    restart
+}
+
+assert_hook() {
+    local name=$1 status=$2 reason=$3 expected=0 crawl
+    [[ $status != failed ]] || expected=3
+    assert_status $expected archivist add --wait --plugins "$name,testurl" "http://bad.test/$name"
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    assert_eq "$status" "$(query "*[r['status'] for r in d if r['plugin'] == '$name']," list results "$crawl")" "result of $name"
+    assert_eq succeeded "$(query "*[r['status'] for r in d if r['plugin'] == 'testurl']," list results "$crawl")" "result beside $name"
+    [[ -z $reason ]] || assert_contains "$(query "*[r['error'] for r in d if r['plugin'] == '$name']," list results "$crawl")" "$reason" "why $name failed"
+}
+
+# One that is not executable is no hook, and said to be none; one that vanishes after the start of the orchestrator fails.
+survives_hooks_that_cannot_be_run() {
+    local crawl
+    plugin testplain </dev/null
+    plugin testvanish <<'SH'
+#!/bin/sh
+SH
+    in_capsule chmod 644 $plugins/testplain/on_Snapshot__20_testplain.sh
+    restart
+    assert_contains "$(archivist plugins)" "executable" "a hook that is not executable"
+    in_capsule rm $plugins/testvanish/on_Snapshot__20_testvanish.sh
+    assert_status 3 archivist add --wait --plugins testvanish,testurl http://bad.test/vanish
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    assert_contains "$(query '*[r["error"] for r in d if r["plugin"] == "testvanish"],' list results "$crawl")" "cannot be executed" "a hook that vanished"
+    in_capsule rm -r $plugins/testvanish $plugins/testplain
+    assert_nothing_is_left
+}
+
+# PID 1 is to run only what root alone can have written.
+refuses_plugins_of_others() {
+    local crawl
+    plugin testowner <<'SH'
+#!/bin/sh
+echo run >run.txt
+SH
+    in_capsule chown nobody $plugins/testowner
+    restart
+    assert_contains "$(archivist plugins)" "$plugins/testowner" "a plugin that belongs to somebody else"
+    assert_status 2 archivist add --plugins testowner http://bad.test/owner
+    in_capsule chown root $plugins/testowner
+    in_capsule chmod o+w $plugins/testowner/on_Snapshot__20_testowner.sh
+    restart
+    assert_status 2 archivist add --plugins testowner http://bad.test/owner
+    in_capsule rm -r $plugins/testowner
+}
+
+# On a small file system of its own; a full one is an error that people see, and goes on when there is space.
+survives_a_full_disk() {
+    local crawl
+    in_capsule systemctl stop $service
+    in_capsule sh -c "mount -t tmpfs -o size=24m,mode=755 tmpfs $state && systemd-tmpfiles --create archivist.conf"
+    restart
+    in_capsule dd if=/dev/zero of=$state/filler bs=1M status=none 2>/dev/null || true
+    assert_status 1 archivist add --plugins testurl http://full.test/1
+    assert_contains "$output" "full" "error on a full disk"
+    has_unit $service || fail "the orchestrator died of a full disk"
+    assert_contains "$(unit_property $service StatusText)" "full" "STATUS= on a full disk"
+    in_capsule rm $state/filler
+    assert_status 0 archivist add --wait --plugins testurl http://full.test/2
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    assert_eq sealed "$(crawl_status "$crawl")" "a crawl after there is space again"
+    assert_nothing_is_left
+    in_capsule systemctl stop $service
+    in_capsule umount $state
+    restart
+}
+
+# refused WORDS…: the service does not start, says why, and is not tried again and again; then the command line says 4.
+assert_start_refused() {
+    local cursor words said
+    cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor)
+    in_capsule systemctl reset-failed $service 2>/dev/null || true
+    ! in_capsule systemctl restart $service 2>/dev/null || fail "the orchestrator started"
+    said=$(in_capsule journalctl --quiet --no-pager --output=cat -u $service --after-cursor="${cursor#-- cursor: }")
+    for words in "$@"; do assert_contains "$said" "$words" "why the orchestrator does not start"; done
+    assert_eq failed "$(in_capsule systemctl is-active $service || true)" "state of a service that must be looked at"
+    assert_status 4 archivist status
+    assert_contains "$output" "systemctl status" "what to do about it"
+}
+
+refuses_databases() {
+    local before
+    in_capsule systemctl stop $service
+    in_capsule sh -c "mv $database $database.kept; rm -f $database-wal $database-shm; head -c 8192 /dev/urandom >$database"
+    before=$(in_capsule sha256sum $database)
+    assert_start_refused "is not a database of archivist" "nothing was changed"
+    assert_eq "$before" "$(in_capsule sha256sum $database)" "the garbage"
+
+    in_capsule python3 -c "
+import sqlite3
+database = sqlite3.connect('$database.newer')
+database.execute('PRAGMA user_version = 999')
+database.execute('CREATE TABLE later (x)')
+database.commit()"
+    in_capsule mv $database.newer $database
+    before=$(in_capsule sha256sum $database)
+    assert_start_refused "newer archivist" "schema 999"
+    assert_eq "$before" "$(in_capsule sha256sum $database)" "the newer database"
+
+    in_capsule sh -c "rm -f $database $database-wal $database-shm; mv $database.kept $database"
+    restart
+    assert_status 0 archivist status
+}
+
+judges_the_configuration() {
+    in_capsule sh -c "printf '[Orchestrator]\nNoSuchKey=1\n' >>$drop_in"
+    restart
+    local line
+    line=$(in_capsule sh -c "wc -l <$drop_in")
+    assert_contains "$(in_capsule journalctl --quiet --no-pager --output=cat -u $service _PID="$(unit_property $service MainPID)")" \
+        "$drop_in:$line" "warning of an unknown key"
+    assert_status 1 archivist config
+    assert_contains "$output" "NoSuchKey" "archivist config"
+    in_capsule sh -c "printf 'WorkersMax=many\n' >>$drop_in"
+    assert_start_refused "$drop_in:$((line + 1))" "WorkersMax"
+    in_capsule sed -i '/NoSuchKey/d; /WorkersMax/d' $drop_in
+    restart
+    assert_status 0 archivist status
+}
+
+trap clean EXIT
+prepare
+refuses_what_is_no_page
+expands_nothing
+uses_the_exit_statuses
+survives_bad_hooks
+survives_hooks_that_cannot_be_run
+refuses_plugins_of_others
+takes_a_hundred_thousand_lines
+survives_a_full_disk
+refuses_databases
+judges_the_configuration
+trap - EXIT
+clean
+assert_system_running

@@ -1,0 +1,87 @@
+#!/bin/bash
+# `archivist --user`: the same without root, under the service manager of a user who lingers.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+name=testuser
+
+clean() {
+    in_capsule loginctl terminate-user $name 2>/dev/null || true
+    in_capsule loginctl disable-linger $name 2>/dev/null || true
+    in_capsule systemctl stop "user@$uid.service" 2>/dev/null || true
+    in_capsule userdel --remove $name 2>/dev/null || true
+}
+
+prepare() {
+    in_capsule useradd --create-home --shell /bin/bash $name
+    uid=$(in_capsule id -u $name)
+    in_capsule loginctl enable-linger $name
+    wait_for 20 has_unit "user@$uid.service"
+    wait_for 20 in_capsule test -S "/run/user/$uid/bus"
+    as_user sh -c 'mkdir -p ~/.local/share/archivist/plugins/testhold ~/.local/share/archivist/plugins/testquick
+        cd ~/.local/share/archivist/plugins
+        printf "#!/bin/sh\necho kept >kept.txt\necho from-a-hook >&2\n" >testquick/on_Snapshot__20_testquick.sh
+        printf "#!/bin/sh\nexec sleep 60\n" >testhold/on_Snapshot__20_testhold.sh
+        chmod 755 */*.sh
+        for plugin in *; do echo "{\"type\": \"object\", \"properties\": {}}" >$plugin/config.json; done'
+}
+
+as_user() {
+    in_capsule setpriv --reuid "$uid" --regid "$uid" --init-groups env HOME=/home/$name USER=$name \
+        XDG_RUNTIME_DIR="/run/user/$uid" DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$uid/bus" "$@"
+}
+
+ask() { # EXPRESSION VERB…
+    local expression=$1
+    shift
+    as_user archivist --user "$@" --json | evaluate "$expression"
+}
+
+units_of_user() { as_user systemctl --user list-units --all --plain --no-legend "$@"; }
+
+is_over_for_user() { [[ $(ask 'd["crawl"]["crawl"]["ended_at"] is not None' show "$1") == True ]]; }
+
+no_work_is_left() { [[ -z $(units_of_user 'archivist-crawl-*' 'archivist-snapshot-*' 'archivist-hook-*') ]]; }
+
+archives_as_a_user() {
+    local directory
+    assert_status 0 as_user archivist --user add --wait --plugins testquick http://user.test/
+    assert_contains "$output" "c1 sealed" "add --wait"
+    assert_eq sealed "$(ask 'd[0]["status"]' list crawls)" "list"
+    directory=$(ask 'd["snapshot"]["snapshot"]["directory"]' show s1)
+    assert_contains "$directory" "/home/$name/.local/share/archivist/archive/" "directory of the snapshot"
+    assert_eq kept "$(in_capsule cat "$directory/testquick/kept.txt")" "what the hook kept"
+    assert_eq $name "$(in_capsule stat -c %U "$directory/testquick/kept.txt")" "its owner"
+    assert_eq 1 "$(as_user journalctl --user --quiet --no-pager --output=cat ARCHIVIST_PLUGIN=testquick 2>/dev/null | grep -c from-a-hook ||
+        in_capsule journalctl --quiet --no-pager --output=cat ARCHIVIST_PLUGIN=testquick | grep -c from-a-hook)" "lines of the hook in the journal"
+    wait_for 20 no_work_is_left
+}
+
+cancels_as_a_user() {
+    local crawl
+    crawl=$(ask 'd["crawl"]' add --plugins testhold http://user.test/hold)
+    wait_for 20 as_user systemctl --user --quiet is-active 'archivist-hook-testhold-s*.service'
+    assert_contains "$(as_user systemctl --user --no-pager status 'archivist-*')" archivist-hook-testhold "systemctl --user status"
+    as_user archivist --user cancel "$crawl"
+    wait_for 20 is_over_for_user "$crawl"
+    assert_eq cancelled "$(ask 'd["crawl"]["crawl"]["status"]' show "$crawl")" "the cancelled crawl"
+    wait_for 20 no_work_is_left
+    assert_eq "" "$(units_of_user --failed)" "failed units of the user"
+}
+
+# The system's archive is not the user's: who is in no group may not touch it, and neither notices the other.
+leaves_the_system_alone() {
+    assert_status 1 as_user archivist list crawls
+    assert_contains "$output" "denied" "the system's orchestrator, asked by a stranger"
+    [[ -z $(in_capsule systemctl list-units --all --plain --no-legend 'archivist-hook-*') ]] || fail "a user's hook runs in the system's manager"
+}
+
+uid=
+trap clean EXIT
+prepare
+archives_as_a_user
+cancels_as_a_user
+leaves_the_system_alone
+trap - EXIT
+clean
+assert_system_running
