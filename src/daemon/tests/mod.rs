@@ -6,6 +6,8 @@ mod check;
 mod worker;
 mod world;
 
+use crate::bus::report::Filter;
+use crate::model::{Lifecycle, Outcome};
 use bed::Bed;
 use proptest::prelude::*;
 use world::Mood;
@@ -134,6 +136,34 @@ fn a_start_that_died_with_its_orchestrator_is_made_again() {
     assert_eq!(bed.world.units.len(), 1, "the first worker's unit");
     bed.restart(0);
     bed.come_to_an_end();
+}
+
+/// A unit may be gone before it can be read: what the signal said is taken, and without one the
+/// run is lost. Neither is a success.
+#[test]
+fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
+    let outcomes = [
+        (true, Outcome::Signal(15), Lifecycle::Cancelled),
+        (false, Outcome::Lost, Lifecycle::Queued),
+    ];
+    for (by_hand, outcome, status) in outcomes {
+        let mut bed = Bed::new();
+        bed.add(1);
+        bed.world.handle(Mood::Fine);
+        bed.turn_with(9, 9, 0);
+        bed.of_running(0, |world, unit| match by_hand {
+            true => world.stop_by_hand(unit),
+            false => world.vanish(unit),
+        });
+        bed.turn_with(9, 9, 0);
+        while bed.world.handle(Mood::Fine) {}
+        bed.turn_with(9, 9, 0);
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        assert_eq!(runs[0].outcome, Some(outcome));
+        let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+        assert_eq!(crawls[0].status, status);
+        bed.come_to_an_end();
+    }
 }
 
 /// `PROPTEST_CASES` asks for more.

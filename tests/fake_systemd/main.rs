@@ -1,0 +1,415 @@
+//! The seam over systemd against a service manager of cardboard on a socket pair: the order of
+//! signals and answers, refusals, descriptors, the end of the connection.
+
+mod systemd;
+
+use archivist::manager::{ErrorKind, Hint, Listed, Release, Whom};
+use archivist::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
+use archivist::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
+use std::io::{Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use systemd::{Fake, Transient, Unit, soon};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+const HOOK: &str = "archivist-hook-wget-s3.service";
+
+fn hook() -> UnitSpec {
+    let spec = HookSpec {
+        owner: Owner::Snapshot(SnapshotId(3)),
+        crawl: CrawlId(1),
+        snapshot: Some(SnapshotId(3)),
+        url: "https://example.org/?a=${HOME}",
+        plugin: "wget",
+        hook: "on_Snapshot__06_wget",
+        unit_part: "wget",
+        argv: vec![
+            "/usr/share/archivist/plugins/wget/on_Snapshot__06_wget.py".into(),
+            "--url=https://example.org/?a=${HOME}&b=%n&c=$(id)`id`".into(),
+            "a b\"c'".into(),
+        ],
+        environment: vec![("PATH".into(), "/usr/bin".into())],
+        working_directory: "/archive/s3/wget".into(),
+        limit: Duration::from_secs(60),
+        bind: vec!["/archive/s3".into()],
+        bind_read_only: Vec::new(),
+    };
+    UnitSpec::hook(&Names::new("archivist"), spec)
+}
+
+fn worker() -> UnitSpec {
+    let worker = WorkerSpec {
+        owner: Owner::Snapshot(SnapshotId(3)),
+        crawl: CrawlId(1),
+        url: "https://example.org/",
+        program: "/usr/bin/archivist",
+        user_scope: false,
+        archive: "/archive".into(),
+    };
+    UnitSpec::worker(&Names::new("archivist"), worker)
+}
+
+/// A file without a name, with this in it.
+fn file(text: &str) -> OwnedFd {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    file.into()
+}
+
+fn content(descriptor: OwnedFd) -> String {
+    let mut text = String::new();
+    std::fs::File::from(descriptor)
+        .read_to_string(&mut text)
+        .unwrap();
+    text
+}
+
+fn exited(code: i32, status: i32, result: &str) -> Hint {
+    let (unit, result) = (HOOK.to_owned(), result.to_owned());
+    Hint::Exited {
+        unit,
+        code,
+        status,
+        result,
+    }
+}
+
+fn job_removed(result: &str) -> Hint {
+    let (unit, result) = (HOOK.to_owned(), result.to_owned());
+    Hint::JobRemoved { unit, result }
+}
+
+async fn next(hints: &mut UnboundedReceiver<Hint>) -> Hint {
+    soon(hints.recv()).await.expect("a hint")
+}
+
+/// A connection with a hook that runs.
+async fn running() -> (Fake, archivist::manager::Manager, UnboundedReceiver<Hint>) {
+    let (mut fake, manager, hints) = Fake::connect().await;
+    let spec = hook();
+    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    started.unwrap();
+    (fake, manager, hints)
+}
+
+/// What a reading comes to, and the reading.
+async fn read(
+    fake: &mut Fake,
+    manager: &archivist::manager::Manager,
+) -> (Option<Outcome>, Reading) {
+    let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(2));
+    let reading = reading.unwrap();
+    (Outcome::of(&reading), reading)
+}
+
+#[tokio::test]
+async fn it_subscribes_before_anything_else() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let (version, ()) = tokio::join!(manager.version(), fake.serve(1));
+    assert_eq!(version.unwrap(), "252.39-1~deb12u1");
+    assert_eq!(fake.heard, ["Subscribe", "Get"]);
+}
+
+#[tokio::test]
+async fn the_usual_life_of_a_unit() {
+    let (mut fake, manager, mut hints) = running().await;
+    fake.job_removed(HOOK, "done").await;
+    assert_eq!(next(&mut hints).await, job_removed("done"));
+    assert_eq!(read(&mut fake, &manager).await.0, None, "it runs");
+
+    fake.exit(HOOK, "active", (1, 0, "success")).await;
+    assert_eq!(next(&mut hints).await, exited(1, 0, "success"));
+    fake.units.get_mut(HOOK).unwrap().cpu_nsec = 42_000_999;
+    let (outcome, reading) = read(&mut fake, &manager).await;
+    assert_eq!(outcome, Some(Outcome::Exit(0)));
+    assert_eq!(reading.accounting.cpu_usec, Some(42_000));
+    assert_eq!(reading.accounting.memory_peak, None, "it is not counted");
+    assert_eq!(reading.invocation, "07".repeat(16));
+
+    let how = Release::for_reading(&reading);
+    assert_eq!(how, Release::Stop);
+    let (released, ()) = tokio::join!(manager.release(HOOK, how), fake.serve(1));
+    released.unwrap();
+    fake.unit_removed(HOOK).await;
+    let unit = HOOK.to_owned();
+    assert_eq!(next(&mut hints).await, Hint::Removed { unit });
+    assert!(fake.units.is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_unit_is_let_go_by_a_reset() {
+    let (mut fake, manager, _hints) = running().await;
+    fake.exit(HOOK, "failed", (2, 15, "timeout")).await;
+    let (outcome, reading) = read(&mut fake, &manager).await;
+    assert_eq!(outcome, Some(Outcome::TimeLimit));
+    let how = Release::for_reading(&reading);
+    assert_eq!(how, Release::Reset);
+    let (released, ()) = tokio::join!(manager.release(HOOK, how), fake.serve(1));
+    released.unwrap();
+    assert_eq!(fake.heard.last().unwrap(), "ResetFailedUnit");
+    assert!(fake.units.is_empty());
+}
+
+/// The whole life of a unit may be told before the answer to its start comes.
+#[tokio::test]
+async fn signals_arrive_while_the_answer_is_awaited() {
+    let (mut fake, manager, mut hints) = Fake::connect().await;
+    let spec = hook();
+    let start = manager.start(&spec, vec![file("")]);
+    let story = async {
+        let call = fake.take().await;
+        fake.job_removed(HOOK, "done").await;
+        fake.exit(HOOK, "failed", (1, 1, "exit-code")).await;
+        assert_eq!(next(&mut hints).await, job_removed("done"));
+        assert_eq!(next(&mut hints).await, exited(1, 1, "exit-code"));
+        fake.answer(&call).await;
+    };
+    let (started, ()) = tokio::join!(start, story);
+    started.unwrap();
+}
+
+#[tokio::test]
+async fn a_unit_that_is_gone_never_reads_as_success() {
+    let (mut fake, manager, mut hints) = running().await;
+    fake.exit(HOOK, "inactive", (2, 15, "success")).await;
+    fake.unit_removed(HOOK).await;
+    assert_eq!(
+        next(&mut hints).await,
+        exited(2, 15, "success"),
+        "the evidence"
+    );
+    let (outcome, reading) = read(&mut fake, &manager).await;
+    assert_eq!(
+        (reading.load_state.as_str(), reading.result.as_str()),
+        ("not-found", "success")
+    );
+    assert_eq!(outcome, Some(Outcome::Lost));
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_told_apart() {
+    let (mut fake, manager, _hints) = running().await;
+    let spec = hook();
+    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    let error = started.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnitExists);
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("failed to start unit '{HOOK}': ")),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_start_says_why() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    for name in [
+        "org.freedesktop.DBus.Error.AccessDenied",
+        "org.freedesktop.systemd1.LoadFailed",
+    ] {
+        fake.refuse = Some((name, "not today"));
+        let spec = hook();
+        let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+        let error = started.unwrap_err();
+        assert_eq!(
+            (error.kind, error.why.as_str()),
+            (ErrorKind::Refused, "not today")
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_answer_is_not_a_refusal() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    fake.refuse = Some(("org.freedesktop.DBus.Error.NoReply", "too late"));
+    let spec = hook();
+    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
+}
+
+/// Taken by systemd, and never begun: the program is missing, or there are no resources.
+#[tokio::test]
+async fn a_start_that_fails_later_reads_as_not_started() {
+    for (evidence, why) in [
+        ((1, 203, "exit-code"), "its program cannot be executed"),
+        ((0, 0, "resources"), "systemd says resources"),
+    ] {
+        let (mut fake, manager, mut hints) = running().await;
+        fake.exit(HOOK, "failed", evidence).await;
+        fake.job_removed(HOOK, "failed").await;
+        let (code, status, result) = evidence;
+        assert_eq!(next(&mut hints).await, exited(code, status, result));
+        assert_eq!(next(&mut hints).await, job_removed("failed"));
+        match read(&mut fake, &manager).await.0 {
+            Some(Outcome::NotStarted(text)) => assert!(text.starts_with(why), "{text}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_connection_is_a_hint() {
+    let (fake, manager, mut hints) = running().await;
+    fake.hang_up().await;
+    assert_eq!(next(&mut hints).await, Hint::Disconnected);
+    let error = soon(manager.read(HOOK)).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unreachable, "{error}");
+}
+
+#[tokio::test]
+async fn a_call_under_way_ends_with_the_connection() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let spec = hook();
+    let story = async {
+        fake.take().await;
+        fake.hang_up().await;
+    };
+    let (started, ()) =
+        soon(async { tokio::join!(manager.start(&spec, vec![file("")]), story) }).await;
+    assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
+}
+
+#[tokio::test]
+async fn only_the_end_of_a_reload_is_a_hint() {
+    let (fake, _manager, mut hints) = Fake::connect().await;
+    fake.reloading(true).await;
+    fake.reloading(false).await;
+    assert_eq!(next(&mut hints).await, Hint::Reloaded);
+    assert_eq!(hints.try_recv(), Err(TryRecvError::Empty));
+}
+
+#[tokio::test]
+async fn units_of_others_give_no_hints() {
+    let (mut fake, _manager, mut hints) = Fake::connect().await;
+    for other in [
+        "ssh.service",
+        "archivist-orchestrator.service",
+        "archivist-crawl-1.slice",
+    ] {
+        fake.exit(other, "failed", (1, 1, "exit-code")).await;
+        fake.job_removed(other, "done").await;
+        fake.unit_removed(other).await;
+    }
+    // What a process of ours does before it ends is not an end.
+    fake.exit(HOOK, "active", (0, 0, "success")).await;
+    fake.job_removed(HOOK, "done").await;
+    assert_eq!(next(&mut hints).await, job_removed("done"));
+    assert_eq!(hints.try_recv(), Err(TryRecvError::Empty));
+}
+
+#[tokio::test]
+async fn descriptors_arrive_where_they_belong() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let both = UnitSpec {
+        stdout: archivist::unit::Stdio::Descriptor,
+        ..worker()
+    };
+    let descriptors = vec![file("assignment"), file("output")];
+    let taking = async {
+        let call = fake.take().await;
+        let mut transient = Transient::of(&call);
+        let stdin = content(transient.descriptor("StandardInputFileDescriptor"));
+        let stdout = content(transient.descriptor("StandardOutputFileDescriptor"));
+        assert_eq!((stdin.as_str(), stdout.as_str()), ("assignment", "output"));
+        fake.answer(&call).await;
+    };
+    let (started, ()) = tokio::join!(manager.start(&both, descriptors), taking);
+    started.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_sent_is_never_expanded() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let spec = hook();
+    let taking = async {
+        let call = fake.take().await;
+        let mut transient = Transient::of(&call);
+        assert_eq!(
+            (transient.name.as_str(), transient.mode.as_str()),
+            (HOOK, "fail")
+        );
+        assert!(!transient.properties.contains_key("ExecStart"));
+        let commands: Vec<(String, Vec<String>, Vec<String>)> = transient.take("ExecStartEx");
+        let flags = vec!["no-env-expand".to_owned()];
+        assert_eq!(commands, [(spec.argv[0].clone(), spec.argv.clone(), flags)]);
+        assert_eq!(
+            transient.take::<Vec<String>>("Environment"),
+            ["PATH=/usr/bin"]
+        );
+        assert_eq!(transient.take::<u64>("RuntimeMaxUSec"), 60_000_000);
+        assert!(transient.take::<bool>("RemainAfterExit"));
+        fake.answer(&call).await;
+    };
+    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), taking);
+    started.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_gone_may_be_let_go_again() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    for how in [Release::Stop, Release::Reset] {
+        let (released, ()) = tokio::join!(manager.release(HOOK, how), fake.serve(1));
+        released.unwrap();
+    }
+    let slice = "archivist-crawl-1.slice";
+    let (stopped, ()) = tokio::join!(manager.stop_slice(slice), fake.serve(1));
+    stopped.unwrap();
+    let (killed, ()) = tokio::join!(manager.kill(HOOK, Whom::All, 9), fake.serve(1));
+    killed.unwrap();
+}
+
+#[tokio::test]
+async fn a_signal_to_nobody_is_fine() {
+    let (mut fake, manager, _hints) = running().await;
+    fake.exit(HOOK, "active", (1, 0, "success")).await;
+    let (killed, ()) = tokio::join!(manager.kill(HOOK, Whom::Main, 15), fake.serve(1));
+    killed.unwrap();
+}
+
+#[tokio::test]
+async fn only_our_units_are_listed() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    for name in [
+        HOOK,
+        "archivist-crawl-1.service",
+        "archivist-crawl-x.service",
+        "archivist-orchestrator.service",
+        "archivist-second-crawl-1.service",
+        "ssh.service",
+    ] {
+        fake.units.insert(name.to_owned(), Unit::default());
+    }
+    let (listed, ()) = tokio::join!(manager.list(), fake.serve(1));
+    let listed = listed.unwrap();
+    let names: Vec<&str> = listed
+        .iter()
+        .map(|Listed { name, .. }| name.as_str())
+        .collect();
+    assert_eq!(names, ["archivist-crawl-1.service", HOOK]);
+}
+
+#[tokio::test]
+async fn a_system_on_its_way_down_is_seen() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    for (state, stopping) in [("running", false), ("degraded", false), ("stopping", true)] {
+        fake.system_state = state;
+        let (answer, ()) = tokio::join!(manager.is_stopping(), fake.serve(1));
+        assert_eq!(answer.unwrap(), stopping, "{state}");
+    }
+}
+
+/// Thousands of signals while nobody takes the hints: the connection still answers.
+#[tokio::test]
+async fn a_storm_of_signals_does_not_stop_the_connection() {
+    let (mut fake, manager, mut hints) = running().await;
+    for _ in 0..5000 {
+        fake.job_removed(HOOK, "done").await;
+    }
+    let (version, ()) = soon(async { tokio::join!(manager.version(), fake.serve(1)) }).await;
+    version.unwrap();
+    for _ in 0..5000 {
+        next(&mut hints).await;
+    }
+}
