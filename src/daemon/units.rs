@@ -207,8 +207,9 @@ impl Turn<'_> {
         let listed = match result {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::error!("cannot compare runs with units: {error}, starting anew");
-                self.actions.push(Action::Exit);
+                tracing::error!("{error}");
+                let why = "cannot compare runs with units";
+                self.actions.push(Action::Fail(why));
                 return Ok(());
             }
         };
