@@ -217,6 +217,34 @@ fn no_file_is_too_long() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
+/// What the map shows is there: `name()`, `Type::name` and the files of its table.
+#[test]
+fn the_map_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let code: String = sources().into_iter().map(|(_, text)| text).collect();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+    let mut missing = Vec::new();
+    for quoted in map.split('`').skip(1).step_by(2) {
+        let name = quoted.trim_end_matches("()");
+        let last = name.rsplit("::").next().unwrap();
+        if !name.chars().all(plain) || !(quoted.ends_with("()") || name.contains("::")) {
+            continue;
+        }
+        let words = code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        if !words.into_iter().any(|word| word == last) {
+            missing.push(quoted);
+        }
+    }
+    for room in ROOMS.iter().filter(|room| !room.place.ends_with("main.rs")) {
+        let top = room.place.split('/').next().unwrap();
+        if !map.contains(top) && top != "lib.rs" {
+            missing.push(room.place);
+        }
+    }
+    assert!(missing.is_empty(), "ARCHITECTURE.md: {missing:?}");
+}
+
 #[test]
 fn a_breach_is_seen() {
     let seen = |file, text| !breaches(file, text).is_empty();
