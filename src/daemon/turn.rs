@@ -97,7 +97,7 @@ impl Turn<'_> {
             Event::Request(request) => self.request(request),
             Event::Work(work) => self.work(work),
             Event::Hint(hint) => self.hint(hint),
-            Event::Started { run, unit, result } => self.started(*run, unit, result),
+            Event::Started { run, result, .. } => self.started(*run, result),
             Event::Read {
                 run,
                 unit,

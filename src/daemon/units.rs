@@ -69,7 +69,6 @@ impl Turn<'_> {
     pub(super) fn started(
         &mut self,
         id: RunId,
-        unit: &str,
         result: &Result<(), ManagerError>,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
@@ -78,13 +77,8 @@ impl Turn<'_> {
         match result {
             Ok(()) => {
                 self.tx.set_run_running(id)?;
-                // It may have come too late: somebody cancelled in between. It may have no process
-                // yet, so a signal would miss it.
-                if self.tx.status_of(run.owner)?.is_final() {
-                    let (unit, how) = (unit.to_owned(), Release::Stop);
-                    self.actions.push(Action::Release { unit, how });
-                }
-                Ok(())
+                // It may have come too late: somebody cancelled in between.
+                self.stop_if_over(&run)
             }
             Err(error) => match error.kind {
                 // It is started again when the one before is gone.
@@ -142,7 +136,8 @@ impl Turn<'_> {
             if run.starting {
                 self.tx.set_run_running(id)?;
             }
-            return Ok(());
+            // What it works for was over when an orchestrator died before it could stop it.
+            return self.stop_if_over(&run);
         };
         let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);
         if seen.stopping && killed {
@@ -150,6 +145,16 @@ impl Turn<'_> {
             return Ok(());
         }
         self.ended(&run, &outcome, &reading, !gone)
+    }
+
+    /// Stops the unit of a run whose crawl or snapshot is final. It may have no process yet, so a
+    /// signal would miss it.
+    fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<()> {
+        if self.tx.status_of(run.owner)?.is_final() {
+            let (unit, how) = (run.unit.clone(), Release::Stop);
+            self.actions.push(Action::Release { unit, how });
+        }
+        Ok(())
     }
 
     /// Whether what was read is the invocation before, whose outcome is recorded already.

@@ -138,6 +138,22 @@ fn a_start_that_died_with_its_orchestrator_is_made_again() {
     bed.come_to_an_end();
 }
 
+/// A cancel is on disk, and its orchestrator dies before it can stop anything: the next one does.
+#[test]
+fn what_was_cancelled_is_stopped_after_a_restart_too() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.cancel(0);
+    // PID 1 handles the start that was made before, and not the stop of the slice.
+    bed.restart(1);
+    assert_eq!(bed.world.running().len(), 1);
+    while bed.world.handle(Mood::Fine) || !bed.world.is_quiet() {
+        bed.turn_with(9, 9, 0);
+    }
+    assert_eq!(bed.world.running().len(), 0);
+    bed.come_to_an_end();
+}
+
 /// A unit may be gone before it can be read: what the signal said is taken, and without one the
 /// run is lost. Neither is a success.
 #[test]
