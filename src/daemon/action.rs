@@ -33,9 +33,12 @@ pub enum Action {
         whom: Whom,
         signal: i32,
     },
-    /// Ask a unit to end in the way that its KillMode= says.
-    Terminate {
+    /// End a hook for its worker, as its unit's KillMode= says or by force. The answer comes when
+    /// that is done: what was only going to be done would be forgotten with us.
+    End {
         unit: String,
+        force: bool,
+        reply: Reply<()>,
     },
     StopSlice(String),
     /// List all units, to reconcile.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
+const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Lines that a follower may lag behind before it misses some.
 const FOLLOWER_QUEUE: usize = 4096;
@@ -125,7 +126,7 @@ impl Performer {
                 self.release(unit, how);
             }
             Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
-            Action::Terminate { unit } => self.terminate(unit),
+            Action::End { unit, force, reply } => self.end(unit, force, reply),
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -235,19 +236,24 @@ impl Performer {
         });
     }
 
-    /// SIGTERM to whom the unit's KillMode= would send it, but without stopping the unit, whose
-    /// outcome is still to be read.
-    fn terminate(&self, unit: String) {
+    /// SIGTERM to whom the unit's KillMode= would send it, or SIGKILL to all, but without stopping
+    /// the unit, whose outcome is still to be read.
+    fn end(&self, unit: String, force: bool, reply: Reply<()>) {
         let manager = self.manager.clone();
         tokio::spawn(async move {
-            let mode = manager.read(&unit).await.map(|reading| reading.kill_mode);
-            let whom = match mode.as_deref() {
-                Ok("mixed" | "process") => Whom::Main,
-                _ => Whom::All,
+            let (whom, signal) = if force {
+                (Whom::All, SIGKILL)
+            } else {
+                let mode = manager.read(&unit).await.map(|reading| reading.kill_mode);
+                match mode.as_deref() {
+                    Ok("mixed" | "process") => (Whom::Main, SIGTERM),
+                    _ => (Whom::All, SIGTERM),
+                }
             };
-            if let Err(error) = manager.kill(&unit, whom, SIGTERM).await {
+            if let Err(error) = manager.kill(&unit, whom, signal).await {
                 tracing::warn!("{error}, ignoring");
             }
+            reply.send(Ok(()));
         });
     }
 

@@ -207,6 +207,20 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// A crawl ended, and we were gone before its slice was stopped.
+    fn stop_idle_slices(&mut self, listed: &[Listed]) -> TurnResult<()> {
+        for unit in listed {
+            let Some(id) = self.engine.names.crawl_of_slice(&unit.name) else {
+                continue;
+            };
+            let crawl = self.tx.crawl(id)?;
+            if crawl.is_none_or(|crawl| crawl.status.is_final()) && !self.tx.has_open_runs(id)? {
+                self.actions.push(Action::StopSlice(unit.name.clone()));
+            }
+        }
+        Ok(())
+    }
+
     /// Compares what is remembered with what systemd has.
     pub(super) fn listed(&mut self, result: &Result<Vec<Listed>, ManagerError>) -> TurnResult<()> {
         let listed = match result {
@@ -230,6 +244,7 @@ impl Turn<'_> {
             .collect();
         let live: Vec<LiveUnit> = listed
             .iter()
+            .filter(|unit| self.engine.names.parse(&unit.name).is_some())
             .map(|unit| LiveUnit {
                 unit: unit.name.clone(),
                 active_state: unit.active_state.clone(),
@@ -273,6 +288,7 @@ impl Turn<'_> {
                 }
             }
         }
+        self.stop_idle_slices(listed)?;
         if adopted + lost + stray > 0 {
             tracing::info!(
                 message_id = message::RECOVERED,

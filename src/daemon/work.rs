@@ -4,11 +4,8 @@ use super::action::Action;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Work};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
-use crate::manager::Whom;
 use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId};
 use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
-
-const SIGKILL: i32 = 9;
 
 fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
@@ -84,16 +81,11 @@ impl Turn<'_> {
                     && run.outcome.is_none()
                 {
                     let unit = run.unit;
-                    self.actions.push(match force {
-                        true => Action::Signal {
-                            unit,
-                            whom: Whom::All,
-                            signal: SIGKILL,
-                        },
-                        false => Action::Terminate { unit },
-                    });
+                    let (force, reply) = (*force, reply.clone());
+                    self.actions.push(Action::End { unit, force, reply });
+                } else {
+                    self.answer(reply);
                 }
-                self.answer(reply);
                 Ok(())
             }
             Work::Report {

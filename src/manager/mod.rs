@@ -189,7 +189,7 @@ impl Manager {
             .await
     }
 
-    /// All workers and hooks of this instance that systemd has loaded.
+    /// All workers, hooks and slices of crawls of this instance that systemd has loaded.
     pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
         type Row = (
             String,
@@ -204,7 +204,9 @@ impl Manager {
             OwnedObjectPath,
         );
         let states: Vec<String> = Vec::new();
-        let body = (states, self.names.patterns());
+        let mut patterns = self.names.patterns();
+        patterns.push(self.names.slice_pattern());
+        let body = (states, patterns);
         let fail =
             |error: zbus::Error| explain("list units", &self.names.patterns().join(" "), &error);
         let reply = self
@@ -212,9 +214,9 @@ impl Manager {
             .await
             .map_err(fail)?;
         let rows: Vec<Row> = reply.body().deserialize().map_err(fail)?;
-        let ours = rows
-            .into_iter()
-            .filter(|row| self.names.parse(&row.0).is_some());
+        let ours = rows.into_iter().filter(|row| {
+            self.names.parse(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
+        });
         Ok(ours
             .map(|row| Listed {
                 name: row.0,

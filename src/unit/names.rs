@@ -104,6 +104,19 @@ impl Names {
             .collect()
     }
 
+    /// Pattern that finds the slices of all crawls.
+    pub fn slice_pattern(&self) -> String {
+        format!("{}-crawl-*.slice", self.prefix)
+    }
+
+    /// The crawl whose slice this is.
+    pub fn crawl_of_slice(&self, unit: &str) -> Option<CrawlId> {
+        let rest = unit.strip_prefix(self.prefix.as_str())?;
+        let number = rest.strip_prefix("-crawl-")?.strip_suffix(".slice")?;
+        let id = CrawlId(number.parse().ok()?);
+        (self.crawl_slice(id) == unit).then_some(id)
+    }
+
     /// Reads a worker's or hook's unit name; `None` for every other unit.
     pub fn parse(&self, unit: &str) -> Option<Parsed> {
         let rest = unit
@@ -163,6 +176,12 @@ mod tests {
             "archivist-hook-chrome-chrome_launch-c12.service"
         );
         assert_eq!(names.crawl_slice(CrawlId(12)), "archivist-crawl-12.slice");
+        assert_eq!(
+            names.crawl_of_slice("archivist-crawl-12.slice"),
+            Some(CrawlId(12))
+        );
+        assert_eq!(names.crawl_of_slice("archivist-crawl.slice"), None);
+        assert_eq!(names.crawl_of_slice("archivist-crawl-+1.slice"), None);
         assert_eq!(
             names.hook("a-b", "c d", crawl),
             "archivist-hook-a\\x2db-c\\x20d-c12.service"

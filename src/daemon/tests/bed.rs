@@ -190,7 +190,10 @@ impl Bed {
                 calls.push_back(Call::Release(unit, how));
             }
             Action::Signal { unit, signal, .. } => calls.push_back(Call::Kill(unit, signal)),
-            Action::Terminate { unit } => calls.push_back(Call::Kill(unit, 15)),
+            Action::End { unit, force, reply } => {
+                calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
+                reply.send(Ok(()));
+            }
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::List => calls.push_back(Call::List),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
