@@ -6,9 +6,10 @@ source "$(dirname "$0")/lib.sh"
 state=/var/lib/archivist
 site=$state/archive/19700101/sandbox.test
 own=$site/1 other=$site/2
-hook=archivist-hook-sandboxtest-s1.service
-other_hook=archivist-hook-sandboxtest-s2.service
-worker=archivist-snapshot-999001.service
+# Names that the drop-ins apply to, but that the orchestrator does not take for units of its own.
+hook=archivist-hook-sandboxtest-test1.service
+other_hook=archivist-hook-sandboxtest-test2.service
+worker=archivist-snapshot-test.service
 
 prepare() {
     put "$(dirname "$0")/sandbox/hostile-hook" /usr/local/bin/hostile-hook
@@ -75,7 +76,7 @@ confines_a_worker() {
 
 # Takes a picture, and its renderers are in a sandbox of its own, below that of the unit.
 chromium_keeps_its_sandbox() {
-    local unit=archivist-hook-screenshot-s1.service picture=$own/wget/page.png
+    local unit=archivist-hook-screenshot-test.service picture=$own/wget/page.png
     in_capsule systemd-run --quiet --wait --pipe --collect --unit=$unit --property=BindPaths=$own --setenv=HOME=/tmp \
         chromium --headless --disable-gpu --screenshot=$picture 'data:text/html,<h1>archivist</h1>' ||
         fail "chromium makes no screenshot"
@@ -102,7 +103,7 @@ obeys_the_administrator() {
     in_capsule sh -c "mkdir -p $drop_in; printf '[Service]\nRuntimeMaxSec=1\n' >$drop_in/override.conf; systemctl daemon-reload"
     in_capsule systemd-run --quiet --wait --unit=$hook --property=RuntimeMaxSec=1h sleep 20 || true
     result=$(unit_property $hook Result)
-    in_capsule sh -c "rm -r $drop_in; systemctl daemon-reload; systemctl reset-failed $hook"
+    in_capsule sh -c "rm -r $drop_in; systemctl daemon-reload; systemctl reset-failed $hook" || fail "the hook is gone before its result was read"
     assert_eq timeout "$result" "result of a hook with RuntimeMaxSec= in a drop-in"
 }
 
