@@ -77,7 +77,7 @@ impl Store {
                 path: path.to_owned(),
                 source,
             })?;
-        configure(&connection).map_err(|source| match source.sqlite_error_code() {
+        let told = |source: rusqlite::Error| match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
                 OpenError::Garbage {
                     path: path.to_owned(),
@@ -88,8 +88,18 @@ impl Store {
                 path: path.to_owned(),
                 source,
             },
-        })?;
-        migrate(&mut connection, path)?;
+        };
+        // Before anything that writes, and setting the journal's mode does.
+        let found = schema_of(&connection).map_err(told)?;
+        if found > MIGRATIONS.len() {
+            return Err(OpenError::Newer {
+                path: path.to_owned(),
+                found,
+                known: MIGRATIONS.len(),
+            });
+        }
+        configure(&connection).map_err(told)?;
+        migrate(&mut connection, path, found)?;
         Ok(Store {
             connection,
             epoch: 0,
@@ -107,22 +117,15 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+/// Which migrations it has seen.
+fn schema_of(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.pragma_query_value(None, "user_version", |row| {
+        row.get::<_, u32>(0).map(|n| n as usize)
+    })
+}
+
+fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(), OpenError> {
     let known = MIGRATIONS.len();
-    let garbage = |source| OpenError::Garbage {
-        path: path.to_owned(),
-        source,
-    };
-    let found: usize = connection
-        .pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
-        .map_err(garbage)? as usize;
-    if found > known {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known,
-        });
-    }
     let fail = |source| OpenError::Migrate {
         path: path.to_owned(),
         from: found,
@@ -159,16 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_schema_is_refused() {
+    fn a_newer_schema_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
-        drop(Store::open(&path).unwrap());
         Connection::open(&path)
             .unwrap()
             .pragma_update(None, "user_version", 999)
             .unwrap();
+        let before = std::fs::read(&path).unwrap();
         let error = Store::open(&path).err().unwrap().to_string();
         assert!(error.contains("newer archivist (schema 999"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
     }
 
     #[test]
