@@ -58,7 +58,7 @@ takes_a_hundred_thousand_lines() {
     crawl=$(query 'd[0]["id"]' list crawls --limit 1)
     archivist cancel "$crawl"
     wait_for 60 is_over "$crawl"
-    assert_eq 100000 "$(query 'sum(d["crawl"]["crawl"]["snapshots"].values())' show "$crawl")" "its pages"
+    assert_eq 100000 "$(query 'sum(d[0]["snapshots"].values())' list crawls "$crawl")" "its pages"
     assert_nothing_is_left
     in_capsule rm /tmp/list.txt
 }
