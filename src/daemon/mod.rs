@@ -185,6 +185,10 @@ impl Daemon {
                 }
             }
             self.turn(batch)?;
+            // Long turns in a row, such as for very long lists, leave no room for a tick.
+            if beat.is_some() {
+                notify::beat();
+            }
             if let Some(why) = self.performer.failure {
                 return Err(DaemonError::Failed(format!("{why}, starting anew")));
             }

@@ -77,9 +77,9 @@ assert_status() {
     [[ $status -eq $expected ]] || fail "exit status of '${*:0:12}': expected $expected, got $status: ${output:0:2000}"
 }
 
-is_over() { [[ $(query 'd["crawl"]["crawl"]["ended_at"] is not None' show "$1") == True ]]; }
+is_over() { [[ $(query 'd[0]["ended_at"] is not None' list crawls "$1") == True ]]; }
 
-crawl_status() { query 'd["crawl"]["crawl"]["status"]' show "$1"; }
+crawl_status() { query 'd[0]["status"]' list crawls "$1"; }
 
 has_unit() { in_capsule systemctl --quiet is-active "$@"; }
 
