@@ -38,9 +38,11 @@ archives_a_site() {
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
     assert_eq "8 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$crawl")" "the snapshots"
+    # How far a browser gets with a page that never ends is a matter of the machine's speed.
     assert_eq "endless/wget missing/wget" "$(query '*sorted(p["url"].rsplit("/", 1)[1] + "/" + r["plugin"]
         for r in d["crawl"]["results"] if r["status"] == "failed"
-        for p in d["crawl"]["snapshots"] if p["id"] == r["owner"]),' show "$crawl")" "what failed"
+        for p in d["crawl"]["snapshots"] if p["id"] == r["owner"]
+        if not (p["url"].endswith("/endless") and r["plugin"] in ("dom", "pdf", "screenshot"))),' show "$crawl")" "what failed"
 }
 
 # page PATH EXPRESSION: about the snapshot of that page.
