@@ -42,7 +42,7 @@ expands_nothing() {
     local odd crawl
     # shellcheck disable=SC2016
     odd='http://odd.test/$(touch%20/tmp/pwned)?a=`id`&b=${HOME}&c=%n%%i$$&d='"'"'q'"'"'&e=;|\x'
-    crawl=$(archivist add --json --wait --plugins testurl "$odd" | in_capsule python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["crawl"])')
+    crawl=$(archivist add --json --wait --plugins testurl "$odd" | in_capsule python3 -c 'import json, sys; print(json.loads(sys.stdin.read().splitlines()[0])["crawl"])')
     odd=${odd//\'/%27}
     assert_eq "--url=$odd" "$(in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl")/testurl/argument.txt")" "argument of the hook"
     assert_eq "$odd" "$(query 'd[0]["url"]' list snapshots "$crawl")" "the URL in the database"
