@@ -60,6 +60,7 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
         limit: Duration::from_secs(limit),
         bind,
         bind_read_only: Vec::new(),
+        tmp: None,
     };
     UnitSpec::hook(&names(), spec)
 }
@@ -69,6 +70,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
     let crawl = Owner::Crawl(CrawlId(12));
     let hidden = UnitSpec {
         bind_read_only: vec!["/home/me/plugins".into()],
+        tmp: None,
         ..hook(snapshot(), "mine", "on_Snapshot__50_mine", "mine", 60)
     };
     vec![

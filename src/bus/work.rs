@@ -21,6 +21,9 @@ pub struct Assignment {
     /// Directory of the snapshot, or of the crawl for a crawl's worker.
     pub directory: PathBuf,
     pub crawl_directory: PathBuf,
+    /// Directory for temporary files that the hooks of the crawl share, where they do.
+    #[serde(default)]
+    pub shared_tmp: Option<PathBuf>,
     /// In the order in which they are to be started.
     pub hooks: Vec<HookTask>,
     /// For a crawl's worker: what runs after the last snapshot.

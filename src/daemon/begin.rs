@@ -22,6 +22,10 @@ fn token() -> TurnResult<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+fn failed(why: String) -> TurnError {
+    TurnError::Refused(Refusal::Failed(why))
+}
+
 impl Turn<'_> {
     pub(super) fn crawl_of(&self, id: CrawlId) -> TurnResult<CrawlWork> {
         let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no crawl {id}")));
@@ -133,6 +137,7 @@ impl Turn<'_> {
         hooks: &[PlannedHook],
     ) -> TurnResult<Assignment> {
         let settings = &self.engine.settings;
+        let plan = self.engine.plan(crawl).map_err(failed)?;
         Ok(Assignment {
             token: token()?,
             bus_name: self.engine.scope.bus_name(),
@@ -143,6 +148,7 @@ impl Turn<'_> {
             max_depth: crawl.max_depth,
             directory: directory.to_owned(),
             crawl_directory: self.crawl_directory(crawl),
+            shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
             hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
             last_hooks: Vec::new(),
             ready_limit: settings.ready_limit,
@@ -232,9 +238,12 @@ impl Turn<'_> {
             .map_or(crawl.url.as_str(), |snapshot| snapshot.url.as_str());
         let depth = snapshot.as_ref().map_or(0, |snapshot| snapshot.depth);
 
+        let plan = self.engine.plan(crawl).map_err(failed)?;
+        let shared = plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id));
+        let snap_dir = snapshot.as_ref().map(|_| own.as_path());
         let places = self
             .engine
-            .places(&crawl_directory, snapshot.as_ref().map(|_| own.as_path()));
+            .places(&crawl_directory, snap_dir, shared.as_deref());
         let (crawl_id, snapshot_id) = (crawl.id.to_string(), owner.to_string());
         let context = Context {
             snapshot_id: snapshot_id.clone(),
@@ -273,6 +282,7 @@ impl Turn<'_> {
                 limit: planned.task.limit.max(Duration::from_secs(1)),
                 bind,
                 bind_read_only: self.hidden_plugin_directory(&planned.plugin.dir),
+                tmp: shared.filter(|_| !self.engine.scope.user),
             },
         ))
     }

@@ -33,6 +33,8 @@ pub struct CrawlPlan {
     /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
     pub skipped: Vec<(String, String, String)>,
     pub filter: UrlFilter,
+    /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
+    pub shares_tmp: bool,
 }
 
 impl CrawlPlan {
@@ -117,17 +119,27 @@ impl Engine {
         self.scope.data_dir().join("archive")
     }
 
-    /// The directories that hooks are told of.
-    pub fn places(&self, crawl: &Path, snapshot: Option<&Path>) -> Places {
-        let data = self.scope.data_dir();
+    /// Where the hooks of a crawl keep their temporary files, if they share them. Nothing above it
+    /// is theirs, so that it is safe to be mounted.
+    pub fn shared_tmp(&self, crawl: CrawlId) -> PathBuf {
+        self.archive().join(".run").join(crawl.to_string())
+    }
+
+    /// The directories that hooks are told of. What they may write is their crawl's alone: profiles
+    /// are among its temporary files, and a database that some of them make is in its directory.
+    pub fn places(&self, crawl: &Path, snapshot: Option<&Path>, shared: Option<&Path>) -> Places {
+        let tmp = match shared {
+            Some(shared) if self.scope.user => shared.to_owned(),
+            _ => PathBuf::from("/tmp"),
+        };
         Places {
-            lib_dir: data.join("lib"),
-            personas_dir: data.join("personas"),
-            data_dir: data,
+            lib_dir: self.scope.data_dir().join("lib"),
+            personas_dir: tmp.join("personas"),
+            data_dir: crawl.to_owned(),
             crawl_dir: crawl.to_owned(),
             snap_dir: snapshot.map(Path::to_owned),
-            tmp_dir: "/tmp".into(),
-            home: "/tmp".into(),
+            home: tmp.clone(),
+            tmp_dir: tmp,
             path: HOOK_PATH.to_owned(),
         }
     }
@@ -195,7 +207,12 @@ impl Engine {
             hooks.extend(planned(older));
             hooks
         };
+        let shares_tmp = selected
+            .plugins
+            .iter()
+            .any(|plugin| !plugin.schema.accompanies.is_empty());
         Ok(CrawlPlan {
+            shares_tmp,
             setup: both(Event::CrawlSetup, Event::Crawl),
             snapshot: planned(Event::Snapshot),
             end: both(Event::CrawlCleanup, Event::CrawlEnd),

@@ -13,6 +13,7 @@ mod hashes;
 mod headers;
 mod html;
 mod invocation;
+mod keeper;
 mod outlinks;
 mod output;
 mod page;
@@ -32,11 +33,18 @@ use std::process::ExitCode;
 /// How a program ends early: with a finding too, so that there is always a record.
 type Outcome = Result<Finding, Finding>;
 
-/// A built-in program: its plugin's name, the plugin's `config.json`, and what it does.
+/// A built-in program: its name, the plugin's `config.json`, and what it does.
 struct Builtin {
     name: &'static str,
     schema: &'static str,
     run: fn(&Invocation) -> Outcome,
+}
+
+impl Builtin {
+    /// The plugin; a second program of one is named `PLUGIN-WORD`.
+    fn plugin(&self) -> &'static str {
+        self.name.split('-').next().unwrap_or(self.name)
+    }
 }
 
 macro_rules! builtin {
@@ -49,7 +57,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 9] = [
+const BUILTINS: [Builtin; 11] = [
     builtin!(wget),
     builtin!(favicon),
     builtin!(headers),
@@ -59,6 +67,12 @@ const BUILTINS: [Builtin; 9] = [
     builtin!(title),
     builtin!(outlinks),
     builtin!(hashes),
+    builtin!(keeper),
+    Builtin {
+        name: "keeper-tidy",
+        schema: include_str!("../../plugins/keeper/config.json"),
+        run: keeper::tidy,
+    },
 ];
 
 /// Runs the built-in program `name` with a hook's arguments and prints its record.
@@ -71,7 +85,7 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
         eprintln!("no built-in hook '{name}'; there are {}", known.join(", "));
         return ExitCode::from(2);
     };
-    let invocation = Invocation::read(name, builtin.schema, args, std::env::vars_os());
+    let invocation = Invocation::read(builtin.plugin(), builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
     // For the journal, where systemd before 254 puts nothing else under the fields of a quiet hook.
     eprintln!(
@@ -98,7 +112,7 @@ mod tests {
     #[test]
     fn every_plugin_has_a_switch_and_a_time_limit() {
         for builtin in &BUILTINS {
-            let invocation = Invocation::read(builtin.name, builtin.schema, &[], []);
+            let invocation = Invocation::read(builtin.plugin(), builtin.schema, &[], []);
             let prefix = invocation.prefix();
             assert!(invocation.settings.flag(&format!("{prefix}_ENABLED")));
             assert!(invocation.settings.number(&format!("{prefix}_TIMEOUT")) > 0);

@@ -35,7 +35,8 @@ fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Vari
             Variant::from(commands)
         }
         Property::Binds(paths) => {
-            let bind = |path: &String| (path.clone(), path.clone(), false, MOUNT_RECURSIVE);
+            let bind =
+                |(from, to): &(String, String)| (from.clone(), to.clone(), false, MOUNT_RECURSIVE);
             Variant::from(paths.iter().map(bind).collect::<Vec<Bind>>())
         }
         Property::Bytes(lines) => {

@@ -19,6 +19,8 @@ pub struct Schema {
     pub output_mimetypes: Vec<String>,
     /// The snapshot's background hooks are to be ended before this plugin's hooks start.
     pub wait_for_background_cleanup: bool,
+    /// `x-accompanies`: it runs where one of these plugins does, and only there.
+    pub accompanies: Vec<String>,
     pub properties: BTreeMap<String, Property>,
 }
 
@@ -86,6 +88,7 @@ impl Schema {
             required_plugins: top.texts("required_plugins")?,
             output_mimetypes: top.texts("output_mimetypes")?,
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
+            accompanies: top.texts("x-accompanies")?,
             ..Schema::default()
         };
         for entry in top.list("required_binaries")? {

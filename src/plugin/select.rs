@@ -45,6 +45,14 @@ pub struct Selected<'a> {
     pub skipped: Vec<(&'a Plugin, Skip)>,
 }
 
+impl Selected<'_> {
+    fn has_any_of(&self, names: &[String]) -> bool {
+        self.plugins
+            .iter()
+            .any(|plugin| names.contains(&plugin.name))
+    }
+}
+
 /// Sorts all plugins into used and left out. `find` looks a program up on the hooks' search path.
 pub fn select<'a>(
     catalogue: &'a Catalogue,
@@ -58,9 +66,20 @@ pub fn select<'a>(
         plugins: Vec::new(),
         skipped: Vec::new(),
     };
-    for plugin in &catalogue.plugins {
+    let (companions, plugins): (Vec<&Plugin>, Vec<&Plugin>) = catalogue
+        .plugins
+        .iter()
+        .partition(|plugin| !plugin.schema.accompanies.is_empty());
+    // Companions last, when it is known who runs.
+    for plugin in plugins.into_iter().chain(companions) {
         let skip = match &wanted {
             _ if plugin.loose => None,
+            _ if !plugin.schema.accompanies.is_empty() => {
+                match selected.has_any_of(&plugin.schema.accompanies) {
+                    true => judge.verdict(plugin),
+                    false => Some(Skip::NotSelected),
+                }
+            }
             Some(names) if !names.contains(plugin.name.as_str()) => Some(Skip::NotSelected),
             _ => judge.verdict(plugin),
         };
@@ -69,6 +88,8 @@ pub fn select<'a>(
             Some(skip) => selected.skipped.push((plugin, skip)),
         }
     }
+    selected.plugins.sort_by(|a, b| a.name.cmp(&b.name));
+    selected.skipped.sort_by(|a, b| a.0.name.cmp(&b.0.name));
     Ok(selected)
 }
 
@@ -177,6 +198,11 @@ mod tests {
                 json!({"required_binaries": [{"name": "puppeteer", "binproviders": "npm"}]}),
                 &["on_BinaryRequest__12_puppeteer.py"],
             ),
+            plugin(
+                "keeper",
+                json!({"x-accompanies": ["chrome"]}),
+                &["on_CrawlSetup__00_keeper.daemon.bg.sh"],
+            ),
             plugin("title", needs_chrome, &["on_Snapshot__54_title.js"]),
             plugin(
                 "wget",
@@ -238,6 +264,7 @@ mod tests {
                 "apt",
                 "chrome",
                 "chrome_mhtml",
+                "keeper",
                 "puppeteer",
                 "title",
                 "wget"
@@ -268,8 +295,10 @@ mod tests {
         let outcome = run(&[" Title ", "wget"], &[], &["chromium", "wget"]);
         assert_eq!(
             outcome.used,
-            ["apt", "chrome", "puppeteer", "title", "wget"]
+            ["apt", "chrome", "keeper", "puppeteer", "title", "wget"]
         );
+        let without = run(&["wget", "keeper"], &[], &["chromium", "wget"]);
+        assert_eq!(without.used, ["apt", "wget"], "a companion of nobody");
         assert_eq!(outcome.reasons["chrome_mhtml"], "not selected");
     }
 

@@ -16,8 +16,8 @@ pub enum Property {
         argv: Vec<String>,
         flags: Vec<&'static str>,
     },
-    /// `a(ssbt)`: source, destination, ignore when missing, mount flags.
-    Binds(Vec<String>),
+    /// `a(ssbt)` from source and destination; the rest is "must exist" and "what is mounted below".
+    Binds(Vec<(String, String)>),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),
     /// The descriptor with this place in the call.
@@ -86,13 +86,19 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         let usec = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         out.push(("RuntimeMaxUSec", Number(usec)));
     }
-    let paths = |dirs: &[std::path::PathBuf]| -> Vec<String> {
-        dirs.iter()
-            .map(|dir| dir.to_string_lossy().into_owned())
-            .collect()
+    let same = |dir: &std::path::PathBuf| {
+        let dir = dir.to_string_lossy().into_owned();
+        (dir.clone(), dir)
     };
-    if !spec.bind.is_empty() {
-        out.push(("BindPaths", Binds(paths(&spec.bind))));
+    let paths = |dirs: &[std::path::PathBuf]| dirs.iter().map(same).collect::<Vec<_>>();
+    let mut binds = paths(&spec.bind);
+    binds.extend(
+        spec.tmp
+            .as_ref()
+            .map(|dir| (same(dir).0, "/tmp".to_owned())),
+    );
+    if !binds.is_empty() {
+        out.push(("BindPaths", Binds(binds)));
     }
     if !spec.bind_read_only.is_empty() {
         out.push(("BindReadOnlyPaths", Binds(paths(&spec.bind_read_only))));

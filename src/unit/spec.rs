@@ -36,6 +36,8 @@ pub struct UnitSpec {
     pub bind: Vec<PathBuf>,
     /// The same for reading.
     pub bind_read_only: Vec<PathBuf>,
+    /// A directory that the unit sees as /tmp.
+    pub tmp: Option<PathBuf>,
     /// Fields that every journal line of the unit carries.
     pub log_fields: Vec<(&'static str, String)>,
 }
@@ -67,6 +69,7 @@ pub struct HookSpec<'a> {
     pub limit: Duration,
     pub bind: Vec<PathBuf>,
     pub bind_read_only: Vec<PathBuf>,
+    pub tmp: Option<PathBuf>,
 }
 
 /// URLs in descriptions and journal fields are cut to so many characters.
@@ -121,6 +124,7 @@ impl UnitSpec {
             limit: None,
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
+            tmp: None,
             log_fields: log_fields(worker.crawl, worker.owner, worker.url),
         }
     }
@@ -149,6 +153,7 @@ impl UnitSpec {
             limit: Some(hook.limit),
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
+            tmp: hook.tmp,
             log_fields: fields,
         }
     }

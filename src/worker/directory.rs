@@ -19,6 +19,14 @@ pub fn make(path: &Path) -> Result<(), WorkerError> {
     build(path, SHARED, false)
 }
 
+/// Removes a directory that hooks have emptied. What is left in one goes with its age:
+/// tmpfiles.d(5).
+pub fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_dir(path) {
+        tracing::debug!("cannot remove '{}': {error}, ignoring", path.display());
+    }
+}
+
 fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
     match DirBuilder::new()
         .mode(mode)

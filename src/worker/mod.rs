@@ -3,6 +3,7 @@
 
 mod directory;
 mod drive;
+mod heartbeat;
 mod index;
 mod link;
 mod read;
@@ -80,11 +81,16 @@ async fn run() -> Result<(), WorkerError> {
         user: assignment.user_scope,
         name: assignment.bus_name.clone(),
     };
+    let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
     beat();
     directory::make(&assignment.crawl_directory)?;
     directory::make(&assignment.directory)?;
+    if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
+        directory::make(shared)?;
+    }
+    heartbeat::follow(&assignment);
     let index = Rc::new(Index::open(&assignment)?);
     tracing::info!(
         "working on {} {}: {} hooks, {} of them done before",
@@ -98,11 +104,14 @@ async fn run() -> Result<(), WorkerError> {
             .count()
     );
 
-    let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
     let hooks = assignment.hooks.clone();
     drive::drive(&assignment, &link, &index, hooks, &standing, is_crawl).await?;
     let last = assignment.last_hooks.clone();
     drive::drive(&assignment, &link, &index, last, &standing, false).await?;
+    heartbeat::end(&assignment);
+    if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
+        directory::remove(shared);
+    }
     // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
     // listening at that moment never learns how it ended.
     Ok(())

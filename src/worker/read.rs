@@ -163,7 +163,7 @@ pub fn report(
 }
 
 /// Opens a regular file; a link or a pipe in its place is refused.
-fn open_plain(path: &Path) -> std::io::Result<File> {
+pub(super) fn open_plain(path: &Path) -> std::io::Result<File> {
     let file = File::options()
         .read(true)
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)

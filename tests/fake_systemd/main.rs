@@ -34,6 +34,7 @@ fn hook() -> UnitSpec {
         limit: Duration::from_secs(60),
         bind: vec!["/archive/s3".into()],
         bind_read_only: Vec::new(),
+        tmp: None,
     };
     UnitSpec::hook(&Names::new("archivist"), spec)
 }

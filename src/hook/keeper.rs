@@ -1,0 +1,129 @@
+//! What the hooks of one crawl share: a heartbeat that says the crawl is alive, and a temporary
+//! directory that is emptied when it is over.
+//!
+//! Hooks of the package abx-plugins look for `.heartbeat.json` in a crawl's and a snapshot's
+//! directory before they take a browser for abandoned, and they take EPERM from `kill(pid, 0)`
+//! for a dead owner: so the process that the file names has to be one of the hooks' user.
+
+use super::Outcome;
+use super::invocation::Invocation;
+use super::record::Finding;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::SignalFd;
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The file, and the name under which it is written first.
+const HEARTBEAT: [&str; 2] = [".heartbeat.json", ".heartbeat.json.new"];
+/// Milliseconds between two beats.
+const BEAT: u16 = 5000;
+/// Seconds without a beat after which the crawl counts as abandoned.
+const KILL_AFTER: u32 = 180;
+
+/// Beats until SIGTERM.
+pub fn run(it: &Invocation) -> Outcome {
+    let crawl_dir = crawl_dir(it)?;
+    let mut ends = SigSet::empty();
+    ends.add(Signal::SIGTERM);
+    ends.add(Signal::SIGINT);
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Finding::failed(format!("failed to {what}: {error}"))
+    };
+    ends.thread_block()
+        .map_err(|error| failed("block signals", &error))?;
+    let signals = SignalFd::new(&ends).map_err(|error| failed("wait for signals", &error))?;
+    for name in ["personas", "semaphores"] {
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path)
+            .map_err(|error| failed(&format!("make {}", path.display()), &error))?;
+    }
+    let crawl = it.settings.variable("CRAWL_ID").unwrap_or_default();
+    let mut said = false;
+    loop {
+        beat(&crawl_dir, crawl).map_err(|error| failed("write the heartbeat", &error))?;
+        if !said {
+            println!("the crawl is alive");
+            let _ = std::io::stdout().flush();
+            said = true;
+        }
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, PollTimeout::from(BEAT)) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(failed("wait", &error)),
+        }
+    }
+    for name in HEARTBEAT {
+        let _ = fs::remove_file(crawl_dir.join(name));
+    }
+    Ok(Finding::succeeded("the crawl is over"))
+}
+
+/// Empties the temporary directory, where everything is of the hooks' user.
+pub fn tidy(_: &Invocation) -> Outcome {
+    let shared = std::env::temp_dir();
+    let failed = |error: std::io::Error| {
+        Finding::failed(format!("failed to empty {}: {error}", shared.display()))
+    };
+    let mut count = 0;
+    for entry in fs::read_dir(&shared).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        match entry.file_type().map_err(failed)?.is_dir() {
+            true => fs::remove_dir_all(entry.path()),
+            false => fs::remove_file(entry.path()),
+        }
+        .map_err(failed)?;
+        count += 1;
+    }
+    Ok(match count {
+        0 => Finding::noresults("nothing was left"),
+        _ => Finding::succeeded("temporary files are removed"),
+    })
+}
+
+fn crawl_dir(it: &Invocation) -> Result<PathBuf, Finding> {
+    match it.settings.variable("CRAWL_DIR") {
+        Some(path) if !path.is_empty() => Ok(path.into()),
+        _ => Err(Finding::failed("CRAWL_DIR is not set")),
+    }
+}
+
+/// Replaces the file in one step: whoever reads it finds a whole record.
+fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
+    let [name, scratch] = HEARTBEAT.map(|name| directory.join(name));
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let record = json!({
+        "runtime": "archivebox",
+        "crawl_id": crawl,
+        "owner_pid": std::process::id(),
+        "last_alive_at": now.as_secs_f64(),
+        "kill_after_seconds": KILL_AFTER,
+    });
+    fs::write(&scratch, record.to_string())?;
+    fs::rename(&scratch, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_names_a_process_and_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        beat(directory.path(), "c12").unwrap();
+        let text = fs::read_to_string(directory.path().join(HEARTBEAT[0])).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(record["crawl_id"], "c12");
+        assert_eq!(record["owner_pid"], std::process::id());
+        assert!(record["last_alive_at"].as_f64().unwrap() > 1.7e9);
+        assert!(!directory.path().join(HEARTBEAT[1]).exists());
+    }
+}

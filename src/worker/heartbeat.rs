@@ -1,0 +1,76 @@
+//! A crawl's heartbeat, passed on into a snapshot's directory, where hooks look for it as well.
+
+use super::read::open_plain;
+use crate::bus::work::Assignment;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+const NAME: &str = ".heartbeat.json";
+/// Largest heartbeat that is passed on.
+const SIZE_MAX: u64 = 4096;
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Passes the heartbeat on as long as the worker lives; does nothing where the crawl has none.
+pub fn follow(assignment: &Assignment) {
+    let (from, to) = (&assignment.crawl_directory, &assignment.directory);
+    if from == to || !pass_on(from, to) {
+        return;
+    }
+    let (from, to) = (from.clone(), to.clone());
+    tokio::task::spawn_local(async move {
+        let mut ticks = tokio::time::interval(EVERY);
+        loop {
+            ticks.tick().await;
+            pass_on(&from, &to);
+        }
+    });
+}
+
+/// Takes the file away again: the snapshot is over.
+pub fn end(assignment: &Assignment) {
+    if assignment.crawl_directory != assignment.directory {
+        let _ = std::fs::remove_file(assignment.directory.join(NAME));
+    }
+}
+
+fn pass_on(from: &Path, to: &Path) -> bool {
+    let scratch = to.join(format!("{NAME}.new"));
+    let passed = || {
+        let mut text = Vec::new();
+        let file = open_plain(&from.join(NAME))?;
+        file.take(SIZE_MAX).read_to_end(&mut text)?;
+        let _ = std::fs::remove_file(&scratch);
+        std::fs::File::create_new(&scratch)?.write_all(&text)?;
+        std::fs::rename(&scratch, to.join(NAME))
+    };
+    match passed() {
+        Ok(()) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => {
+            tracing::debug!("cannot pass on the heartbeat: {error}, ignoring");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_passed_on_whole_and_links_are_not_followed() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(!pass_on(from.path(), to.path()));
+        std::fs::write(from.path().join(NAME), "{}").unwrap();
+        let victim = to.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, to.path().join(".heartbeat.json.new")).unwrap();
+        assert!(pass_on(from.path(), to.path()));
+        assert_eq!(std::fs::read_to_string(to.path().join(NAME)).unwrap(), "{}");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        std::fs::remove_file(from.path().join(NAME)).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", from.path().join(NAME)).unwrap();
+        assert!(!pass_on(from.path(), to.path()));
+    }
+}
