@@ -55,7 +55,7 @@ const ROOMS: &[Room] = &[
         &["zbus", "tokio", "rusqlite"],
     ),
     room("plugin", &["model"], &["zbus", "tokio", "rusqlite"]),
-    room("hook", &[], &["zbus", "rusqlite"]),
+    room("hook", &["model"], &["zbus", "rusqlite"]),
     room("journal.rs", &[], &["tokio", "rusqlite"]),
     // Those that carry.
     room(

@@ -3,6 +3,7 @@
 use super::report::{AddOptions, Filter};
 use super::work::Report;
 use crate::model::{CrawlId, Owner};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -56,6 +57,11 @@ pub enum Request {
     },
     Cancel {
         id: Owner,
+        reply: Reply<()>,
+    },
+    Amend {
+        id: CrawlId,
+        config: BTreeMap<String, String>,
         reply: Reply<()>,
     },
     Retry {

@@ -89,6 +89,17 @@ impl Manager {
         request(&self.0, |reply| Request::Cancel { id, reply }).await
     }
 
+    async fn amend(&self, crawl: &str, config: &str) -> fdo::Result<()> {
+        let Owner::Crawl(id) = owner(crawl)? else {
+            return Err(fdo::Error::InvalidArgs(format!(
+                "'{crawl}' is no crawl: settings belong to crawls"
+            )));
+        };
+        let config = serde_json::from_str(config)
+            .map_err(|error| fdo::Error::InvalidArgs(format!("bad settings: {error}")))?;
+        request(&self.0, |reply| Request::Amend { id, config, reply }).await
+    }
+
     async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
         let id = owner(id)?;
         let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());

@@ -17,6 +17,8 @@ pub trait Manager {
     fn add(&self, urls: Fd<'_>, options: &str) -> zbus::Result<String>;
     /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Lays settings, a JSON object of texts, over those of a crawl.
+    fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
     /// Queues failed and skipped results once more; `hook` empty means all of them. Answers how
     /// many results were queued.
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;

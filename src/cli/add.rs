@@ -42,7 +42,7 @@ pub struct AddArgs {
     urls: Vec<OsString>,
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if is_value_name(key) => Ok((key.to_owned(), value.to_owned())),
         Some((key, _)) => Err(format!(

@@ -6,6 +6,7 @@ use super::server::Server;
 use crate::config::Scope;
 use crate::model::Owner;
 use clap::Args;
+use std::collections::BTreeMap;
 
 #[derive(Args)]
 pub struct RetryArgs {
@@ -15,11 +16,19 @@ pub struct RetryArgs {
     /// Only the results of this plugin or hook
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
+    /// Lay a setting over those of the crawl first; a limit that is raised lets it go on
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::add::setting)]
+    set: Vec<(String, String)>,
 }
 
 pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let id = args.id.to_string();
+    if !args.set.is_empty() {
+        let config: BTreeMap<_, _> = args.set.into_iter().collect();
+        let config = serde_json::to_string(&config).unwrap_or_default();
+        server.call(server.proxy().amend(&id, &config)).await?;
+    }
     let count = server.call(server.proxy().retry(&id, &args.hook)).await?;
     look::print(&told(&id, &args.hook, count))?;
     Ok(Exit::Done)

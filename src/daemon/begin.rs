@@ -96,6 +96,9 @@ impl Turn<'_> {
                 return self.tidy_crawl(crawl.id);
             }
         };
+        if !self.admit(&crawl, &snapshot)? {
+            return Ok(());
+        }
         let directory = match &snapshot.directory {
             Some(directory) => PathBuf::from(directory),
             None => self.directory(&snapshot.created_at.day(), &snapshot.url, owner),

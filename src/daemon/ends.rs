@@ -93,6 +93,14 @@ impl Turn<'_> {
             1 => "1 result failed".to_owned(),
             n => format!("{n} results failed"),
         });
+        let left_out = self.tx.left_out(id)?.map(|(limit, pages)| match pages {
+            1 => format!("{limit}, 1 page left out"),
+            n => format!("{limit}, {n} pages left out"),
+        });
+        let reason = [left_out, reason]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| format!("{a}; {b}"));
         self.tx
             .step_crawl(id, Step::Seal, None, reason.as_deref(), self.now)?;
         let remark = reason

@@ -6,7 +6,9 @@ use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner};
 use crate::plan::Limits;
 use crate::plugin::{Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection};
-use crate::plugin::{Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout};
+use crate::plugin::{
+    CrawlLimits, Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout,
+};
 use crate::store::CrawlWork;
 use crate::unit::Names;
 use std::cell::RefCell;
@@ -33,6 +35,7 @@ pub struct CrawlPlan {
     /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
     pub skipped: Vec<(String, String, String)>,
     pub filter: UrlFilter,
+    pub limits: CrawlLimits,
     /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
     pub shares_tmp: bool,
 }
@@ -218,6 +221,7 @@ impl Engine {
             end: both(Event::CrawlCleanup, Event::CrawlEnd),
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(&crawl.config)?,
+            limits: self.crawl_limits(&crawl.config)?,
         })
     }
 
@@ -245,6 +249,11 @@ impl Engine {
             plugin: plugin.clone(),
             values,
         })
+    }
+
+    /// The limits of a crawl: its own settings, or those of the configuration.
+    pub fn crawl_limits(&self, config: &Values) -> Result<CrawlLimits, String> {
+        CrawlLimits::read(&[config, &self.settings.values])
     }
 
     /// The filter for child pages: a crawl's own setting, or that of the configuration.

@@ -7,6 +7,7 @@ mod ends;
 mod engine;
 mod event;
 mod follow;
+mod limits;
 mod notify;
 mod perform;
 mod requests;

@@ -7,6 +7,7 @@ use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
 use crate::store::{NewCrawl, NewSnapshot};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 /// Deepest crawl that can be asked for.
@@ -58,6 +59,10 @@ impl Turn<'_> {
                 self.cancel(*id)?;
                 self.answer(reply);
             }
+            Request::Amend { id, config, reply } => {
+                self.amend(*id, config)?;
+                self.answer(reply);
+            }
             Request::Retry { id, hook, reply } => {
                 let count = self.retry(*id, hook.as_deref())?;
                 self.actions
@@ -96,7 +101,7 @@ impl Turn<'_> {
                 options.depth
             )));
         }
-        self.check_config(options)?;
+        self.check_settings(&options.plugins, &options.config)?;
         let (entries, refused) = read_lines(lines);
         let Some(first) = entries.first() else {
             let what = match refused.first() {
@@ -151,17 +156,20 @@ impl Turn<'_> {
 
     /// Refuses settings that nothing would read, and plugins that there are not, before anything
     /// is queued.
-    fn check_config(&self, options: &AddOptions) -> TurnResult<()> {
+    pub(super) fn check_settings(
+        &self,
+        plugins: &[String],
+        config: &BTreeMap<String, String>,
+    ) -> TurnResult<()> {
         let known = self.engine.catalogue.known_keys();
-        if let Some(key) = options.config.keys().find(|key| !known.contains(*key)) {
+        if let Some(key) = config.keys().find(|key| !known.contains(*key)) {
             return Err(invalid(format!(
                 "no plugin has a setting '{key}'; see: archivist plugins"
             )));
         }
-        self.engine
-            .select(&options.plugins, &options.config)
-            .map_err(invalid)?;
-        self.engine.url_filter(&options.config).map_err(invalid)?;
+        self.engine.select(plugins, config).map_err(invalid)?;
+        self.engine.url_filter(config).map_err(invalid)?;
+        self.engine.crawl_limits(config).map_err(invalid)?;
         Ok(())
     }
 

@@ -191,7 +191,9 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::List { reply, .. }
             | Request::Show { reply, .. }
             | Request::Plugins { reply } => text(reply),
-            Request::Cancel { reply, .. } | Request::Reload { reply } => done(reply),
+            Request::Cancel { reply, .. }
+            | Request::Amend { reply, .. }
+            | Request::Reload { reply } => done(reply),
             Request::Retry { reply, .. } => Answer::Number(reply.clone(), Err(refusal)),
             Request::Watch { reply, .. } => {
                 reply.send(Err(refusal));

@@ -4,7 +4,7 @@ use super::action::Action;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Work};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
-use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId};
+use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId, Verdict};
 use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
 
 fn denied(what: &str) -> TurnError {
@@ -56,6 +56,20 @@ impl Turn<'_> {
                             run: run.id,
                             reply: reply.clone(),
                         });
+                    }
+                    None if let Some(why) = self.too_much(&crawl, owner)? => {
+                        let verdict = Verdict {
+                            state: ResultState::Skipped,
+                            error: Some(why.clone()),
+                        };
+                        self.tx
+                            .note_result(owner, crawl.id, plugin, id, &verdict, self.now)?;
+                        let ended = Ended {
+                            outcome: Outcome::NotStarted(why),
+                            started_at: None,
+                            ended_at: None,
+                        };
+                        self.answer_text(reply, serde_json::to_string(&ended)?);
                     }
                     None => {
                         let run = self.begin_hook(owner, &crawl, planned, stdout.clone())?;
@@ -178,6 +192,8 @@ impl Turn<'_> {
             files: &report.files,
             size: report.size,
         };
+        let key = (plugin, hook);
+        self.tx.count_bytes(crawl.id, owner, key, report.size)?;
         if !self
             .tx
             .finish_result(owner, plugin, hook, &finished, self.now)?

@@ -1,5 +1,6 @@
 //! The values of a plugin's settings: environment over fallback over the default in `config.json`.
 
+use crate::model::parse_size;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -97,15 +98,15 @@ impl Settings {
             .collect()
     }
 
-    /// A size in bytes, with the units of [`bytes`]; 0 is no limit.
+    /// A size in bytes, with the units of [`parse_size`]; 0 is no limit.
     pub fn size(&self, key: &str) -> u64 {
         let default = || {
             self.default(key)
                 .as_ref()
                 .and_then(Value::as_str)
-                .and_then(bytes)
+                .and_then(parse_size)
         };
-        bytes(&self.text(key)).or_else(default).unwrap_or(0)
+        parse_size(&self.text(key)).or_else(default).unwrap_or(0)
     }
 
     fn default(&self, key: &str) -> Option<Value> {
@@ -135,24 +136,6 @@ impl Settings {
             None
         }
     }
-}
-
-/// Reads a size: a whole number is bytes; `b`, `k`, `kb`, `kib` and so on up to `t` count in 1024s.
-pub fn bytes(text: &str) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let power = match unit.trim() {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 1,
-        "m" | "mb" | "mib" => 2,
-        "g" | "gb" | "gib" => 3,
-        "t" | "tb" | "tib" => 4,
-        _ => return None,
-    };
-    Some((number.parse::<f64>().ok()? * 1024f64.powi(power)) as u64)
 }
 
 #[cfg(test)]
@@ -197,14 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_units_of_1024() {
-        assert_eq!(bytes("0"), Some(0));
-        assert_eq!(bytes("12"), Some(12));
-        assert_eq!(bytes("1.5 KB"), Some(1536));
-        assert_eq!(bytes("2MiB"), Some(2 << 20));
-        assert_eq!(bytes("1g"), Some(1 << 30));
-        assert_eq!(bytes("many"), None);
-        assert_eq!(bytes("-1"), None);
+    fn a_size_that_makes_no_sense_is_the_default() {
         assert_eq!(
             wget(&[("WGET_MAX_SIZE", "much")]).size("WGET_MAX_SIZE"),
             1 << 30

@@ -5,6 +5,7 @@ mod id;
 mod lifecycle;
 mod outcome;
 mod result;
+mod size;
 mod time;
 mod url;
 
@@ -13,5 +14,6 @@ pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, Outcome, Reading};
 pub use result::{ResultState, Verdict};
+pub use size::parse_size;
 pub use time::Time;
 pub use url::{Entry, PageUrl, UrlError, parse_line};

@@ -12,6 +12,7 @@ pub mod binary;
 pub mod catalogue;
 pub mod check;
 pub mod close;
+mod crawl_limits;
 pub mod discover;
 pub mod effective;
 pub mod environment;
@@ -38,6 +39,7 @@ pub(crate) mod sample;
 
 pub use arguments::{BinaryRequest, Target, argv, request_argv};
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};
+pub use crawl_limits::{CrawlLimits, Used};
 pub use environment::{Context, Places, environment};
 pub use filter::UrlFilter;
 pub use lines::LineReader;

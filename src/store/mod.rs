@@ -9,6 +9,7 @@ mod run;
 mod schema;
 mod snapshot;
 mod tag;
+mod usage;
 mod view;
 
 pub use crawl::{CrawlWork, NewCrawl};
@@ -16,6 +17,7 @@ pub use open::OpenError;
 pub use result::Finished;
 pub use run::{NewRun, RunRow};
 pub use snapshot::{NewSnapshot, SnapshotWork};
+pub use usage::Sum;
 
 use crate::model::{IllegalTransition, Time};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};

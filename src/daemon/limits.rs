@@ -1,0 +1,72 @@
+//! The limits of a crawl: what they leave out, and how they are raised.
+
+use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::call::Refusal;
+use crate::model::{CrawlId, Owner};
+use crate::plugin::Used;
+use crate::store::{CrawlWork, SnapshotWork, Sum};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Turn<'_> {
+    /// Admits a page that is to be begun for the first time. If a limit stands against it, it is left
+    /// out together with all that wait, and the answer is no.
+    pub(super) fn admit(&mut self, crawl: &CrawlWork, snapshot: &SnapshotWork) -> TurnResult<bool> {
+        if snapshot.directory.is_some() {
+            return Ok(true);
+        }
+        let plan = self.engine.plan(crawl).map_err(refused)?;
+        let began = self.tx.crawl_began(crawl.id)?.unwrap_or(self.now);
+        let used = Used {
+            urls: self.tx.used(crawl.id, Sum::Pages)?,
+            size: self.tx.used(crawl.id, Sum::Bytes)?,
+            time: Duration::from_millis(u64::try_from(self.now.0 - began.0).unwrap_or(0)),
+        };
+        let Some(why) = plan.limits.stop_reason(&used) else {
+            self.tx.count_page(crawl.id)?;
+            return Ok(true);
+        };
+        let count = self.tx.leave_out(crawl.id, &why, self.now)?;
+        tracing::info!(
+            archivist_crawl_id = crawl.id.0,
+            "crawl {}: {why}, {count} pages are left out",
+            crawl.id
+        );
+        self.changes.insert(Change::Crawl(crawl.id));
+        self.changes.insert(Change::Snapshot {
+            crawl: crawl.id,
+            id: snapshot.id,
+        });
+        self.tidy_crawl(crawl.id)?;
+        Ok(false)
+    }
+
+    /// Why a hook of a page is not to be begun.
+    pub(super) fn too_much(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
+        let plan = self.engine.plan(crawl).map_err(refused)?;
+        if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
+            return Ok(None);
+        }
+        let size = self.tx.output_size(owner)?;
+        Ok(plan.limits.snapshot_stop_reason(size))
+    }
+
+    /// Lays settings over those of a crawl; its next hooks and pages follow them.
+    pub(super) fn amend(
+        &mut self,
+        id: CrawlId,
+        changes: &BTreeMap<String, String>,
+    ) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let mut config = crawl.config;
+        config.extend(changes.clone());
+        self.check_settings(&crawl.plugins, &config)?;
+        self.tx.set_crawl_config(id, &config)?;
+        self.engine.forget(id);
+        Ok(())
+    }
+}
+
+fn refused(why: String) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(why))
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# The limits of a crawl: what they leave out, where the reason is seen, and how a crawl goes on when one is raised.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+clean() { forget_configuration; }
+
+prepare() {
+    plugin testbytes <<'SH'
+#!/bin/sh
+head -c 2048 /dev/zero >zeros.bin
+SH
+    plugin testmore on_Snapshot__30_testmore.sh <<'SH'
+#!/bin/sh
+echo more >more.txt
+SH
+    configure </dev/null
+}
+
+# crawl_of ARGUMENT…: archives five pages with these arguments, prints the crawl's id.
+crawl_of() {
+    local crawl
+    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 4 5 | archivist add --json --plugins testbytes,testmore "$@" - | evaluate 'd["crawl"]')
+    wait_for 60 is_over "$crawl"
+    echo "$crawl"
+}
+
+pages() { query '*[f"{k}={v}" for k, v in sorted(d[0]["snapshots"].items())],' list crawls "$1"; }
+
+limits_pages_and_goes_on() {
+    local crawl
+    crawl=$(crawl_of --set CRAWL_MAX_URLS=2)
+    assert_eq "cancelled=3 sealed=2" "$(pages "$crawl")" "pages of a crawl with CRAWL_MAX_URLS=2"
+    assert_contains "$(archivist show "$crawl")" "CRAWL_MAX_URLS=2 reached, 3 pages left out" "the reason"
+    archivist retry "$crawl" --set CRAWL_MAX_URLS=4
+    wait_for 60 is_over "$crawl"
+    assert_eq "cancelled=1 sealed=4" "$(pages "$crawl")" "pages after the limit was raised"
+    archivist retry "$crawl" --set CRAWL_MAX_URLS=0
+    wait_for 60 is_over "$crawl"
+    assert_eq "sealed=5" "$(pages "$crawl")" "pages without a limit"
+}
+
+limits_bytes() {
+    local crawl
+    crawl=$(crawl_of --set CRAWL_MAX_SIZE=1k)
+    assert_contains "$(archivist show "$crawl")" "CRAWL_MAX_SIZE=1024 reached" "the reason"
+    crawl=$(crawl_of --set SNAPSHOT_MAX_SIZE=1k)
+    assert_eq "sealed=5" "$(pages "$crawl")" "pages of a crawl with SNAPSHOT_MAX_SIZE=1k"
+    assert_eq "skipped SNAPSHOT_MAX_SIZE=1024 reached" \
+        "$(query '*{(r["status"] + " " + r["error"]) for r in d if r["plugin"] == "testmore"},' list results "$crawl")" "the second hook"
+}
+
+refuses_nonsense() {
+    assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
+    assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
+}
+
+trap clean EXIT
+prepare
+limits_pages_and_goes_on
+limits_bytes
+refuses_nonsense
+assert_nothing_is_left
