@@ -11,6 +11,7 @@ pub mod hook;
 pub mod journal;
 pub mod manager;
 pub mod model;
+pub mod page;
 pub mod plan;
 pub mod plugin;
 pub mod store;

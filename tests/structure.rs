@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     room("unit", &["model"], PURE),
     room("bus/report.rs", &["model"], PURE),
     room("bus/work.rs", &["bus::report", "model"], PURE),
+    room("page", &["bus::report", "model"], PURE),
     room("worker/sequence.rs", &["bus::work"], PURE),
     room("daemon/starts.rs", &["manager", "model", "unit"], PURE),
     // The edges: each knows one thing of the world outside.
@@ -67,7 +68,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "worker",
-        &["bus", "journal", "model", "plugin"],
+        &["bus", "journal", "model", "page", "plugin"],
         &["rusqlite", "org.freedesktop.systemd1"],
     ),
     // The verbs: each of the three that are processes of ours hands over to its room.

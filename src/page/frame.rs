@@ -1,0 +1,73 @@
+//! What all pages have in common: head, style, and the policy that binds the browser.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing is loaded but images of the archive, nothing runs, and of styles only ours counts. `'self'`
+/// is for an archive that is served; for one that is opened from the disk there is `file:`.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let style = base64(&Sha256::digest(STYLE));
+    format!(
+        "default-src 'none'; img-src 'self' file:; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
+    )
+});
+
+/// RFC 4648, with padding: a policy names its hashes so.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0u32, |bits, at| {
+            bits << 8 | u32::from(*group.get(at).unwrap_or(&0))
+        });
+        for place in 0..4 {
+            match place <= group.len() {
+                true => out.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}
+
+/// A whole document. `title` is text.
+pub fn document(title: &str, body: Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY.as_str());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body) }
+        }
+    }
+    .into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_the_standard_has_it() {
+        let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let wanted = [
+            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
+        ];
+        assert_eq!(cases.map(|text| base64(text.as_bytes())), wanted);
+    }
+
+    #[test]
+    fn the_style_ends_where_it_ends() {
+        assert!(!STYLE.contains('<') && !STYLE.contains("url(") && !STYLE.contains("@import"));
+    }
+}
