@@ -1,7 +1,7 @@
 //! What the orchestrator and its workers tell each other.
 
 use super::report::File;
-use crate::model::{Outcome, Owner, ResultState, Time, Verdict};
+use crate::model::{CrawlId, Outcome, Owner, ResultState, Time, Verdict};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,6 +34,30 @@ pub struct Assignment {
     pub stop_limit: Duration,
     /// Bytes of standard output after which a hook is ended.
     pub output_limit: u64,
+    #[serde(default)]
+    pub about: About,
+}
+
+/// What is known of an owner besides its work: for `index.jsonl` and the pages to look at.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// The directory that all others are in.
+    pub archive: PathBuf,
+    pub crawl: Option<CrawlId>,
+    pub added_at: Option<Time>,
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    /// Hooks that are not run.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A hook that is not run, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    pub plugin: String,
+    pub hook: String,
+    pub why: String,
 }
 
 /// One hook of an assignment.

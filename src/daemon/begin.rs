@@ -4,7 +4,8 @@ use super::action::Action;
 use super::engine::{CrawlPlan, PlannedHook};
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::Refusal;
-use crate::bus::work::Assignment;
+use crate::bus::report::Filter;
+use crate::bus::work::{About, Assignment, Skipped};
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::{Context, Target, argv, environment};
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
@@ -105,7 +106,11 @@ impl Turn<'_> {
         };
         self.note_skipped(&plan, owner, crawl.id)?;
         let (url, depth) = (&snapshot.url, snapshot.depth);
-        let assignment = self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?;
+        let about = self.about(&plan, &snapshot)?;
+        let assignment = Assignment {
+            about,
+            ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
+        };
         self.tx
             .step_snapshot(id, Step::Start, None, None, self.now)?;
         self.tx
@@ -128,6 +133,27 @@ impl Turn<'_> {
                 .note_result(owner, crawl, plugin, hook, &verdict, self.now)?;
         }
         Ok(())
+    }
+
+    /// What people are to read about a snapshot besides its results.
+    fn about(&self, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
+        let filter = Filter {
+            owner: Some(Owner::Snapshot(snapshot.id)),
+            ..Filter::default()
+        };
+        let row = self.tx.list_snapshots(&filter)?.pop();
+        let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
+        let skipped = plan.skipped.iter().cloned();
+        Ok(About {
+            archive: self.engine.archive(),
+            crawl: Some(snapshot.crawl),
+            added_at: Some(snapshot.created_at),
+            title,
+            tags,
+            skipped: skipped
+                .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
+                .collect(),
+        })
     }
 
     fn assignment(
@@ -157,6 +183,7 @@ impl Turn<'_> {
             ready_limit: settings.ready_limit,
             stop_limit: settings.stop_limit,
             output_limit: settings.output_limit,
+            about: About::default(),
         })
     }
 

@@ -1,44 +1,157 @@
 //! `index.jsonl` beside the output of a snapshot: what was done, one record a line, for people
-//! and programs that have nothing but the directory.
+//! and programs that have nothing but the directory. A worker that takes up a snapshot once more
+//! learns from it what the one before it did.
 
 use super::WorkerError;
+use super::write::open_to_append;
+use crate::bus::report::{File as OutputFile, HookResult};
 use crate::bus::work::{Assignment, Ended, HookTask, Report};
+use crate::model::{Owner, ResultState, Time};
+use serde::Deserialize;
 use serde_json::json;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 
+/// Bytes that are read of what earlier attempts wrote. Hooks can write the file.
+const READ_MAX: u64 = 16 << 20;
+
+/// What is on record about a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub results: Vec<HookResult>,
+    /// The page of each list that it stands on.
+    pub listed: BTreeMap<String, usize>,
+}
+
 pub struct Index {
+    owner: Owner,
     path: PathBuf,
     file: RefCell<File>,
+    known: RefCell<Known>,
+}
+
+/// The records that are understood again.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Line {
+    ArchiveResult(ResultLine),
+    Listed { lists: BTreeMap<String, usize> },
+}
+
+#[derive(Deserialize)]
+struct ResultLine {
+    plugin: String,
+    hook_name: String,
+    status: ResultState,
+    #[serde(default)]
+    output_str: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    start_ts: Option<Time>,
+    #[serde(default)]
+    end_ts: Option<Time>,
+    #[serde(default)]
+    output_size: u64,
+    #[serde(default)]
+    output_files: Vec<OutputFile>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+impl Known {
+    /// Takes note of a record; the newest of a hook counts.
+    fn take(&mut self, owner: Owner, line: Line) {
+        let line = match line {
+            Line::ArchiveResult(line) => line,
+            Line::Listed { lists } => {
+                self.listed = lists;
+                return;
+            }
+        };
+        self.title = line.title.or(self.title.take());
+        for tag in line.tags {
+            if !self.tags.contains(&tag) {
+                self.tags.push(tag);
+            }
+        }
+        let result = HookResult {
+            owner,
+            plugin: line.plugin,
+            hook: line.hook_name,
+            status: line.status,
+            output: line.output_str,
+            error: line.error,
+            files: line.output_files,
+            size: line.output_size,
+            attempts: 1,
+            started_at: line.start_ts,
+            ended_at: line.end_ts,
+        };
+        let same =
+            |known: &&mut HookResult| known.plugin == result.plugin && known.hook == result.hook;
+        match self.results.iter_mut().find(same) {
+            Some(known) => {
+                let attempts = known.attempts + 1;
+                *known = HookResult { attempts, ..result };
+            }
+            None => self.results.push(result),
+        }
+    }
 }
 
 impl Index {
-    /// Opens the index of an owner's directory and notes who it is about. An earlier attempt's
-    /// records stay; the newest record of a hook is the one that counts.
+    /// Opens the index of an owner's directory and notes who it is about, and what is skipped. An
+    /// earlier attempt's records stay; the newest record of a hook is the one that counts.
     pub fn open(assignment: &Assignment) -> Result<Index, WorkerError> {
         let path = assignment.directory.join("index.jsonl");
-        let fail = |source| WorkerError::File {
-            verb: "write",
-            path: path.clone(),
-            source,
+        let file = open_to_append(&path)?;
+        let about = &assignment.about;
+        let mut known = Known {
+            title: about.title.clone(),
+            tags: about.tags.clone(),
+            ..Known::default()
         };
-        let file = File::options()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(fail)?;
+        for line in BufReader::new((&file).take(READ_MAX))
+            .split(b'\n')
+            .map_while(Result::ok)
+        {
+            if let Ok(line) = serde_json::from_slice(&line) {
+                known.take(assignment.owner, line);
+            }
+        }
         let index = Index {
+            owner: assignment.owner,
             path,
             file: RefCell::new(file),
+            known: RefCell::new(known),
         };
         index.line(&json!({
             "type": "Snapshot",
             "id": assignment.owner,
             "url": assignment.url,
             "depth": assignment.depth,
+            "crawl": about.crawl,
+            "title": about.title,
+            "tags": about.tags,
+            "added_at": about.added_at,
         }))?;
+        for skipped in &about.skipped {
+            index.note(json!({
+                "type": "ArchiveResult",
+                "plugin": skipped.plugin,
+                "hook_name": skipped.hook,
+                "status": ResultState::Skipped,
+                "error": skipped.why,
+            }))?;
+        }
         Ok(index)
     }
 
@@ -49,7 +162,7 @@ impl Index {
         report: &Report,
         ended: &Ended,
     ) -> Result<(), WorkerError> {
-        self.line(&json!({
+        self.note(json!({
             "type": "ArchiveResult",
             "plugin": hook.plugin,
             "hook_name": hook.hook,
@@ -61,7 +174,27 @@ impl Index {
             "end_ts": ended.ended_at,
             "output_size": report.size,
             "output_files": report.files,
+            "title": report.title,
+            "tags": report.tags,
         }))
+    }
+
+    /// Appends where the snapshot stands in the lists of the archive.
+    pub fn listed(&self, lists: &BTreeMap<String, usize>) -> Result<(), WorkerError> {
+        self.note(json!({ "type": "Listed", "lists": lists }))
+    }
+
+    /// Everything on record.
+    pub fn known(&self) -> Ref<'_, Known> {
+        self.known.borrow()
+    }
+
+    fn note(&self, record: serde_json::Value) -> Result<(), WorkerError> {
+        self.line(&record)?;
+        if let Ok(line) = serde_json::from_value(record) {
+            self.known.borrow_mut().take(self.owner, line);
+        }
+        Ok(())
     }
 
     fn line(&self, record: &serde_json::Value) -> Result<(), WorkerError> {

@@ -6,9 +6,12 @@ mod drive;
 mod heartbeat;
 mod index;
 mod link;
+mod pages;
 mod read;
 mod sequence;
+mod shelf;
 mod stdout;
+mod write;
 
 pub use sequence::{Action, Input, Sequence};
 
@@ -56,7 +59,10 @@ pub fn main() -> ExitCode {
         }
     };
     let work = tokio::task::LocalSet::new();
-    match work.block_on(&runtime, run()) {
+    let done = work.block_on(&runtime, run());
+    // A thread may still be waiting for the lists of the archive.
+    runtime.shutdown_background();
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -112,6 +118,7 @@ async fn run() -> Result<(), WorkerError> {
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::remove(shared);
     }
+    pages::publish(&assignment, &index).await;
     // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
     // listening at that moment never learns how it ended.
     Ok(())

@@ -1,0 +1,176 @@
+//! What is on record becomes a page.
+
+use super::*;
+use crate::bus::report::File;
+use crate::bus::work::{About, Ended, HookMode, HookTask, Report, Skipped};
+use crate::model::{CrawlId, Outcome, Verdict};
+use std::fs;
+use std::path::PathBuf;
+
+fn assignment(archive: &Path) -> Assignment {
+    let directory = archive.join("20261121/example.com/s7");
+    let crawl_directory = archive.join("20261121/example.com/c3");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir_all(&crawl_directory).unwrap();
+    Assignment {
+        token: String::new(),
+        bus_name: String::new(),
+        user_scope: false,
+        owner: Owner::Snapshot(SnapshotId(7)),
+        url: "https://example.com/".into(),
+        depth: 0,
+        max_depth: 0,
+        directory,
+        crawl_directory,
+        hooks: Vec::new(),
+        last_hooks: Vec::new(),
+        ready_limit: Duration::ZERO,
+        stop_limit: Duration::ZERO,
+        output_limit: 0,
+        about: About {
+            archive: archive.to_owned(),
+            crawl: Some(CrawlId(3)),
+            added_at: Some(Time(5)),
+            title: None,
+            tags: vec!["reading".into()],
+            skipped: vec![Skipped {
+                plugin: "pdf".into(),
+                hook: "on_Snapshot__52_pdf".into(),
+                why: "chromium is missing".into(),
+            }],
+        },
+    }
+}
+
+fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[&str]) {
+    let task = HookTask {
+        key: format!("{plugin}/hook"),
+        plugin: plugin.into(),
+        hook: "hook".into(),
+        mode: HookMode::Foreground,
+        limit: Duration::ZERO,
+        after_background: false,
+    };
+    let file = |path: &&str| File {
+        path: (*path).to_owned(),
+        mimetype: "image/png".into(),
+        size: 10,
+    };
+    let is_failure = state == ResultState::Failed;
+    let report = Report {
+        key: task.key.clone(),
+        verdict: Verdict {
+            state,
+            error: is_failure.then(|| said.to_owned()),
+        },
+        output: None,
+        files: files.iter().map(file).collect(),
+        size: 10,
+        children: Vec::new(),
+        tags: vec![],
+        title: (plugin == "title").then(|| said.to_owned()),
+    };
+    let ended = Ended {
+        outcome: Outcome::Exit(0),
+        started_at: Some(Time(1)),
+        ended_at: Some(Time(2)),
+    };
+    index.result(&task, &report, &ended).unwrap();
+}
+
+fn read(path: PathBuf) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[tokio::test]
+async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let index = Index::open(&assignment).unwrap();
+    record(&index, "title", ResultState::Succeeded, "Old <title>", &[]);
+    record(&index, "wget", ResultState::Failed, "ERROR 404", &[]);
+    record(
+        &index,
+        "screenshot",
+        ResultState::Succeeded,
+        "",
+        &["screenshot.png"],
+    );
+    publish(&assignment, &index).await;
+    let html = read(assignment.directory.join("index.html"));
+    for part in [
+        "<h1><bdi>Old &lt;title&gt;</bdi></h1>",
+        "ERROR 404",
+        "chromium is missing",
+        "reading",
+        "img src=\"./screenshot/screenshot.png\"",
+    ] {
+        assert!(html.contains(part), "{part} is not in {html}");
+    }
+    for name in [
+        "index.html",
+        "20261121/index.html",
+        "20261121/example.com/c3/index.html",
+    ] {
+        let list = read(archive.path().join(name));
+        assert!(
+            list.contains("20261121/example.com/s7/index.html"),
+            "{name}"
+        );
+        assert!(list.contains("1 failed"), "{name}");
+    }
+
+    // Another worker goes on, knowing what the first one did.
+    let index = Index::open(&assignment).unwrap();
+    record(&index, "wget", ResultState::Succeeded, "", &["index.html"]);
+    publish(&assignment, &index).await;
+    let html = read(assignment.directory.join("index.html"));
+    assert!(
+        !html.contains("ERROR 404") && html.contains("2 attempts"),
+        "{html}"
+    );
+    assert!(html.contains("./screenshot/screenshot.png"));
+    let list = read(archive.path().join("20261121/index.html"));
+    assert!(
+        !list.contains("1 failed") && list.contains("1 snapshot<"),
+        "{list}"
+    );
+}
+
+#[tokio::test]
+async fn what_hooks_write_into_the_record_leads_nowhere() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let forged = r#"{"type":"ArchiveResult","plugin":"../..","hook_name":"h","status":"succeeded","output_files":[{"path":"../../etc/passwd","mimetype":"image/png","size":1}]}
+{"type":"ArchiveResult","plugin":"screenshot","hook_name":"h","status":"succeeded","output_files":[{"path":"../../../secret.png","mimetype":"image/png","size":1}]}
+{"type":"Listed","lists":{"20261121":99,"../../x":1}}
+{"type":"ArchiveResult"
+[[[[
+"#;
+    fs::write(assignment.directory.join("index.jsonl"), forged).unwrap();
+    publish(&assignment, &Index::open(&assignment).unwrap()).await;
+    let html = read(assignment.directory.join("index.html"));
+    let links: Vec<&str> = html
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    assert!(
+        links
+            .iter()
+            .all(|link| !link.contains("passwd") && !link.contains("secret")),
+        "{links:?}"
+    );
+    assert!(!html.contains("<img"), "{html}");
+    assert!(read(archive.path().join("20261121/index.html")).contains("1 snapshot<"));
+}
+
+#[tokio::test]
+async fn an_older_orchestrator_gets_a_page_without_lists() {
+    let archive = tempfile::tempdir().unwrap();
+    let mut assignment = assignment(archive.path());
+    assignment.about = About::default();
+    publish(&assignment, &Index::open(&assignment).unwrap()).await;
+    assert!(read(assignment.directory.join("index.html")).contains("https://example.com/"));
+    assert!(!archive.path().join("index.html").exists());
+}
