@@ -11,6 +11,7 @@ mod hook;
 mod list;
 mod logs;
 mod look;
+mod open;
 mod orchestrator;
 mod plugins;
 mod progress;
@@ -69,6 +70,8 @@ enum Verb {
     List(list::ListArgs),
     /// Show everything about a crawl or snapshot
     Show(show::ShowArgs),
+    /// Open the page about a crawl, a snapshot or the whole archive in the browser
+    Open(open::OpenArgs),
     /// Show the journal of a crawl, snapshot or hook
     Logs(logs::LogsArgs),
     /// Give up a crawl or snapshot and end what runs of it
@@ -120,6 +123,7 @@ pub fn main() -> ExitCode {
         Verb::Status(args) => wait_for(status::run(args, &scope)),
         Verb::List(args) => wait_for(list::run(args, &scope)),
         Verb::Show(args) => wait_for(show::run(args, &scope)),
+        Verb::Open(args) => wait_for(open::run(args, &scope)),
         Verb::Logs(args) => wait_for(logs::run(args, &scope)),
         Verb::Cancel(args) => wait_for(cancel::run(args, &scope)),
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
