@@ -21,6 +21,8 @@ pub struct Schema {
     pub wait_for_background_cleanup: bool,
     /// `x-accompanies`: it runs where one of these plugins does, and only there.
     pub accompanies: Vec<String>,
+    /// It runs only where a plugin in use requires it, or where it is asked for by name.
+    pub on_demand: bool,
     pub properties: BTreeMap<String, Property>,
 }
 
@@ -89,6 +91,7 @@ impl Schema {
             output_mimetypes: top.texts("output_mimetypes")?,
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
             accompanies: top.texts("x-accompanies")?,
+            on_demand: top.flag("x-on-demand")?,
             ..Schema::default()
         };
         for entry in top.list("required_binaries")? {

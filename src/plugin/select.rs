@@ -88,9 +88,39 @@ pub fn select<'a>(
             Some(skip) => selected.skipped.push((plugin, skip)),
         }
     }
+    leave_out_unneeded(&mut selected, selection);
     selected.plugins.sort_by(|a, b| a.name.cmp(&b.name));
     selected.skipped.sort_by(|a, b| a.0.name.cmp(&b.0.name));
     Ok(selected)
+}
+
+/// Plugins that run on demand stay if they were asked for by name, or if a plugin that stays
+/// requires them; one that was left out needs nothing any more.
+fn leave_out_unneeded(selected: &mut Selected, selection: &Selection) {
+    let asked = |plugin: &Plugin| {
+        let mut names = selection.plugins.iter();
+        names.any(|name| plugin.name.eq_ignore_ascii_case(name.trim()))
+    };
+    let mut needed = BTreeSet::new();
+    let mut open: Vec<&Plugin> = selected.plugins.clone();
+    open.retain(|plugin| !plugin.schema.on_demand || asked(plugin));
+    while let Some(plugin) = open.pop() {
+        if !needed.insert(plugin.name.as_str()) {
+            continue;
+        }
+        let required = |other: &&Plugin| plugin.schema.required_plugins.contains(&other.name);
+        open.extend(selected.plugins.iter().copied().filter(required));
+    }
+    let (stay, go) = std::mem::take(&mut selected.plugins)
+        .into_iter()
+        .partition(|plugin| needed.contains(plugin.name.as_str()));
+    let go: Vec<&Plugin> = go;
+    selected.plugins = stay;
+    if !go.is_empty() {
+        let skipped = go.into_iter().map(|plugin| (plugin, Skip::NotNeeded));
+        selected.skipped.extend(skipped);
+        selected.skipped.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    }
 }
 
 /// The whitelist with all that its plugins require, and the plugins that can install their
@@ -323,6 +353,49 @@ mod tests {
             outcome.reasons["apt"], "disabled by APT_ENABLED",
             "a flag needs no schema"
         );
+    }
+
+    #[test]
+    fn on_demand_is_only_what_something_in_use_requires() {
+        let needs = |name: &str| json!({"required_plugins": [name]});
+        let base = json!({"x-on-demand": true, "required_plugins": ["deep"]});
+        let catalogue = sample::catalogue([
+            plugin("browser", base, &["on_CrawlSetup__90_browser.daemon.bg.sh"]),
+            plugin("deep", json!({"x-on-demand": true}), &[]),
+            plugin("pdf", needs("browser"), &["on_Snapshot__52_pdf.sh"]),
+            plugin("title", json!({}), &["on_Snapshot__54_title.sh"]),
+        ]);
+        let used = |names: &[&str], off: &[&str]| {
+            let crawl = off.iter().map(|key| ((*key).into(), "false".into()));
+            let (crawl, none) = (crawl.collect(), Values::new());
+            let layers = Layers {
+                crawl: &crawl,
+                config: &none,
+                base: &none,
+            };
+            let selection = Selection {
+                plugins: names.iter().map(|n| (*n).to_owned()).collect(),
+            };
+            let selected = select(&catalogue, &selection, &layers, &|_| None).unwrap();
+            let names = |plugins: &mut dyn Iterator<Item = &Plugin>| {
+                plugins
+                    .map(|p| p.name.clone())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            let unneeded = selected
+                .skipped
+                .iter()
+                .filter(|(_, why)| *why == Skip::NotNeeded);
+            let unneeded = names(&mut unneeded.map(|(plugin, _)| *plugin));
+            (names(&mut selected.plugins.iter().copied()), unneeded)
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(used(&[], &[]), pair("browser deep pdf title", ""));
+        assert_eq!(used(&["title"], &[]), pair("title", ""));
+        assert_eq!(used(&["pdf"], &[]), pair("browser deep pdf", ""));
+        assert_eq!(used(&["Browser"], &[]), pair("browser deep", ""));
+        assert_eq!(used(&[], &["PDF_ENABLED"]), pair("title", "browser deep"));
     }
 
     #[test]

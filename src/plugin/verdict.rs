@@ -17,6 +17,8 @@ use super::values::{Layers, resolve};
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     NotSelected,
+    /// It runs on demand, and no plugin in use requires it.
+    NotNeeded,
     /// Its own flag is off; `key` is the name it was set by, or would be.
     Disabled {
         key: String,
@@ -40,6 +42,7 @@ impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Skip::NotSelected => f.write_str("not selected"),
+            Skip::NotNeeded => f.write_str("no plugin in use requires it"),
             Skip::Disabled { key } => write!(f, "disabled by {key}"),
             Skip::RequiredDisabled { plugin } => {
                 write!(f, "needs plugin '{plugin}', which is disabled")
@@ -125,9 +128,11 @@ impl<'a, 'l> Judge<'a, 'l> {
                 });
             };
             self.verdict(required).map(|skip| match skip {
-                Skip::Disabled { .. } | Skip::NotSelected => Skip::RequiredDisabled {
-                    plugin: name.clone(),
-                },
+                Skip::Disabled { .. } | Skip::NotSelected | Skip::NotNeeded => {
+                    Skip::RequiredDisabled {
+                        plugin: name.clone(),
+                    }
+                }
                 deeper => deeper,
             })
         })
