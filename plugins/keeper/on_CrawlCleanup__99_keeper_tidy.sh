@@ -1,3 +1,3 @@
 #!/bin/sh
 # Empties the directory that the crawl's hooks shared: only their own user can.
-exec archivist hook keeper-tidy "$@"
+exec archivist hook keeper_tidy "$@"

@@ -1,30 +1,33 @@
 //! `dom`: the page's HTML as it is after its scripts ran, in `output.html`.
 
-use super::chromium::{self, MOST_HTML, window};
+use super::chromium::{self, MOST};
 use super::invocation::Invocation;
+use super::program::Runner;
 use super::record::{Finding, progress};
 use super::{Outcome, page};
 
 /// Has chromium write the HTML and keeps it if it is some.
 pub fn run(it: &Invocation) -> Outcome {
-    progress("reading the page with chromium");
+    let mut runner = Runner::new(it.budget())?;
+    progress("reading the page in chromium");
     let most = match it.settings.size("DOM_MAX_SIZE") {
-        0 => MOST_HTML,
-        most => most.min(MOST_HTML),
+        0 => MOST,
+        most => most.min(MOST),
     };
-    let rendered = chromium::render(it, &[], &window(&it.settings.text("RESOLUTION")), most)?;
-    if !looks_like_html(&rendered.html) {
-        let size = rendered.html.len();
+    let read = chromium::of_page(it, &mut runner, most, async |view| Ok(view.html().await?));
+    let (html, navigation) = read?;
+    let size = html.len();
+    if size as u64 > most {
+        let reason = format!("the page has {size} bytes, above DOM_MAX_SIZE");
+        return Err(Finding::failed(reason));
+    }
+    if !looks_like_html(html.as_bytes()) {
         return Err(Finding::failed(format!(
             "chromium gave no HTML ({size} bytes)"
         )));
     }
-    page::write("output.html", &rendered.html)?;
-    let finding = Finding::succeeded("output.html");
-    Ok(match rendered.note {
-        Some(note) => finding.with("note", note),
-        None => finding,
-    })
+    page::write("output.html", html.as_bytes())?;
+    Ok(Finding::succeeded("output.html").with_note(navigation.note))
 }
 
 /// A start tag or declaration at the start, the html element's end tag at the end.

@@ -33,31 +33,35 @@ use std::process::ExitCode;
 /// How a program ends early: with a finding too, so that there is always a record.
 type Outcome = Result<Finding, Finding>;
 
-/// A built-in program: its name, the plugin's `config.json`, and what it does.
+/// A built-in program: its name, its plugin, the plugin's `config.json`, and what it does.
 struct Builtin {
     name: &'static str,
+    plugin: &'static str,
     schema: &'static str,
     run: fn(&Invocation) -> Outcome,
 }
 
-impl Builtin {
-    /// The plugin; a second program of one is named `PLUGIN-WORD`.
-    fn plugin(&self) -> &'static str {
-        self.name.split('-').next().unwrap_or(self.name)
-    }
-}
-
 macro_rules! builtin {
     ($name:ident) => {
+        builtin!(stringify!($name), $name, $name::run)
+    };
+    ($name:expr, $plugin:ident, $run:expr) => {
         Builtin {
-            name: stringify!($name),
-            schema: include_str!(concat!("../../plugins/", stringify!($name), "/config.json")),
-            run: $name::run,
+            name: $name,
+            plugin: stringify!($plugin),
+            schema: include_str!(concat!(
+                "../../plugins/",
+                stringify!($plugin),
+                "/config.json"
+            )),
+            run: $run,
         }
     };
 }
 
-const BUILTINS: [Builtin; 11] = [
+const BUILTINS: [Builtin; 13] = [
+    builtin!("chromium_launch", chromium, chromium::launch::run),
+    builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
     builtin!(favicon),
     builtin!(headers),
@@ -68,11 +72,7 @@ const BUILTINS: [Builtin; 11] = [
     builtin!(outlinks),
     builtin!(hashes),
     builtin!(keeper),
-    Builtin {
-        name: "keeper-tidy",
-        schema: include_str!("../../plugins/keeper/config.json"),
-        run: keeper::tidy,
-    },
+    builtin!("keeper_tidy", keeper, keeper::tidy),
 ];
 
 /// Runs the built-in program `name` with a hook's arguments and prints its record.
@@ -85,7 +85,7 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
         eprintln!("no built-in hook '{name}'; there are {}", known.join(", "));
         return ExitCode::from(2);
     };
-    let invocation = Invocation::read(builtin.plugin(), builtin.schema, args, std::env::vars_os());
+    let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
     // For the journal, where systemd before 254 puts nothing else under the fields of a quiet hook.
     eprintln!(
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn every_plugin_has_a_switch_and_a_time_limit() {
         for builtin in &BUILTINS {
-            let invocation = Invocation::read(builtin.plugin(), builtin.schema, &[], []);
+            let invocation = Invocation::read(builtin.plugin, builtin.schema, &[], []);
             let prefix = invocation.prefix();
             assert!(invocation.settings.flag(&format!("{prefix}_ENABLED")));
             assert!(invocation.settings.number(&format!("{prefix}_TIMEOUT")) > 0);

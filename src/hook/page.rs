@@ -1,5 +1,6 @@
 //! The snapshot's page as other hooks left it, or fetched anew; and files written in one go.
 
+use super::chromium;
 use super::fetch::{self, Fetched};
 use super::html;
 use super::invocation::Invocation;
@@ -10,7 +11,6 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 use url::Url;
 
 /// A page that was read.
@@ -21,20 +21,27 @@ pub struct Page {
     pub address: Url,
 }
 
-/// Finds the page: as chromium left it, as wget saved it, else with curl, in this order.
+/// Finds the page: as chromium has it, as wget saved it, else with curl, in this order.
 pub fn find(it: &Invocation, runner: &mut Runner) -> Result<Page, Finding> {
     let url = it.web_url()?;
     let most = it.settings.size("PAGE_MAX_SIZE");
-    let saved = [Some(it.sibling("dom", "output.html")), wget_main_file(it)];
-    for path in saved.into_iter().flatten() {
-        if let Some(bytes) = start_of(&path, most) {
-            eprintln!("reading {}", path.display());
-            let html = Html::parse_document(&html::decode(&bytes, ""));
-            return Ok(Page {
-                html,
-                address: final_url(it).unwrap_or(url),
-            });
-        }
+    let page = |html: &str, it: &Invocation| Page {
+        html: Html::parse_document(html),
+        address: final_url(it).unwrap_or_else(|| url.clone()),
+    };
+    let saved = |path: PathBuf| {
+        let bytes = start_of(&path, most)?;
+        eprintln!("reading {}", path.display());
+        Some(page(&html::decode(&bytes, ""), it))
+    };
+    if let Some(page) = saved(it.sibling("dom", "output.html")) {
+        return Ok(page);
+    }
+    if let Some(html) = in_tab(it, runner, most) {
+        return Ok(page(&html, it));
+    }
+    if let Some(page) = wget_main_file(it).and_then(saved) {
+        return Ok(page);
     }
     let within = runner.left();
     let fetched = fetch::get(runner, it, &url, most, within)?;
@@ -62,40 +69,13 @@ pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
     })
 }
 
-/// Why a browser could not show the URL as a page: it is a PDF, an archive, a download.
-///
-/// Judged by `headers/headers.json`, else by a request of our own; in doubt it is a page.
-pub fn unviewable(it: &Invocation, runner: &mut Runner) -> Option<String> {
-    let (kind, disposition) = match headers_json(it) {
-        Some(headers) => {
-            let header = |name: &str| {
-                headers["response_headers"][name]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_string()
-            };
-            (header("content-type"), header("content-disposition"))
-        }
-        None => {
-            let within = runner.left().min(Duration::from_secs(10)) / 2;
-            let fetched = fetch::get(runner, it, &it.web_url().ok()?, 0, within).ok()?;
-            let header = |name: &str| fetched.last().header(name).unwrap_or_default().to_string();
-            (header("content-type"), header("content-disposition"))
-        }
-    };
-    let download = disposition
-        .trim_start()
-        .to_ascii_lowercase()
-        .starts_with("attachment");
-    (download || !is_viewable(&kind)).then(|| format!("not a page: {}", html::one_line(&kind, 100)))
-}
-
 fn is_html(content_type: &str) -> bool {
     let kind = essence(content_type);
     matches!(kind.as_str(), "text/html" | "application/xhtml+xml") || kind.ends_with("+xml")
 }
 
-fn is_viewable(content_type: &str) -> bool {
+/// Whether a browser shows it as a page: no PDF, no archive, no download.
+pub fn is_viewable(content_type: &str) -> bool {
     let kind = essence(content_type);
     let known = matches!(
         kind.as_str(),
@@ -118,10 +98,30 @@ fn headers_json(it: &Invocation) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
+/// Where the URL led to: by what chromium saw, which follows scripts too, else by the headers.
 fn final_url(it: &Invocation) -> Option<Url> {
-    Url::parse(headers_json(it)?["final_url"].as_str()?)
+    let seen = chromium::navigation(it).map(|navigation| navigation.final_url);
+    let said = || Some(headers_json(it)?["final_url"].as_str()?.to_owned());
+    Url::parse(&seen.or_else(said)?)
         .ok()
         .filter(|url| url.has_host())
+}
+
+/// The page as it is in chromium, if the snapshot has a tab; its trouble is not ours, there are
+/// other ways to the page.
+fn in_tab(it: &Invocation, runner: &mut Runner, most: u64) -> Option<String> {
+    if !chromium::was_opened(it) {
+        return None;
+    }
+    let read = chromium::of_page(it, runner, most, async |view| Ok(view.html().await?));
+    match read {
+        Ok((html, _)) if (html.len() as u64) <= most => Some(html),
+        Ok(_) => None,
+        Err(finding) => {
+            eprintln!("no page in chromium: {}", finding.output_str.escape_debug());
+            None
+        }
+    }
 }
 
 /// What wget's record names as its main file, before wget rewrote the links in it.
@@ -144,7 +144,7 @@ fn wget_main_file(it: &Invocation) -> Option<PathBuf> {
 }
 
 /// The start of a regular file that has something in it.
-fn start_of(path: &Path, most: u64) -> Option<Vec<u8>> {
+pub fn start_of(path: &Path, most: u64) -> Option<Vec<u8>> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }

@@ -1,28 +1,24 @@
 //! `pdf`: the page printed, in `output.pdf`.
 
-use super::Outcome;
-use super::chromium::{self, MOST_HTML, file_option, window};
+use super::chromium::{self, MOST};
 use super::invocation::Invocation;
+use super::program::Runner;
 use super::record::{Finding, progress};
-
-const PART: &str = ".part.pdf";
+use super::{Outcome, page};
 
 /// Prints the page and checks that it is a PDF.
 pub fn run(it: &Invocation) -> Outcome {
+    let mut runner = Runner::new(it.budget())?;
     progress("printing with chromium");
-    let wanted = [
-        file_option("print-to-pdf", PART)?,
-        "--no-pdf-header-footer".to_string(),
-    ];
-    let window = window(&it.settings.text("RESOLUTION"));
-    let rendered = chromium::render(it, &wanted, &window, MOST_HTML)
-        .inspect_err(|_| chromium::discard(PART))?;
-    chromium::keep(PART, "output.pdf", is_pdf)?;
-    let finding = Finding::succeeded("output.pdf");
-    Ok(match rendered.note {
-        Some(note) => finding.with("note", note),
-        None => finding,
-    })
+    let printed = chromium::of_page(it, &mut runner, MOST, async |view| view.pdf(MOST).await);
+    let (pdf, navigation) = printed?;
+    if !is_pdf(&pdf) {
+        let size = pdf.len();
+        let reason = format!("chromium made a broken PDF ({size} bytes)");
+        return Err(Finding::failed(reason));
+    }
+    page::write("output.pdf", &pdf)?;
+    Ok(Finding::succeeded("output.pdf").with_note(navigation.note))
 }
 
 /// A PDF from its first line to its end mark.

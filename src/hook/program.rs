@@ -58,11 +58,26 @@ pub struct Ended {
     pub log: String,
 }
 
+/// SIGTERM and SIGINT: the hook is told to end.
+pub struct Told {
+    terminate: Signals,
+    interrupt: Signals,
+}
+
+impl Told {
+    /// Until one of them comes.
+    pub async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
 /// The hook's end of its programs: one deadline and one pair of signal handlers for all of them.
 pub struct Runner {
     runtime: tokio::runtime::Runtime,
-    terminate: Signals,
-    interrupt: Signals,
+    told: Told,
     deadline: Instant,
     /// The whole time that was given.
     pub budget: Duration,
@@ -83,8 +98,10 @@ impl Runner {
         drop(entered);
         Ok(Runner {
             runtime,
-            terminate,
-            interrupt,
+            told: Told {
+                terminate,
+                interrupt,
+            },
             deadline: Instant::now() + budget,
             budget,
         })
@@ -93,6 +110,36 @@ impl Runner {
     /// What is left of the time.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Carries out `work`, which looks after signals and time itself.
+    pub fn carry_out<T>(&mut self, work: impl AsyncFnOnce(&mut Told) -> T) -> T {
+        self.runtime.block_on(work(&mut self.told))
+    }
+
+    /// Carries out `work` within the time that is left; `doing` names it if that is over, or if
+    /// the hook is told to end.
+    pub fn within<T>(
+        &mut self,
+        doing: &str,
+        work: impl Future<Output = Result<T, Finding>>,
+    ) -> Result<T, Finding> {
+        let Runner {
+            runtime,
+            told,
+            deadline,
+            budget,
+        } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                done = work => done,
+                () = told.wait() => Err(Finding::failed(format!("stopped while {doing}: the hook was told to end"))),
+                () = tokio::time::sleep_until(*deadline) => {
+                    let seconds = budget.as_secs();
+                    Err(Finding::failed(format!("stopped while {doing}: the time limit of {seconds} s")))
+                }
+            }
+        })
     }
 
     /// Runs a program to its end or to the first limit it meets.
@@ -107,14 +154,14 @@ impl Runner {
     ) -> Result<Ended, Finding> {
         let Runner {
             runtime,
-            terminate,
-            interrupt,
+            told,
             deadline,
             ..
         } = self;
+        let program = command.get_program().to_string_lossy().into_owned();
         runtime.block_on(async {
             let mut exited =
-                signal(SignalKind::child()).map_err(|error| cannot(command, &error, package))?;
+                signal(SignalKind::child()).map_err(|error| cannot(&program, &error, package))?;
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -122,7 +169,7 @@ impl Runner {
                 .process_group(0);
             let mut child = command
                 .spawn()
-                .map_err(|error| cannot(command, &error, package))?;
+                .map_err(|error| cannot(&program, &error, package))?;
             let mut chunks = read_both(&mut child, limits.noise);
             let mut seen = Seen::new(limits);
             let stop = loop {
@@ -132,8 +179,7 @@ impl Runner {
                         return Ok(seen.ended(of(status)));
                     },
                     Some(chunk) = chunks.recv() => if seen.take(chunk) { break Ending::Enough },
-                    _ = terminate.recv() => break Ending::Told,
-                    _ = interrupt.recv() => break Ending::Told,
+                    () = told.wait() => break Ending::Told,
                     _ = tokio::time::sleep_until(*deadline) => break Ending::TimedOut,
                 }
             };
@@ -164,8 +210,8 @@ fn of(status: ExitStatus) -> Ending {
     }
 }
 
-fn cannot(command: &Command, error: &io::Error, package: &str) -> Finding {
-    let program = command.get_program().to_string_lossy();
+/// Why a program did not start; one that is not there is a skip.
+pub fn cannot(program: &str, error: &io::Error, package: &str) -> Finding {
     if error.kind() == io::ErrorKind::NotFound {
         return Finding::skipped(format!(
             "{program} is not installed (Debian package {package})"

@@ -39,6 +39,8 @@ pub struct Finding {
     fields: Vec<(&'static str, Value)>,
     /// Records printed before the ArchiveResult.
     pub records: Vec<Value>,
+    /// Whether nothing is printed.
+    silent: bool,
 }
 
 /// The longest `output_str` in characters: a record is a line, not a file.
@@ -52,6 +54,7 @@ impl Finding {
             output_str,
             fields: Vec::new(),
             records: Vec::new(),
+            silent: false,
         }
     }
 
@@ -83,9 +86,23 @@ impl Finding {
         self
     }
 
+    /// Adds what is to be known of the output, if anything.
+    pub fn with_note(self, note: Option<String>) -> Finding {
+        match note {
+            Some(note) => self.with("note", note),
+            None => self,
+        }
+    }
+
     /// Adds records of other types, printed before the ArchiveResult.
     pub fn with_records(mut self, records: Vec<Value>) -> Finding {
         self.records = records;
+        self
+    }
+
+    /// Leaves the exit status to speak for itself.
+    pub fn without_record(mut self) -> Finding {
+        self.silent = true;
         self
     }
 
@@ -116,6 +133,9 @@ impl Finding {
 ///
 /// A reader that has gone away is no error: there is nobody left to tell.
 pub fn print(finding: &Finding, context: &Map<String, Value>) {
+    if finding.silent {
+        return;
+    }
     let mut out = std::io::stdout().lock();
     for record in finding.records.iter().chain([&finding.archive_result()]) {
         let _ = writeln!(out, "{}", line(record, context));

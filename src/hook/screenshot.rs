@@ -1,25 +1,25 @@
 //! `screenshot`: a picture of the page, in `screenshot.png`.
 
-use super::Outcome;
-use super::chromium::{self, MOST_HTML, file_option, window};
+use super::chromium::{self, MOST, window};
 use super::invocation::Invocation;
+use super::program::Runner;
 use super::record::{Finding, progress};
-
-/// Chromium chooses the format by the extension.
-const PART: &str = ".part.png";
+use super::{Outcome, page};
 
 /// Takes the picture and checks that it is one.
 pub fn run(it: &Invocation) -> Outcome {
+    let mut runner = Runner::new(it.budget())?;
     progress("taking a picture with chromium");
-    let window = window(&it.settings.text("SCREENSHOT_RESOLUTION"));
-    let rendered = chromium::render(it, &[file_option("screenshot", PART)?], &window, MOST_HTML)
-        .inspect_err(|_| chromium::discard(PART))?;
-    chromium::keep(PART, "screenshot.png", is_png)?;
-    let finding = Finding::succeeded("screenshot.png");
-    Ok(match rendered.note {
-        Some(note) => finding.with("note", note),
-        None => finding,
-    })
+    let size = window(&it.settings.text("SCREENSHOT_RESOLUTION"));
+    let taken = chromium::of_page(it, &mut runner, MOST, async |view| view.picture(size).await);
+    let (picture, navigation) = taken?;
+    if !is_png(&picture) {
+        let size = picture.len();
+        let reason = format!("chromium made a broken picture ({size} bytes)");
+        return Err(Finding::failed(reason));
+    }
+    page::write("screenshot.png", &picture)?;
+    Ok(Finding::succeeded("screenshot.png").with_note(navigation.note))
 }
 
 /// A PNG from its signature to its last chunk.

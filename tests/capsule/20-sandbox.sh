@@ -46,7 +46,8 @@ is_little_exposed() {
     assert_exposure 20 archivist-crawl-1.service
     assert_exposure 20 archivist-snapshot-1.service
     assert_exposure 30 archivist-hook-wget-s1.service
-    for name in chrome-chrome_launch-c1 screenshot-s1 pdf-s1 dom-s1; do
+    assert_exposure 30 archivist-hook-screenshot-s1.service
+    for name in chrome-chrome_launch-c1 chromium-chromium_launch-c1 chromium-chromium_tab-s1; do
         assert_exposure 50 "archivist-hook-$name.service"
     done
 }
@@ -76,7 +77,7 @@ confines_a_worker() {
 
 # Takes a picture, and its renderers are in a sandbox of its own, below that of the unit.
 chromium_keeps_its_sandbox() {
-    local unit=archivist-hook-screenshot-test.service picture=$own/wget/page.png
+    local unit=archivist-hook-chromium-test.service picture=$own/wget/page.png
     in_capsule systemd-run --quiet --wait --pipe --collect --unit=$unit --property=BindPaths=$own --setenv=HOME=/tmp \
         chromium --headless --disable-gpu --screenshot=$picture 'data:text/html,<h1>archivist</h1>' ||
         fail "chromium makes no screenshot"

@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=8
-    --set SCREENSHOT_TIMEOUT=15 --set PDF_TIMEOUT=15 --set DOM_TIMEOUT=15)
+    --set CHROMIUM_TIMEOUT=15 --set SCREENSHOT_TIMEOUT=15 --set PDF_TIMEOUT=15 --set DOM_TIMEOUT=15)
 edit=/etc/systemd/system/archivist-hook-wget-.service.d
 
 clean() {
@@ -42,7 +42,7 @@ archives_a_site() {
     assert_eq "endless/wget missing/wget" "$(query '*sorted(p["url"].rsplit("/", 1)[1] + "/" + r["plugin"]
         for r in d["crawl"]["results"] if r["status"] == "failed"
         for p in d["crawl"]["snapshots"] if p["id"] == r["owner"]
-        if not (p["url"].endswith("/endless") and r["plugin"] in ("dom", "pdf", "screenshot"))),' show "$crawl")" "what failed"
+        if not (p["url"].endswith("/endless") and r["plugin"] in ("chromium", "dom", "pdf", "screenshot"))),' show "$crawl")" "what failed"
 }
 
 # page PATH EXPRESSION: about the snapshot of that page.

@@ -1,7 +1,7 @@
 //! How the tests run hooks: the test site, a snapshot's directory, an ordinary user.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -100,20 +100,14 @@ impl Snapshot {
     }
 
     /// Starts a plugin's own hook file in its directory.
-    pub fn spawn(
-        &self,
-        plugin: &str,
-        url: &str,
-        settings: &[(&str, &str)],
-        stdout: Stdio,
-    ) -> Child {
-        let directory = self.file(plugin);
+    pub fn spawn(&self, hook: &str, url: &str, settings: &[(&str, &str)], stdout: Stdio) -> Child {
+        let directory = self.file(directory_of(hook));
         std::fs::create_dir_all(&directory).unwrap();
         open_to_all(&directory);
         let temporary = self.file("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
         open_to_all(&temporary);
-        let mut command = as_ordinary_user(&hook_file(plugin));
+        let mut command = as_ordinary_user(&hook_file(hook));
         command.args([
             &format!("--url={url}"),
             "--snapshot-id=7",
@@ -127,7 +121,7 @@ impl Snapshot {
             .env("TMPDIR", &temporary);
         command
             .env("SNAP_DIR", self.0.path())
-            .env("CRAWL_DIR", self.0.path());
+            .env("CRAWL_DIR", self.file("crawl"));
         command.env("EXTRA_CONTEXT", r#"{"snapshot_id":"7","snapshot_depth":1}"#);
         command
             .envs(settings.iter().copied())
@@ -141,12 +135,12 @@ impl Snapshot {
     }
 
     /// Runs a hook to its end, its standard output in `stdout.log`.
-    pub fn run(&self, plugin: &str, url: &str, settings: &[(&str, &str)]) -> Ran {
+    pub fn run(&self, hook: &str, url: &str, settings: &[(&str, &str)]) -> Ran {
         let start = Instant::now();
-        std::fs::create_dir_all(self.file(plugin)).unwrap();
-        let log = self.file(&format!("{plugin}/stdout.log"));
+        std::fs::create_dir_all(self.file(directory_of(hook))).unwrap();
+        let log = self.file(&format!("{}/stdout.log", directory_of(hook)));
         let stdout = std::fs::File::create(&log).unwrap();
-        let mut child = self.spawn(plugin, url, settings, stdout.into());
+        let mut child = self.spawn(hook, url, settings, stdout.into());
         let exit = child.wait().unwrap().code();
         self.ran(
             exit,
@@ -166,9 +160,114 @@ impl Snapshot {
             elapsed,
         };
         assert_eq!(ran.result()["snapshot_id"], "7");
-        let left = std::fs::read_dir(self.file("tmp")).unwrap().count();
-        assert_eq!(left, 0, "temporary files are left");
         ran
+    }
+
+    /// Starts a daemon and waits for its first line, which says that it is ready.
+    pub fn daemon(&self, hook: &str, url: &str, settings: &[(&str, &str)]) -> Daemon {
+        let start = Instant::now();
+        let mut child = self.spawn(hook, url, settings, Stdio::piped());
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        stdout.read_line(&mut text).unwrap();
+        Daemon {
+            child,
+            stdout,
+            text,
+            start,
+        }
+    }
+}
+
+/// Nothing temporary is left once the hooks of a snapshot have ended.
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let left = std::fs::read_dir(self.file("tmp"));
+            assert_eq!(
+                left.map_or(0, Iterator::count),
+                0,
+                "temporary files are left"
+            );
+        }
+    }
+}
+
+/// A hook that runs until it is told to end.
+pub struct Daemon {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    /// What it has printed so far.
+    pub text: String,
+    start: Instant,
+}
+
+impl Daemon {
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Tells it to end; its exit status and all that it printed.
+    pub fn end(self) -> (Option<i32>, String) {
+        let pid = nix::unistd::Pid::from_raw(self.pid());
+        nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM).unwrap();
+        self.ended()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        self.stdout.read_to_string(&mut self.text).unwrap();
+        let exit = self.child.wait().unwrap().code();
+        (exit, std::mem::take(&mut self.text))
+    }
+
+    /// The same, as what a hook of this snapshot left behind.
+    pub fn told(self, snapshot: &Snapshot) -> Ran {
+        let start = self.start;
+        let (exit, text) = self.end();
+        snapshot.ran(exit, &text, start.elapsed())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let pid = nix::unistd::Pid::from_raw(self.pid());
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A crawl's browser, closed with its owner.
+pub struct Session {
+    pub browser: Daemon,
+    tab: Option<Daemon>,
+}
+
+impl Session {
+    /// Starts the browser of this snapshot's crawl.
+    pub fn start(snapshot: &Snapshot, settings: &[(&str, &str)]) -> Session {
+        Session {
+            browser: snapshot.daemon("chromium_launch", "", settings),
+            tab: None,
+        }
+    }
+
+    /// Opens a page in a tab, in place of the one before; what its hook has printed when it says
+    /// that it is ready.
+    pub fn open(&mut self, snapshot: &Snapshot, url: &str, settings: &[(&str, &str)]) -> String {
+        self.tab.take().map(|tab| tab.end());
+        let tab = snapshot.daemon("chromium_tab", url, settings);
+        let text = tab.text.clone();
+        self.tab = Some(tab);
+        text
+    }
+
+    /// The tab, to be ended by the test.
+    pub fn tab(&mut self) -> Daemon {
+        self.tab.take().unwrap()
     }
 }
 
@@ -176,15 +275,31 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-fn hook_file(plugin: &str) -> PathBuf {
+/// Where a hook works: the crawl has a directory in that of the snapshot.
+fn directory_of(hook: &str) -> &str {
+    match hook {
+        "chromium_launch" => "crawl/chromium",
+        other => plugin_of(other),
+    }
+}
+
+fn plugin_of(hook: &str) -> &str {
+    match hook.starts_with("chromium_") {
+        true => "chromium",
+        false => hook,
+    }
+}
+
+fn hook_file(hook: &str) -> PathBuf {
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("plugins")
-        .join(plugin);
+        .join(plugin_of(hook));
+    let part = format!("_{hook}.");
     let mut files = std::fs::read_dir(plugin)
         .unwrap()
         .map(|entry| entry.unwrap().path());
     files
-        .find(|path| path.extension().is_some_and(|it| it == "sh"))
+        .find(|path| path.to_string_lossy().contains(&part))
         .unwrap()
 }
 

@@ -2,12 +2,11 @@
 //!
 //! A program that is not installed, or a chromium that would run as root, is skipped and said so.
 
+mod browser;
 mod fixture;
 
 use fixture::{Site, Snapshot, has};
-use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn wget_saves_the_page_its_requisites_and_a_warc() {
@@ -56,16 +55,9 @@ fn a_hook_that_is_told_to_end_prints_its_record() {
         return;
     }
     let (site, snap) = (Site::start(), Snapshot::new());
-    let start = Instant::now();
-    let mut child = snap.spawn("wget", &site.url("hang"), &[], Stdio::piped());
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut text = String::new();
     // The first line says that the hook catches signals from now on.
-    stdout.read_line(&mut text).unwrap();
-    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM).unwrap();
-    stdout.read_to_string(&mut text).unwrap();
-    let ran = snap.ran(child.wait().unwrap().code(), &text, start.elapsed());
+    let daemon = snap.daemon("wget", &site.url("hang"), &[]);
+    let ran = daemon.told(&snap);
     ran.assert(1, "failed", "wget was stopped: the hook was told to end");
 }
 
@@ -175,7 +167,8 @@ fn a_missing_program_skips_with_its_package() {
         "skipped",
         "/nowhere/curl is not installed (Debian package curl)",
     );
-    let ran = snap.run("dom", url, &[("CHROME_BINARY", "chromium-is-missing")]);
+    let missing = [("CHROME_BINARY", "chromium-is-missing")];
+    let ran = snap.run("chromium_launch", url, &missing);
     ran.assert(
         10,
         "skipped",
@@ -187,62 +180,4 @@ fn a_missing_program_skips_with_its_package() {
         "TITLE_ENABLED is off",
     );
     assert_eq!(snap.run("wget", "file:///etc/passwd", &[]).exit, Some(1));
-}
-
-#[test]
-fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
-    if !has(&["chromium"]) {
-        return;
-    }
-    let (site, snap) = (Site::start(), Snapshot::new());
-    let url = site.url("js-title");
-    snap.run("screenshot", &url, &[("RESOLUTION", "800,600")])
-        .assert(0, "succeeded", "screenshot.png");
-    let picture = snap.read("screenshot/screenshot.png");
-    assert_eq!(picture[16..24], [0, 0, 3, 32, 0, 0, 2, 88], "800 by 600");
-    snap.run("pdf", &url, &[])
-        .assert(0, "succeeded", "output.pdf");
-    snap.run("dom", &url, &[])
-        .assert(0, "succeeded", "output.html");
-    snap.run("title", &url, &[])
-        .assert(0, "succeeded", "Set by script");
-    let ran = snap.run("outlinks", &url, &[]);
-    ran.assert(0, "succeeded", "1 link");
-    assert_eq!(ran.records[0]["url"], site.url("page/77"));
-    snap.run("hashes", &url, &[])
-        .assert(0, "succeeded", "hashes.json");
-    assert_eq!(snap.json("hashes/hashes.json")["metadata"]["file_count"], 5);
-}
-
-#[test]
-fn chromium_comes_to_an_end_on_every_page() {
-    if !has(&["chromium", "curl"]) {
-        return;
-    }
-    let (site, snap) = (Site::start(), Snapshot::new());
-    let limit = [("TIMEOUT", "10")];
-    let endless = snap.run("screenshot", &site.url("endless"), &limit);
-    endless.assert(0, "succeeded", "screenshot.png");
-    assert!(
-        endless.result()["note"]
-            .as_str()
-            .is_some_and(|note| note.starts_with("still loading"))
-    );
-    snap.run("dom", &site.url("js-forever"), &limit)
-        .assert(0, "succeeded", "output.html");
-    let download = snap.run("pdf", &site.url("download"), &limit);
-    download.assert(0, "noresults", "not a page: application/octet-stream");
-    let looping = snap.run("dom", &site.url("redirect-loop"), &limit);
-    looping.assert(
-        1,
-        "failed",
-        "chromium could not load the page: net::ERR_TOO_MANY_REDIRECTS",
-    );
-    let hanging = snap.run("dom", &site.url("hang"), &limit);
-    assert!(
-        hanging.elapsed < Duration::from_secs(10),
-        "{:?}",
-        hanging.elapsed
-    );
-    assert_eq!(hanging.exit, Some(1));
 }

@@ -61,6 +61,20 @@ def js_forever():
     return simple("Never idle", f"<p>Still fetching.</p>{script}")
 
 
+def dialogs():
+    """A page that asks questions all the time, and counts in a cookie how often it was seen."""
+    script = """<script>
+const seen = 1 + Number((document.cookie.match(/seen=(\\d+)/) || [0, 0])[1]);
+document.cookie = `seen=${seen}`;
+document.write(`<p>seen ${seen} times</p>`);
+alert("first");
+setTimeout(() => confirm("second"), 10);
+setInterval(() => prompt("third"), 500);
+onbeforeunload = () => "stay";
+</script>"""
+    return simple("Dialogs", script)
+
+
 def slow_image():
     """A page whose picture never comes: the load event never fires."""
     return simple("Slow image", '<p>Text is here.</p><img src="/hang" alt="never">')

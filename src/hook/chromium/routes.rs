@@ -1,0 +1,381 @@
+//! Which message is whose, as a pure machine: many clients, one browser.
+//!
+//! Every request gets an id of the browser's own; its answer goes back with the client's. Events
+//! go to the client that attached to their tab. What a client opened is closed when it leaves,
+//! however it leaves.
+
+use super::cdp::Head;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A client of the relay.
+pub type ClientId = u64;
+
+/// A message and where it goes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    Browser(Vec<u8>),
+    Client(ClientId, Vec<u8>),
+}
+
+/// See the module's description.
+#[derive(Default)]
+pub struct Routes {
+    last: u64,
+    clients: BTreeSet<ClientId>,
+    pending: BTreeMap<u64, Pending>,
+    /// Session of a tab → who attached.
+    sessions: BTreeMap<String, ClientId>,
+    /// Browser context → who made it.
+    contexts: BTreeMap<String, ClientId>,
+}
+
+/// A request that has no answer yet.
+struct Pending {
+    client: ClientId,
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    id: u64,
+    method: String,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(rename = "sessionId")]
+    session: Option<String>,
+}
+
+/// An answer, of which only the id is of interest.
+#[derive(Deserialize, Serialize)]
+struct Answer<'a> {
+    id: u64,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    error: Option<&'a RawValue>,
+    #[serde(borrow, rename = "sessionId", skip_serializing_if = "Option::is_none")]
+    session: Option<&'a RawValue>,
+}
+
+/// What an answer may say has been opened, and an event may be about.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    session_id: Option<String>,
+    browser_context_id: Option<String>,
+}
+
+/// Answers longer than this open nothing: those that do are ids.
+const SHORT: usize = 4096;
+
+impl Routes {
+    /// A client has come.
+    pub fn joined(&mut self, client: ClientId) {
+        self.clients.insert(client);
+    }
+
+    /// A client says something. What is no request is answered with the reason.
+    pub fn take_request(&mut self, client: ClientId, message: &[u8]) -> Outgoing {
+        let request: Request = match serde_json::from_slice(message) {
+            Ok(request) => request,
+            Err(error) => return refusal(client, 0, &format!("no request: {error}")),
+        };
+        if let Some(session) = &request.session
+            && self.sessions.get(session) != Some(&client)
+        {
+            return refusal(client, request.id, "no session of yours");
+        }
+        self.last += 1;
+        let id = request.id;
+        self.pending.insert(self.last, Pending { client, id });
+        let mut own = json!({"id": self.last, "method": request.method});
+        if let Some(session) = request.session {
+            own["sessionId"] = session.into();
+        }
+        // What the browser is asked for is small.
+        if let Some(params) = request.params {
+            own["params"] = serde_json::from_str(params.get()).unwrap_or(Value::Null);
+        }
+        Outgoing::Browser(own.to_string().into_bytes())
+    }
+
+    /// The browser says something.
+    pub fn take_message(&mut self, message: &[u8]) -> Vec<Outgoing> {
+        let Ok(head) = serde_json::from_slice::<Head>(message) else {
+            return Vec::new();
+        };
+        let to = match (head.id, head.session) {
+            (Some(_), _) => self.answer(message),
+            (None, Some(session)) => self
+                .sessions
+                .get(session.as_ref())
+                .map(|client| (*client, message.to_vec())),
+            (None, None) => self.about(message),
+        };
+        match to {
+            // Whoever asked left before the answer came: what it opens is closed again.
+            Some((client, _)) if !self.clients.contains(&client) => self.left(client),
+            Some((client, message)) => vec![Outgoing::Client(client, message)],
+            None => Vec::new(),
+        }
+    }
+
+    /// The browser said more than fits; `start` is how that begins.
+    pub fn too_large(&mut self, start: &[u8]) -> Option<Outgoing> {
+        let text = String::from_utf8_lossy(start);
+        let digits = text.strip_prefix("{\"id\":")?;
+        let end = digits.find(|c: char| !c.is_ascii_digit())?;
+        let pending = self.pending.remove(&digits[..end].parse().ok()?)?;
+        Some(refusal(
+            pending.client,
+            pending.id,
+            "the answer is too large",
+        ))
+    }
+
+    /// A client has gone: what it opened is closed.
+    pub fn left(&mut self, client: ClientId) -> Vec<Outgoing> {
+        self.clients.remove(&client);
+        let gone = |map: &mut BTreeMap<String, ClientId>| -> Vec<String> {
+            let names: Vec<_> = map.iter().filter(|(_, owner)| **owner == client).collect();
+            let names: Vec<String> = names.into_iter().map(|(name, _)| name.clone()).collect();
+            map.retain(|_, owner| *owner != client);
+            names
+        };
+        let sessions = gone(&mut self.sessions);
+        let contexts = gone(&mut self.contexts);
+        let detach = sessions
+            .into_iter()
+            .map(|session| ("Target.detachFromTarget", json!({"sessionId": session})));
+        let dispose = contexts.into_iter().map(|context| {
+            let params = json!({"browserContextId": context});
+            ("Target.disposeBrowserContext", params)
+        });
+        let calls: Vec<_> = detach.chain(dispose).collect();
+        calls
+            .into_iter()
+            .map(|(method, params)| self.own(method, params))
+            .collect()
+    }
+
+    /// A request of the relay itself, whose answer is nobody's.
+    pub fn own(&mut self, method: &str, params: Value) -> Outgoing {
+        self.last += 1;
+        let request = json!({"id": self.last, "method": method, "params": params});
+        Outgoing::Browser(request.to_string().into_bytes())
+    }
+
+    fn answer(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
+        let mut answer: Answer = serde_json::from_slice(message).ok()?;
+        let pending = self.pending.remove(&answer.id)?;
+        let opened = answer
+            .result
+            .filter(|result| result.get().len() < SHORT)
+            .and_then(|result| serde_json::from_str(result.get()).ok());
+        if let Some(Named {
+            session_id,
+            browser_context_id,
+        }) = opened
+        {
+            self.sessions
+                .extend(session_id.map(|id| (id, pending.client)));
+            self.contexts
+                .extend(browser_context_id.map(|id| (id, pending.client)));
+        }
+        answer.id = pending.id;
+        let bytes = serde_json::to_vec(&answer).ok()?;
+        Some((pending.client, bytes))
+    }
+
+    /// An event of the browser itself: of interest is only the end of a session.
+    fn about(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
+        #[derive(Deserialize)]
+        struct Event {
+            method: String,
+            params: Named,
+        }
+        let event: Event = serde_json::from_slice(message).ok()?;
+        if event.method != "Target.detachedFromTarget" {
+            return None;
+        }
+        let client = self.sessions.remove(&event.params.session_id?)?;
+        Some((client, message.to_vec()))
+    }
+}
+
+fn refusal(client: ClientId, id: u64, reason: &str) -> Outgoing {
+    let answer = json!({"id": id, "error": {"code": -32600, "message": reason}});
+    Outgoing::Client(client, answer.to_string().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(outgoing: Outgoing) -> Value {
+        match outgoing {
+            Outgoing::Browser(bytes) | Outgoing::Client(_, bytes) => {
+                serde_json::from_slice(&bytes).unwrap()
+            }
+        }
+    }
+
+    fn ask(routes: &mut Routes, client: ClientId, request: Value) -> Value {
+        sent(routes.take_request(client, request.to_string().as_bytes()))
+    }
+
+    fn say(routes: &mut Routes, message: Value) -> Option<(ClientId, Value)> {
+        match routes.take_message(message.to_string().as_bytes()).pop()? {
+            Outgoing::Client(client, bytes) => {
+                Some((client, serde_json::from_slice(&bytes).unwrap()))
+            }
+            Outgoing::Browser(_) => panic!("an answer goes to a client"),
+        }
+    }
+
+    /// Attaches `client` to a tab as session `name`.
+    fn attach(routes: &mut Routes, client: ClientId, name: &str) {
+        routes.joined(client);
+        let request =
+            json!({"id": 1, "method": "Target.attachToTarget", "params": {"flatten": true}});
+        let id = ask(routes, client, request)["id"].clone();
+        say(routes, json!({"id": id, "result": {"sessionId": name}})).unwrap();
+    }
+
+    #[test]
+    fn two_clients_with_the_same_ids_get_their_own_answers() {
+        let mut routes = Routes::default();
+        routes.joined(1);
+        routes.joined(2);
+        let first = ask(
+            &mut routes,
+            1,
+            json!({"id": 7, "method": "A", "params": {"x": 1}}),
+        );
+        let second = ask(&mut routes, 2, json!({"id": 7, "method": "B"}));
+        assert_ne!(first["id"], second["id"]);
+        assert_eq!(first["params"], json!({"x": 1}));
+        let answer = say(&mut routes, json!({"id": second["id"], "result": {"y": 2}}));
+        assert_eq!(answer, Some((2, json!({"id": 7, "result": {"y": 2}}))));
+        let answer = say(
+            &mut routes,
+            json!({"id": first["id"], "error": {"message": "no"}}),
+        );
+        assert_eq!(
+            answer,
+            Some((1, json!({"id": 7, "error": {"message": "no"}})))
+        );
+        assert_eq!(
+            say(&mut routes, json!({"id": first["id"], "result": {}})),
+            None
+        );
+    }
+
+    #[test]
+    fn events_and_sessions_belong_to_who_attached() {
+        let mut routes = Routes::default();
+        attach(&mut routes, 1, "S1");
+        attach(&mut routes, 2, "S2");
+        let event = json!({"method": "Page.loadEventFired", "params": {}, "sessionId": "S2"});
+        assert_eq!(say(&mut routes, event.clone()), Some((2, event)));
+        let foreign = json!({"id": 3, "method": "Page.navigate", "sessionId": "S2"});
+        let refused = ask(&mut routes, 1, foreign);
+        assert_eq!(
+            (&refused["id"], refused["error"]["message"].as_str()),
+            (&json!(3), Some("no session of yours"))
+        );
+        let unknown = json!({"method": "Target.targetCreated", "params": {}});
+        assert_eq!(say(&mut routes, unknown), None);
+        let end = json!({"method": "Target.detachedFromTarget", "params": {"sessionId": "S1", "targetId": "T"}});
+        assert_eq!(say(&mut routes, end.clone()), Some((1, end.clone())));
+        assert_eq!(say(&mut routes, end), None);
+    }
+
+    #[test]
+    fn what_a_client_opened_is_closed_when_it_leaves() {
+        let mut routes = Routes::default();
+        attach(&mut routes, 1, "S1");
+        attach(&mut routes, 2, "S2");
+        let id = ask(
+            &mut routes,
+            1,
+            json!({"id": 2, "method": "Target.createBrowserContext"}),
+        )["id"]
+            .clone();
+        say(
+            &mut routes,
+            json!({"id": id, "result": {"browserContextId": "C1"}}),
+        )
+        .unwrap();
+        let closing: Vec<_> = routes.left(1).into_iter().map(sent).collect();
+        let of = |n: usize| {
+            (
+                closing[n]["method"].as_str().unwrap(),
+                &closing[n]["params"],
+            )
+        };
+        assert_eq!(
+            of(0),
+            ("Target.detachFromTarget", &json!({"sessionId": "S1"}))
+        );
+        assert_eq!(
+            of(1),
+            (
+                "Target.disposeBrowserContext",
+                &json!({"browserContextId": "C1"})
+            )
+        );
+        assert_eq!(closing.len(), 2);
+        assert!(routes.left(1).is_empty());
+    }
+
+    #[test]
+    fn what_opens_too_late_is_closed_at_once() {
+        let mut routes = Routes::default();
+        routes.joined(1);
+        let request = json!({"id": 1, "method": "Target.createBrowserContext"});
+        let id = ask(&mut routes, 1, request)["id"].clone();
+        assert!(routes.left(1).is_empty());
+        let late = json!({"id": id, "result": {"browserContextId": "C1"}}).to_string();
+        let closing: Vec<_> = routes
+            .take_message(late.as_bytes())
+            .into_iter()
+            .map(sent)
+            .collect();
+        assert_eq!(closing[0]["method"], "Target.disposeBrowserContext");
+        assert_eq!(closing.len(), 1);
+    }
+
+    #[test]
+    fn nonsense_is_answered_or_dropped() {
+        let mut routes = Routes::default();
+        routes.joined(1);
+        for text in ["", "{", "[]", "{\"id\":\"x\"}", "\u{fffd}"] {
+            let refused = sent(routes.take_request(1, text.as_bytes()));
+            assert!(
+                refused["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("no request")
+            );
+            assert!(routes.take_message(text.as_bytes()).is_empty());
+        }
+        let id = ask(
+            &mut routes,
+            1,
+            json!({"id": 9, "method": "DOM.getOuterHTML"}),
+        )["id"]
+            .clone();
+        let start = format!("{{\"id\":{id},\"result\":{{\"outerHTML\":\"<html");
+        let refused = sent(routes.too_large(start.as_bytes()).unwrap());
+        assert_eq!(
+            (refused["id"].as_u64(), refused["error"]["message"].as_str()),
+            (Some(9), Some("the answer is too large"))
+        );
+        assert_eq!(routes.too_large(start.as_bytes()), None);
+        assert_eq!(routes.too_large(b"{\"method\":\"x\""), None);
+    }
+}

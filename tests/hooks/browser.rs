@@ -1,0 +1,171 @@
+//! One browser for many pages: the hooks of the plugin `chromium`, and those that save its page.
+
+use crate::fixture::{Session, Site, Snapshot, has};
+use std::time::Duration;
+
+#[test]
+fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let url = site.url("js-title");
+    assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
+    snap.run("screenshot", &url, &[("RESOLUTION", "800,600")])
+        .assert(0, "succeeded", "screenshot.png");
+    let picture = snap.read("screenshot/screenshot.png");
+    assert_eq!(picture[16..24], [0, 0, 3, 32, 0, 0, 2, 88], "800 by 600");
+    snap.run("pdf", &url, &[])
+        .assert(0, "succeeded", "output.pdf");
+    // Without the DOM that was saved, these two look into the tab.
+    snap.run("title", &url, &[])
+        .assert(0, "succeeded", "Set by script");
+    let ran = snap.run("outlinks", &url, &[]);
+    ran.assert(0, "succeeded", "1 link");
+    assert_eq!(ran.records[0]["url"], site.url("page/77"));
+    snap.run("dom", &url, &[])
+        .assert(0, "succeeded", "output.html");
+    let html = String::from_utf8(snap.read("dom/output.html")).unwrap();
+    assert!(html.to_lowercase().starts_with("<!doctype html>"), "{html}");
+    assert!(html.contains("made by script"), "{html}");
+    assert_eq!(snap.json("chromium/navigation.json")["status"], 200);
+
+    let tab = session.tab().told(&snap);
+    tab.assert(0, "succeeded", "page loaded http=200");
+    let closed = snap.run("screenshot", &url, &[]);
+    closed.assert(1, "failed", "the page's tab is closed");
+    let (exit, text) = session.browser.end();
+    assert_eq!(exit, Some(0));
+    assert!(!text.contains("ArchiveResult"), "{text}");
+    for gone in ["cdp_url.txt", "cdp.sock", "target_id.txt"] {
+        for directory in ["chromium", "crawl/chromium"] {
+            assert!(
+                !snap.file(directory).join(gone).exists(),
+                "{directory}/{gone}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_page_comes_to_an_end() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let limit = [("TIMEOUT", "10")];
+    let mut page = |path: &str, hook: &str| {
+        let url = site.url(path);
+        session.open(&snap, &url, &limit);
+        snap.run(hook, &url, &limit)
+    };
+    let endless = page("endless", "screenshot");
+    endless.assert(0, "succeeded", "screenshot.png");
+    let note = endless.result()["note"].as_str().unwrap_or_default();
+    assert!(note.starts_with("still loading"), "{note}");
+    page("slow-image", "pdf").assert(0, "succeeded", "output.pdf");
+    page("js-forever", "dom").assert(0, "succeeded", "output.html");
+    page("missing", "dom").assert(0, "succeeded", "output.html");
+    page("download", "pdf").assert(0, "noresults", "not a page: application/octet-stream");
+    page("document.pdf", "screenshot").assert(0, "noresults", "not a page: application/pdf");
+    let looping = "chromium could not load the page: net::ERR_TOO_MANY_REDIRECTS";
+    page("redirect-loop", "dom").assert(1, "failed", looping);
+    let hanging = page("hang", "dom");
+    hanging.assert(1, "failed", "the page did not answer within 5 s");
+    assert!(
+        hanging.elapsed < Duration::from_secs(10),
+        "{:?}",
+        hanging.elapsed
+    );
+}
+
+#[test]
+fn a_dialog_holds_nothing_up_and_cookies_stay_at_home() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap, other) = (Site::start(), Snapshot::new(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let crawl = snap.file("crawl");
+    let settings = [("CRAWL_DIR", crawl.to_str().unwrap())];
+    let url = site.url("dialogs");
+    for snapshot in [&snap, &other] {
+        // The page counts in a cookie how often it was seen, and asks questions all the time.
+        assert_eq!(
+            session.open(snapshot, &url, &settings),
+            "page loaded http=200\n"
+        );
+        snapshot
+            .run("dom", &url, &[])
+            .assert(0, "succeeded", "output.html");
+        let html = String::from_utf8(snapshot.read("dom/output.html")).unwrap();
+        assert!(html.contains("seen 1 times"), "{html}");
+    }
+}
+
+#[test]
+fn a_browser_of_its_own_for_each_snapshot() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let own = [("CHROME_ISOLATION", "snapshot")];
+    let reason = "CHROMIUM_ISOLATION=snapshot: every snapshot has a browser of its own";
+    snap.run("chromium_launch", "", &own)
+        .assert(10, "skipped", reason);
+    let url = site.url("page/1");
+    let tab = snap.daemon("chromium_tab", &url, &own);
+    assert_eq!(tab.text, "page loaded http=200\n");
+    snap.run("screenshot", &url, &[])
+        .assert(0, "succeeded", "screenshot.png");
+    let product = snap.json("chromium/browser.json")["product"].clone();
+    assert!(
+        product.as_str().unwrap().starts_with("Chrome/"),
+        "{product}"
+    );
+    tab.told(&snap)
+        .assert(0, "succeeded", "page loaded http=200");
+}
+
+#[test]
+fn a_browser_that_dies_is_a_failure_of_all_that_use_it() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let url = site.url("page/1");
+    session.open(&snap, &url, &[]);
+    let browser = child_of(session.browser.pid());
+    nix::sys::signal::kill(browser, nix::sys::signal::SIGKILL).unwrap();
+    let (exit, text) = session.tab().ended();
+    assert_eq!(exit, Some(1), "{text}");
+    assert!(
+        text.contains("chromium is gone: the connection was closed"),
+        "{text}"
+    );
+    let (exit, text) = session.browser.ended();
+    assert_eq!(exit, Some(1), "{text}");
+    assert!(text.contains("chromium was killed (SIGKILL)"), "{text}");
+    let late = snap.run("chromium_tab", &url, &[]);
+    late.assert(
+        1,
+        "failed",
+        "the crawl's browser: chromium was killed (SIGKILL)",
+    );
+    let screenshot = snap.run("screenshot", &url, &[]);
+    screenshot.assert(
+        1,
+        "failed",
+        "the crawl's browser: chromium was killed (SIGKILL)",
+    );
+    assert!(screenshot.elapsed < Duration::from_secs(5));
+}
+
+/// The only child of a process.
+fn child_of(pid: i32) -> nix::unistd::Pid {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    nix::unistd::Pid::from_raw(children.trim().parse().unwrap())
+}
