@@ -5,7 +5,7 @@ use super::link::Link;
 use super::sequence::{Action, Input, Sequence};
 use super::{WorkerError, directory, read, stdout};
 use crate::bus::client::ClientError;
-use crate::bus::work::{Assignment, Ended, HookTask, Standing};
+use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Standing};
 use crate::model::Outcome;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,10 +31,7 @@ pub async fn drive(
     hold: bool,
 ) -> Result<(), WorkerError> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
-    let done: Vec<bool> = hooks
-        .iter()
-        .map(|hook| known(hook).is_some_and(|known| known.state.is_final()))
-        .collect();
+    let done = done(&hooks, standing);
     let join: Vec<bool> = hooks
         .iter()
         .map(|hook| known(hook).is_some_and(|known| known.joinable))
@@ -93,6 +90,22 @@ pub async fn drive(
         };
         actions = sequence.handle(input, begin.elapsed());
     }
+}
+
+/// Which hooks have had their turn. A daemon of an earlier attempt is gone, and what it was to
+/// the hooks beside it: while one of these is open it is started again.
+fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
+    let is_final = |hook: &HookTask| {
+        let mut known = standing.hooks.iter();
+        known.any(|known| known.key == hook.key && known.state.is_final())
+    };
+    let is_open = |hook: &HookTask| hook.mode != HookMode::Daemon && !is_final(hook);
+    let some_open = hooks.iter().any(is_open);
+    let again = |hook: &HookTask| some_open && hook.mode == HookMode::Daemon;
+    hooks
+        .iter()
+        .map(|hook| is_final(hook) && !again(hook))
+        .collect()
 }
 
 /// Name of the file with a hook's standard output; siblings look for `stdout.log`.
@@ -183,4 +196,42 @@ async fn try_hook(
         tracing::warn!("{error}, ignoring");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::work::Known;
+    use crate::model::ResultState;
+    use std::time::Duration;
+
+    #[test]
+    fn a_retry_starts_the_daemons_again() {
+        let hook = |key: &str, mode: HookMode| HookTask {
+            key: key.into(),
+            plugin: "p".into(),
+            hook: key.into(),
+            mode,
+            limit: Duration::from_secs(60),
+            after_background: false,
+        };
+        let hooks = [
+            hook("tab", HookMode::Daemon),
+            hook("picture", HookMode::Foreground),
+            hook("title", HookMode::Foreground),
+        ];
+        let judged = |states: [ResultState; 3]| {
+            let known = hooks.iter().zip(states).map(|(hook, state)| Known {
+                key: hook.key.clone(),
+                state,
+                joinable: false,
+            });
+            let hooks_known = known.collect();
+            done(&hooks, &Standing { hooks: hooks_known })
+        };
+        use ResultState::{Failed, Queued, Succeeded};
+        assert_eq!(judged([Queued; 3]), [false; 3]);
+        assert_eq!(judged([Succeeded, Failed, Succeeded]), [true; 3]);
+        assert_eq!(judged([Succeeded, Queued, Succeeded]), [false, false, true]);
+    }
 }

@@ -1,0 +1,94 @@
+#!/bin/bash
+# One browser for the pages of a crawl: how many start, what is left, what happens when it dies.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+PLUGINS=screenshot,pdf,dom,title,outlinks
+
+clean() {
+    stop_site
+    forget_configuration
+}
+
+# launches CRAWL: the units that started a browser, over the crawl and its pages.
+launches() {
+    query 'len([r for r in d if r["hook"] == "on_CrawlSetup__90_chromium_launch.daemon.bg"])' list runs "$1" --limit 0
+}
+
+# results CRAWL PLUGIN: how its hook ended on the pages, each way once.
+results() { query "*sorted({r['status'] for r in d if r['plugin'] == '$2' and r['owner'][0] == 's'})," list results "$1" --limit 0; }
+
+add_pages() { add "$@" "${site}page/1" "${site}page/2" "${site}page/3" "${site}page/4" "${site}page/5" \
+    "${site}page/6" "${site}page/7" "${site}page/8" "${site}hostile" "${site}js-title"; }
+
+ten_pages_start_one_browser() {
+    local crawl plugin
+    crawl=$(add_pages --plugins $PLUGINS)
+    wait_for 120 is_over "$crawl"
+    assert_eq 10 "$(query 'len(d)' list snapshots "$crawl" --limit 0)" "pages"
+    assert_eq 1 "$(launches "$crawl")" "browsers of a crawl of ten pages"
+    for plugin in chromium screenshot pdf dom title; do
+        assert_eq succeeded "$(results "$crawl" $plugin)" "how $plugin ended"
+    done
+    assert_nothing_is_left
+    ! in_capsule find /var/lib/archivist/archive '(' -name cdp_url.txt -o -name cdp.sock -o -name target_id.txt ')' | grep . ||
+        fail "markers of a browser that is gone"
+}
+
+# A single page can be saved once more when its browser is long gone.
+a_retry_brings_a_browser() {
+    local crawl id
+    crawl=$(add --plugins screenshot "${site}page/9")
+    wait_for 60 is_over "$crawl"
+    id=$(query 'd[0]["id"]' list snapshots "$crawl")
+    assert_status 0 archivist retry "$id" --hook screenshot
+    wait_for 60 is_over "$crawl"
+    assert_eq succeeded "$(results "$crawl" screenshot)" "a picture that was taken again"
+    assert_eq 2 "$(launches "$crawl")" "browsers of a crawl that was tried again"
+    assert_nothing_is_left
+}
+
+nobody_needs_it() {
+    local crawl
+    crawl=$(add --plugins title,outlinks "${site}page/1")
+    wait_for 60 is_over "$crawl"
+    assert_eq 0 "$(launches "$crawl")" "browsers for title and outlinks alone"
+    assert_eq succeeded "$(results "$crawl" title)" "title without a browser"
+}
+
+one_for_each_page() {
+    local crawl
+    crawl=$(add --plugins screenshot --set CHROME_ISOLATION=snapshot "${site}page/1" "${site}page/2")
+    wait_for 90 is_over "$crawl"
+    assert_eq "skipped" "$(query '*{r["status"] for r in d if r["owner"][0] == "c"},' list results "$crawl")" "the crawl's browser"
+    assert_eq succeeded "$(results "$crawl" screenshot)" "pictures from browsers of their own"
+    assert_nothing_is_left
+}
+
+# kill -9 of the browser while pages wait for it: the reason is told, and nothing hangs.
+dies() {
+    local crawl number begin=$EPOCHSECONDS unit
+    crawl=$(add_pages --plugins screenshot "${site}slow?s=20")
+    number=${crawl#c} unit=archivist-hook-chromium-chromium_launch-c$number.service
+    wait_for 30 has_unit "archivist-hook-chromium-chromium_tab-s*.service"
+    in_capsule sh -c "for pid in \$(cat /sys/fs/cgroup\$(systemctl show --property=ControlGroup --value $unit)/cgroup.procs); do
+        tr '\\0' ' ' </proc/\$pid/cmdline | grep -q -- --remote-debugging-pipe && ! tr '\\0' ' ' </proc/\$pid/cmdline | grep -q -- --type= &&
+            kill -9 \$pid; done; true"
+    wait_for 60 is_over "$crawl"
+    ((EPOCHSECONDS - begin < 60)) || fail "a crawl whose browser died took $((EPOCHSECONDS - begin)) s"
+    assert_contains "$(results "$crawl" screenshot)" failed "pictures without a browser"
+    assert_contains "$(archivist show "$crawl")" "chromium was killed (SIGKILL)" "why they failed"
+    assert_nothing_is_left
+}
+
+trap clean EXIT
+start_site
+configure </dev/null
+ten_pages_start_one_browser
+a_retry_brings_a_browser
+nobody_needs_it
+one_for_each_page
+dies
+trap - EXIT
+clean
+assert_system_running
