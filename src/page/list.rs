@@ -171,12 +171,12 @@ fn card(entry: &Entry, ups: usize) -> Markup {
     html! {
         a class="card" href=[page] {
             @match picture {
-                Some(picture) => img class="thumb" src=(picture) alt="" loading="lazy" decoding="async" width="320" height="200";,
+                Some(picture) => img class="thumb" src=(picture) alt="" loading="lazy" width="320" height="200";,
                 None => span class="thumb none" aria-hidden="true" { (initial) },
             }
             span class="text" {
                 span class="title" { bdi { (title) } }
-                span class="host" { bdi { (host) } }
+                span class="host" { bdi { (text::address(&entry.url, TITLE_SHOWN)) } }
                 span class="row" {
                     (text::stamp(entry.archived_at))
                     @if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }

@@ -204,7 +204,9 @@ impl Snapshot {
         files.sort_by_key(|file| Some(*file) != main);
         let (first, rest) = files.split_at(files.len().min(FILES_SHOWN));
         let output = result.output.as_deref().map(str::trim).unwrap_or_default();
-        let is_news = !output.is_empty() && !is_path_of_a_file(output, result);
+        let is_news = !output.is_empty()
+            && !is_path_of_a_file(output, result)
+            && result.error.as_deref().map(str::trim) != Some(output);
         html! {
             article class=(result.status.as_str()) {
                 div class="line" {
@@ -214,7 +216,7 @@ impl Snapshot {
                     }
                     (pill(result.status))
                     span class="meta" {
-                        @if result.size > 0 { span { (text::size(result.size)) } }
+                        @if result.size > 0 && result.files.len() != 1 { span { (text::size(result.size)) } }
                         @if let Some(took) = text::took(result.started_at, result.ended_at) { span { (took) } }
                         @if result.attempts > 1 { span { (text::count(result.attempts as usize, "attempt")) } }
                     }

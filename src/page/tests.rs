@@ -245,15 +245,20 @@ fn hostile_texts_stay_texts() {
 fn says_what_failed_and_why() {
     let mut page = snapshot("https://example.com/");
     page.results[0].error = Some("exit status 8; ERROR 404".into());
+    page.results[0].output = page.results[0].error.clone();
     page.results[0].attempts = 3;
     let html = page.render();
     assert_eq!(
         texts(&html, "article.failed .why"),
         ["exit status 8; ERROR 404"]
     );
+    assert!(
+        texts(&html, ".says").is_empty(),
+        "the same is not said twice"
+    );
     assert_eq!(
         texts(&html, "article.failed .meta span"),
-        ["1.2 kB", "2.5 s", "3 attempts"]
+        ["2.5 s", "3 attempts"]
     );
     assert_eq!(
         texts(&html, "article h3"),

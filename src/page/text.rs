@@ -90,6 +90,14 @@ pub fn host(url: &str) -> String {
     })
 }
 
+/// An address without what is the same in all of them.
+pub fn address(url: &str, max: usize) -> String {
+    let bare = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme));
+    shown(bare.unwrap_or(url).trim_end_matches('/'), max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +147,7 @@ mod tests {
         assert_eq!(shown("ääää", 2), "ää…");
         assert_eq!(host("https://www.example.com:8080/x"), "example.com");
         assert_eq!(host("nothing"), "");
+        assert_eq!(address("https://example.com/a/", 12), "example.com/…");
+        assert_eq!(address("javascript:x", 90), "javascript:x");
     }
 }
