@@ -158,16 +158,11 @@ fn card(entry: &Entry, ups: usize) -> Markup {
     let picture = entry.screenshot.as_ref();
     let picture =
         picture.and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
-    let host = text::host(&entry.url);
-    let title = match entry
-        .title
-        .as_deref()
-        .map(|title| text::shown(title, TITLE_SHOWN))
-    {
-        Some(title) if !title.is_empty() => title,
-        _ => text::shown(&entry.url, TITLE_SHOWN),
-    };
-    let initial: String = host.chars().take(1).flat_map(char::to_uppercase).collect();
+    let address = text::address(&entry.url, TITLE_SHOWN);
+    let title = entry.title.as_deref().unwrap_or_default();
+    let title = Some(text::shown(title, TITLE_SHOWN)).filter(|title| !title.is_empty());
+    let initial = text::host(&entry.url).chars().next();
+    let initial: String = initial.into_iter().flat_map(char::to_uppercase).collect();
     html! {
         a class="card" href=[page] {
             @match picture {
@@ -175,8 +170,8 @@ fn card(entry: &Entry, ups: usize) -> Markup {
                 None => span class="thumb none" aria-hidden="true" { (initial) },
             }
             span class="text" {
-                span class="title" { bdi { (title) } }
-                span class="host" { bdi { (text::address(&entry.url, TITLE_SHOWN)) } }
+                span class="title" { bdi { (title.as_deref().unwrap_or(&address)) } }
+                @if title.is_some() { span class="host" { bdi { (address) } } }
                 span class="row" {
                     (text::stamp(entry.archived_at))
                     @if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }

@@ -217,7 +217,7 @@ impl Snapshot {
                     (pill(result.status))
                     span class="meta" {
                         @if result.size > 0 && result.files.len() != 1 { span { (text::size(result.size)) } }
-                        @if let Some(took) = text::took(result.started_at, result.ended_at) { span { (took) } }
+                        @if let Some(took) = text::took(result.started_at, result.ended_at) { span title=[result.started_at.map(|at| format!("Started {at}"))] { (took) } }
                         @if result.attempts > 1 { span { (text::count(result.attempts as usize, "attempt")) } }
                     }
                 }
