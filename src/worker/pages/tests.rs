@@ -22,6 +22,7 @@ fn assignment(archive: &Path) -> Assignment {
         max_depth: 0,
         directory,
         crawl_directory,
+        shared_tmp: None,
         hooks: Vec::new(),
         last_hooks: Vec::new(),
         ready_limit: Duration::ZERO,
