@@ -94,7 +94,7 @@ fn an_old_database_becomes_like_a_new_one() {
 
 #[test]
 fn every_row_can_be_read() {
-    for_each_frozen(|path, _| {
+    for_each_frozen(|path, number| {
         let mut store = open(path);
         let tx = store.begin().unwrap();
         let all = Filter::default();
@@ -103,6 +103,12 @@ fn every_row_can_be_read() {
         assert_eq!(crawls[2].tags, ["news"]);
         assert_eq!(crawls[2].plugins, ["wget", "title"]);
         assert_eq!(crawls[2].config["TIMEOUT"], "30");
+        let binaries = tx.binaries().unwrap();
+        for binary in &binaries {
+            assert_eq!(binary.abspath, "/usr/bin/wget", "from schema {number}");
+            assert_eq!(binary.env["WGETRC"], "/etc/wgetrc");
+        }
+        assert_eq!(binaries.len(), usize::from(number > 1));
         let snapshots = tx.list_snapshots(&all).unwrap();
         assert_eq!(snapshots.len(), 5);
         assert_eq!(snapshots[4].title.as_deref(), Some("Example ☂"));

@@ -118,6 +118,27 @@ pub struct Plugin {
     pub hooks: Vec<String>,
     /// Why its hooks are not run, where they are not.
     pub skipped: Option<String>,
+    /// The command that mends that, where there is one.
+    #[serde(default)]
+    pub fix: Option<String>,
+}
+
+/// A program that plugins need.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binary {
+    pub name: String,
+    /// None while it is missing.
+    pub abspath: Option<String>,
+    pub version: Option<String>,
+    pub sha256: Option<String>,
+    /// The provider plugin that brought it; `env` when it was there.
+    pub provider: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub found_at: Option<Time>,
+    /// The plugins that need it.
+    pub plugins: Vec<String>,
+    /// Where to get it, while it is missing.
+    pub missing: Option<String>,
 }
 
 /// A plugin or a file that could not be used, and why.

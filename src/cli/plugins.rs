@@ -76,6 +76,7 @@ mod tests {
             description: format!("Makes a {name}"),
             hooks: vec![format!("on_Snapshot__50_{name}")],
             skipped: skipped.map(str::to_owned),
+            fix: None,
         };
         let plugins = Plugins {
             plugins: vec![

@@ -338,18 +338,18 @@ impl Turn<'_> {
             .engine
             .select(&[], &Default::default())
             .map_err(invalid)?;
-        let skipped = |name: &str| {
+        let skip = |name: &str| {
             let mut pairs = selected.skipped.iter();
-            pairs
-                .find(|(plugin, _)| plugin.name == name)
-                .map(|(_, skip)| skip.to_string())
+            let (_, skip) = pairs.find(|(plugin, _)| plugin.name == name)?;
+            Some(skip)
         };
         let plugin = |plugin: &crate::plugin::Plugin| report::Plugin {
             name: plugin.name.clone(),
             directory: plugin.dir.to_string_lossy().into_owned(),
             description: plugin.schema.description.clone(),
             hooks: plugin.hooks.iter().map(|hook| hook.id.clone()).collect(),
-            skipped: skipped(&plugin.name),
+            skipped: skip(&plugin.name).map(ToString::to_string),
+            fix: skip(&plugin.name).and_then(|skip| skip.fix().map(str::to_owned)),
         };
         let problem = |problem: &crate::plugin::Problem| report::Problem {
             path: problem.path.to_string_lossy().into_owned(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::catalogue::Plugin;
 use super::parse::plain;
+use super::schema::RequiredBinary;
 pub use super::source::Source;
 
 /// A required binary with its template filled in.
@@ -18,6 +19,8 @@ pub struct Need {
     /// Whether the search path may have it. What only a provider can bring (a Python module, a
     /// browser extension) is no reason to skip a plugin: its hooks find out for themselves.
     pub on_path: bool,
+    /// Where it may come from, in order of preference.
+    pub providers: Vec<String>,
     pub source: Source,
 }
 
@@ -40,19 +43,27 @@ const OTHER_NAMES: [(&str, &[&str]); 3] = [
 pub fn needs(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Need> {
     let entries = plugin.schema.required_binaries.iter();
     entries
-        .filter_map(|entry| {
-            let mut name = hydrate(&entry.name, resolved).trim().to_owned();
-            if name.is_empty() {
-                name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
-            }
-            let anywhere = |provider: &String| provider == "env" || provider == "*";
-            (!name.is_empty()).then(|| Need {
-                on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
-                source: Source::of(entry, &name),
-                name,
-            })
-        })
+        .filter_map(|entry| need(plugin, entry, resolved))
         .collect()
+}
+
+/// One of them; none where the name comes to nothing.
+pub fn need(
+    plugin: &Plugin,
+    entry: &RequiredBinary,
+    resolved: &BTreeMap<String, Value>,
+) -> Option<Need> {
+    let mut name = hydrate(&entry.name, resolved).trim().to_owned();
+    if name.is_empty() {
+        name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
+    }
+    let anywhere = |provider: &String| provider == "env" || provider == "*";
+    (!name.is_empty()).then(|| Need {
+        on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
+        providers: entry.providers.clone(),
+        source: Source::of(entry, &name),
+        name,
+    })
 }
 
 fn defaults(plugin: &Plugin) -> BTreeMap<String, Value> {
@@ -196,23 +207,15 @@ mod tests {
             .map(|need| (need.name, need.on_path, need.source.to_string()))
             .collect();
         let wanted = [
-            ("chromium", true, "install the Debian package chromium"),
-            ("node", true, "install the Debian package nodejs"),
+            ("chromium", true, "apt install chromium"),
+            ("node", true, "apt install nodejs"),
             (
                 "tesseract",
                 true,
-                "install the Debian packages tesseract-ocr tesseract-ocr-eng",
+                "apt install tesseract-ocr tesseract-ocr-eng",
             ),
-            (
-                "postlight-parser",
-                true,
-                "install it with: npm install -g @postlight/parser",
-            ),
-            (
-                "feedparser",
-                false,
-                "install it with: pip install feedparser",
-            ),
+            ("postlight-parser", true, "npm install -g @postlight/parser"),
+            ("feedparser", false, "pip install feedparser"),
             (
                 "singlefile",
                 false,
@@ -221,14 +224,10 @@ mod tests {
             (
                 "own-tool",
                 true,
-                "install it or set the path of the program",
+                "install it, or set the path of the program",
             ),
-            ("sonic", true, "install it with: cargo install sonic-server"),
-            (
-                "forum-dl",
-                true,
-                "install it with: pip install forum-dl 'lxml>=5'",
-            ),
+            ("sonic", true, "cargo install sonic-server"),
+            ("forum-dl", true, "pip install forum-dl 'lxml>=5'"),
         ];
         let wanted: Vec<_> = wanted
             .map(|(a, b, c)| (a.to_owned(), b, c.to_owned()))

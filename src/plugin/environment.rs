@@ -85,7 +85,7 @@ pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) 
 }
 
 /// Lays the `env` map of a Binary record over the environment: `:v` appends to a list of paths,
-/// `v:` goes before it, anything else replaces the value.
+/// `v:` goes before it, anything else replaces the value (PATH it goes before as well).
 pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, String>) {
     let mut result = Variables(std::mem::take(variables).into_iter().collect());
     for (key, value) in map {
@@ -94,6 +94,8 @@ pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, Strin
             _ if old.is_empty() => value.trim_matches(':').to_owned(),
             (Some(behind), _) => format!("{old}:{behind}"),
             (None, Some(before)) => format!("{before}:{old}"),
+            // Providers name their own directory alone; without the others not even env(1) is found.
+            (None, None) if key == "PATH" => format!("{value}:{old}"),
             (None, None) => value.clone(),
         };
         result.set(key, &joined);
@@ -341,6 +343,8 @@ mod tests {
         );
         layer(&mut variables, &[pair("PATH", ":/z")].into());
         assert_eq!(variables[1].1, "/a:/bin:/z");
+        layer(&mut variables, &[pair("PATH", "/b")].into());
+        assert_eq!(variables[1].1, "/b:/a:/bin:/z", "nothing replaces PATH");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod environment;
 pub mod event;
 pub mod filter;
 pub mod general;
+pub mod install;
 pub mod limit;
 pub mod lines;
 pub mod name;

@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_its_package() {
         let outcome = run(&[], &[], &["wget"]);
-        let why = "program 'chromium' not found; install the Debian package chromium";
+        let why = "program 'chromium' not found: apt install chromium";
         assert_eq!(outcome.reasons["chrome"], why);
         assert_eq!(outcome.reasons["title"], why);
         assert_eq!(
@@ -411,7 +411,7 @@ mod tests {
         );
         let outcome = run(&[], &[("CHROME_BINARY", "/opt/c")], &["chromium"]);
         assert_eq!(
-            outcome.reasons["title"].split(';').next(),
+            outcome.reasons["title"].split(':').next(),
             Some("program '/opt/c' not found")
         );
         assert!(

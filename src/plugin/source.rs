@@ -6,31 +6,42 @@ use serde_json::Value;
 
 use super::schema::RequiredBinary;
 
-/// Where a missing program can be had.
+/// Where a missing program can be had. Its text is the command, where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Debian(Vec<String>),
     Pip(Vec<String>),
     Npm(Vec<String>),
     Cargo(Vec<String>),
-    /// Only this provider plugin knows.
+    /// Only this provider plugin knows, and it is not there.
     Provider(String),
+    /// A provider plugin that is there brings it: the name to ask for.
+    Archivist(String),
     Unknown,
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Debian(names) if names.len() == 1 => {
-                write!(f, "install the Debian package {}", names[0])
-            }
-            Source::Debian(names) => write!(f, "install the Debian packages {}", names.join(" ")),
-            Source::Pip(words) => write!(f, "install it with: pip install {}", quoted(words)),
-            Source::Npm(words) => write!(f, "install it with: npm install -g {}", quoted(words)),
-            Source::Cargo(words) => write!(f, "install it with: cargo install {}", quoted(words)),
+            Source::Debian(names) => write!(f, "apt install {}", quoted(names)),
+            Source::Pip(words) => write!(f, "pip install {}", quoted(words)),
+            Source::Npm(words) => write!(f, "npm install -g {}", quoted(words)),
+            Source::Cargo(words) => write!(f, "cargo install {}", quoted(words)),
             Source::Provider(name) => write!(f, "the provider plugin {name} can install it"),
-            Source::Unknown => f.write_str("install it or set the path of the program"),
+            Source::Archivist(name) => write!(
+                f,
+                "archivist plugins install {}",
+                quoted(std::slice::from_ref(name))
+            ),
+            Source::Unknown => f.write_str("install it, or set the path of the program"),
         }
+    }
+}
+
+impl Source {
+    /// Whether the text is a command to be typed.
+    pub fn is_command(&self) -> bool {
+        !matches!(self, Source::Provider(_) | Source::Unknown)
     }
 }
 

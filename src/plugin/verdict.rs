@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::binary;
 use super::catalogue::{Catalogue, Plugin};
+use super::install;
 use super::parse::{boolean, plain};
 use super::values::{Layers, resolve};
 
@@ -35,7 +36,20 @@ pub enum Skip {
     MissingBinary {
         binary: String,
         hint: String,
+        /// Whether the hint is a command.
+        #[serde(default)]
+        command: bool,
     },
+}
+
+impl Skip {
+    /// The command that mends it.
+    pub fn fix(&self) -> Option<&str> {
+        match self {
+            Skip::MissingBinary { hint, command, .. } => Some(hint.as_str()).filter(|_| *command),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Skip {
@@ -50,8 +64,8 @@ impl fmt::Display for Skip {
             Skip::RequiredMissing { plugin } => {
                 write!(f, "needs plugin '{plugin}', which is not installed")
             }
-            Skip::MissingBinary { binary, hint } => {
-                write!(f, "program '{binary}' not found; {hint}")
+            Skip::MissingBinary { binary, hint, .. } => {
+                write!(f, "program '{binary}' not found: {hint}")
             }
         }
     }
@@ -143,9 +157,13 @@ impl<'a, 'l> Judge<'a, 'l> {
         needs
             .filter(|need| need.on_path)
             .find(|need| binary::find_any(&need.name, self.find).is_none())
-            .map(|need| Skip::MissingBinary {
-                binary: need.name,
-                hint: need.source.to_string(),
+            .map(|need| {
+                let source = install::advice(self.catalogue, plugin, &need);
+                Skip::MissingBinary {
+                    binary: need.name,
+                    hint: source.to_string(),
+                    command: source.is_command(),
+                }
             })
     }
 }

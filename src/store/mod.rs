@@ -1,6 +1,7 @@
 //! Memory: one SQLite file, one writer. Every write happens in a transaction that first makes
 //! sure that this process still is the runner of its data directory.
 
+mod binary;
 mod crawl;
 mod lists;
 mod open;
@@ -12,6 +13,7 @@ mod tag;
 mod usage;
 mod view;
 
+pub use binary::BinaryRow;
 pub use crawl::{CrawlWork, NewCrawl};
 pub use open::OpenError;
 pub use result::Finished;

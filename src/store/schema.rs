@@ -171,6 +171,19 @@ pub const MIGRATIONS: &[&str] = &[
             ON CONFLICT DO UPDATE SET n = n + 1;
     END;
     ",
+    // 2: programs that plugins need
+    "
+    CREATE TABLE binary (
+        name TEXT PRIMARY KEY,
+        abspath TEXT NOT NULL,
+        version TEXT,
+        sha256 TEXT,
+        provider TEXT NOT NULL,
+        env TEXT NOT NULL DEFAULT '{}',
+        stamp TEXT,
+        found_at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    ",
 ];
 
 #[cfg(test)]
@@ -179,7 +192,10 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     /// SHA-256 of every entry. A line is added with an entry, and never changed.
-    const HASHES: &[&str] = &["144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2"];
+    const HASHES: &[&str] = &[
+        "144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2",
+        "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
+    ];
 
     #[test]
     fn entries_are_never_edited() {

@@ -136,7 +136,10 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
             checks.push(Check::warn(
                 NAME,
                 format!("{} is not run: {why}", plugin.name),
-                fix(why),
+                plugin
+                    .fix
+                    .as_deref()
+                    .unwrap_or("see 'archivist plugins' and archivist-hooks(7)"),
             ));
         }
     }
@@ -148,14 +151,6 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
         ));
     }
     checks
-}
-
-/// The command that a reason names, if it does.
-fn fix(why: &str) -> &str {
-    match why.find("apt install ") {
-        Some(at) => why[at..].trim_end_matches([')', '.', '\'']),
-        None => "see 'archivist plugins' and archivist-hooks(7)",
-    }
 }
 
 #[cfg(test)]
@@ -172,11 +167,15 @@ mod tests {
             description: String::new(),
             hooks: vec!["on_Snapshot__1_x".into()],
             skipped: skipped.map(str::to_owned),
+            fix: skipped.map(|_| "apt install chromium".to_owned()),
         };
         let mut plugins = Plugins {
             plugins: vec![
                 plugin("wget", None),
-                plugin("pdf", Some("chromium is missing (apt install chromium)")),
+                plugin(
+                    "pdf",
+                    Some("program 'chromium' not found: apt install chromium"),
+                ),
             ],
             problems: vec![Problem {
                 path: "/etc/archivist/plugins/x".into(),
