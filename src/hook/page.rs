@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use tokio::time::timeout;
 use url::Url;
 
 /// A page that was read.
@@ -110,10 +111,13 @@ fn final_url(it: &Invocation) -> Option<Url> {
 /// The page as it is in chromium, if the snapshot has a tab; its trouble is not ours, there are
 /// other ways to the page.
 fn in_tab(it: &Invocation, runner: &mut Runner, most: u64) -> Option<String> {
-    if !chromium::was_opened(it) {
-        return None;
-    }
-    let read = chromium::of_page(it, runner, most, async |view| Ok(view.html().await?));
+    chromium::navigation(it)?;
+    // A page that keeps its process busy never answers.
+    let within = runner.left() / 2;
+    let read = chromium::of_page(it, runner, most, async |view| {
+        let late = |_| Finding::failed("no answer");
+        Ok(timeout(within, view.html()).await.map_err(late)??)
+    });
     match read {
         Ok((html, _)) if (html.len() as u64) <= most => Some(html),
         Ok(_) => None,

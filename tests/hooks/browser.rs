@@ -73,7 +73,12 @@ fn every_page_comes_to_an_end() {
     let looping = "chromium could not load the page: net::ERR_TOO_MANY_REDIRECTS";
     page("redirect-loop", "dom").assert(1, "failed", looping);
     let hanging = page("hang", "dom");
-    hanging.assert(1, "failed", "the page did not answer within 5 s");
+    let reason = hanging.result()["output_str"].as_str().unwrap_or_default();
+    assert!(
+        reason.starts_with("the page did not answer within"),
+        "{reason}"
+    );
+    assert_eq!(hanging.exit, Some(1));
     assert!(
         hanging.elapsed < Duration::from_secs(10),
         "{:?}",
@@ -162,6 +167,56 @@ fn a_browser_that_dies_is_a_failure_of_all_that_use_it() {
         "the crawl's browser: chromium was killed (SIGKILL)",
     );
     assert!(screenshot.elapsed < Duration::from_secs(5));
+}
+
+#[test]
+fn pages_that_crash_or_never_rest_hold_up_only_themselves() {
+    if !has(&["chromium", "curl"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let limit = [("TIMEOUT", "10")];
+    let busy = site.url("busy");
+    let text = session.open(&snap, &busy, &limit);
+    assert_eq!(text, "page loaded http=200, its scripts never rest\n");
+    let dom = snap.run("dom", &busy, &[("TIMEOUT", "3")]);
+    let reason = "stopped while waiting for the page: the time limit of 2 s";
+    dom.assert(1, "failed", reason);
+    snap.run("title", &busy, &[("TIMEOUT", "6")])
+        .assert(0, "succeeded", "Busy page");
+
+    let url = site.url("page/1");
+    session.open(&snap, &url, &[]);
+    for renderer in renderers_below(session.browser.pid()) {
+        let _ = nix::sys::signal::kill(renderer, nix::sys::signal::SIGKILL);
+    }
+    let (exit, text) = session.tab().ended();
+    assert_eq!(exit, Some(1), "{text}");
+    assert!(text.contains("the page crashed its process"), "{text}");
+    let late = snap.run("screenshot", &url, &[]);
+    late.assert(1, "failed", "the page's tab is closed");
+    // The browser is as it was.
+    assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
+}
+
+/// The processes of pages, wherever below a browser they are.
+fn renderers_below(pid: i32) -> Vec<nix::unistd::Pid> {
+    let file = |pid: i32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+    let (mut open, mut found) = (vec![pid], Vec::new());
+    while let Some(pid) = open.pop() {
+        if file(pid, "cmdline").is_ok_and(|line| line.contains("--type=renderer")) {
+            found.push(nix::unistd::Pid::from_raw(pid));
+        }
+        let children = file(pid, &format!("task/{pid}/children")).unwrap_or_default();
+        open.extend(
+            children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
+    }
+    assert!(!found.is_empty(), "a browser without renderers");
+    found
 }
 
 /// The only child of a process.

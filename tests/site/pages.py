@@ -75,6 +75,12 @@ onbeforeunload = () => "stay";
     return simple("Dialogs", script)
 
 
+def busy():
+    """A page whose script never ends, from a moment after it has loaded."""
+    script = "<script>onload = () => setTimeout(() => { for (;;); }, 0)</script>"
+    return simple("Busy page", f"<p>Busy.</p>{script}")
+
+
 def slow_image():
     """A page whose picture never comes: the load event never fires."""
     return simple("Slow image", '<p>Text is here.</p><img src="/hang" alt="never">')

@@ -153,6 +153,7 @@ ROUTES = {
     "/hostile": html(pages.hostile()),
     "/js-title": html(pages.js_title()),
     "/js-forever": html(pages.js_forever()),
+    "/busy": html(pages.busy()),
     "/dialogs": html(pages.dialogs()),
     "/slow-image": html(pages.slow_image()),
     "/base": html(pages.base()),

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
+/// What is left of the time for what comes after the page.
+const LAST: Duration = Duration::from_millis(500);
+
 /// What is to be loaded, and how long that may take.
 pub struct Order<'a> {
     pub url: &'a str,
@@ -21,6 +24,8 @@ pub struct Order<'a> {
     pub patience: Duration,
     /// Page time for its scripts after that.
     pub settle: Duration,
+    /// When everything has to be over.
+    pub until: Instant,
 }
 
 /// How long a page may take to load: three fifths of the time, at most half a minute. The rest
@@ -107,6 +112,7 @@ pub async fn load(client: &mut Client, order: &Order<'_>) -> Result<Navigation, 
     }
     // A page may keep its process so busy that even this has no answer.
     let rest = Instant::now() + order.settle * 2 + Duration::from_secs(5);
+    let rest = rest.min(order.until - LAST);
     let settled = match note {
         Some(_) => stop(client, rest).await,
         None => settle(client, order, rest, &mut response).await,

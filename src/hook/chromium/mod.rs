@@ -18,7 +18,7 @@ use super::invocation::Invocation;
 use super::record::Finding;
 pub use load::window;
 use std::path::PathBuf;
-pub use view::{MOST, navigation, of_page, was_opened};
+pub use view::{MOST, navigation, of_page};
 
 /// `CHROMIUM_ISOLATION=`: whose the browser is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -93,6 +93,7 @@ async fn arrive(
         window,
         patience: load::patience(deadline - Instant::now()),
         settle: Duration::from_millis(it.settings.number("CHROME_SETTLE_MS")),
+        until: deadline,
     };
     let mut navigation = load::load(&mut tab.client, &order).await?;
     navigation.url = it.url.clone();

@@ -24,11 +24,6 @@ pub struct View {
     pub navigation: Navigation,
 }
 
-/// Whether the snapshot has, or had, a tab.
-pub fn was_opened(it: &Invocation) -> bool {
-    directory(it).join(NAVIGATION).exists() || directory(it).join(TARGET_ID).exists()
-}
-
 /// How the snapshot's page came, if it did.
 pub fn navigation(it: &Invocation) -> Option<Navigation> {
     let bytes = page::start_of(&directory(it).join(NAVIGATION), 1 << 20)?;
