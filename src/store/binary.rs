@@ -134,7 +134,7 @@ mod tests {
             ..row.clone()
         };
         tx.record_binary(&later).unwrap();
-        assert_eq!(tx.binaries().unwrap(), [later.clone()]);
+        assert_eq!(tx.binaries().unwrap(), std::slice::from_ref(&later));
         assert_eq!(tx.binary("wget").unwrap(), Some(later));
         assert_eq!(tx.binary("curl").unwrap(), None);
 
