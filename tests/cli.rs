@@ -50,6 +50,7 @@ fn wrong_usage_is_two_and_says_what_is_right() {
             &["list", "crawls", "--status", "failed"],
             "queued, started, sealed",
         ),
+        (&["open", "12"], "c12 is a crawl, s345 a snapshot"),
         (&["logs", "s3", "-n", "x"], "--lines"),
         (&["status", "--instance", "a-b"], "lower-case letter"),
         (&["completions", "tcsh"], "bash"),

@@ -438,6 +438,13 @@ fn lists_and_refusals() {
         (code, stderr.as_str()),
         (2, "archivist: there is no hook 'x'\n")
     );
+    // The rows of cardboard have no directory yet.
+    let (code, _, stderr) = bus.run(&["open", "s3"]);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(
+        stderr.starts_with("archivist: s3 has no page yet: "),
+        "{stderr}"
+    );
     // An instance that nobody serves.
     let (code, _, stderr) = bus.run(&["status", "--instance", "news"]);
     assert_eq!(code, 4, "{stderr}");
