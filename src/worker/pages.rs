@@ -30,6 +30,10 @@ pub async fn publish(assignment: &Assignment, index: &Index) {
         tracing::warn!("{error}, ignoring");
         return;
     }
+    // An assignment of before there were lists says of no archive.
+    if !assignment.about.archive.is_absolute() {
+        return;
+    }
     let (archive, listed) = (
         assignment.about.archive.clone(),
         index.known().listed.clone(),
