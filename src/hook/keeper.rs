@@ -66,8 +66,13 @@ pub fn run(it: &Invocation) -> Outcome {
 }
 
 /// Empties the temporary directory, where everything is of the hooks' user.
-pub fn tidy(_: &Invocation) -> Outcome {
-    let shared = std::env::temp_dir();
+///
+/// Only as a hook of a crawl, which has a directory of its own: by hand it would empty the system's /tmp.
+pub fn tidy(it: &Invocation) -> Outcome {
+    crawl_dir(it)?;
+    let Some(shared) = it.settings.variable("TMPDIR").map(PathBuf::from) else {
+        return Err(Finding::failed("TMPDIR is not set"));
+    };
     let failed = |error: std::io::Error| {
         Finding::failed(format!("failed to empty {}: {error}", shared.display()))
     };

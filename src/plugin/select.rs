@@ -119,7 +119,6 @@ fn leave_out_unneeded(selected: &mut Selected, selection: &Selection) {
     if !go.is_empty() {
         let skipped = go.into_iter().map(|plugin| (plugin, Skip::NotNeeded));
         selected.skipped.extend(skipped);
-        selected.skipped.sort_by(|a, b| a.0.name.cmp(&b.0.name));
     }
 }
 
