@@ -75,6 +75,11 @@ const ROOMS: &[Room] = &[
     room("cli/orchestrator.rs", &["config", "daemon"], &["rusqlite"]),
     room("cli/worker.rs", &["worker"], &["rusqlite"]),
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
+    room(
+        "cli/plugins",
+        &["bus", "config", "model", "plugin"],
+        &["rusqlite"],
+    ),
     room("cli", &["bus", "config", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),

@@ -55,6 +55,10 @@ pub enum Request {
         options: AddOptions,
         reply: Reply<String>,
     },
+    Install {
+        names: Vec<String>,
+        reply: Reply<String>,
+    },
     Cancel {
         id: Owner,
         reply: Reply<()>,

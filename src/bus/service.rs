@@ -84,6 +84,10 @@ impl Manager {
         .await
     }
 
+    async fn install(&self, names: Vec<String>) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Install { names, reply }).await
+    }
+
     async fn cancel(&self, id: &str) -> fdo::Result<()> {
         let id = owner(id)?;
         request(&self.0, |reply| Request::Cancel { id, reply }).await

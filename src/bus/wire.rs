@@ -15,6 +15,9 @@ pub const PATH: &str = "/org/archivist1";
 pub trait Manager {
     /// Queues a crawl; answers [`super::report::Added`].
     fn add(&self, urls: Fd<'_>, options: &str) -> zbus::Result<String>;
+    /// Queues the installation of the programs that plugins of these names need, or of programs of
+    /// these names; answers [`super::report::Added`], with the number of programs that are missing.
+    fn install(&self, names: &[String]) -> zbus::Result<String>;
     /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
     /// Lays settings, a JSON object of texts, over those of a crawl.
@@ -24,7 +27,7 @@ pub trait Manager {
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
     /// Answers [`super::report::Status`].
     fn status(&self) -> zbus::Result<String>;
-    /// `what` is crawls, snapshots, results or runs; `filter` a [`super::report::Filter`].
+    /// `what` is crawls, snapshots, results, runs or binaries; `filter` a [`super::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;

@@ -3,6 +3,7 @@
 use super::report::File;
 use crate::model::{CrawlId, Outcome, Owner, ResultState, Time, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -127,6 +128,19 @@ pub struct Report {
     /// Title of the page, where the hook is one that finds it.
     #[serde(default)]
     pub title: Option<String>,
+    /// The program that a provider hook brought.
+    #[serde(default)]
+    pub binary: Option<Found>,
+}
+
+/// A program, as its provider's hook says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    pub name: String,
+    pub abspath: String,
+    pub version: Option<String>,
+    pub provider: Option<String>,
+    pub env: BTreeMap<String, String>,
 }
 
 /// A page that a hook found.

@@ -1,12 +1,14 @@
 //! What the loop does, after the commit.
 
 use super::event::Evidence;
-use crate::bus::call::{Refusal, Reply};
+use super::install::Brought;
+use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::work::Ended;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Owner, RunId};
 use crate::unit::UnitSpec;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub enum Action {
@@ -84,6 +86,17 @@ pub enum Action {
     Status(String),
     /// Come back at this time at the latest.
     WakeAt(crate::model::Time),
+
+    /// Look at programs, and then take the request once more that waits for it.
+    Inspect {
+        programs: Vec<(String, PathBuf)>,
+        then: Option<Request>,
+    },
+    /// From now on a program of this name is in the library.
+    Shelve {
+        name: String,
+        brought: Brought,
+    },
 
     /// Leave the loop.
     Exit,

@@ -7,7 +7,8 @@ use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
 use crate::bus::work::{About, Assignment, Skipped};
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
-use crate::plugin::{Context, Target, argv, environment};
+use crate::plugin::environment::for_request;
+use crate::plugin::{BinaryRequest, Context, Target, argv, environment, request_argv};
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use std::os::fd::OwnedFd;
@@ -61,6 +62,8 @@ impl Turn<'_> {
             Ok(plan) => plan,
             Err(why) => return self.give_up_crawl(id, &why),
         };
+        self.note_by_hand(&plan, &crawl)?;
+        self.inspect(&plan.programs, None)?;
         let directory = self.crawl_directory(&crawl);
         let assignment = Assignment {
             last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),
@@ -123,7 +126,12 @@ impl Turn<'_> {
     }
 
     /// Hooks of plugins whose program is missing are results as well, with the reason.
-    fn note_skipped(&self, plan: &CrawlPlan, owner: Owner, crawl: CrawlId) -> TurnResult<()> {
+    pub(super) fn note_skipped(
+        &self,
+        plan: &CrawlPlan,
+        owner: Owner,
+        crawl: CrawlId,
+    ) -> TurnResult<()> {
         for (plugin, hook, why) in &plan.skipped {
             let verdict = Verdict {
                 state: ResultState::Skipped,
@@ -282,7 +290,7 @@ impl Turn<'_> {
             plugin: &planned.task.plugin,
             hook_name: &planned.task.hook,
         };
-        let environment = environment(&planned.plugin, &planned.values, &places, &context);
+        let mut environment = environment(&planned.plugin, &planned.values, &places, &context);
         let urls = [url.to_owned()];
         let target = Target {
             url,
@@ -296,6 +304,24 @@ impl Turn<'_> {
         if crawl_directory != own {
             bind.push(crawl_directory);
         }
+        let (library, mut bind_read_only) = self.engine.library_binds(planned);
+        bind.extend(library);
+        bind_read_only.extend(self.hidden_plugin_directory(&planned.plugin.dir));
+        let working_directory = own.join(&planned.task.plugin);
+        let argv = match &planned.request {
+            Some(request) => {
+                let request = BinaryRequest {
+                    output_dir: working_directory.to_string_lossy().into_owned(),
+                    ..request.clone()
+                };
+                for_request(&mut environment, &request);
+                request_argv(&planned.hook, &request)
+            }
+            None => {
+                self.lay_binaries(planned, &mut environment)?;
+                argv(&planned.hook, &target)
+            }
+        };
         Ok(UnitSpec::hook(
             &self.engine.names,
             HookSpec {
@@ -306,12 +332,12 @@ impl Turn<'_> {
                 plugin: &planned.task.plugin,
                 hook: &planned.task.hook,
                 unit_part: &planned.hook.unit_part,
-                argv: argv(&planned.hook, &target),
+                argv,
                 environment,
-                working_directory: own.join(&planned.task.plugin),
+                working_directory,
                 limit: planned.task.limit.max(Duration::from_secs(1)),
                 bind,
-                bind_read_only: self.hidden_plugin_directory(&planned.plugin.dir),
+                bind_read_only,
                 tmp: shared.filter(|_| !self.engine.scope.user),
             },
         ))

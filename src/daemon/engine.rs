@@ -1,11 +1,14 @@
 //! What the decisions of one orchestrator rest on between its turns: settings, plugins, and what
 //! is derived from them. Everything else is in the database.
 
+use super::install::{self, Library};
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner};
 use crate::plan::Limits;
-use crate::plugin::{Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection};
+use crate::plugin::{
+    BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
+};
 use crate::plugin::{
     CrawlLimits, Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout,
 };
@@ -25,6 +28,8 @@ pub struct PlannedHook {
     pub hook: Hook,
     pub plugin: Plugin,
     pub values: BTreeMap<String, serde_json::Value>,
+    /// What a provider hook is asked for.
+    pub request: Option<BinaryRequest>,
 }
 
 /// The hooks that one crawl runs, derived from plugins and configuration.
@@ -38,6 +43,8 @@ pub struct CrawlPlan {
     pub limits: CrawlLimits,
     /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
     pub shares_tmp: bool,
+    /// Programs that its plugins use: name and path.
+    pub programs: Vec<(String, PathBuf)>,
 }
 
 impl CrawlPlan {
@@ -63,6 +70,8 @@ pub struct Engine {
     pub systemd: String,
     /// Owners by the token of their worker.
     pub tokens: HashMap<String, Owner>,
+    /// What providers brought.
+    pub library: Library,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
 }
 
@@ -86,6 +95,7 @@ impl Engine {
             program,
             systemd,
             tokens,
+            library: Library::new(),
             plans,
         }
     }
@@ -148,7 +158,11 @@ impl Engine {
     }
 
     /// Looks a program up where hooks would find it: in our library first, then in the system.
-    fn find(&self, name: &str) -> Option<PathBuf> {
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let brought = self.library.get(name).and_then(|known| known.path.to_str());
+        if let Some(path) = brought.and_then(|path| binary::path_lookup("", path)) {
+            return Some(path);
+        }
         let lib = self.scope.data_dir().join("lib");
         let own = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
         let mut search: Vec<String> = own
@@ -159,7 +173,7 @@ impl Engine {
         binary::path_lookup(&search.join(":"), name)
     }
 
-    fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
+    pub fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
         Layers {
             crawl: config,
             config: &self.settings.values,
@@ -196,6 +210,9 @@ impl Engine {
     }
 
     fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
+        if let Some(names) = install::names(crawl) {
+            return self.install_plan(crawl, &names);
+        }
         let base = Values::new();
         let layers = self.layers(&crawl.config, &base);
         let selected = self.select(&crawl.plugins, &crawl.config)?;
@@ -222,6 +239,7 @@ impl Engine {
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(&crawl.config)?,
             limits: self.crawl_limits(&crawl.config)?,
+            programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
     }
 
@@ -248,6 +266,7 @@ impl Engine {
             hook: hook.clone(),
             plugin: plugin.clone(),
             values,
+            request: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! What the loop hears.
 
+use super::inspect::Seen;
 use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, Listed, ManagerError};
 use crate::model::{Reading, RunId};
@@ -36,6 +37,8 @@ pub enum Event {
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<Listed>, ManagerError>),
+    /// Programs were looked at.
+    Inspected(Vec<Seen>),
     /// A time has come that was asked for.
     Due,
     /// SIGHUP.

@@ -7,6 +7,8 @@ mod ends;
 mod engine;
 mod event;
 mod follow;
+mod inspect;
+mod install;
 mod limits;
 mod notify;
 mod perform;
@@ -101,6 +103,10 @@ async fn run(options: Options) -> Result<(), DaemonError> {
             .tokens()
             .map_err(|error| DaemonError::Failed(error.to_string()))?;
         engine.tokens.extend(tokens);
+        let binaries = tx
+            .binaries()
+            .map_err(|error| DaemonError::Failed(error.to_string()))?;
+        engine.library = install::library(binaries);
     }
     signals::listen(&sender).map_err(|e| DaemonError::Failed(format!("signals: {e}")))?;
     let idle = Idle {

@@ -3,6 +3,7 @@
 use super::action::Action;
 use super::engine::Engine;
 use super::event::{Event, Evidence};
+use super::inspect;
 use super::notify;
 use super::starts::{After, Start, Starts};
 use crate::bus::call::{Refusal, Reply};
@@ -163,6 +164,12 @@ impl Performer {
                 self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
             }
 
+            Action::Inspect { programs, then } => {
+                inspect::spawn(programs, then, self.events.clone());
+            }
+            Action::Shelve { name, brought } => {
+                engine.library.insert(name, brought);
+            }
             Action::Exit => self.exit = true,
             Action::Fail(why) => self.failure = Some(why),
         }

@@ -6,6 +6,7 @@ use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
+use crate::plugin::Values;
 use crate::store::{NewCrawl, NewSnapshot};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -55,6 +56,10 @@ impl Turn<'_> {
                 let added = self.add(lines, options)?;
                 self.answer_text(reply, serde_json::to_string(&added)?);
             }
+            Request::Install { names, reply } => {
+                let added = self.install(names)?;
+                self.answer_text(reply, serde_json::to_string(&added)?);
+            }
             Request::Cancel { id, reply } => {
                 self.cancel(*id)?;
                 self.answer(reply);
@@ -77,6 +82,9 @@ impl Turn<'_> {
                 filter,
                 reply,
             } => {
+                if what == "binaries" && self.looks_first(request)? {
+                    return Ok(());
+                }
                 let text = self.list(what, filter)?;
                 self.answer_text(reply, text);
             }
@@ -272,9 +280,10 @@ impl Turn<'_> {
                 .map(|state| state.as_str())
                 .collect(),
             "runs" => vec!["starting", "running", "ended", "open"],
+            "binaries" => Vec::new(),
             _ => {
                 return Err(invalid(format!(
-                    "'{what}' is none of crawls, snapshots, results, runs"
+                    "'{what}' is none of crawls, snapshots, results, runs, binaries"
                 )));
             }
         };
@@ -289,9 +298,19 @@ impl Turn<'_> {
         Ok(match what {
             "crawls" => serde_json::to_string(&self.tx.list_crawls(filter)?)?,
             "snapshots" => serde_json::to_string(&self.tx.list_snapshots(filter)?)?,
+            "binaries" => serde_json::to_string(&self.binaries()?)?,
             "results" => serde_json::to_string(&self.tx.list_results(filter)?)?,
             _ => serde_json::to_string(&self.tx.list_runs(filter)?)?,
         })
+    }
+
+    /// Programs are looked at before they are listed; the request comes again after that.
+    fn looks_first(&mut self, request: &Request) -> TurnResult<bool> {
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        let plugins = self.engine.catalogue.plugins.iter();
+        let programs = self.engine.programs(plugins, &layers);
+        self.inspect(&programs, Some(request.clone()))
     }
 
     fn details(&self, id: Owner) -> TurnResult<Details> {

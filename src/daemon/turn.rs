@@ -114,6 +114,7 @@ impl Turn<'_> {
                 self.read(*run, unit, &seen, result)
             }
             Event::Listed(result) => self.listed(result),
+            Event::Inspected(seen) => self.inspected(seen),
             // Settings and plugins were read anew before the turn.
             Event::Due | Event::Reload => Ok(()),
             Event::Terminate => {
@@ -187,6 +188,7 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
     match event {
         Event::Request(request) => Some(match request {
             Request::Add { reply, .. }
+            | Request::Install { reply, .. }
             | Request::Status { reply }
             | Request::List { reply, .. }
             | Request::Show { reply, .. }

@@ -4,7 +4,9 @@ use super::action::Action;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Work};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
-use crate::model::{Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId, Verdict};
+use crate::model::{
+    EXIT_SKIPPED, Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId, Verdict,
+};
 use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
 
 fn denied(what: &str) -> TurnError {
@@ -36,6 +38,15 @@ impl Turn<'_> {
                 let planned = plan
                     .hook(owner, hook)
                     .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}' (any more)")))?;
+                if self.is_brought(&crawl, planned)? {
+                    let ended = Ended {
+                        outcome: Outcome::Exit(EXIT_SKIPPED),
+                        started_at: None,
+                        ended_at: None,
+                    };
+                    self.answer_text(reply, serde_json::to_string(&ended)?);
+                    return Ok(());
+                }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
                 match self.joinable(owner, plugin, id)? {
                     Some(RunRow {
@@ -186,8 +197,9 @@ impl Turn<'_> {
             self.tx
                 .start_result(owner, crawl.id, plugin, hook, self.now)?;
         }
+        let verdict = self.take_binary(&crawl, plugin, report)?;
         let finished = Finished {
-            verdict: &report.verdict,
+            verdict: verdict.as_ref().unwrap_or(&report.verdict),
             output: report.output.as_deref(),
             files: &report.files,
             size: report.size,

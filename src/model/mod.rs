@@ -13,7 +13,7 @@ pub use backoff::Backoff;
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, Outcome, Reading};
-pub use result::{ResultState, Verdict};
+pub use result::{EXIT_SKIPPED, ResultState, Verdict};
 pub use size::parse_size;
 pub use time::Time;
 pub use url::{Entry, PageUrl, UrlError, parse_line};

@@ -70,7 +70,7 @@ pub struct Verdict {
 }
 
 /// Exit code by which a hook says "not applicable" (ABX: PROCESS_EXIT_SKIPPED).
-const EXIT_SKIPPED: i32 = 10;
+pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
     /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks

@@ -170,16 +170,12 @@ pub fn is_there(
     }
 }
 
-/// What is tried for a wish: its providers in their order, and the hooks of each in theirs.
+/// What is tried for a wish: its providers in their order, and the hooks of each in theirs. Not the
+/// search path (`env`): there it was looked for already.
 pub fn steps<'a>(catalogue: &'a Catalogue, wish: &Wish) -> Vec<Step<'a>> {
-    let env = ["env".to_owned()];
-    let providers: &[String] = match wish.need.providers.is_empty() {
-        true => &env,
-        false => &wish.need.providers,
-    };
     let mut seen = BTreeSet::new();
     let mut steps = Vec::new();
-    for name in providers {
+    for name in &wish.need.providers {
         let mut hooks: Vec<(&Plugin, &Hook)> = match name.as_str() {
             "*" => {
                 let every = catalogue.plugins.iter();
@@ -195,11 +191,13 @@ pub fn steps<'a>(catalogue: &'a Catalogue, wish: &Wish) -> Vec<Step<'a>> {
         };
         hooks.sort_by_key(|(_, hook)| (hook.name.order, hook.file_name()));
         for (plugin, hook) in hooks {
-            if seen.insert((&plugin.name, &hook.id)) {
-                steps.push(match plugin.name.as_str() {
-                    "apt" => Step::ByHand(plugin, hook),
-                    _ => Step::Run(plugin, hook),
-                });
+            if !seen.insert((&plugin.name, &hook.id)) {
+                continue;
+            }
+            match plugin.name.as_str() {
+                "env" => {}
+                "apt" => steps.push(Step::ByHand(plugin, hook)),
+                _ => steps.push(Step::Run(plugin, hook)),
             }
         }
     }
@@ -283,13 +281,12 @@ mod tests {
                 text.collect()
             };
             let reader = [
-                "on_BinaryRequest__00_env",
                 "on_Binary__05_npm",
                 "on_BinaryRequest__10_npm",
                 "by hand: on_BinaryRequest__13_apt",
             ];
             assert_eq!(said(1), reader);
-            assert_eq!(said(2), ["on_BinaryRequest__00_env"]);
+            assert!(said(2).is_empty(), "there is only the search path");
             assert_eq!(said(3), reader, "* is every provider");
         });
     }

@@ -1,8 +1,9 @@
 //! Reading what a hook said and left. All of it is hostile input.
 
 use crate::bus::report::File as OutputFile;
-use crate::bus::work::{Child, Report};
+use crate::bus::work::{Child, Found, Report};
 use crate::model::{Outcome, ResultState, Verdict};
+use crate::plugin::record::Binary;
 use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
 use crate::plugin::{output, parse_line, tidy};
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ struct Said {
     result: Option<ArchiveResult>,
     children: Vec<Child>,
     tags: Vec<String>,
+    /// The program of this name is asked for.
+    wanted: Option<String>,
+    binary: Option<Found>,
 }
 
 impl Said {
@@ -33,6 +37,7 @@ impl Said {
             Some(Record::ArchiveResult(result)) => self.result = Some(result),
             Some(Record::Snapshot(child)) => self.child(child),
             Some(Record::Tag { name, .. }) => self.tags.push(name),
+            Some(Record::Binary(binary)) => self.binary(binary),
             _ => {}
         }
     }
@@ -43,6 +48,20 @@ impl Said {
                 url, title, tags, ..
             } = child;
             self.children.push(Child { url, title, tags });
+        }
+    }
+
+    /// The first record with the name that was asked for and a path is the one.
+    fn binary(&mut self, binary: Binary) {
+        let wanted = self.wanted.as_ref() == Some(&binary.name) && self.binary.is_none();
+        if let Some(abspath) = binary.abspath.filter(|_| wanted) {
+            self.binary = Some(Found {
+                name: binary.name,
+                abspath: cut(abspath),
+                version: binary.version.map(cut),
+                provider: binary.binprovider.map(cut),
+                env: binary.env,
+            });
         }
     }
 
@@ -93,7 +112,11 @@ pub fn report(
     directory: &Path,
     remark: Option<String>,
 ) -> Report {
-    let mut said = Said::default();
+    let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
+    let mut said = Said {
+        wanted,
+        ..Said::default()
+    };
     let mut error = said
         .read(stdout)
         .err()
@@ -114,12 +137,18 @@ pub fn report(
     });
     let size = output::total_size(&found);
     let has_files = !found.is_empty();
+    let brought = said.binary.as_ref().map(|_| ResultState::Succeeded);
     let stated = said.result.as_ref().map(|result| state(result.status));
+    let stated = brought.or(stated);
     let mut verdict = Verdict::of(outcome, stated, has_files);
     let (mut text, stated_error) = match said.result {
         Some(result) => (result.output_str, result.error),
         None => (None, None),
     };
+    if let Some(found) = &said.binary {
+        let version = found.version.iter().map(|version| format!(" {version}"));
+        text = Some(found.abspath.clone() + &version.collect::<String>());
+    }
     if let Some(remark) = remark {
         verdict = Verdict {
             state: ResultState::Failed,
@@ -159,6 +188,7 @@ pub fn report(
             .collect(),
         tags: said.tags,
         title: title.map(cut),
+        binary: said.binary,
     }
 }
 

@@ -149,6 +149,7 @@ impl Worker {
                 children: Vec::new(),
                 tags: Vec::new(),
                 title: None,
+                binary: None,
             });
             return called(Work::Report {
                 token,

@@ -59,6 +59,7 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
     };
     let is_failure = state == ResultState::Failed;
     let report = Report {
+        binary: None,
         key: task.key.clone(),
         verdict: Verdict {
             state,

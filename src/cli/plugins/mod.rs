@@ -1,4 +1,8 @@
-//! `archivist plugins`: what there is, and why some of it is not run.
+//! `archivist plugins`: what there is, why some of it is not run, and what can be done about it.
+
+mod add;
+mod binaries;
+mod install;
 
 use super::exit::{Exit, Failure};
 use super::look::{self, Look, Tone};
@@ -7,16 +11,41 @@ use super::table::{Cell, Table};
 use super::text;
 use crate::bus::report::Plugins;
 use crate::config::Scope;
-use clap::Args;
+use clap::{Args, Subcommand};
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct PluginsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// List the programs that plugins need instead
+    #[arg(long)]
+    binaries: bool,
+    #[command(subcommand)]
+    verb: Option<PluginsVerb>,
+}
+
+#[derive(Subcommand)]
+enum PluginsVerb {
+    /// Have provider plugins bring the programs that plugins need
+    Install(install::InstallArgs),
+    /// Use a directory of plugins, or those of the PyPI package abx-plugins ('abx')
+    Add(add::AddArgs),
+    /// Use a directory of plugins no longer
+    Remove(add::RemoveArgs),
 }
 
 pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
+    match args.verb {
+        Some(PluginsVerb::Install(args)) => return install::run(args, scope).await,
+        Some(PluginsVerb::Add(args)) => return add::add(args, scope).await,
+        Some(PluginsVerb::Remove(args)) => return add::remove(args, scope).await,
+        None => {}
+    }
+    if args.binaries {
+        return binaries::run(args.json, scope).await;
+    }
     let server = Server::reach(scope).await?;
     let answer = server.call(server.proxy().plugins()).await?;
     if args.json {

@@ -1,0 +1,359 @@
+//! Programs that plugins need: bringing them when somebody asks for it, and what the hooks that
+//! use them get to know. An install is a crawl without pages: its worker runs provider hooks.
+
+use super::action::Action;
+use super::engine::{CrawlPlan, Engine, PlannedHook};
+use super::inspect;
+use super::turn::{Turn, TurnError, TurnResult};
+use crate::bus::call::Refusal;
+use crate::bus::report::{self, Added};
+use crate::bus::work::{Found, HookMode, HookTask, Report};
+use crate::journal::message;
+use crate::model::{Owner, ResultState, Time, Verdict};
+use crate::plugin::install::{self, Step, Wish};
+use crate::plugin::{Hook, Layers, Plugin, Values, binary, resolve};
+use crate::store::{BinaryRow, CrawlWork, NewCrawl};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a provider hook may run whose plugin has no limit of its own.
+const PROVIDER_LIMIT: Duration = Duration::from_secs(300);
+/// Variables that a provider may give to the hooks that use its program, and their length.
+const VARIABLES_MAX: usize = 64;
+const VARIABLE_MAX: usize = 4096;
+/// Names in one request.
+const NAMES_MAX: usize = 100;
+
+/// A program that a provider brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    pub path: PathBuf,
+    pub at: Time,
+}
+
+/// What providers brought, by the name that plugins ask for.
+pub type Library = HashMap<String, Brought>;
+
+/// What the database knows of the library.
+pub fn library(rows: Vec<BinaryRow>) -> Library {
+    let brought = rows.into_iter().filter(|row| row.provider != inspect::HERE);
+    let pairs = brought.map(|row| {
+        let (path, at) = (PathBuf::from(row.abspath), row.found_at);
+        (row.name, Brought { path, at })
+    });
+    pairs.collect()
+}
+
+/// Whether this crawl is the installation of programs; which.
+pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
+    let names = crawl.url.strip_prefix(install::URL)?;
+    Some(names.split(',').map(str::to_owned).collect())
+}
+
+impl Engine {
+    fn is_there(&self, wish: &Wish) -> bool {
+        let known = |name: &str| {
+            self.library
+                .get(name)
+                .is_some_and(|known| known.path.exists())
+        };
+        install::is_there(&wish.need, &|name| self.find(name), &known)
+    }
+
+    /// The hooks of an installation. What it found itself stays in the plan: a worker that comes
+    /// back to it has the same list.
+    pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
+        let base = Values::new();
+        let layers = self.layers(&crawl.config, &base);
+        let own = |wish: &Wish| {
+            let brought = self.library.get(&wish.need.name);
+            brought.is_some_and(|brought| brought.at >= crawl.created_at)
+        };
+        let mut plan = CrawlPlan {
+            setup: Vec::new(),
+            snapshot: Vec::new(),
+            end: Vec::new(),
+            skipped: Vec::new(),
+            filter: self.url_filter(&crawl.config)?,
+            limits: self.crawl_limits(&crawl.config)?,
+            shares_tmp: false,
+            programs: Vec::new(),
+        };
+        for wish in install::wishes(&self.catalogue, names, &layers)? {
+            // A path is the user's choice: nobody else can put something there.
+            let named = !wish.need.name.contains('/');
+            if !named || (self.is_there(&wish) && !own(&wish)) {
+                continue;
+            }
+            for step in install::steps(&self.catalogue, &wish) {
+                match step {
+                    Step::Run(plugin, hook) => {
+                        plan.setup.push(self.provider(plugin, hook, &wish, &layers));
+                    }
+                    Step::ByHand(plugin, hook) => {
+                        let id = format!("{}@{}", hook.id, wish.need.name);
+                        let why = format!("this needs root: {}", wish.need.source);
+                        plan.skipped.push((plugin.name.clone(), id, why));
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    fn provider(&self, plugin: &Plugin, hook: &Hook, wish: &Wish, layers: &Layers) -> PlannedHook {
+        let mut values = resolve(&self.catalogue, plugin, layers);
+        binary::locate(&mut values, &|name| self.find(name));
+        let own = values.get(&plugin.key("TIMEOUT"));
+        let own = own.and_then(|value| value.as_f64()).filter(|s| *s > 0.0);
+        let limit = own.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let name = &wish.need.name;
+        let id = format!("{}@{name}", hook.id);
+        let mut request = wish.request.clone();
+        request.hook_name.clone_from(&hook.id);
+        PlannedHook {
+            task: HookTask {
+                key: format!("{}/{id}", hook.plugin),
+                plugin: hook.plugin.clone(),
+                hook: id,
+                mode: HookMode::Foreground,
+                limit: limit.unwrap_or(PROVIDER_LIMIT),
+                after_background: false,
+            },
+            hook: Hook {
+                unit_part: format!("{}@{name}", hook.unit_part),
+                ..hook.clone()
+            },
+            plugin: plugin.clone(),
+            values,
+            request: Some(request),
+        }
+    }
+
+    /// The programs of these plugins that are there, by the name they are asked for.
+    pub fn programs<'a>(
+        &self,
+        plugins: impl Iterator<Item = &'a Plugin>,
+        layers: &Layers,
+    ) -> Vec<(String, PathBuf)> {
+        let needs = plugins.flat_map(|plugin| {
+            let resolved = resolve(&self.catalogue, plugin, layers);
+            binary::needs(plugin, &resolved)
+        });
+        let found = needs.filter_map(|need| {
+            let path = binary::find_any(&need.name, &|name| self.find(name))?;
+            Some((need.name, path))
+        });
+        found.collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
+    /// What the library holds and what hooks may do with it: only an installation writes.
+    pub fn library_binds(&self, planned: &PlannedHook) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let data = self.scope.data_dir();
+        let there = |names: &[&str]| -> Vec<PathBuf> {
+            let paths = names.iter().map(|name| data.join(name));
+            paths.filter(|path| path.is_dir()).collect()
+        };
+        match planned.request {
+            Some(_) => (there(&["lib", "personas"]), Vec::new()),
+            None => (Vec::new(), there(&["lib"])),
+        }
+    }
+}
+
+fn invalid(what: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(what.into()))
+}
+
+impl Turn<'_> {
+    /// Queues the installation of what plugins or programs of these names lack.
+    pub(super) fn install(&mut self, names: &[String]) -> TurnResult<Added> {
+        if names.is_empty() || names.len() > NAMES_MAX {
+            return Err(invalid(format!("1 to {NAMES_MAX} names are expected")));
+        }
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        if let Some(name) = names.iter().find(|name| name.contains(',')) {
+            return Err(invalid(format!("'{name}' is not one name")));
+        }
+        let wishes = install::wishes(&self.engine.catalogue, names, &layers).map_err(invalid)?;
+        let missing = wishes.iter().filter(|wish| !self.engine.is_there(wish));
+        let missing = missing.count() as u64;
+        let url = format!("{}{}", install::URL, names.join(","));
+        let crawl = self.tx.add_crawl(&NewCrawl {
+            url: &url,
+            max_depth: 0,
+            plugins: &[],
+            config: &none,
+            now: self.now,
+        })?;
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = url,
+            archivist_urls = 0,
+            "crawl {crawl} is added: it installs {missing} programs"
+        );
+        Ok(Added {
+            crawl,
+            accepted: missing,
+            refused: Vec::new(),
+        })
+    }
+
+    /// Whether this hook of an installation has nothing to do any more: its program was found.
+    pub(super) fn is_brought(&self, crawl: &CrawlWork, planned: &PlannedHook) -> TurnResult<bool> {
+        let Some(request) = &planned.request else {
+            return Ok(false);
+        };
+        let row = self.tx.binary(&request.name)?;
+        Ok(row.is_some_and(|row| {
+            row.found_at >= crawl.created_at && Path::new(&row.abspath).exists()
+        }))
+    }
+
+    /// Records a program that a provider hook says it brought; the verdict, where it is not so.
+    pub(super) fn take_binary(
+        &mut self,
+        crawl: &CrawlWork,
+        provider: &str,
+        report: &Report,
+    ) -> TurnResult<Option<Verdict>> {
+        let Some(found) = &report.binary else {
+            return Ok(None);
+        };
+        let ours = report.key.split_once('@').map(|(_, name)| name) == Some(&found.name);
+        if !ours || names(crawl).is_none() || report.verdict.state != ResultState::Succeeded {
+            return Ok(None);
+        }
+        let path = PathBuf::from(&found.abspath);
+        if !path.is_absolute() || !path.exists() {
+            let error = format!("it says '{}', and nothing is there", found.abspath);
+            return Ok(Some(Verdict {
+                state: ResultState::Failed,
+                error: Some(error),
+            }));
+        }
+        self.tx.record_binary(&row(found, provider, self.now))?;
+        let (name, at) = (found.name.clone(), self.now);
+        self.actions.push(Action::Inspect {
+            programs: vec![(name.clone(), path.clone())],
+            then: None,
+        });
+        if found.provider.as_deref() != Some(inspect::HERE) {
+            let brought = Brought { path, at };
+            self.actions.push(Action::Shelve { name, brought });
+        }
+        Ok(None)
+    }
+
+    /// Lays the variables of the programs that a hook uses over its environment.
+    pub(super) fn lay_binaries(
+        &self,
+        planned: &PlannedHook,
+        variables: &mut Vec<(String, String)>,
+    ) -> TurnResult<()> {
+        let rows = self.tx.binaries()?;
+        if rows.iter().all(|row| row.env.is_empty()) {
+            return Ok(());
+        }
+        let catalogue = &self.engine.catalogue;
+        let plugins = install::with_required(catalogue, &planned.plugin);
+        let needs = plugins
+            .iter()
+            .flat_map(|plugin| binary::needs(plugin, &planned.values));
+        for need in needs {
+            // The name is a path by now, where the program is the value of a setting.
+            let mut rows = rows.iter();
+            let row = rows.find(|row| row.name == need.name || row.abspath == need.name);
+            if let Some(row) = row.filter(|row| Path::new(&row.abspath).exists()) {
+                crate::plugin::environment::layer(variables, &row.env);
+            }
+        }
+        Ok(())
+    }
+
+    /// All programs that plugins need, by name, with what is known of them.
+    pub(super) fn binaries(&self) -> TurnResult<Vec<report::Binary>> {
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        let catalogue = &self.engine.catalogue;
+        let mut listed: BTreeMap<String, report::Binary> = BTreeMap::new();
+        for plugin in &catalogue.plugins {
+            for wish in install::wishes_of(catalogue, plugin, &layers) {
+                let name = wish.need.name.clone();
+                let entry = match listed.remove(&name) {
+                    Some(entry) => entry,
+                    None => self.binary(plugin, &wish)?,
+                };
+                let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
+                listed.insert(name, report::Binary { plugins, ..entry });
+            }
+        }
+        Ok(listed.into_values().collect())
+    }
+
+    fn binary(&self, plugin: &Plugin, wish: &Wish) -> TurnResult<report::Binary> {
+        let name = &wish.need.name;
+        let found = binary::find_any(name, &|name| self.engine.find(name));
+        let shelved = || {
+            self.engine
+                .library
+                .get(name)
+                .map(|known| known.path.clone())
+        };
+        let path = found.or_else(|| shelved().filter(|path| path.exists()));
+        let Some(path) = path else {
+            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+            return Ok(report::Binary {
+                name: name.clone(),
+                missing: Some(source.to_string()),
+                ..report::Binary::default()
+            });
+        };
+        let abspath = path.to_string_lossy().into_owned();
+        Ok(match self.tx.binary(name)? {
+            Some(row) if row.abspath == abspath => row.report(),
+            _ => report::Binary {
+                name: name.clone(),
+                abspath: Some(abspath),
+                provider: Some(inspect::HERE.to_owned()),
+                ..report::Binary::default()
+            },
+        })
+    }
+
+    /// Hooks of an installation that only root could run are results as well.
+    pub(super) fn note_by_hand(&self, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
+        match names(crawl) {
+            Some(_) => self.note_skipped(plan, Owner::Crawl(crawl.id), crawl.id),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a hook said, cut to what is kept of it. The file itself is looked at later: its digest is
+/// not for the hook to tell.
+fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
+    let short = |text: &String| text.len() <= VARIABLE_MAX;
+    let env = found.env.iter();
+    let env = env.filter(|(key, value)| short(key) && short(value));
+    let provider = found.provider.as_deref().unwrap_or(provider);
+    BinaryRow {
+        name: found.name.clone(),
+        abspath: found.abspath.clone(),
+        version: found
+            .version
+            .as_ref()
+            .map(|text| text.chars().take(100).collect()),
+        sha256: None,
+        provider: provider.chars().take(100).collect(),
+        env: env
+            .take(VARIABLES_MAX)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+        stamp: None,
+        found_at: now,
+    }
+}

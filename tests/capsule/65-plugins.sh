@@ -1,0 +1,141 @@
+#!/bin/bash
+# Programs that plugins need: missing, brought by a provider plugin, used; and directories of plugins that are added.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+library=/var/lib/archivist/lib
+tool=$library/bin/test-tool
+
+clean() {
+    stop_site
+    in_capsule rm -rf $library/bin /srv/test-added /etc/archivist/archivist.conf.d/50-test-added.conf
+    in_capsule sh -c "rm -rf $plugins/shelf $plugins/refuses"
+    forget_configuration
+}
+
+# provider NAME ORDER: a plugin that brings programs; the hook is stdin.
+provider() {
+    plugin "$1" "on_BinaryRequest__$2_$1.sh"
+}
+
+prepare() {
+    start_site
+    provider refuses 05 <<'SH'
+#!/bin/sh
+echo "not mine: $*"
+exit 1
+SH
+    provider shelf 10 <<'SH'
+#!/bin/sh
+for word in "$@"; do
+    case $word in --name=*) name=${word#--name=} ;; esac
+done
+echo "asked: $*" >&2
+mkdir -p "$LIB_DIR/bin"
+printf '#!/bin/sh\necho "made by $1"\n' >"$LIB_DIR/bin/$name"
+chmod 755 "$LIB_DIR/bin/$name"
+echo '{"type": "Binary", "name": "another", "abspath": "/bin/sh"}'
+printf '{"type": "Binary", "name": "%s", "abspath": "%s", "version": "7.1", "binprovider": "shelf", "env": {"TEST_GREETING": "hello", "PATH": "%s/shelf"}}\n' \
+    "$name" "$LIB_DIR/bin/$name" "$LIB_DIR"
+SH
+    plugin testuser <<'SH'
+#!/bin/sh
+"$TESTUSER_BINARY" "$TEST_GREETING" >made.txt || exit 1
+if touch "$LIB_DIR/bin/planted" 2>/dev/null; then echo "the library can be written" >&2; exit 3; fi
+command -v env >path.txt
+SH
+    in_capsule sh -c "cat >$plugins/testuser/config.json" <<'JSON'
+{"type": "object", "required_binaries": [
+    {"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf,apt"}],
+ "properties": {"TESTUSER_BINARY": {"type": "string", "default": "test-tool"}}}
+JSON
+    in_capsule sed -i 's/,apt//' $plugins/testuser/config.json
+    configure <<<"Plugins="
+}
+
+binary() { archivist plugins --binaries --json | evaluate "[($1) for b in d if b['name'] == 'test-tool'][0]"; }
+
+missing_is_said() {
+    assert_eq "program 'test-tool' not found: archivist plugins install testuser" \
+        "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+    assert_contains "$(archivist doctor || true)" "archivist plugins install testuser" "doctor"
+    assert_eq "None archivist plugins install testuser" "$(binary 'b["abspath"], b["missing"]')" "the program"
+    assert_status 0 archivist add --wait --plugins testuser "$site"
+    assert_contains "$(query '*(r["status"] + ": " + r["error"] for r in d),' list results --status skipped)" \
+        "skipped: program 'test-tool' not found: archivist plugins install testuser" "the result"
+    assert_status 2 archivist plugins install testusr
+    assert_contains "$output" "close names: testuser" "a wrong name"
+}
+
+is_brought() {
+    assert_status 0 archivist plugins install testuser
+    assert_contains "$output" "test-tool: $tool" "what install says"
+    crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
+    assert_eq "failed succeeded" "$(query '*(r["status"] for r in sorted(d, key=lambda r: r["started_at"])),' list results "$crawl")" \
+        "the providers, one after the other"
+    assert_eq "archivist-hook-refuses-refuses\\x40test\\x2dtool-$crawl.service archivist-hook-shelf-shelf\\x40test\\x2dtool-$crawl.service" \
+        "$(query '*sorted(r["unit"] for r in d if r["kind"] == "hook"),' list runs "$crawl")" "their units"
+    assert_contains "$(archivist logs "$crawl")" "--plugin-name=testuser --hook-name=on_BinaryRequest__10_shelf" "how it was asked"
+    assert_eq "$tool 7.1 shelf $(in_capsule sha256sum $tool | cut -d' ' -f1) testuser" \
+        "$(binary 'b["abspath"], b["version"], b["provider"], b["sha256"], *b["plugins"]')" "what is recorded"
+    assert_eq "archivist-hook 755" "$(in_capsule stat -c '%U %a' $tool)" "whose it is"
+    assert_nothing_is_left
+}
+
+# With a new orchestrator, which knows of it from its database only.
+is_used() {
+    restart
+    assert_status 0 archivist add --wait --plugins testuser "$site"
+    local made
+    made=$(query '*(f["path"] for r in d for f in r["files"] if r["plugin"] == "testuser"),' list results --status succeeded)
+    assert_contains "$made" made.txt "its files"
+    assert_eq "made by hello" "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/testuser/made.txt')" "what the program made"
+    ! in_capsule test -e $library/bin/planted || fail "an ordinary hook wrote into the library"
+    # It is there: nothing to do, and nothing is run.
+    assert_status 0 archivist plugins install testuser
+    assert_eq "" "$(query '*(r["hook"] for r in d if r["hook"] and r["owner"] == max(x["owner"] for x in d)),' list runs --limit 1)" \
+        "nothing is run for what is there"
+}
+
+# What Debian has is recorded with the version of its package.
+what_was_there_is_known() {
+    local wget
+    wget=$(archivist plugins --binaries --json | evaluate "*[(b['abspath'], b['version'], b['sha256'], b['provider']) for b in d if b['name'] == 'wget'][0],")
+    assert_eq "/usr/bin/wget $(in_capsule dpkg-query -W -f '${Version}' wget) $(in_capsule sha256sum /usr/bin/wget | cut -d' ' -f1) env" \
+        "$wget" "wget"
+}
+
+# A provider that claims what is not so is not believed.
+claims_are_checked() {
+    in_capsule rm -f $tool
+    provider shelf 10 <<'SH'
+#!/bin/sh
+echo '{"type": "Binary", "name": "test-tool", "abspath": "/nowhere/test-tool"}'
+SH
+    restart
+    assert_status 1 archivist plugins install test-tool
+    assert_contains "$output" "test-tool: is not there" "what install says"
+    assert_contains "$(query '*(str(r["error"]) for r in d),' list results --status failed)" \
+        "it says '/nowhere/test-tool', and nothing is there" "the result"
+}
+
+directories_are_added() {
+    in_capsule sh -c 'mkdir -p /srv/test-added/testmore && echo "{}" >/srv/test-added/testmore/config.json &&
+        chown -R archivist-hook /srv/test-added/testmore'
+    assert_status 1 archivist plugins add /srv/test-added
+    assert_contains "$output" "testmore' is owned by user" "what is wrong"
+    assert_contains "$output" "chown -R root: '/srv/test-added'" "how to mend it"
+    in_capsule chown -R root: /srv/test-added
+    assert_status 0 archivist plugins add /srv/test-added
+    assert_eq True "$(query 'any(p["name"] == "testmore" for p in d["plugins"])' plugins)" "the plugin is there"
+    assert_status 0 archivist plugins remove test-added
+    assert_eq False "$(query 'any(p["name"] == "testmore" for p in d["plugins"])' plugins)" "the plugin is gone"
+    assert_status 2 archivist plugins remove test-added
+}
+
+trap clean EXIT
+prepare
+for step in missing_is_said is_brought is_used what_was_there_is_known claims_are_checked directories_are_added; do
+    $step
+    echo "ok: ${step//_/ }"
+done
