@@ -64,7 +64,7 @@ impl Engine {
     /// The hooks of an installation. What it found itself stays in the plan: a worker that comes
     /// back to it has the same list.
     pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
-        let base = Values::new();
+        let base = self.directories();
         let layers = self.layers(&crawl.config, &base);
         let own = |wish: &Wish| {
             let brought = self.library.get(&wish.need.name);
@@ -100,6 +100,19 @@ impl Engine {
             }
         }
         Ok(plan)
+    }
+
+    /// What overrides for providers are made of, such as `{LIB_DIR}/pip/packages/x`.
+    fn directories(&self) -> Values {
+        let data = self.scope.data_dir();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let named = [("LIB_DIR", "lib"), ("PERSONAS_DIR", "personas")];
+        let mut values: Values = named
+            .iter()
+            .map(|(key, name)| ((*key).to_owned(), text(&data.join(name))))
+            .collect();
+        values.insert("DATA_DIR".to_owned(), text(&data));
+        values
     }
 
     fn provider(&self, plugin: &Plugin, hook: &Hook, wish: &Wish, layers: &Layers) -> PlannedHook {

@@ -46,10 +46,9 @@ command -v env >path.txt
 SH
     in_capsule sh -c "cat >$plugins/testuser/config.json" <<'JSON'
 {"type": "object", "required_binaries": [
-    {"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf,apt"}],
- "properties": {"TESTUSER_BINARY": {"type": "string", "default": "test-tool"}}}
+    {"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf", "overrides": {"shelf": {"install_root": "{LIB_DIR}/shelf"}}}],
+ "properties": {"TESTUSER_BINARY": {"type": "string", "default": "test-tool"}, "LIB_DIR": {"type": "string", "default": ""}}}
 JSON
-    in_capsule sed -i 's/,apt//' $plugins/testuser/config.json
     configure <<<"Plugins="
 }
 
@@ -76,6 +75,7 @@ is_brought() {
     assert_eq "archivist-hook-refuses-refuses\\x40test\\x2dtool-$crawl.service archivist-hook-shelf-shelf\\x40test\\x2dtool-$crawl.service" \
         "$(query '*sorted(r["unit"] for r in d if r["kind"] == "hook"),' list runs "$crawl")" "their units"
     assert_contains "$(archivist logs "$crawl")" "--plugin-name=testuser --hook-name=on_BinaryRequest__10_shelf" "how it was asked"
+    assert_contains "$(archivist logs "$crawl")" "\"install_root\":\"$library/shelf\"" "what the plugin wants of the provider"
     assert_eq "$tool 7.1 shelf $(in_capsule sha256sum $tool | cut -d' ' -f1) testuser" \
         "$(binary 'b["abspath"], b["version"], b["provider"], b["sha256"], *b["plugins"]')" "what is recorded"
     assert_eq "archivist-hook 755" "$(in_capsule stat -c '%U %a' $tool)" "whose it is"
