@@ -8,6 +8,7 @@ use super::super::wait::{self, Form};
 use super::binaries;
 use crate::bus::report::{Added, Binary};
 use crate::config::Scope;
+use crate::model::CrawlId;
 use clap::Args;
 use std::io::IsTerminal;
 
@@ -41,7 +42,7 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Ok(watched);
     }
     let listed = binaries::fetch(&server).await?;
-    let (lines, missing) = outcome(&args.names, &listed);
+    let (lines, missing) = outcome(&args.names, &listed, added.crawl);
     look::print(&lines)?;
     Ok(match missing {
         false => Exit::Done,
@@ -50,7 +51,7 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 /// Where the programs are now, a line for each, and whether one is missing.
-fn outcome(names: &[String], binaries: &[Binary]) -> (String, bool) {
+fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bool) {
     let asked = |binary: &&Binary| {
         let needed_by = |name: &String| {
             let mut plugins = binary.plugins.iter();
@@ -66,7 +67,7 @@ fn outcome(names: &[String], binaries: &[Binary]) -> (String, bool) {
             Some(path) => path.clone(),
             None => {
                 missing = true;
-                let how = binary.missing.iter().map(|how| by_hand(how));
+                let how = binary.missing.iter().map(|how| by_hand(how, crawl));
                 format!("is not there{}", how.collect::<String>())
             }
         };
@@ -76,9 +77,9 @@ fn outcome(names: &[String], binaries: &[Binary]) -> (String, bool) {
 }
 
 /// What is left to do; what was just done is not.
-fn by_hand(how: &str) -> String {
+fn by_hand(how: &str, crawl: CrawlId) -> String {
     match how.starts_with("archivist ") {
-        true => "; the results say why".to_owned(),
+        true => format!("; see why: archivist logs {crawl}"),
         false => format!("; try: {how}"),
     }
 }
@@ -101,13 +102,13 @@ mod tests {
             binary("lit", None, "archivist plugins install media"),
             binary("yt-dlp", Some("/lib/yt-dlp"), ""),
         ];
-        let (lines, missing) = outcome(&["Media".to_owned()], &listed);
+        let (lines, missing) = outcome(&["Media".to_owned()], &listed, CrawlId(7));
         assert_eq!(
             lines,
-            "ffmpeg: is not there; try: apt install ffmpeg\nlit: is not there; the results say why\nyt-dlp: /lib/yt-dlp\n"
+            "ffmpeg: is not there; try: apt install ffmpeg\nlit: is not there; see why: archivist logs c7\nyt-dlp: /lib/yt-dlp\n"
         );
         assert!(missing);
-        let (lines, missing) = outcome(&["yt-dlp".to_owned()], &listed);
+        let (lines, missing) = outcome(&["yt-dlp".to_owned()], &listed, CrawlId(7));
         assert_eq!((lines.as_str(), missing), ("yt-dlp: /lib/yt-dlp\n", false));
     }
 }
