@@ -33,7 +33,12 @@ fn settings() -> Settings {
 fn engine(directory: &TempDir) -> Engine {
     let plugins = [
         sample::plugin("alpha", json!({}), &["on_Snapshot__10_alpha.py"]),
-        sample::plugin("beta", json!({}), &["on_Snapshot__20_beta.py"]),
+        sample::plugin(
+            "beta",
+            json!({"required_binaries": [{"name": "tool", "binproviders": "shelf"}]}),
+            &["on_Snapshot__20_beta.py"],
+        ),
+        sample::plugin("shelf", json!({}), &["on_BinaryRequest__10_shelf.py"]),
         sample::plugin(
             "setup",
             json!({}),
@@ -235,6 +240,12 @@ impl Bed {
             options: AddOptions::default(),
             reply,
         })]);
+    }
+
+    pub fn install(&mut self) {
+        let (reply, _answer) = Reply::new();
+        let names = vec!["beta".to_owned()];
+        self.turn(vec![Event::Request(Request::Install { names, reply })]);
     }
 
     /// Any crawl or snapshot.

@@ -18,6 +18,7 @@ enum Operation {
     Add {
         urls: usize,
     },
+    Install,
     Cancel(usize),
     Retry(usize),
     /// PID 1 handles so many calls.
@@ -52,6 +53,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ];
     prop_oneof![
         3 => (1..5usize).prop_map(|urls| Add { urls }),
+        1 => Just(Install),
         2 => any::<usize>().prop_map(Cancel),
         2 => any::<usize>().prop_map(Retry),
         12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
@@ -71,6 +73,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
     use Operation::*;
     match operation {
         Add { urls } => bed.add(*urls),
+        Install => bed.install(),
         Cancel(n) => bed.cancel(*n),
         Retry(n) => bed.retry(*n),
         Handle(n, mood) => {
@@ -180,6 +183,27 @@ fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
         assert_eq!(crawls[0].status, status);
         bed.come_to_an_end();
     }
+}
+
+/// An installation is a crawl without pages: its worker runs the provider's hook, and it ends.
+#[test]
+fn an_installation_runs_the_hooks_of_providers() {
+    let mut bed = Bed::new();
+    bed.install();
+    bed.come_to_an_end();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let hooks: Vec<_> = runs.iter().filter_map(|run| run.hook.as_deref()).collect();
+    assert_eq!(hooks, ["on_BinaryRequest__10_shelf@tool"]);
+    let hook = runs.iter().find(|run| run.hook.is_some()).unwrap();
+    assert!(
+        hook.argv.contains(&"--name=tool".to_owned()),
+        "{:?}",
+        hook.argv
+    );
+    assert!(hook.argv.contains(&"--plugin-name=beta".to_owned()));
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].url, "archivist:install/beta");
+    assert_eq!(crawls[0].status, Lifecycle::Sealed);
 }
 
 /// `PROPTEST_CASES` asks for more.
