@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     room("unit", &["model"], PURE),
     room("bus/report.rs", &["model"], PURE),
     room("bus/work.rs", &["bus::report", "model"], PURE),
+    room("bus/record.rs", &["bus::report", "model"], PURE),
     room("page", &["bus::report", "model"], PURE),
     room("worker/sequence.rs", &["bus::work"], PURE),
     room("daemon/starts.rs", &["manager", "model", "unit"], PURE),

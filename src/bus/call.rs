@@ -92,6 +92,25 @@ pub enum Request {
         crawl: CrawlId,
         reply: Reply<OwnedFd>,
     },
+    Hold {
+        crawl: CrawlId,
+        /// Give the crawl up when the caller goes away.
+        cancel: bool,
+        reply: Reply<OwnedFd>,
+    },
+    Interrupt {
+        crawl: CrawlId,
+        reply: Reply<String>,
+    },
+    Proceed {
+        crawl: CrawlId,
+        again: bool,
+        reply: Reply<u32>,
+    },
+    Draft {
+        options: AddOptions,
+        reply: Reply<String>,
+    },
     Reload {
         reply: Reply<()>,
     },

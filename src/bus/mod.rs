@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod client;
+pub mod record;
 pub mod report;
 pub mod service;
 pub mod wire;

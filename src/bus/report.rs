@@ -213,6 +213,49 @@ pub struct Filter {
     pub limit: u32,
 }
 
+/// What `interrupt` answers: the hooks that are asked to end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Interrupted {
+    pub hooks: Vec<HookName>,
+    /// The next hook waits for the word of whoever interrupted.
+    pub waits: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookName {
+    pub owner: Owner,
+    pub plugin: String,
+    pub hook: String,
+}
+
+/// What a crawl would do with a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Draft {
+    /// In the order in which they would be started: before the first page, for each page, after
+    /// the last page.
+    pub setup: Vec<DraftHook>,
+    pub page: Vec<DraftHook>,
+    pub end: Vec<DraftHook>,
+    /// Plugins whose hooks would not run, and why.
+    pub skipped: Vec<DraftSkip>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DraftHook {
+    pub plugin: String,
+    pub hook: String,
+    /// `foreground`, `finite` (in the background, ends by itself) or `daemon`.
+    pub mode: String,
+    /// Time limit in seconds.
+    pub limit: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DraftSkip {
+    pub plugin: String,
+    pub why: String,
+}
+
 /// What `add` answers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Added {

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Refusal, Reply, Request, Work};
 use super::client::Address;
-use super::report::{AddOptions, Filter};
+use super::report::{AddOptions, Added, Filter};
 use super::wire::PATH;
 use super::work::Report;
 use crate::model::Owner;
@@ -138,6 +138,44 @@ impl Manager {
         let crawl = crawl.parse().map_err(invalid)?;
         let descriptor = request(&self.0, |reply| Request::Watch { crawl, reply }).await?;
         Ok(descriptor.into())
+    }
+
+    async fn run(&self, urls: OwnedFd, options: &str) -> fdo::Result<(String, OwnedFd)> {
+        let answer = self.add(urls, options).await?;
+        let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
+        // Should the caller be gone by now, the descriptor is closed and the crawl is given up.
+        let hold = self.hold(&added.crawl.to_string(), true).await?;
+        Ok((answer, hold))
+    }
+
+    async fn hold(&self, crawl: &str, cancel: bool) -> fdo::Result<OwnedFd> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let make = |reply| Request::Hold {
+            crawl,
+            cancel,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
+    }
+
+    async fn interrupt(&self, crawl: &str) -> fdo::Result<String> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        request(&self.0, |reply| Request::Interrupt { crawl, reply }).await
+    }
+
+    async fn proceed(&self, crawl: &str, again: bool) -> fdo::Result<u32> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let make = |reply| Request::Proceed {
+            crawl,
+            again,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
+    async fn draft(&self, options: &str) -> fdo::Result<String> {
+        let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
+        request(&self.0, |reply| Request::Draft { options, reply }).await
     }
 
     async fn reload(&self) -> fdo::Result<()> {

@@ -35,6 +35,21 @@ pub trait Manager {
     fn plugins(&self) -> zbus::Result<String>;
     /// A stream of [`super::report::Event`], one JSON document a line; it ends with the crawl.
     fn watch(&self, crawl: &str) -> zbus::Result<OwnedFd>;
+    /// Queues a crawl for a command in the foreground: `add` and [`Manager::hold`] in one.
+    fn run(&self, urls: Fd<'_>, options: &str) -> zbus::Result<(String, OwnedFd)>;
+    /// Answers a descriptor that is closed once the crawl is over and nothing of it runs any
+    /// more. When the caller closes it before that, hooks that were interrupted are skipped and,
+    /// if `cancel`, the crawl is given up.
+    fn hold(&self, crawl: &str, cancel: bool) -> zbus::Result<OwnedFd>;
+    /// Ends the hooks that a held crawl waits for now; what follows waits for `proceed`. Answers
+    /// [`super::report::Interrupted`].
+    fn interrupt(&self, crawl: &str) -> zbus::Result<String>;
+    /// Says of the hooks that were interrupted whether they are run again or skipped. Answers how
+    /// many there were.
+    fn proceed(&self, crawl: &str, again: bool) -> zbus::Result<u32>;
+    /// What `add` with these options would do; nothing is queued. Answers
+    /// [`super::report::Draft`].
+    fn draft(&self, options: &str) -> zbus::Result<String>;
     /// Reads the configuration and the plugins once more.
     fn reload(&self) -> zbus::Result<()>;
 }

@@ -1,7 +1,7 @@
 //! What the orchestrator and its workers tell each other.
 
 use super::report::File;
-use crate::model::{CrawlId, Outcome, Owner, ResultState, Time, Verdict};
+use crate::model::{CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -107,9 +107,34 @@ pub struct Known {
 /// The answer to `Run`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
+    /// The run, where there was one.
+    #[serde(default)]
+    pub run: Option<RunId>,
+    #[serde(default)]
+    pub unit: Option<String>,
+    #[serde(default)]
+    pub argv: Vec<String>,
     pub outcome: Outcome,
+    /// Somebody interrupted it to have it run once more.
+    #[serde(default)]
+    pub again: bool,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
+}
+
+impl Ended {
+    /// The end of a hook that needed no unit, or got none.
+    pub fn without_run(outcome: Outcome) -> Ended {
+        Ended {
+            run: None,
+            unit: None,
+            argv: Vec::new(),
+            outcome,
+            again: false,
+            started_at: None,
+            ended_at: None,
+        }
+    }
 }
 
 /// The result of a hook, with what it found.

@@ -50,6 +50,8 @@ pub enum Action {
         run: RunId,
         reply: Reply<String>,
     },
+    /// The run has ended, and who waits for it hears of that when somebody has said what next.
+    Withhold(RunId),
     /// The run has ended: tell who waits.
     Settle {
         run: RunId,
@@ -75,6 +77,16 @@ pub enum Action {
         first: Vec<String>,
         reply: Reply<OwnedFd>,
     },
+    /// A command holds the crawl in the foreground.
+    Hold {
+        crawl: CrawlId,
+        cancel: bool,
+        reply: Reply<OwnedFd>,
+    },
+    /// One that did is gone.
+    Unhold(CrawlId),
+    /// Nothing of the crawl is left: who holds it may go.
+    LetGo(CrawlId),
     /// A line for the followers of a crawl.
     Tell {
         crawl: CrawlId,

@@ -161,6 +161,9 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss(Owner::Crawl(id)));
         self.actions
             .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+        if !self.tx.has_open_runs(id)? {
+            self.actions.push(Action::LetGo(id));
+        }
         Ok(())
     }
 
@@ -208,6 +211,7 @@ impl Turn<'_> {
             self.engine.forget(id);
             self.actions
                 .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+            self.actions.push(Action::LetGo(id));
         }
         Ok(())
     }

@@ -72,6 +72,8 @@ pub struct Engine {
     pub tokens: HashMap<String, Owner>,
     /// What providers brought.
     pub library: Library,
+    /// Crawls that commands hold in the foreground, and how many of them.
+    pub held: HashMap<CrawlId, u32>,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
 }
 
@@ -96,6 +98,7 @@ impl Engine {
             systemd,
             tokens,
             library: Library::new(),
+            held: HashMap::new(),
             plans,
         }
     }
@@ -110,6 +113,16 @@ impl Engine {
     /// Forgets what was derived for a crawl that is over.
     pub fn forget(&self, crawl: CrawlId) {
         self.plans.borrow_mut().remove(&crawl);
+    }
+
+    /// One of the commands that held this crawl is gone.
+    pub fn unhold(&mut self, crawl: CrawlId) {
+        if let Some(count) = self.held.get_mut(&crawl) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(&crawl);
+            }
+        }
     }
 
     pub fn limits(&self) -> Limits {
@@ -210,12 +223,17 @@ impl Engine {
     }
 
     fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
-        if let Some(names) = install::names(crawl) {
-            return self.install_plan(crawl, &names);
+        match install::names(crawl) {
+            Some(names) => self.install_plan(crawl, &names),
+            None => self.page_plan(&crawl.plugins, &crawl.config),
         }
+    }
+
+    /// The plan of a crawl of pages with these plugins and settings.
+    pub fn page_plan(&self, plugins: &[String], config: &Values) -> Result<CrawlPlan, String> {
         let base = Values::new();
-        let layers = self.layers(&crawl.config, &base);
-        let selected = self.select(&crawl.plugins, &crawl.config)?;
+        let layers = self.layers(config, &base);
+        let selected = self.select(plugins, config)?;
         let planned = |event: Event| -> Vec<PlannedHook> {
             let hooks = hooks_of(&selected, event).into_iter();
             hooks
@@ -237,8 +255,8 @@ impl Engine {
             snapshot: planned(Event::Snapshot),
             end: both(Event::CrawlCleanup, Event::CrawlEnd),
             skipped: skipped_hooks(&selected),
-            filter: self.url_filter(&crawl.config)?,
-            limits: self.crawl_limits(&crawl.config)?,
+            filter: self.url_filter(config)?,
+            limits: self.crawl_limits(config)?,
             programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
     }

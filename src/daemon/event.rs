@@ -3,7 +3,7 @@
 use super::inspect::Seen;
 use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, Listed, ManagerError};
-use crate::model::{Reading, RunId};
+use crate::model::{CrawlId, Reading, RunId};
 
 /// The evidence in a signal about a main process that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,11 @@ pub enum Event {
     Listed(Result<Vec<Listed>, ManagerError>),
     /// Programs were looked at.
     Inspected(Vec<Seen>),
+    /// Whoever held a crawl in the foreground is gone; `cancel`: it goes with them.
+    Abandoned {
+        crawl: CrawlId,
+        cancel: bool,
+    },
     /// A time has come that was asked for.
     Due,
     /// SIGHUP.

@@ -7,6 +7,8 @@ mod ends;
 mod engine;
 mod event;
 mod follow;
+mod foreground;
+mod hold;
 mod inspect;
 mod install;
 mod limits;

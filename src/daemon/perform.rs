@@ -3,6 +3,7 @@
 use super::action::Action;
 use super::engine::Engine;
 use super::event::{Event, Evidence};
+use super::hold::Holds;
 use super::inspect;
 use super::notify;
 use super::starts::{After, Start, Starts};
@@ -33,6 +34,7 @@ pub struct Performer {
     joined: HashMap<RunId, Vec<Reply<String>>>,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
+    holds: Holds,
     status: String,
     pub wake_at: Option<Time>,
     pub exit: bool,
@@ -49,6 +51,7 @@ impl Performer {
             joined: HashMap::new(),
             awaiting: HashMap::new(),
             followers: HashMap::new(),
+            holds: Holds::default(),
             status: String::new(),
             wake_at: None,
             exit: false,
@@ -131,6 +134,7 @@ impl Performer {
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
+            Action::Withhold(run) => self.starts.on_ended(run),
             Action::Settle { run, ended } => {
                 self.starts.on_ended(run);
                 self.settle(run, &ended);
@@ -152,6 +156,19 @@ impl Performer {
                 first,
                 reply,
             } => self.follow(crawl, first, &reply),
+            Action::Hold {
+                crawl,
+                cancel,
+                reply,
+            } => {
+                *engine.held.entry(crawl).or_default() += 1;
+                self.holds.hold(crawl, cancel, &reply, &self.events);
+            }
+            Action::Unhold(crawl) => engine.unhold(crawl),
+            Action::LetGo(crawl) => {
+                engine.held.remove(&crawl);
+                self.holds.let_go(crawl);
+            }
             Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
             Action::Status(line) => {

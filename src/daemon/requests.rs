@@ -97,19 +97,36 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&plugins)?);
             }
             Request::Watch { crawl, reply } => self.watch(*crawl, reply)?,
+            Request::Hold {
+                crawl,
+                cancel,
+                reply,
+            } => self.hold(*crawl, *cancel, reply)?,
+            Request::Interrupt { crawl, reply } => {
+                let interrupted = self.interrupt(*crawl)?;
+                self.answer_text(reply, serde_json::to_string(&interrupted)?);
+            }
+            Request::Proceed {
+                crawl,
+                again,
+                reply,
+            } => {
+                let count = self.proceed(*crawl, *again)?;
+                self.actions
+                    .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
+            }
+            Request::Draft { options, reply } => {
+                self.check_options(options)?;
+                let draft = self.draft(options)?;
+                self.answer_text(reply, serde_json::to_string(&draft)?);
+            }
             Request::Reload { reply } => self.answer(reply),
         }
         Ok(())
     }
 
     fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
-        if options.depth > DEPTH_MAX {
-            return Err(invalid(format!(
-                "depth {} is not in 0..={DEPTH_MAX}",
-                options.depth
-            )));
-        }
-        self.check_settings(&options.plugins, &options.config)?;
+        self.check_options(options)?;
         let (entries, refused) = read_lines(lines);
         let Some(first) = entries.first() else {
             let what = match refused.first() {
@@ -164,6 +181,16 @@ impl Turn<'_> {
 
     /// Refuses settings that nothing would read, and plugins that there are not, before anything
     /// is queued.
+    fn check_options(&self, options: &AddOptions) -> TurnResult<()> {
+        if options.depth > DEPTH_MAX {
+            return Err(invalid(format!(
+                "depth {} is not in 0..={DEPTH_MAX}",
+                options.depth
+            )));
+        }
+        self.check_settings(&options.plugins, &options.config)
+    }
+
     pub(super) fn check_settings(
         &self,
         plugins: &[String],
@@ -186,6 +213,7 @@ impl Turn<'_> {
         match id {
             Owner::Crawl(id) => {
                 self.crawl_of(id)?;
+                self.proceed(id, false)?;
                 self.cancel_crawl(id, reason)
             }
             Owner::Snapshot(id) => {

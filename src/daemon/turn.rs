@@ -115,6 +115,7 @@ impl Turn<'_> {
             }
             Event::Listed(result) => self.listed(result),
             Event::Inspected(seen) => self.inspected(seen),
+            Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             // Settings and plugins were read anew before the turn.
             Event::Due | Event::Reload => Ok(()),
             Event::Terminate => {
@@ -192,12 +193,16 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Status { reply }
             | Request::List { reply, .. }
             | Request::Show { reply, .. }
+            | Request::Interrupt { reply, .. }
+            | Request::Draft { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::Amend { reply, .. }
             | Request::Reload { reply } => done(reply),
-            Request::Retry { reply, .. } => Answer::Number(reply.clone(), Err(refusal)),
-            Request::Watch { reply, .. } => {
+            Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {
+                Answer::Number(reply.clone(), Err(refusal))
+            }
+            Request::Watch { reply, .. } | Request::Hold { reply, .. } => {
                 reply.send(Err(refusal));
                 return None;
             }

@@ -3,7 +3,6 @@
 use super::action::Action;
 use super::event::Evidence;
 use super::turn::{Turn, TurnResult};
-use crate::bus::work::Ended;
 use crate::journal::message;
 use crate::manager::{ErrorKind, Hint, Listed, ManagerError, Release};
 use crate::model::{Outcome, Owner, Reading, RunId};
@@ -147,10 +146,10 @@ impl Turn<'_> {
         self.ended(&run, &outcome, &reading, !gone)
     }
 
-    /// Stops the unit of a run whose crawl or snapshot is final. It may have no process yet, so a
-    /// signal would miss it.
+    /// Stops the unit of a run that was interrupted, or whose crawl or snapshot is final. It may
+    /// have no process yet, so a signal would miss it.
     fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<()> {
-        if self.tx.status_of(run.owner)?.is_final() {
+        if run.interrupted || self.tx.status_of(run.owner)?.is_final() {
             let (unit, how) = (run.unit.clone(), Release::Stop);
             self.actions.push(Action::Release { unit, how });
         }
@@ -171,18 +170,23 @@ impl Turn<'_> {
         reading: &Reading,
         loaded: bool,
     ) -> TurnResult<()> {
+        let outcome = match run.interrupted {
+            true => &Outcome::Interrupted,
+            false => outcome,
+        };
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());
         }
         self.log_end(run, outcome, reading)?;
         let ended_at = reading.ended.or(Some(self.now));
         let started_at = reading.started.or(run.started_at);
-        let ended = Ended {
-            outcome: outcome.clone(),
+        let run_ended = RunRow {
+            outcome: Some(outcome.clone()),
             started_at,
             ended_at,
+            ..run.clone()
         };
-        self.actions.push(Action::Settle { run: run.id, ended });
+        self.settle(&run_ended)?;
         if loaded {
             let how = Release::for_reading(reading);
             self.actions.push(Action::Release {

@@ -39,27 +39,14 @@ impl Turn<'_> {
                     .hook(owner, hook)
                     .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}' (any more)")))?;
                 if self.is_brought(&crawl, planned)? {
-                    let ended = Ended {
-                        outcome: Outcome::Exit(EXIT_SKIPPED),
-                        started_at: None,
-                        ended_at: None,
-                    };
+                    let ended = Ended::without_run(Outcome::Exit(EXIT_SKIPPED));
                     self.answer_text(reply, serde_json::to_string(&ended)?);
                     return Ok(());
                 }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
                 match self.joinable(owner, plugin, id)? {
-                    Some(RunRow {
-                        outcome: Some(outcome),
-                        started_at,
-                        ended_at,
-                        ..
-                    }) => {
-                        let ended = Ended {
-                            outcome,
-                            started_at,
-                            ended_at,
-                        };
+                    Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
+                        let ended = self.how_it_ended(&run)?;
                         self.answer_text(reply, serde_json::to_string(&ended)?);
                     }
                     Some(run) => {
@@ -75,11 +62,7 @@ impl Turn<'_> {
                         };
                         self.tx
                             .note_result(owner, crawl.id, plugin, id, &verdict, self.now)?;
-                        let ended = Ended {
-                            outcome: Outcome::NotStarted(why),
-                            started_at: None,
-                            ended_at: None,
-                        };
+                        let ended = Ended::without_run(Outcome::NotStarted(why));
                         self.answer_text(reply, serde_json::to_string(&ended)?);
                     }
                     None => {
@@ -163,9 +146,12 @@ impl Turn<'_> {
     fn joinable(&self, owner: Owner, plugin: &str, hook: &str) -> TurnResult<Option<RunRow>> {
         let run = self.tx.last_hook_run(owner, plugin, hook)?;
         let result = self.tx.result(owner, plugin, hook)?;
-        let unreported = result.is_some_and(|result| result.status == ResultState::Started);
+        let status = result.map(|result| result.status);
+        let unreported = status == Some(ResultState::Started);
         Ok(run.filter(|run| match &run.outcome {
             None => true,
+            // It was skipped for the worker, or is put off to another run.
+            Some(Outcome::Interrupted) => status.is_some_and(|s| s.is_final()) || unreported,
             Some(outcome) => unreported && *outcome != Outcome::Lost,
         }))
     }

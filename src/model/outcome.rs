@@ -63,6 +63,8 @@ pub enum Outcome {
     Watchdog,
     /// The kernel ended it for lack of memory.
     OutOfMemory,
+    /// Somebody at a terminal had it ended.
+    Interrupted,
     /// PID 1 could not start it; the text says why.
     NotStarted(String),
     /// Nobody can know any more.
@@ -168,6 +170,7 @@ impl fmt::Display for Outcome {
             Outcome::TimeLimit => f.write_str("time limit reached"),
             Outcome::Watchdog => f.write_str("stopped responding (watchdog)"),
             Outcome::OutOfMemory => f.write_str("out of memory"),
+            Outcome::Interrupted => f.write_str("interrupted by user"),
             Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
             Outcome::Lost => f.write_str("lost: nothing is known of how it ended"),
         }

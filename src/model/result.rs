@@ -87,6 +87,10 @@ impl Verdict {
                 state: ResultState::Backoff,
                 error: Some(outcome.to_string()),
             },
+            (Outcome::Interrupted, _) => Verdict {
+                state: ResultState::Skipped,
+                error: Some(outcome.to_string()),
+            },
             (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::NotStarted(_), _) => failed(),
             (_, Some(state)) => plain(state),
             (Outcome::Exit(0), None) if has_files => plain(ResultState::Succeeded),
@@ -120,6 +124,7 @@ mod tests {
         assert_eq!(stated(Outcome::Signal(15)), NoResults);
         assert_eq!(stated(Outcome::TimeLimit), Failed);
         assert_eq!(stated(Outcome::OutOfMemory), Failed);
+        assert_eq!(stated(Outcome::Interrupted), Skipped);
     }
 
     #[test]

@@ -165,6 +165,17 @@ impl Tx<'_> {
         Ok(rows == 1)
     }
 
+    /// Puts a result that is being worked on off to another attempt.
+    pub fn put_off_result(&self, owner: Owner, plugin: &str, hook: &str) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET status = 'backoff'
+                 WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND status = 'started'",
+            )?
+            .execute((owner.to_string(), plugin, hook))?;
+        Ok(())
+    }
+
     /// Ends the results of an owner that are not final: it will not go on with them.
     pub fn fail_open_results(&self, owner: Owner, error: &str, now: Time) -> Result<usize> {
         let rows = self

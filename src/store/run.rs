@@ -34,14 +34,17 @@ pub struct RunRow {
     pub starting: bool,
     /// Set once the run has ended.
     pub outcome: Option<Outcome>,
+    /// Somebody interrupted it; it may be on its way out still.
+    pub interrupted: bool,
+    pub argv: Vec<String>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
 }
 
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
-                       outcome, started_at, ended_at";
+                       outcome, started_at, ended_at, argv";
 
-type Parts = (RunRow, String, String, String, Option<String>);
+type Parts = (RunRow, String, String, String, Option<String>, String);
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
     let (kind, owner, status): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(9)?);
@@ -57,24 +60,29 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
         boot: row.get(8)?,
         starting: false,
         outcome: None,
+        interrupted: false,
+        argv: Vec::new(),
         started_at: row.get::<_, Option<i64>>(11)?.map(Time),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Time),
     };
-    Ok((run, kind, owner, status, row.get(10)?))
+    Ok((run, kind, owner, status, row.get(10)?, row.get(13)?))
 }
 
-fn complete((run, kind, owner, status, outcome): Parts) -> Result<RunRow> {
+fn complete((run, kind, owner, status, outcome, argv): Parts) -> Result<RunRow> {
     let corrupt = |what, text: &str| StoreError::Corrupt {
         what,
         text: text.to_owned(),
     };
+    let outcome: Option<Outcome> = outcome
+        .map(|text| serde_json::from_str(&text))
+        .transpose()?;
     Ok(RunRow {
         kind: UnitKind::parse(&kind).ok_or_else(|| corrupt("kind", &kind))?,
         owner: owner.parse().map_err(|_| corrupt("id", &owner))?,
         starting: status == "starting",
-        outcome: outcome
-            .map(|text| serde_json::from_str(&text))
-            .transpose()?,
+        interrupted: outcome == Some(Outcome::Interrupted),
+        outcome: outcome.filter(|_| status == "ended"),
+        argv: serde_json::from_str(&argv)?,
         ..run
     })
 }
@@ -115,6 +123,14 @@ impl Tx<'_> {
                 "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
             )?
             .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Notes that somebody wants a run to end; its outcome is decided thereby.
+    pub fn interrupt_run(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1 AND status <> 'ended'")?
+            .execute((id.0, serde_json::to_string(&Outcome::Interrupted)?))?;
         Ok(())
     }
 

@@ -123,11 +123,19 @@ fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
 }
 
 async fn run_hook(shared: Rc<Shared>, hook: HookTask, place: usize, join: bool) {
-    let input = match try_hook(&shared, &hook, place, join).await {
-        Ok(()) => Ok(Input::Ended(place)),
-        Err(error) => Err(error),
-    };
-    let _ = shared.inputs.send(input);
+    let mut done = try_hook(&shared, &hook, place, join).await;
+    while let Ok(Next::Again) = done {
+        done = try_hook(&shared, &hook, place, false).await;
+    }
+    let _ = shared.inputs.send(done.map(|_| Input::Ended(place)));
+}
+
+/// What follows a run of a hook.
+enum Next {
+    /// Somebody interrupted it to have it run once more.
+    Again,
+    /// Its result is recorded.
+    Recorded,
 }
 
 async fn try_hook(
@@ -135,7 +143,7 @@ async fn try_hook(
     hook: &HookTask,
     place: usize,
     join: bool,
-) -> Result<(), ClientError> {
+) -> Result<Next, ClientError> {
     let assignment = &shared.assignment;
     let own = assignment.directory.join(&hook.plugin);
     let path = own.join(stdout_name(assignment, hook));
@@ -169,14 +177,16 @@ async fn try_hook(
     };
     let ended = match shared.link.run(&hook.key, &file).await {
         // What the orchestrator refuses to run is a result as well.
-        Err(ClientError::Refused(why)) => Ended {
-            outcome: Outcome::NotStarted(why),
-            started_at: None,
-            ended_at: None,
-        },
+        Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
         other => other?,
     };
     watching.abort();
+    if let Err(error) = shared.index.process(hook, &ended) {
+        tracing::warn!("{error}, ignoring");
+    }
+    if ended.again {
+        return Ok(Next::Again);
+    }
 
     let remark = too_large.get().then(|| {
         format!(
@@ -195,7 +205,7 @@ async fn try_hook(
     if let Err(error) = shared.index.result(hook, &report, &ended) {
         tracing::warn!("{error}, ignoring");
     }
-    Ok(())
+    Ok(Next::Recorded)
 }
 
 #[cfg(test)]

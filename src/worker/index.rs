@@ -4,6 +4,7 @@
 
 use super::WorkerError;
 use super::write::open_to_append;
+use crate::bus::record;
 use crate::bus::report::{File as OutputFile, HookResult};
 use crate::bus::work::{Assignment, Ended, HookTask, Report};
 use crate::model::{Owner, ResultState, Time};
@@ -133,16 +134,12 @@ impl Index {
             file: RefCell::new(file),
             known: RefCell::new(known),
         };
-        index.line(&json!({
-            "type": "Snapshot",
-            "id": assignment.owner,
-            "url": assignment.url,
-            "depth": assignment.depth,
-            "crawl": about.crawl,
-            "title": about.title,
-            "tags": about.tags,
-            "added_at": about.added_at,
-        }))?;
+        let mut first = record::owner(assignment.owner, &assignment.url, assignment.depth);
+        first["crawl"] = json!(about.crawl);
+        first["title"] = json!(about.title);
+        first["tags"] = json!(about.tags);
+        first["added_at"] = json!(about.added_at);
+        index.line(&first)?;
         for skipped in &about.skipped {
             index.note(json!({
                 "type": "ArchiveResult",
@@ -162,21 +159,39 @@ impl Index {
         report: &Report,
         ended: &Ended,
     ) -> Result<(), WorkerError> {
-        self.note(json!({
-            "type": "ArchiveResult",
-            "plugin": hook.plugin,
-            "hook_name": hook.hook,
-            "status": report.verdict.state,
-            "output_str": report.output,
-            "error": report.verdict.error,
-            "outcome": ended.outcome.to_string(),
-            "start_ts": ended.started_at,
-            "end_ts": ended.ended_at,
-            "output_size": report.size,
-            "output_files": report.files,
-            "title": report.title,
-            "tags": report.tags,
-        }))
+        let result = record::ArchiveResult {
+            owner: self.owner,
+            plugin: &hook.plugin,
+            hook: &hook.hook,
+            status: report.verdict.state,
+            output: report.output.as_deref(),
+            error: report.verdict.error.as_deref(),
+            outcome: Some(&ended.outcome),
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+            size: report.size,
+            files: &report.files,
+        };
+        let mut record = result.record();
+        record["title"] = json!(report.title);
+        record["tags"] = json!(report.tags);
+        self.note(record)
+    }
+
+    /// Appends a run of a hook that has ended, which need not be the last one.
+    pub fn process(&self, hook: &HookTask, ended: &Ended) -> Result<(), WorkerError> {
+        let process = record::Process {
+            run: ended.run,
+            owner: self.owner,
+            plugin: &hook.plugin,
+            hook: &hook.hook,
+            unit: ended.unit.as_deref(),
+            argv: &ended.argv,
+            outcome: &ended.outcome,
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+        };
+        self.line(&process.record())
     }
 
     /// Appends where the snapshot stands in the lists of the archive.

@@ -202,6 +202,12 @@ impl Bed {
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::List => calls.push_back(Call::List),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
+            Action::Withhold(run) => self.starts.on_ended(run),
+            Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,
+            Action::Unhold(crawl) => self.engine.unhold(crawl),
+            Action::LetGo(crawl) => {
+                self.engine.held.remove(&crawl);
+            }
             Action::Settle { run, ended } => {
                 self.starts.on_ended(run);
                 let text = serde_json::to_string(&ended).unwrap();
@@ -246,6 +252,47 @@ impl Bed {
         let (reply, _answer) = Reply::new();
         let names = vec!["beta".to_owned()];
         self.turn(vec![Event::Request(Request::Install { names, reply })]);
+    }
+
+    /// Any crawl.
+    fn crawl(&mut self, n: usize) -> Option<CrawlId> {
+        let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
+        (!crawls.is_empty()).then(|| crawls[n % crawls.len()].id)
+    }
+
+    pub fn hold(&mut self, n: usize) {
+        let Some(crawl) = self.crawl(n) else { return };
+        let (reply, _answer) = Reply::new();
+        let cancel = true;
+        self.turn(vec![Event::Request(Request::Hold {
+            crawl,
+            cancel,
+            reply,
+        })]);
+    }
+
+    /// Whoever holds a crawl is gone.
+    pub fn abandon(&mut self, n: usize, cancel: bool) {
+        let held: Vec<CrawlId> = self.engine.held.keys().copied().collect();
+        if let Some(crawl) = held.get(n % held.len().max(1)).copied() {
+            self.turn(vec![Event::Abandoned { crawl, cancel }]);
+        }
+    }
+
+    pub fn interrupt(&mut self, n: usize) {
+        let Some(crawl) = self.crawl(n) else { return };
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Interrupt { crawl, reply })]);
+    }
+
+    pub fn proceed(&mut self, n: usize, again: bool) {
+        let Some(crawl) = self.crawl(n) else { return };
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Proceed {
+            crawl,
+            again,
+            reply,
+        })]);
     }
 
     /// Any crawl or snapshot.
@@ -336,9 +383,29 @@ impl Bed {
         self.world.calls.push_back(Call::List);
     }
 
+    /// PID 1, the loop and the workers do what they can; no hook ends by itself.
+    pub fn until_quiet(&mut self) {
+        loop {
+            let mut moved = self.world.handle(Mood::Fine);
+            if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
+                self.turn_with(3, 3, 0);
+                moved = true;
+            }
+            for n in 0..self.world.units.len() {
+                moved |= self.work(n);
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
     /// Nothing goes wrong any more: every crawl must come to its end, and nothing be left.
     pub fn come_to_an_end(&mut self) {
         const ENOUGH: usize = 5000;
+        while !self.engine.held.is_empty() {
+            self.abandon(0, false);
+        }
         for _ in 0..ENOUGH {
             let mut moved = self.world.handle(Mood::Fine);
             if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
@@ -373,7 +440,7 @@ impl Bed {
         panic!("it does not come to an end");
     }
 
-    fn running_hook(&self) -> Option<String> {
+    pub fn running_hook(&self) -> Option<String> {
         let running = self.world.running().into_iter();
         running.into_iter().find(|unit| unit.contains("-hook-"))
     }

@@ -95,7 +95,11 @@ impl Worker {
             Call::Run(hook, mut answer) => match take(&mut answer) {
                 None => self.call = Some(Call::Run(hook, answer)),
                 Some(Ok(Ok(text))) => {
-                    self.ended = Some((hook, serde_json::from_str(&text).unwrap()));
+                    let ended: Ended = serde_json::from_str(&text).unwrap();
+                    match ended.again {
+                        true => self.todo.as_mut().unwrap().push_front(hook),
+                        false => self.ended = Some((hook, ended)),
+                    }
                 }
                 Some(Ok(Err(_))) => return Did::Exits(1),
                 Some(Err(())) => self.todo.as_mut().unwrap().push_front(hook),

@@ -73,9 +73,9 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
         title: (plugin == "title").then(|| said.to_owned()),
     };
     let ended = Ended {
-        outcome: Outcome::Exit(0),
         started_at: Some(Time(1)),
         ended_at: Some(Time(2)),
+        ..Ended::without_run(Outcome::Exit(0))
     };
     index.result(&task, &report, &ended).unwrap();
 }
