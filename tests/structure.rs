@@ -81,6 +81,11 @@ const ROOMS: &[Room] = &[
         &["bus", "config", "model", "plugin"],
         &["rusqlite"],
     ),
+    room(
+        "cli/run/scope.rs",
+        &["config", "manager", "unit"],
+        &["rusqlite"],
+    ),
     room("cli", &["bus", "config", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),

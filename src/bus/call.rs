@@ -99,7 +99,7 @@ pub enum Request {
         reply: Reply<OwnedFd>,
     },
     Interrupt {
-        crawl: CrawlId,
+        id: Owner,
         reply: Reply<String>,
     },
     Proceed {

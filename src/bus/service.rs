@@ -158,9 +158,9 @@ impl Manager {
         Ok(request(&self.0, make).await?.into())
     }
 
-    async fn interrupt(&self, crawl: &str) -> fdo::Result<String> {
-        let crawl = crawl.parse().map_err(invalid)?;
-        request(&self.0, |reply| Request::Interrupt { crawl, reply }).await
+    async fn interrupt(&self, id: &str) -> fdo::Result<String> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Interrupt { id, reply }).await
     }
 
     async fn proceed(&self, crawl: &str, again: bool) -> fdo::Result<u32> {

@@ -41,9 +41,9 @@ pub trait Manager {
     /// more. When the caller closes it before that, hooks that were interrupted are skipped and,
     /// if `cancel`, the crawl is given up.
     fn hold(&self, crawl: &str, cancel: bool) -> zbus::Result<OwnedFd>;
-    /// Ends the hooks that a held crawl waits for now; what follows waits for `proceed`. Answers
+    /// Ends the hooks that a held crawl, or a snapshot of it, waits for now; what follows waits for `proceed`. Answers
     /// [`super::report::Interrupted`].
-    fn interrupt(&self, crawl: &str) -> zbus::Result<String>;
+    fn interrupt(&self, id: &str) -> zbus::Result<String>;
     /// Says of the hooks that were interrupted whether they are run again or skipped. Answers how
     /// many there were.
     fn proceed(&self, crawl: &str, again: bool) -> zbus::Result<u32>;

@@ -12,7 +12,7 @@ pub enum Exit {
     Usage = 2,
     Partly = 3,
     Unreachable = 4,
-    Detached = 130,
+    Interrupted = 130,
 }
 
 /// For `--help`; archivist(1) has the same list.
@@ -23,7 +23,7 @@ Exit status:
     2  wrong usage, or not a single URL that can be archived
     3  some of the archiving failed, or some URLs were refused
     4  the orchestrator cannot be reached
-  130  add --wait was interrupted; the crawl goes on
+  130  add --wait was interrupted and the crawl goes on, or run was aborted
 
 See archivist(1), archivist.conf(5), archivist-hooks(7).";
 
@@ -34,7 +34,7 @@ impl Exit {
         Exit::Usage,
         Exit::Partly,
         Exit::Unreachable,
-        Exit::Detached,
+        Exit::Interrupted,
     ];
 
     pub fn code(self) -> u8 {
@@ -69,6 +69,11 @@ impl Failure {
             exit: Exit::Usage,
             message: message.into(),
         }
+    }
+
+    /// Whether what was asked for is at fault, and not those who were asked.
+    pub fn is_about_input(&self) -> bool {
+        matches!(self.exit, Exit::Usage | Exit::Failed)
     }
 
     /// Whoever read our output went away: `archivist list … | head`.

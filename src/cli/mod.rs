@@ -17,6 +17,7 @@ mod plugins;
 mod progress;
 mod retry;
 mod rows;
+mod run;
 #[cfg(test)]
 mod sample;
 mod server;
@@ -64,6 +65,8 @@ struct ScopeArgs {
 enum Verb {
     /// Archive URLs
     Add(add::AddArgs),
+    /// Archive in the foreground: watch, interrupt, and take it along when leaving
+    Run(run::RunArgs),
     /// Show what is going on, or where a crawl or snapshot stands
     Status(status::StatusArgs),
     /// List crawls, snapshots, results or runs
@@ -120,6 +123,7 @@ pub fn main() -> ExitCode {
         Verb::Worker => return worker::run(),
         Verb::Hook(args) => return hook::run(args),
         Verb::Add(args) => wait_for(add::run(args, &scope)),
+        Verb::Run(args) => wait_for(run::run(args, &scope)),
         Verb::Status(args) => wait_for(status::run(args, &scope)),
         Verb::List(args) => wait_for(list::run(args, &scope)),
         Verb::Show(args) => wait_for(show::run(args, &scope)),

@@ -76,6 +76,11 @@ impl Urls {
         Ok(())
     }
 
+    /// Adds what stood in this line: a URL, or a JSON object with one.
+    pub fn add_line(&mut self, number: u64, text: &str) {
+        self.add(Origin::Line(number), text.as_bytes());
+    }
+
     fn add(&mut self, origin: Origin, url: &[u8]) {
         let url = url.trim_ascii();
         let why = match std::str::from_utf8(url) {

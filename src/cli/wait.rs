@@ -43,7 +43,7 @@ pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, F
             eprintln!(
                 "detached: the crawl goes on; see 'archivist status {crawl}', end it with 'archivist cancel {crawl}'"
             );
-            return Ok(Exit::Detached);
+            return Ok(Exit::Interrupted);
         }
     };
     view.close();
@@ -130,7 +130,7 @@ async fn one_stream(mut lines: mpsc::Receiver<String>, view: &mut View) -> Resul
 
 /// Reads a stream, pipe or socket, on a thread of its own. A line that the end of the stream cut
 /// off is dropped: the next stream repeats it.
-fn read_lines(stream: OwnedFd) -> mpsc::Receiver<String> {
+pub(super) fn read_lines(stream: OwnedFd) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(256);
     std::thread::spawn(move || {
         let mut reader = BufReader::new(std::fs::File::from(stream));

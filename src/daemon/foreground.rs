@@ -58,8 +58,10 @@ impl Turn<'_> {
 
     /// Ends the hooks that the crawl waits for: those in the foreground, and without any those in
     /// the background that end by themselves.
-    pub(super) fn interrupt(&mut self, id: CrawlId) -> TurnResult<Interrupted> {
-        let crawl = self.crawl_of(id)?;
+    pub(super) fn interrupt(&mut self, of: Owner) -> TurnResult<Interrupted> {
+        let crawl = self.crawl_of_owner(of)?;
+        let id = crawl.id;
+        let asked = |owner| of == Owner::Crawl(id) || of == owner;
         if crawl.status != Lifecycle::Started {
             return Ok(Interrupted::default());
         }
@@ -69,7 +71,7 @@ impl Turn<'_> {
             let (Some(plugin), Some(hook)) = (run.plugin.clone(), run.hook.clone()) else {
                 continue;
             };
-            if run.crawl != id || run.kind != UnitKind::Hook {
+            if run.crawl != id || run.kind != UnitKind::Hook || !asked(run.owner) {
                 continue;
             }
             let key = format!("{plugin}/{hook}");

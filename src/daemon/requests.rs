@@ -102,8 +102,8 @@ impl Turn<'_> {
                 cancel,
                 reply,
             } => self.hold(*crawl, *cancel, reply)?,
-            Request::Interrupt { crawl, reply } => {
-                let interrupted = self.interrupt(*crawl)?;
+            Request::Interrupt { id, reply } => {
+                let interrupted = self.interrupt(*id)?;
                 self.answer_text(reply, serde_json::to_string(&interrupted)?);
             }
             Request::Proceed {
@@ -261,7 +261,7 @@ impl Turn<'_> {
         let owner = Owner::Snapshot(id);
         let snapshot = self.snapshot_of(id)?;
         let state = snapshot.status;
-        if !state.is_final() {
+        if !state.is_final() && state != Lifecycle::Queued {
             return Err(invalid(format!("{id} is {state}, it is not over yet")));
         }
         let mut count = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
@@ -269,7 +269,7 @@ impl Turn<'_> {
         if count == 0 && hook.is_none() && snapshot.reason.is_some() {
             count = 1;
         }
-        if count > 0 {
+        if count > 0 && state.is_final() {
             self.tx
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
             self.changes.insert(Change::Snapshot { crawl, id });

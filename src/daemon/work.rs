@@ -134,7 +134,7 @@ impl Turn<'_> {
         }
     }
 
-    fn crawl_of_owner(&self, owner: Owner) -> TurnResult<CrawlWork> {
+    pub(super) fn crawl_of_owner(&self, owner: Owner) -> TurnResult<CrawlWork> {
         match owner {
             Owner::Crawl(id) => self.crawl_of(id),
             Owner::Snapshot(id) => self.crawl_of(self.snapshot_of(id)?.crawl),

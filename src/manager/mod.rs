@@ -3,9 +3,11 @@
 
 mod hints;
 mod reading;
+mod scope;
 mod variants;
 
 pub use hints::Hint;
+pub use scope::enter_scope;
 
 use crate::model::Reading;
 use crate::unit::{Names, UnitSpec, properties};

@@ -91,6 +91,17 @@ impl Names {
         }
     }
 
+    /// Scope of a command in the foreground; the second number sets it apart from a scope of an
+    /// earlier process with its id.
+    pub fn run_scope(&self, pid: u32, other: u32) -> String {
+        format!("{}-run-{pid}-{other:08x}.scope", self.prefix)
+    }
+
+    /// Slice above all units.
+    pub fn top_slice(&self) -> String {
+        format!("{}.slice", self.prefix)
+    }
+
     /// Slice that holds everything of one crawl.
     pub fn crawl_slice(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.slice", self.prefix, id.0)

@@ -38,7 +38,7 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
         false => Form::Lines,
     };
     let watched = wait::wait(&server, added.crawl, form).await?;
-    if watched == Exit::Detached {
+    if watched == Exit::Interrupted {
         return Ok(watched);
     }
     let listed = binaries::fetch(&server).await?;

@@ -280,9 +280,9 @@ impl Bed {
     }
 
     pub fn interrupt(&mut self, n: usize) {
-        let Some(crawl) = self.crawl(n) else { return };
+        let Some(id) = self.owner(n) else { return };
         let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Interrupt { crawl, reply })]);
+        self.turn(vec![Event::Request(Request::Interrupt { id, reply })]);
     }
 
     pub fn proceed(&mut self, n: usize, again: bool) {
