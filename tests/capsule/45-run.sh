@@ -1,0 +1,233 @@
+#!/bin/bash
+# `archivist run`: the table, Ctrl-C, what becomes of the crawl when the command dies, records in and out, the scope.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+clean() {
+    forget_configuration
+}
+
+prepare() {
+    capsule cp "$(dirname "$0")/run/terminal.py" "$CAPSULE:/opt/terminal.py"
+    plugin testquick on_Snapshot__10_testquick.sh <<'SH'
+#!/bin/sh
+echo kept >kept.txt
+SH
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+echo held >held.txt
+SH
+    plugin testbeside on_Snapshot__05_testbeside.daemon.bg.sh <<'SH'
+#!/bin/sh
+trap 'echo ended >ended.txt; exit 0' TERM
+echo ready
+while :; do sleep 0.1; done
+SH
+    plugin testafter on_Snapshot__30_testafter.sh <<'SH'
+#!/bin/sh
+echo after >after.txt
+SH
+    configure </dev/null
+}
+
+held=testbeside,testhold,testafter
+
+# on_terminal STATUS SCRIPT ARGUMENT…: of `archivist run` on a terminal; what was shown is kept in $output.
+on_terminal() {
+    local expected=$1 script=$2
+    shift 2
+    in_capsule rm -f $signs/go
+    assert_status "$expected" in_capsule env TERM=xterm python3 /opt/terminal.py "$script" archivist run "$@"
+}
+
+# newest WHAT EXPRESSION: of the newest crawl.
+newest() { query "$2" list "$1" "$(query 'd[0]["id"]' list crawls --limit 1)" --limit 0; }
+
+# The statuses of the results of the newest crawl, by plugin.
+results() { newest results '*sorted(r["plugin"] + "=" + r["status"] for r in d),'; }
+
+shows_a_table() {
+    on_terminal 0 "" --plugins testquick http://table.test/
+    assert_contains "$output" "testquick" "the table"
+    assert_contains "$output" "succeeded" "the table"
+    assert_contains "$output" "1 page, results: 1 succeeded" "the summary"
+    assert_nothing_is_left
+}
+
+tells_what_it_would_do() {
+    local before
+    before=$(query 'd["crawls"]' status)
+    assert_status 0 archivist run --dry-run --plugins testquick,testhold --disable testhold --timeout 7 http://dry.test/
+    assert_contains "$output" "each page  testquick  foreground  7.0s" "--dry-run"
+    assert_contains "$output" "disabled by TESTHOLD_ENABLED" "--dry-run"
+    assert_eq "$before" "$(query 'd["crawls"]' status)" "crawls after a dry run"
+    assert_status 2 archivist run --dry-run --plugins nosuch http://dry.test/
+}
+
+interrupted_then() { echo "see testhold :: run timeout 30 sh -c 'until systemctl -q is-active archivist-hook-testhold-s*.service; do sleep 0.1; done' :: interrupt :: see interrupted testhold :: see abort (a)? :: $1"; }
+
+skips() {
+    on_terminal 0 "$(interrupted_then 'type')" --plugins $held http://skip.test/
+    assert_eq "testafter=succeeded testbeside=noresults testhold=skipped" "$(results | sed 's/testbeside=succeeded/testbeside=noresults/')" "after Enter"
+    assert_eq "interrupted by user" "$(newest results '*[r["error"] for r in d if r["plugin"] == "testhold"],')" "why it is skipped"
+    assert_eq "{'kind': 'interrupted'}" "$(newest runs '*[r["outcome"] for r in d if r["plugin"] == "testhold"],')" "the run's outcome"
+    assert_nothing_is_left
+}
+
+retries() {
+    on_terminal 0 "$(interrupted_then "run touch $signs/go :: type r")" --plugins $held http://retry.test/
+    assert_contains "$(results)" "testhold=succeeded" "after r"
+    assert_eq 2 "$(newest runs 'len([r for r in d if r["plugin"] == "testhold"])')" "runs of what was run again"
+    assert_eq "['skipped', 'succeeded']" "$(in_capsule cat "$(newest snapshots 'd[0]["directory"]')/index.jsonl" | in_capsule python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+print([l["status"] for l in lines if l["type"] == "Process" and l["plugin"] == "testhold"])')" "processes in the index"
+    assert_nothing_is_left
+}
+
+aborts() {
+    on_terminal 130 "$(interrupted_then 'type what? :: see abort (a)? :: type a')" --plugins $held http://abort.test/
+    assert_eq cancelled "$(newest crawls 'd[0]["status"]')" "after a"
+    assert_eq "testbeside=failed testhold=skipped" "$(results)" "after a"
+    in_capsule test -e "$(newest snapshots 'd[0]["directory"]')/testbeside/ended.txt" || fail "a daemon was not asked to end"
+    assert_eq "" "$(what_is_left)" "left when the command had returned"
+
+    on_terminal 130 "$(interrupted_then 'interrupt')" --plugins $held http://twice.test/
+    assert_eq cancelled "$(newest crawls 'd[0]["status"]')" "after a second Ctrl-C"
+    assert_eq "" "$(what_is_left)" "left when the command had returned"
+}
+
+# background URL: sets $pid, of a run without a terminal whose hook is at work.
+background() {
+    in_capsule rm -f $signs/go
+    in_capsule sh -c "archivist run --plugins $held $1 >/dev/null 2>&1 </dev/null & echo \$! >/run/test-run.pid"
+    pid=$(in_capsule cat /run/test-run.pid)
+    wait_for 20 has_unit "archivist-hook-testhold-s*.service"
+}
+
+is_cancelled() { [[ $(newest crawls 'd[0]["status"]') == cancelled ]]; }
+
+takes_the_crawl_along() {
+    local signal
+    for signal in KILL HUP INT; do
+        background "http://signal.test/$signal"
+        in_capsule kill -s $signal "$pid"
+        wait_for 20 is_cancelled
+        assert_nothing_is_left
+    done
+    assert_eq "cancelled by request" "$(newest crawls 'd[0]["reason"]')" "reason after Ctrl-C without a terminal"
+    on_terminal 129 "$(interrupted_then 'hang-up')" --plugins $held http://hangup.test/
+    wait_for 20 is_cancelled
+    assert_contains "$(newest crawls 'd[0]["reason"]')" "is gone" "reason after the terminal was closed"
+    assert_nothing_is_left
+}
+
+goes_on_with_the_next_orchestrator() {
+    background http://restart.test/
+    restart
+    in_capsule touch $signs/go
+    wait_for 30 run_is_over
+    assert_eq sealed "$(newest crawls 'd[0]["status"]')" "after a restart of the orchestrator"
+    background http://restart.test/kill
+    restart
+    wait_for 20 eval '[[ $(archivist status) == *testhold* ]]'
+    in_capsule kill -s KILL "$pid"
+    wait_for 20 is_cancelled
+    assert_nothing_is_left
+}
+
+run_is_over() { ! in_capsule kill -s 0 "$pid" 2>/dev/null; }
+
+is_in_a_scope() {
+    local scope
+    background http://scope.test/
+    scope=$(in_capsule systemctl list-units --plain --no-legend "archivist-run-$pid-*.scope" | cut -d' ' -f1)
+    assert_eq "/archivist.slice/$scope" "$(unit_property "$scope" ControlGroup)" "control group of the scope"
+    assert_contains "$(in_capsule systemctl --no-pager status "$scope")" "archivist run --plugins" "systemctl status"
+    in_capsule touch $signs/go
+    wait_for 20 run_is_over
+    wait_for 20 eval '! has_unit "archivist-run-*.scope"'
+    assert_nothing_is_left
+}
+
+# types LINES: the types of records, each with what tells them apart.
+types() { in_capsule python3 -c '
+import json, sys
+for line in sys.stdin:
+    record = json.loads(line)
+    print(record["type"], record.get("plugin", record.get("url", "")), record.get("status", ""))' <<<"$1"; }
+
+records() {
+    local told id again
+    told=$(in_capsule sh -c 'printf "%s\n" "# pages" http://pipe.test/ "{\"type\":\"Odd\",\"x\":1}" "{\"type\":\"Snapshot\",\"id\":\"0198\",\"url\":\"http://pipe.test/2\",\"depth\":3}" |
+        archivist run --plugins testquick')
+    assert_eq '{"type":"Odd","x":1}' "$(sed -n 2p <<<"$told")" "an unknown record"
+    assert_eq "ArchiveResult testquick succeeded
+ArchiveResult testquick succeeded
+Odd 
+Process testquick succeeded
+Process testquick succeeded
+Snapshot http://pipe.test/ 
+Snapshot http://pipe.test/ 
+Snapshot http://pipe.test/2 
+Snapshot http://pipe.test/2 " "$(types "$told" | sed 's/ *$/ /; s/succeeded $/succeeded/' | LC_ALL=C sort)" "records"
+
+    id=$(newest snapshots 'd[0]["id"]')
+    again=$(in_capsule sh -c "echo '{\"type\":\"ArchiveResult\",\"id\":\"$id/testquick/on_Snapshot__10_testquick\",\"status\":\"failed\"}' | archivist run")
+    assert_eq 4 "$(wc -l <<<"$again")" "the record, the page, a process, a result"
+    assert_eq 2 "$(query 'len([r for r in d if r["plugin"] == "testquick"])' list runs "$id")" "runs of the result"
+    assert_status 0 archivist run --snapshot-id "$id"
+    assert_contains "$output" "$id is complete" "a snapshot that is complete"
+    assert_nothing_is_left
+}
+
+takes_up_a_crawl() {
+    local crawl id
+    on_terminal 130 "$(interrupted_then 'type a')" --plugins $held http://again.test/
+    crawl=$(newest crawls 'd[0]["id"]') id=$(newest snapshots 'd[0]["id"]')
+    in_capsule touch $signs/go
+    assert_status 0 archivist run --crawl-id "$crawl"
+    assert_contains "$(results)" "testhold=succeeded" "a crawl that was taken up"
+    assert_eq 0 "$(query 'd["snapshot"]["snapshot"]["results"].get("failed", 0)' show "$id")" "failed results"
+
+    # What was under way before goes on without the command.
+    in_capsule rm -f $signs/go
+    crawl=$(add --plugins $held http://joined.test/)
+    wait_for 20 has_unit "archivist-hook-testhold-s*.service"
+    in_capsule sh -c "archivist run --crawl-id $crawl >/dev/null 2>&1 </dev/null & echo \$! >/run/test-run.pid"
+    pid=$(in_capsule cat /run/test-run.pid)
+    wait_for 20 has_unit "archivist-run-$pid-*.scope"
+    in_capsule kill -s KILL "$pid"
+    wait_for 20 run_is_over
+    assert_eq started "$(crawl_status "$crawl")" "a crawl that was only joined"
+    in_capsule touch $signs/go
+    wait_for 20 is_over "$crawl"
+    assert_nothing_is_left
+}
+
+copies() {
+    local id
+    in_capsule rm -rf /srv/copy
+    assert_status 0 archivist run --plugins testquick --output /srv/copy http://copy.test/
+    id=$(newest snapshots 'd[0]["id"]')
+    assert_eq kept "$(in_capsule cat "/srv/copy/$id/testquick/kept.txt")" "the copy"
+    in_capsule rm -rf /srv/copy
+}
+
+trap clean EXIT
+prepare
+shows_a_table
+tells_what_it_would_do
+skips
+retries
+aborts
+takes_the_crawl_along
+goes_on_with_the_next_orchestrator
+is_in_a_scope
+records
+takes_up_a_crawl
+copies
+trap - EXIT
+clean
+assert_system_running
