@@ -18,6 +18,11 @@ SH
 until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
 echo held >held.txt
 SH
+    plugin testfinite on_Snapshot__06_testfinite.finite.bg.sh <<'SH'
+#!/bin/sh
+echo ready
+exec sleep 60
+SH
     plugin testbeside on_Snapshot__05_testbeside.daemon.bg.sh <<'SH'
 #!/bin/sh
 trap 'echo ended >ended.txt; exit 0' TERM
@@ -72,6 +77,14 @@ skips() {
     assert_eq "testafter=succeeded testbeside=noresults testhold=skipped" "$(results | sed 's/testbeside=succeeded/testbeside=noresults/')" "after Enter"
     assert_eq "interrupted by user" "$(newest results '*[r["error"] for r in d if r["plugin"] == "testhold"],')" "why it is skipped"
     assert_eq "{'kind': 'interrupted'}" "$(newest runs '*[r["outcome"] for r in d if r["plugin"] == "testhold"],')" "the run's outcome"
+    assert_nothing_is_left
+}
+
+# Nothing in the foreground is left: what the page waits for is interrupted.
+interrupts_the_background() {
+    on_terminal 0 "run timeout 30 sh -c 'until systemctl -q is-active archivist-hook-testfinite-s*.service; do sleep 0.1; done' ::
+        see testquick :: see succeeded :: interrupt :: see interrupted testfinite :: type" --plugins testquick,testfinite,testbeside http://finite.test/
+    assert_contains "$(results)" "testfinite=skipped testquick=succeeded" "after Enter"
     assert_nothing_is_left
 }
 
@@ -220,6 +233,7 @@ prepare
 shows_a_table
 tells_what_it_would_do
 skips
+interrupts_the_background
 retries
 aborts
 takes_the_crawl_along
