@@ -4,7 +4,7 @@
 use crate::unit::Names;
 use futures_util::StreamExt;
 use std::collections::HashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use zbus::message::Type;
 use zbus::{Message, MessageStream, OwnedObjectPath, OwnedVariant};
 
@@ -46,14 +46,24 @@ impl Hints {
         Hints { names }
     }
 
-    /// Reads `stream` to its end.
-    pub async fn drain(self, mut stream: MessageStream, hints: mpsc::UnboundedSender<Hint>) {
+    /// Reads `stream` to its end. That systemd came back is told to `came_back` as well.
+    pub async fn drain(
+        self,
+        mut stream: MessageStream,
+        hints: mpsc::UnboundedSender<Hint>,
+        came_back: watch::Sender<()>,
+    ) {
         while let Some(message) = stream.next().await {
             if let Ok(message) = message
                 && let Some(hint) = self.hint(&message)
-                && hints.send(hint).is_err()
             {
-                return;
+                let back = hint == Hint::Reloaded;
+                if hints.send(hint).is_err() {
+                    return;
+                }
+                if back {
+                    came_back.send_replace(());
+                }
             }
         }
         let _ = hints.send(Hint::Disconnected);

@@ -14,7 +14,7 @@ use crate::unit::{Names, UnitSpec, properties};
 use hints::Hints;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use zbus::connection::Builder;
 use zbus::{Connection, DBusError, Message, OwnedObjectPath};
 
@@ -88,6 +88,8 @@ pub struct Listed {
 pub struct Manager {
     connection: Connection,
     names: Names,
+    /// Changes when systemd has come back, closes with the connection.
+    back: watch::Receiver<()>,
 }
 
 impl Manager {
@@ -118,8 +120,14 @@ impl Manager {
             .build()
             .await
             .map_err(|error| explain("connect to", "the service manager", &error))?;
-        tokio::spawn(Hints::new(names.clone()).drain(connection.clone().into(), hints));
-        let manager = Manager { connection, names };
+        let (came_back, back) = watch::channel(());
+        let drain = Hints::new(names.clone()).drain(connection.clone().into(), hints, came_back);
+        tokio::spawn(drain);
+        let manager = Manager {
+            connection,
+            names,
+            back,
+        };
         manager.subscribe().await?;
         Ok(manager)
     }
@@ -153,6 +161,22 @@ impl Manager {
         self.connection
             .call_method(Some(SYSTEMD), MANAGER_PATH, Some(MANAGER), method, body)
             .await
+    }
+
+    /// A call that does no harm when it is made twice: one that got lost because systemd executed
+    /// itself anew is made again when it is back.
+    async fn call_again<B>(&self, method: &'static str, body: &B) -> zbus::Result<Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        let mut back = self.back.clone();
+        loop {
+            back.mark_unchanged();
+            match self.call(method, body).await {
+                Err(error) if is_away(&error) && back.changed().await.is_ok() => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// Queues the start of a transient unit with `descriptors` for its streams, in the order
@@ -227,13 +251,13 @@ impl Manager {
             .collect())
     }
 
-    /// Sends a signal. A unit without processes any more is not an error.
+    /// Sends a signal, in rare cases twice. A unit without processes any more is not an error.
     pub async fn kill(&self, unit: &str, whom: Whom, signal: i32) -> Result<(), ManagerError> {
         let whom = match whom {
             Whom::Main => "main",
             Whom::All => "all",
         };
-        match self.call("KillUnit", &(unit, whom, signal)).await {
+        match self.call_again("KillUnit", &(unit, whom, signal)).await {
             Ok(_) => Ok(()),
             Err(error) => match explain("signal unit", unit, &error) {
                 e if e.kind == ErrorKind::NoSuchUnit || e.why.contains("No such process") => Ok(()),
@@ -245,15 +269,15 @@ impl Manager {
     /// Lets a finished unit go. One that is gone already is not an error.
     pub async fn release(&self, unit: &str, how: Release) -> Result<(), ManagerError> {
         let result = match how {
-            Release::Stop => self.call("StopUnit", &(unit, "replace")).await,
-            Release::Reset => self.call("ResetFailedUnit", &unit).await,
+            Release::Stop => self.call_again("StopUnit", &(unit, "replace")).await,
+            Release::Reset => self.call_again("ResetFailedUnit", &unit).await,
         };
         self.gone_is_fine("release unit", unit, result)
     }
 
     /// Stops a slice with everything in it.
     pub async fn stop_slice(&self, slice: &str) -> Result<(), ManagerError> {
-        let result = self.call("StopUnit", &(slice, "replace")).await;
+        let result = self.call_again("StopUnit", &(slice, "replace")).await;
         self.gone_is_fine("stop slice", slice, result)
     }
 
@@ -312,23 +336,37 @@ fn unit_path(unit: &str) -> String {
     path
 }
 
-fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> ManagerError {
-    let (name, text) = match error {
+/// What the bus answers for a service that left with a call unanswered, or is not there.
+const AWAY: [&str; 4] = [
+    "org.freedesktop.DBus.Error.NoReply",
+    "org.freedesktop.DBus.Error.Disconnected",
+    "org.freedesktop.DBus.Error.ServiceUnknown",
+    "org.freedesktop.DBus.Error.NameHasNoOwner",
+];
+
+/// Name and text of an error that came as an answer; no name when there was no answer.
+fn name_and_text(error: &zbus::Error) -> (String, Option<String>) {
+    match error {
         zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
         zbus::Error::FDO(error) => (
             error.name().to_string(),
             error.description().map(Into::into),
         ),
         other => (String::new(), Some(other.to_string())),
-    };
+    }
+}
+
+/// systemd left with this call, and the bus is still there.
+fn is_away(error: &zbus::Error) -> bool {
+    AWAY.contains(&name_and_text(error).0.as_str())
+}
+
+fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> ManagerError {
+    let (name, text) = name_and_text(error);
     let kind = match name.as_str() {
         "org.freedesktop.systemd1.UnitExists" => ErrorKind::UnitExists,
         "org.freedesktop.systemd1.NoSuchUnit" => ErrorKind::NoSuchUnit,
-        ""
-        | "org.freedesktop.DBus.Error.NoReply"
-        | "org.freedesktop.DBus.Error.Disconnected"
-        | "org.freedesktop.DBus.Error.ServiceUnknown"
-        | "org.freedesktop.DBus.Error.NameHasNoOwner" => ErrorKind::Unreachable,
+        name if name.is_empty() || AWAY.contains(&name) => ErrorKind::Unreachable,
         _ => ErrorKind::Refused,
     };
     let why = text.filter(|text| !text.is_empty()).unwrap_or(name);

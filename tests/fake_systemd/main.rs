@@ -414,3 +414,35 @@ async fn a_storm_of_signals_does_not_stop_the_connection() {
         next(&mut hints).await;
     }
 }
+
+/// systemd left with a signal unsent, as it does when it executes itself anew.
+#[tokio::test]
+async fn a_signal_that_got_lost_is_sent_when_systemd_is_back() {
+    let (mut fake, manager, mut hints) = Fake::connect().await;
+    let lost = async {
+        let call = fake.take().await;
+        fake.lose(&call).await;
+        // Calls in between would be lost as well.
+        fake.reloading(false).await;
+        fake.serve(1).await;
+        fake
+    };
+    let unit = "archivist-hook-wget-s9.service";
+    let (killed, fake) =
+        soon(async { tokio::join!(manager.kill(unit, Whom::All, 15), lost) }).await;
+    killed.unwrap();
+    assert_eq!(fake.heard, ["Subscribe", "KillUnit", "KillUnit"]);
+    assert_eq!(soon(hints.recv()).await, Some(Hint::Reloaded));
+}
+
+#[tokio::test]
+async fn a_signal_is_not_waited_for_without_a_connection() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let lost = async {
+        let call = fake.take().await;
+        fake.lose(&call).await;
+        fake.hang_up().await;
+    };
+    let (killed, ()) = soon(async { tokio::join!(manager.kill(HOOK, Whom::All, 15), lost) }).await;
+    assert_eq!(killed.unwrap_err().kind, ErrorKind::Unreachable);
+}

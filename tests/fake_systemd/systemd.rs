@@ -328,6 +328,13 @@ impl Fake {
         sent.await.unwrap();
     }
 
+    /// What the bus answers when the service left without an answer.
+    pub async fn lose(&self, call: &Message) {
+        let text = "Message recipient disconnected from message bus without replying";
+        self.refuse(call, "org.freedesktop.DBus.Error.NoReply", text)
+            .await;
+    }
+
     /// The connection ends.
     pub async fn hang_up(self) {
         self.connection.close().await.unwrap();
