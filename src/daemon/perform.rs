@@ -274,8 +274,13 @@ impl Performer {
                     _ => (Whom::All, SIGTERM),
                 }
             };
-            if let Err(error) = manager.kill(&unit, whom, signal).await {
-                tracing::warn!("{error}, ignoring");
+            match manager.kill(&unit, whom, signal).await {
+                Err(error) if error.kind == ErrorKind::Unreachable => {
+                    // We go down with the connection; the worker asks whoever comes after us.
+                    return tracing::warn!("{error}");
+                }
+                Err(error) => tracing::warn!("{error}, ignoring"),
+                Ok(()) => {}
             }
             reply.send(Ok(()));
         });

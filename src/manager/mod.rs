@@ -158,25 +158,51 @@ impl Manager {
     where
         B: serde::Serialize + zbus::DynamicType,
     {
-        self.connection
-            .call_method(Some(SYSTEMD), MANAGER_PATH, Some(MANAGER), method, body)
-            .await
+        self.call_at(MANAGER_PATH, MANAGER, method, body).await
     }
 
-    /// A call that does no harm when it is made twice: one that got lost because systemd executed
-    /// itself anew is made again when it is back.
+    /// A call that does no harm when it is made twice.
     async fn call_again<B>(&self, method: &'static str, body: &B) -> zbus::Result<Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        self.again(MANAGER_PATH, MANAGER, method, body).await
+    }
+
+    /// A call that gets lost because systemd executes itself anew is made again when it is back.
+    async fn again<B>(
+        &self,
+        path: &str,
+        interface: &'static str,
+        method: &'static str,
+        body: &B,
+    ) -> zbus::Result<Message>
     where
         B: serde::Serialize + zbus::DynamicType,
     {
         let mut back = self.back.clone();
         loop {
             back.mark_unchanged();
-            match self.call(method, body).await {
+            match self.call_at(path, interface, method, body).await {
                 Err(error) if is_away(&error) && back.changed().await.is_ok() => {}
                 answer => return answer,
             }
         }
+    }
+
+    async fn call_at<B>(
+        &self,
+        path: &str,
+        interface: &'static str,
+        method: &'static str,
+        body: &B,
+    ) -> zbus::Result<Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        self.connection
+            .call_method(Some(SYSTEMD), path, Some(interface), method, body)
+            .await
     }
 
     /// Queues the start of a transient unit with `descriptors` for its streams, in the order
@@ -210,9 +236,7 @@ impl Manager {
     }
 
     async fn get_all(&self, path: &str, interface: &'static str) -> zbus::Result<Message> {
-        self.connection
-            .call_method(Some(SYSTEMD), path, Some(PROPERTIES), "GetAll", &interface)
-            .await
+        self.again(path, PROPERTIES, "GetAll", &interface).await
     }
 
     /// All workers, hooks and slices of crawls of this instance that systemd has loaded.
@@ -236,7 +260,7 @@ impl Manager {
         let fail =
             |error: zbus::Error| explain("list units", &self.names.patterns().join(" "), &error);
         let reply = self
-            .call("ListUnitsByPatterns", &body)
+            .call_again("ListUnitsByPatterns", &body)
             .await
             .map_err(fail)?;
         let rows: Vec<Row> = reply.body().deserialize().map_err(fail)?;
@@ -307,14 +331,7 @@ impl Manager {
     async fn property(&self, name: &'static str) -> Result<String, ManagerError> {
         let fail = |error: zbus::Error| explain("read property", name, &error);
         let reply = self
-            .connection
-            .call_method(
-                Some(SYSTEMD),
-                MANAGER_PATH,
-                Some(PROPERTIES),
-                "Get",
-                &(MANAGER, name),
-            )
+            .again(MANAGER_PATH, PROPERTIES, "Get", &(MANAGER, name))
             .await
             .map_err(fail)?;
         let value: zbus::OwnedVariant = reply.body().deserialize().map_err(fail)?;
