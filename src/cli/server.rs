@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long an answer may take. Adding 100,000 URLs takes seconds, everything else much less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Orchestrators that may leave one after the other with the same call unanswered.
+const LEAVING: u32 = 5;
+
 /// The orchestrator of a scope.
 pub struct Server {
     address: Address,
@@ -64,12 +67,37 @@ impl Server {
         }
     }
 
+    /// Waits for the answer to a call that may be made twice. When the orchestrator leaves with it,
+    /// it is made anew, to the next one, which the bus starts if nobody else does.
+    pub async fn call_again<T, C>(&self, call: impl Fn() -> C) -> Result<T, Failure>
+    where
+        C: Future<Output = zbus::Result<T>>,
+    {
+        for _ in 1..LEAVING {
+            match tokio::time::timeout(PATIENCE, call()).await {
+                Ok(Err(error)) if self.address.left(&error) => {}
+                Ok(answer) => return self.call(async { answer }).await,
+                Err(_) => break,
+            }
+        }
+        self.call(call()).await
+    }
+
     /// Waits for the answer to a call and reads the document that it is.
     pub async fn ask<T: DeserializeOwned>(
         &self,
         call: impl Future<Output = zbus::Result<String>>,
     ) -> Result<T, Failure> {
         decode(&self.call(call).await?)
+    }
+
+    /// The same for a call that may be made twice.
+    pub async fn ask_again<T, C>(&self, call: impl Fn() -> C) -> Result<T, Failure>
+    where
+        T: DeserializeOwned,
+        C: Future<Output = zbus::Result<String>>,
+    {
+        decode(&self.call_again(call).await?)
     }
 }
 

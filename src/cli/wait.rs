@@ -58,7 +58,7 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     let id = crawl.to_string();
     let mut without_news = 0;
     while !view.follow.is_final() {
-        let stream = server.call(server.proxy().watch(&id)).await?;
+        let stream = server.call_again(|| server.proxy().watch(&id)).await?;
         view.follow.stream_begins();
         match one_stream(read_lines(stream.into()), view).await? {
             true => without_news = 0,
@@ -88,10 +88,10 @@ async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
     };
     let (all, failed) = (filter(None)?, filter(Some("failed"))?);
-    let call = server.proxy().list("snapshots", &all);
-    let snapshots: Vec<Snapshot> = server.ask(call).await?;
-    let call = server.proxy().list("results", &failed);
-    let results: Vec<HookResult> = server.ask(call).await?;
+    let call = || server.proxy().list("snapshots", &all);
+    let snapshots: Vec<Snapshot> = server.ask_again(call).await?;
+    let call = || server.proxy().list("results", &failed);
+    let results: Vec<HookResult> = server.ask_again(call).await?;
     let snapshots = snapshots
         .into_iter()
         .rev()

@@ -57,21 +57,21 @@ pub async fn follow(
         let held = match hold.take() {
             Some(held) => held,
             None => {
-                let call = server.proxy().hold(&id, job.owned);
-                server.call(call).await?.into()
+                let call = || server.proxy().hold(&id, job.owned);
+                server.call_again(call).await?.into()
             }
         };
         let begin = Instant::now();
-        let stream = server.call(server.proxy().watch(&id)).await?;
+        let stream = server.call_again(|| server.proxy().watch(&id)).await?;
         let tell = |what| {
             let _ = news.send((job.crawl, what));
         };
         tell(None);
         for page in missing.clone() {
             // The stream begins with what is open.
-            let call = server.proxy();
             let page_id = page.to_string();
-            let details: Details = server.ask(call.show(&page_id)).await?;
+            let call = || server.proxy().show(&page_id);
+            let details: Details = server.ask_again(call).await?;
             if let Details::Snapshot { snapshot, .. } = details
                 && snapshot.status.is_final()
             {

@@ -9,7 +9,7 @@ use crate::bus::report::{Details, Event, Filter, Interrupted, Run, Snapshot};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::follow::Follow;
 use crate::cli::look::{self, Look};
-use crate::cli::server::{Server, decode};
+use crate::cli::server::Server;
 use crate::cli::text;
 use crate::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,8 +218,8 @@ impl<'a> Work<'a> {
                     ..Filter::default()
                 };
                 let filter = serde_json::to_string(&filter).unwrap_or_default();
-                let call = self.server.proxy().list("runs", &filter);
-                let runs: Vec<Run> = self.server.ask(call).await?;
+                let call = || self.server.proxy().list("runs", &filter);
+                let runs: Vec<Run> = self.server.ask_again(call).await?;
                 for record in records.result(result, &runs) {
                     records::print(&record)?;
                 }
@@ -233,12 +233,12 @@ impl<'a> Work<'a> {
     /// for.
     async fn complete(&mut self, crawl: CrawlId, page: SnapshotId) -> Result<(), Failure> {
         let id = page.to_string();
-        let answer = self.server.call(self.server.proxy().show(&id)).await?;
+        let call = || self.server.proxy().show(&id);
         let Details::Snapshot {
             snapshot,
             results,
             runs,
-        } = decode(&answer)?
+        } = self.server.ask_again(call).await?
         else {
             return Ok(());
         };
@@ -282,8 +282,8 @@ impl<'a> Work<'a> {
             ..Filter::default()
         };
         let filter = serde_json::to_string(&filter).unwrap_or_default();
-        let call = self.server.proxy().list("snapshots", &filter);
-        let mut snapshots: Vec<Snapshot> = self.server.ask(call).await?;
+        let call = || self.server.proxy().list("snapshots", &filter);
+        let mut snapshots: Vec<Snapshot> = self.server.ask_again(call).await?;
         snapshots.reverse();
         Ok(snapshots)
     }
@@ -417,7 +417,11 @@ impl<'a> Work<'a> {
         self.say("aborting: waiting for what runs to end; Ctrl-C leaves at once");
         for target in self.targets() {
             let id = target.to_string();
-            match self.server.call(self.server.proxy().cancel(&id)).await {
+            match self
+                .server
+                .call_again(|| self.server.proxy().cancel(&id))
+                .await
+            {
                 // It may have ended by itself meanwhile.
                 Err(failure) if failure.is_about_input() => {}
                 other => other?,
