@@ -184,12 +184,14 @@ impl Turn<'_> {
     /// What a worker is told of a run that has ended.
     pub(super) fn how_it_ended(&self, run: &RunRow) -> TurnResult<Ended> {
         let put_off = self.status_of_result(run)? == Some(ResultState::Backoff);
+        // Of a start that nobody confirmed, and no unit: it was never made.
+        let never_started = run.starting && run.outcome == Some(Outcome::Lost);
         Ok(Ended {
             run: Some(run.id),
             unit: Some(run.unit.clone()),
             argv: run.argv.clone(),
             outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
-            again: run.interrupted && put_off,
+            again: (run.interrupted && put_off) || never_started,
             started_at: run.started_at,
             ended_at: run.ended_at,
         })

@@ -200,7 +200,7 @@ impl Performer {
             let (manager, events) = (self.manager.clone(), self.events.clone());
             tokio::spawn(async move {
                 let result = match descriptors(&start) {
-                    Ok(descriptors) => manager.start(&start.spec, descriptors).await,
+                    Ok(descriptors) => manager.start(&start.spec, &descriptors).await,
                     Err(error) => Err(crate::manager::ManagerError {
                         verb: "prepare unit",
                         object: unit.clone(),

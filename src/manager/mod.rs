@@ -206,19 +206,43 @@ impl Manager {
     }
 
     /// Queues the start of a transient unit with `descriptors` for its streams, in the order
-    /// stdin, stdout. That it started or failed arrives as hints.
+    /// stdin, stdout. That it started or failed arrives as hints. A start that got lost is made
+    /// again, unless it turns out that it got through: then it is unknown what came of it.
     pub async fn start(
         &self,
         spec: &UnitSpec,
-        descriptors: Vec<OwnedFd>,
+        descriptors: &[OwnedFd],
     ) -> Result<(), ManagerError> {
-        let properties = variants::encode(&properties(spec), descriptors);
+        let fail = |error: &zbus::Error| explain("start unit", &spec.name, error);
+        let mut back = self.back.clone();
+        let mut lost = None;
+        loop {
+            back.mark_unchanged();
+            match (self.try_start(spec, descriptors).await, lost) {
+                (Ok(_), _) => return Ok(()),
+                (Err(error), _) if is_away(&error) => {
+                    let error = fail(&error);
+                    if back.changed().await.is_err() {
+                        return Err(error);
+                    }
+                    lost = Some(error);
+                }
+                (Err(error), before) => {
+                    let error = fail(&error);
+                    let got_through = error.kind == ErrorKind::UnitExists;
+                    return Err(before.filter(|_| got_through).unwrap_or(error));
+                }
+            }
+        }
+    }
+
+    async fn try_start(&self, spec: &UnitSpec, descriptors: &[OwnedFd]) -> zbus::Result<Message> {
+        let copies = descriptors.iter().map(OwnedFd::try_clone);
+        let copies = copies.collect::<Result<Vec<_>, _>>()?;
+        let properties = variants::encode(&properties(spec), copies);
         let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
         let body = (spec.name.as_str(), "fail", properties, auxiliary);
-        self.call("StartTransientUnit", &body)
-            .await
-            .map(drop)
-            .map_err(|error| explain("start unit", &spec.name, &error))
+        self.call("StartTransientUnit", &body).await
     }
 
     /// Reads what there is to know of a unit; one that is not there reads as `not-found`.

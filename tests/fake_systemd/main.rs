@@ -3,7 +3,7 @@
 
 mod systemd;
 
-use archivist::manager::{ErrorKind, Hint, Listed, Release, Whom};
+use archivist::manager::{ErrorKind, Hint, Listed, Manager, ManagerError, Release, Whom};
 use archivist::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
 use archivist::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
 use std::io::{Read, Seek, Write};
@@ -59,6 +59,11 @@ fn file(text: &str) -> OwnedFd {
     file.into()
 }
 
+/// A start with an empty file for stdout.
+async fn begin(manager: &Manager, spec: &UnitSpec) -> Result<(), ManagerError> {
+    manager.start(spec, &[file("")]).await
+}
+
 fn content(descriptor: OwnedFd) -> String {
     let mut text = String::new();
     std::fs::File::from(descriptor)
@@ -90,7 +95,7 @@ async fn next(hints: &mut UnboundedReceiver<Hint>) -> Hint {
 async fn running() -> (Fake, archivist::manager::Manager, UnboundedReceiver<Hint>) {
     let (mut fake, manager, hints) = Fake::connect().await;
     let spec = hook();
-    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
     started.unwrap();
     (fake, manager, hints)
 }
@@ -158,7 +163,7 @@ async fn a_failed_unit_is_let_go_by_a_reset() {
 async fn signals_arrive_while_the_answer_is_awaited() {
     let (mut fake, manager, mut hints) = Fake::connect().await;
     let spec = hook();
-    let start = manager.start(&spec, vec![file("")]);
+    let start = begin(&manager, &spec);
     let story = async {
         let call = fake.take().await;
         fake.job_removed(HOOK, "done").await;
@@ -193,7 +198,7 @@ async fn a_unit_that_is_gone_never_reads_as_success() {
 async fn a_name_that_is_taken_is_told_apart() {
     let (mut fake, manager, _hints) = running().await;
     let spec = hook();
-    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
     let error = started.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnitExists);
     let text = error.to_string();
@@ -212,7 +217,7 @@ async fn a_refused_start_says_why() {
     ] {
         fake.refuse = Some((name, "not today"));
         let spec = hook();
-        let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+        let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
         let error = started.unwrap_err();
         assert_eq!(
             (error.kind, error.why.as_str()),
@@ -224,9 +229,13 @@ async fn a_refused_start_says_why() {
 #[tokio::test]
 async fn no_answer_is_not_a_refusal() {
     let (mut fake, manager, _hints) = Fake::connect().await;
-    fake.refuse = Some(("org.freedesktop.DBus.Error.NoReply", "too late"));
     let spec = hook();
-    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), fake.serve(1));
+    let lost = async {
+        let call = fake.take().await;
+        fake.lose(&call).await;
+        fake.hang_up().await;
+    };
+    let (started, ()) = soon(async { tokio::join!(begin(&manager, &spec), lost) }).await;
     assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
 }
 
@@ -267,8 +276,7 @@ async fn a_call_under_way_ends_with_the_connection() {
         fake.take().await;
         fake.hang_up().await;
     };
-    let (started, ()) =
-        soon(async { tokio::join!(manager.start(&spec, vec![file("")]), story) }).await;
+    let (started, ()) = soon(async { tokio::join!(begin(&manager, &spec), story) }).await;
     assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
 }
 
@@ -316,7 +324,7 @@ async fn descriptors_arrive_where_they_belong() {
         assert_eq!((stdin.as_str(), stdout.as_str()), ("assignment", "output"));
         fake.answer(&call).await;
     };
-    let (started, ()) = tokio::join!(manager.start(&both, descriptors), taking);
+    let (started, ()) = tokio::join!(manager.start(&both, &descriptors), taking);
     started.unwrap();
 }
 
@@ -343,7 +351,7 @@ async fn what_is_sent_is_never_expanded() {
         assert!(transient.take::<bool>("RemainAfterExit"));
         fake.answer(&call).await;
     };
-    let (started, ()) = tokio::join!(manager.start(&spec, vec![file("")]), taking);
+    let (started, ()) = tokio::join!(begin(&manager, &spec), taking);
     started.unwrap();
 }
 
@@ -445,4 +453,36 @@ async fn a_signal_is_not_waited_for_without_a_connection() {
     };
     let (killed, ()) = soon(async { tokio::join!(manager.kill(HOOK, Whom::All, 15), lost) }).await;
     assert_eq!(killed.unwrap_err().kind, ErrorKind::Unreachable);
+}
+
+/// The start is made again; whoever waits for it hears of one start only.
+#[tokio::test]
+async fn a_start_that_got_lost_is_made_when_systemd_is_back() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let spec = hook();
+    let lost = async {
+        let call = fake.take().await;
+        fake.lose(&call).await;
+        fake.reloading(false).await;
+        fake.serve(1).await;
+    };
+    let (started, ()) = soon(async { tokio::join!(begin(&manager, &spec), lost) }).await;
+    started.unwrap();
+    assert!(fake.units.contains_key(HOOK));
+}
+
+/// systemd took the start, and only the answer got lost: what became of the unit is to be read.
+#[tokio::test]
+async fn a_start_whose_answer_got_lost_is_in_doubt() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let spec = hook();
+    let lost = async {
+        let call = fake.take().await;
+        fake.lose(&call).await;
+        fake.reloading(false).await;
+        fake.refuse = Some(("org.freedesktop.systemd1.UnitExists", "it is loaded"));
+        fake.serve(1).await;
+    };
+    let (started, ()) = soon(async { tokio::join!(begin(&manager, &spec), lost) }).await;
+    assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
 }
