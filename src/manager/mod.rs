@@ -14,7 +14,8 @@ use crate::unit::{Names, UnitSpec, properties};
 use hints::Hints;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
-use tokio::sync::{mpsc, watch};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc, watch};
 use zbus::connection::Builder;
 use zbus::{Connection, DBusError, Message, OwnedObjectPath};
 
@@ -26,6 +27,10 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// What systemd signals between two turns of the draining task; zbus stops the whole connection
 /// when a queue is full, so it is roomy.
 const QUEUE: usize = 16 * 1024;
+
+/// Calls that await their answer at once; the rest waits its turn. The bus refuses those beyond
+/// 128 of one connection (`max_replies_per_connection`, dbus-daemon(1)).
+const CALLS: usize = 64;
 
 /// A call that systemd refused or that did not get through.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -88,6 +93,7 @@ pub struct Listed {
 pub struct Manager {
     connection: Connection,
     names: Names,
+    calls: Arc<Semaphore>,
     /// Changes when systemd has come back, closes with the connection.
     back: watch::Receiver<()>,
 }
@@ -126,6 +132,7 @@ impl Manager {
         let manager = Manager {
             connection,
             names,
+            calls: Arc::new(Semaphore::new(CALLS)),
             back,
         };
         manager.subscribe().await?;
@@ -200,6 +207,7 @@ impl Manager {
     where
         B: serde::Serialize + zbus::DynamicType,
     {
+        let _turn = self.calls.acquire().await;
         self.connection
             .call_method(Some(SYSTEMD), path, Some(interface), method, body)
             .await

@@ -1,6 +1,7 @@
 //! The seam over systemd against a service manager of cardboard on a socket pair: the order of
 //! signals and answers, refusals, descriptors, the end of the connection.
 
+mod storms;
 mod systemd;
 
 use archivist::manager::{ErrorKind, Hint, Listed, Manager, ManagerError, Release, Whom};

@@ -20,6 +20,8 @@ const SERVICE: &str = "org.freedesktop.systemd1.Service";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// A test that waits so long has failed.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// Without a call for so long, whoever calls waits for answers.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// Waits for something that has to happen.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
@@ -133,6 +135,15 @@ impl Fake {
                 return message;
             }
         }
+    }
+
+    /// The calls that come before it is quiet for a while, unanswered.
+    pub async fn take_all(&mut self) -> Vec<Message> {
+        let mut all = vec![self.take().await];
+        while let Ok(call) = tokio::time::timeout(QUIET, self.take()).await {
+            all.push(call);
+        }
+        all
     }
 
     /// Takes and answers so many calls.
