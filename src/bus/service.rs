@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use zbus::message::Header;
 use zbus::{Connection, OwnedFd, fdo, interface};
 
 /// Largest list of URLs, in bytes.
@@ -47,8 +48,19 @@ async fn request<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Request) -> fd
     ask(calls, |reply| Call::Request(make(reply))).await
 }
 
-async fn work<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Work) -> fdo::Result<T> {
-    ask(calls, |reply| Call::Work(make(reply))).await
+/// A call of a worker. One that may not is noted with the name that it has on the bus.
+async fn work<T>(
+    calls: &Calls,
+    header: &Header<'_>,
+    make: impl FnOnce(Reply<T>) -> Work,
+) -> fdo::Result<T> {
+    let answer = ask(calls, |reply| Call::Work(make(reply))).await;
+    if let Err(fdo::Error::AccessDenied(why)) = &answer {
+        let who = header.sender().map_or("somebody", |name| name.as_str());
+        let what = header.member().map_or("a call", |name| name.as_str());
+        tracing::warn!("refused {what} of {who}: {why}");
+    }
+    answer
 }
 
 fn owner(id: &str) -> fdo::Result<Owner> {
@@ -185,15 +197,21 @@ impl Manager {
 
 #[interface(name = "org.archivist1.Worker")]
 impl Worker {
-    async fn attach(&self, token: &str) -> fdo::Result<String> {
+    async fn attach(&self, token: &str, #[zbus(header)] header: Header<'_>) -> fdo::Result<String> {
         let token = token.to_owned();
-        work(&self.0, |reply| Work::Attach { token, reply }).await
+        work(&self.0, &header, |reply| Work::Attach { token, reply }).await
     }
 
-    async fn run(&self, token: &str, hook: &str, stdout: OwnedFd) -> fdo::Result<String> {
+    async fn run(
+        &self,
+        token: &str,
+        hook: &str,
+        stdout: OwnedFd,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
         let stdout = Arc::new(std::os::fd::OwnedFd::from(stdout));
-        work(&self.0, |reply| Work::Run {
+        work(&self.0, &header, |reply| Work::Run {
             token,
             hook,
             stdout,
@@ -202,9 +220,15 @@ impl Worker {
         .await
     }
 
-    async fn stop(&self, token: &str, hook: &str, force: bool) -> fdo::Result<()> {
+    async fn stop(
+        &self,
+        token: &str,
+        hook: &str,
+        force: bool,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, |reply| Work::Stop {
+        work(&self.0, &header, |reply| Work::Stop {
             token,
             hook,
             force,
@@ -213,10 +237,15 @@ impl Worker {
         .await
     }
 
-    async fn report(&self, token: &str, report: &str) -> fdo::Result<()> {
+    async fn report(
+        &self,
+        token: &str,
+        report: &str,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
         let report: Arc<Report> = Arc::new(serde_json::from_str(report).map_err(invalid)?);
         let token = token.to_owned();
-        work(&self.0, |reply| Work::Report {
+        work(&self.0, &header, |reply| Work::Report {
             token,
             report,
             reply,
@@ -224,9 +253,17 @@ impl Worker {
         .await
     }
 
-    async fn snapshots_done(&self, token: &str) -> fdo::Result<()> {
+    async fn snapshots_done(
+        &self,
+        token: &str,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
         let token = token.to_owned();
-        work(&self.0, |reply| Work::SnapshotsDone { token, reply }).await
+        work(&self.0, &header, |reply| Work::SnapshotsDone {
+            token,
+            reply,
+        })
+        .await
     }
 }
 
