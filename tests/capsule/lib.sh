@@ -42,7 +42,7 @@ assert_eq() {
 
 # assert_contains TEXT PART WHAT
 assert_contains() {
-    [[ $1 == *"$2"* ]] || fail "$3: '$2' is not in '$1'"
+    [[ $1 == *"$2"* ]] || fail "$3: '$2' is not in '${1:0:4000}'"
 }
 
 # unit_property UNIT PROPERTY

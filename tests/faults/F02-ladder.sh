@@ -1,0 +1,80 @@
+#!/bin/bash
+# F2: hooks that do what they can to outlive their end: another session and a double fork, SIGTERM ignored, a stopped
+# child, forks without end, a child that holds stdout open. Cancelled, each is gone with all its processes within the
+# grace and a second, somebody else's process lives on, and none is on record as a success.
+source "$(dirname "$0")/lib.sh"
+
+GRACE=3
+canary=test-canary.service
+
+clean() {
+    in_capsule systemctl stop $canary 2>/dev/null || true
+    in_capsule systemctl revert 'archivist-hook-.service' 2>/dev/null || true
+    in_capsule rm -rf /run/systemd/system/archivist-hook-.service.d
+    in_capsule systemctl daemon-reload
+    forget_configuration
+}
+
+prepare() {
+    put_tool
+    plugin testsetsid <<'SH'
+#!/bin/bash
+setsid bash -c '(trap "" TERM HUP INT; exec -a outlives sleep infinity) & disown' &
+touch ready
+sleep infinity
+SH
+    plugin testdeaf <<'SH'
+#!/bin/bash
+trap '' TERM INT HUP QUIT
+touch ready
+while :; do sleep 1; done
+SH
+    plugin teststopped <<'SH'
+#!/bin/bash
+sleep infinity & kill -STOP $!
+touch ready
+wait
+SH
+    # As many as TasksMax= lets it.
+    plugin testforks <<'SH'
+#!/bin/bash
+trap '' TERM
+touch ready
+while :; do (trap '' TERM; sleep 5) & sleep 0.02; done
+SH
+    plugin testholds <<'SH'
+#!/bin/bash
+(trap '' TERM; exec sleep infinity) &
+touch ready
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"it says"}'
+wait
+SH
+    in_capsule mkdir -p /run/systemd/system/archivist-hook-.service.d
+    in_capsule sh -c "printf '[Service]\nTimeoutStopSec=$GRACE\n' >/run/systemd/system/archivist-hook-.service.d/90-test.conf"
+    in_capsule systemctl daemon-reload
+    configure </dev/null
+}
+
+ladder=(setsid deaf stopped forks holds)
+
+is_ready() { in_capsule test -e "$(query 'd[0]["directory"]' list snapshots "$1")/$2/ready"; }
+
+trap clean EXIT
+prepare
+in_capsule systemd-run --quiet --unit=$canary --property=Type=exec sleep infinity
+words=
+for step in "${ladder[@]}"; do
+    crawl=$(add --plugins "test$step" "http://ladder.test/$step")
+    wait_for 30 is_ready "$crawl" "test$step"
+    snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+    milliseconds=$(tool cancel "$crawl" "archivist-hook-test$step-$snapshot.service")
+    words+=" $step=${milliseconds}ms"
+    ((milliseconds <= (GRACE + 1) * 1000)) || fail "$step: it took $milliseconds ms"
+    assert_eq "" "$(query '*(r["status"] for r in d if r["status"] == "succeeded"),' list results "$crawl")" "$step: successes"
+    assert_eq cancelled "$(crawl_status "$crawl")" "$step: the crawl"
+    has_unit $canary || fail "$step: the canary is dead"
+    assert_nothing_is_left
+done
+figure "F2 grace=${GRACE}s$words, canary lives"
+trap - EXIT
+clean

@@ -1,0 +1,44 @@
+#!/bin/bash
+# F12: hooks with all kinds of exit statuses, many at a time: none is on record with another one, or with none. F13: those
+# that fail leave no failed unit behind, and PID 1 does not grow with them.
+source "$(dirname "$0")/lib.sh"
+
+PAGES=$(times 60 1000) HOOKS=10
+
+clean() { forget_configuration; }
+
+# Resident memory of PID 1 in KiB, after what it could give back.
+memory() { in_capsule awk '/^VmRSS:/ { print $2 }' /proc/1/status; }
+
+failed_units() { in_capsule systemctl list-units --failed --plain --no-legend | wc -l; }
+
+trap clean EXIT
+put_tool
+hooks_with_codes $HOOKS
+many_hooks testfail $HOOKS <<'SH'
+#!/bin/sh
+exit 1
+SH
+configure <<'END'
+[Orchestrator]
+WorkersPerKind=32
+WorkersMax=64
+SnapshotsPerCrawl=32
+END
+crawl=$(pages "$PAGES" codes testcode)
+assert_outcomes "$crawl" $((PAGES * HOOKS))
+figure "F12 hooks=$((PAGES * HOOKS)) $verdict"
+assert_nothing_is_left
+
+PAGES=$(times 60 2000)
+before=$(memory)
+crawl=$(pages "$PAGES" failing testfail)
+finish "$crawl" 1800
+left=$(failed_units) after=$(memory)
+assert_eq "$((PAGES * HOOKS)) failed" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl" --limit 0)" "results"
+figure "F13 failing hooks=$((PAGES * HOOKS)) failed units left=$left PID 1 grew by $((after - before)) KiB"
+assert_eq 0 "$left" "failed units"
+((after - before < 5120)) || fail "PID 1 grew by $((after - before)) KiB"
+assert_nothing_is_left
+trap - EXIT
+clean

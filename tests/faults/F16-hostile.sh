@@ -1,0 +1,60 @@
+#!/bin/bash
+# F16: a hook, a worker and somebody without any right call every method of the orchestrator's bus interfaces with ids and
+# tokens that are not theirs, empty, or absurd: every call is refused, that is logged, and nothing has changed.
+source "$(dirname "$0")/lib.sh"
+
+hook=archivist-hook-hostile-test1.service
+worker=archivist-snapshot-hostile.service
+
+clean() { forget_configuration; }
+
+prepare() {
+    put_tool
+    capsule cp "$ROOT/tests/faults/hostile.py" "$CAPSULE:/usr/local/bin/hostile.py"
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+SH
+    configure </dev/null
+}
+
+# everything: what is on record, as one text.
+everything() {
+    local what
+    for what in crawls snapshots results runs; do archivist list $what --limit 0 --json; done
+}
+
+# attack NAME COMMAND…: the answers that were no refusal, and how many calls there were.
+attack() {
+    local name=$1 answers
+    shift
+    answers=$(in_capsule "$@" python3 /usr/local/bin/hostile.py "$crawl" "$snapshot") || fail "$name: $answers"
+    calls=$((calls + $(wc -l <<<"$answers")))
+    bad+=$(grep -vE ' (org\.freedesktop\.DBus\.Error\.|org\.archivist1\.|unreachable:)' <<<"$answers" | sed "s/^/$name: /" || true)
+}
+
+trap clean EXIT
+prepare
+crawl=$(add --plugins testhold http://hostile.test/)
+wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+before=$(everything) pid=$(unit_property $service MainPID) since=$(in_capsule date '+%F %T')
+calls=0 bad=
+assert_contains "$(in_capsule env ONLY=Status python3 /usr/local/bin/hostile.py)" "Manager.Status answered" "the same from root"
+attack stranger setpriv --reuid nobody --regid nogroup --clear-groups
+attack hook systemd-run --quiet --wait --pipe --collect --unit=$hook
+attack "hook's user" setpriv --reuid archivist-hook --regid archivist-hook --init-groups
+attack worker systemd-run --quiet --wait --pipe --collect --unit=$worker
+assert_eq "" "$bad" "calls that were not refused"
+assert_eq "$before" "$(everything)" "what is on record"
+assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
+log=$(in_capsule journalctl --quiet --no-pager --since "$since" --output=cat --unit=dbus.service --unit=$service)
+assert_contains "$log" "Rejected send message" "what the bus logs"
+assert_contains "$log" "this token belongs to no worker" "what the orchestrator logs"
+figure "F16 hostile calls=$calls, answered otherwise than with a refusal=0, changes=0"
+in_capsule touch $signs/go
+finish "$crawl"
+assert_nothing_is_left
+trap - EXIT
+clean
+in_capsule rm -f /usr/local/bin/hostile.py
