@@ -5,8 +5,8 @@ use super::link::Link;
 use super::sequence::{Action, Input, Sequence};
 use super::{WorkerError, directory, read, stdout};
 use crate::bus::client::ClientError;
-use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Standing};
-use crate::model::Outcome;
+use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
+use crate::model::{Outcome, Owner, ResultState};
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::mpsc;
@@ -32,7 +32,7 @@ pub async fn drive(
 ) -> Result<(), WorkerError> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let done = done(&hooks, standing);
-    let join: Vec<bool> = hooks
+    let mut join: Vec<bool> = hooks
         .iter()
         .map(|hook| known(hook).is_some_and(|known| known.joinable))
         .collect();
@@ -52,7 +52,9 @@ pub async fn drive(
             match action {
                 Action::Start(place) => {
                     let (shared, hook) = (shared.clone(), hooks[place].clone());
-                    tokio::task::spawn_local(run_hook(shared, hook, place, join[place]));
+                    // What a worker before us left is joined once, whatever follows is new.
+                    let join = std::mem::take(&mut join[place]);
+                    tokio::task::spawn_local(run_hook(shared, hook, place, join));
                 }
                 Action::Stop(place) | Action::Kill(place) => {
                     let force = matches!(action, Action::Kill(_));
@@ -127,7 +129,11 @@ async fn run_hook(shared: Rc<Shared>, hook: HookTask, place: usize, join: bool) 
     while let Ok(Next::Again) = done {
         done = try_hook(&shared, &hook, place, false).await;
     }
-    let _ = shared.inputs.send(done.map(|_| Input::Ended(place)));
+    let input = done.map(|next| match next {
+        Next::Missed => Input::Missed(place),
+        Next::Again | Next::Recorded => Input::Ended(place),
+    });
+    let _ = shared.inputs.send(input);
 }
 
 /// What follows a run of a hook.
@@ -136,6 +142,16 @@ enum Next {
     Again,
     /// Its result is recorded.
     Recorded,
+    /// The same, and another try may help when there is more for it to work with.
+    Missed,
+}
+
+/// Whether a hook failed by its own judgement and left nothing. One that was ended by force had
+/// all its time, and to be skipped is a matter of settings.
+fn missed_something(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
+    matches!((owner, outcome), (Owner::Snapshot(_), Outcome::Exit(_)))
+        && report.verdict.state == ResultState::Failed
+        && report.files.is_empty()
 }
 
 async fn try_hook(
@@ -205,15 +221,54 @@ async fn try_hook(
     if let Err(error) = shared.index.result(hook, &report, &ended) {
         tracing::warn!("{error}, ignoring");
     }
-    Ok(Next::Recorded)
+    Ok(
+        match missed_something(assignment.owner, &ended.outcome, &report) {
+            true => Next::Missed,
+            false => Next::Recorded,
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::report::File;
     use crate::bus::work::Known;
-    use crate::model::ResultState;
+    use crate::model::{CrawlId, SnapshotId, Verdict};
     use std::time::Duration;
+
+    #[test]
+    fn what_failed_by_itself_and_left_nothing_missed_something() {
+        let of = |owner, outcome, state, files| {
+            let verdict = Verdict { state, error: None };
+            let file = File {
+                path: "x".into(),
+                mimetype: String::new(),
+                size: 1,
+            };
+            let report = Report {
+                key: "p/h".into(),
+                verdict,
+                output: None,
+                files: vec![file; files],
+                size: 0,
+                children: Vec::new(),
+                tags: Vec::new(),
+                title: None,
+                binary: None,
+            };
+            missed_something(owner, &outcome, &report)
+        };
+        use ResultState::{Failed, Skipped};
+        let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));
+        assert!(of(page, Outcome::Exit(1), Failed, 0));
+        assert!(of(page, Outcome::Exit(0), Failed, 0));
+        assert!(!of(page, Outcome::Exit(1), Failed, 1));
+        assert!(!of(page, Outcome::Exit(10), Skipped, 0));
+        assert!(!of(page, Outcome::TimeLimit, Failed, 0));
+        assert!(!of(page, Outcome::Signal(9), Failed, 0));
+        assert!(!of(crawl, Outcome::Exit(1), Failed, 0));
+    }
 
     #[test]
     fn a_retry_starts_the_daemons_again() {

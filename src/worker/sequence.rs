@@ -1,11 +1,13 @@
 //! The order of the hooks of one crawl or snapshot, as a pure machine: events in, actions out.
 //!
 //! Hooks start in order. A foreground hook is waited for; a background hook only until it is
-//! ready. At the end the finite background hooks first get the rest of their own time, then all
-//! daemons are asked to end at once, the last started first, each with its remaining time as
-//! grace, and what is left after that is ended by force.
+//! ready. At the end the finite background hooks first get the rest of their own time. Then those
+//! foreground hooks that missed something while these were at work have another try, the daemons
+//! still beside them. Then all daemons are asked to end at once, the last started first, each with
+//! its remaining time as grace, and what is left after that is ended by force.
 
 use crate::bus::work::{HookMode, HookTask};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// What happened, by the place of a hook in the assignment.
@@ -16,6 +18,8 @@ pub enum Input {
     Ready(usize),
     /// A hook ended and its result is recorded.
     Ended(usize),
+    /// The same of one that failed and left nothing: it may want what others had not brought yet.
+    Missed(usize),
     /// The deadline that was asked for has passed.
     Deadline,
     /// The background hooks are not needed any more.
@@ -52,6 +56,8 @@ enum Phase {
     Held,
     /// Waiting for finite background hooks.
     Draining,
+    /// Starting once more what missed something, or waiting for it.
+    Again,
     /// Waiting for daemons that were asked to end.
     Ending,
     Done,
@@ -66,6 +72,10 @@ pub struct Sequence {
     hooks: Vec<HookTask>,
     states: Vec<State>,
     phase: Phase,
+    /// Foreground hooks that are to be started once more.
+    again: VecDeque<usize>,
+    /// When the last of the finite background hooks that ended did so.
+    finite_end: Option<Duration>,
     /// Hold the background hooks until they are released.
     hold: bool,
     ready_limit: Duration,
@@ -90,6 +100,8 @@ impl Sequence {
             hooks,
             states,
             phase: Phase::Forward(0),
+            again: VecDeque::new(),
+            finite_end: None,
             hold,
             ready_limit,
             stop_limit,
@@ -106,10 +118,12 @@ impl Sequence {
                     *ready = true;
                 }
             }
-            Input::Ended(place) => {
-                if let Some(state) = self.states.get_mut(place) {
-                    *state = State::Ended;
+            Input::Ended(place) => self.ended(place, now),
+            Input::Missed(place) => {
+                if self.may_find_more(place) {
+                    self.again.push_back(place);
                 }
+                self.ended(place, now);
             }
             Input::Deadline => self.enforce(now, &mut actions),
             Input::Release => self.hold = false,
@@ -138,6 +152,26 @@ impl Sequence {
             _ => None,
         });
         stopping.chain(waiting).min()
+    }
+
+    fn ended(&mut self, place: usize, now: Duration) {
+        let Some(state) = self.states.get_mut(place) else {
+            return;
+        };
+        *state = State::Ended;
+        if self.hooks[place].mode == HookMode::Finite {
+            self.finite_end = Some(now);
+        }
+    }
+
+    /// Whether another try of a foreground hook could end otherwise than this one, its first: a
+    /// finite hook was at work beside it. What was there before it started it has seen.
+    fn may_find_more(&self, place: usize) -> bool {
+        let Some(State::Running { since, .. }) = self.states.get(place) else {
+            return false;
+        };
+        let beside = self.runs(HookMode::Finite) || self.finite_end.is_some_and(|end| end > *since);
+        matches!(self.phase, Phase::Forward(_)) && !self.is_background(place) && beside
     }
 
     fn is_background(&self, place: usize) -> bool {
@@ -173,11 +207,7 @@ impl Sequence {
                         {
                             return;
                         }
-                        self.states[place] = State::Running {
-                            since: now,
-                            ready: false,
-                        };
-                        actions.push(Action::Start(place));
+                        self.start(place, now, actions);
                         return;
                     }
                     State::Running { ready, .. } if !(ready && self.is_background(place)) => return,
@@ -187,10 +217,18 @@ impl Sequence {
                 Phase::Held if self.hold => return,
                 Phase::Held => self.phase = Phase::Draining,
                 Phase::Draining if self.runs(HookMode::Finite) => return,
-                Phase::Draining => {
-                    self.phase = Phase::Ending;
-                    self.stop_background(now, actions);
-                }
+                Phase::Draining => self.phase = Phase::Again,
+                Phase::Again if self.runs(HookMode::Foreground) => return,
+                Phase::Again => match self.again.pop_front() {
+                    Some(place) => {
+                        self.start(place, now, actions);
+                        return;
+                    }
+                    None => {
+                        self.phase = Phase::Ending;
+                        self.stop_background(now, actions);
+                    }
+                },
                 Phase::Ending if self.states.iter().any(|state| *state != State::Ended) => return,
                 Phase::Ending => {
                     self.phase = Phase::Done;
@@ -199,6 +237,14 @@ impl Sequence {
                 Phase::Done => return,
             }
         }
+    }
+
+    fn start(&mut self, place: usize, now: Duration, actions: &mut Vec<Action>) {
+        self.states[place] = State::Running {
+            since: now,
+            ready: false,
+        };
+        actions.push(Action::Start(place));
     }
 
     fn runs(&self, mode: HookMode) -> bool {
@@ -334,17 +380,59 @@ mod tests {
         assert_eq!(s.handle(Input::Ended(0), at(2)), [Action::Start(1)]);
     }
 
+    #[test]
+    fn what_missed_something_has_one_more_try_beside_the_daemons() {
+        let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
+        s.handle(Input::Begin, T0);
+        s.handle(Input::Ready(0), at(1));
+        s.handle(Input::Ready(1), at(2));
+        assert_eq!(s.handle(Input::Missed(2), at(3)), [Action::Start(3)]);
+        assert_eq!(s.handle(Input::Ended(3), at(4)), [Action::Forwarded]);
+        assert_eq!(s.handle(Input::Ended(1), at(9)), [Action::Start(2)]);
+        assert_eq!(s.handle(Input::Missed(2), at(10)), [Action::Stop(0)]);
+        assert_eq!(s.handle(Input::Ended(0), at(11)), [Action::Done]);
+    }
+
+    #[test]
+    fn tries_again_come_one_after_the_other_in_order() {
+        let mut s = sequence(&[Finite, Foreground, Foreground], false);
+        s.handle(Input::Begin, T0);
+        s.handle(Input::Ready(0), at(1));
+        s.handle(Input::Missed(1), at(2));
+        assert_eq!(s.handle(Input::Missed(2), at(3)), [Action::Forwarded]);
+        assert_eq!(s.handle(Input::Ended(0), at(4)), [Action::Start(1)]);
+        assert_eq!(s.handle(Input::Ended(1), at(5)), [Action::Start(2)]);
+        assert_eq!(s.handle(Input::Ended(2), at(6)), [Action::Done]);
+    }
+
+    #[test]
+    fn no_other_try_where_nothing_new_can_be_there() {
+        // No finite hook at all, one that was over before, and a background hook that failed.
+        let mut s = sequence(&[Daemon, Foreground], false);
+        s.handle(Input::Begin, T0);
+        s.handle(Input::Ready(0), at(1));
+        let actions = s.handle(Input::Missed(1), at(2));
+        assert_eq!(actions, [Action::Forwarded, Action::Stop(0)]);
+
+        let mut s = sequence(&[Finite, Foreground], false);
+        s.handle(Input::Begin, T0);
+        assert_eq!(s.handle(Input::Missed(0), at(1)), [Action::Start(1)]);
+        let actions = s.handle(Input::Missed(1), at(2));
+        assert_eq!(actions, [Action::Forwarded, Action::Done]);
+    }
+
     fn mode() -> impl Strategy<Value = HookMode> {
         prop_oneof![Just(Foreground), Just(Finite), Just(Daemon)]
     }
 
     proptest! {
-        /// Whatever happens in whatever order: each hook starts once and in order, nothing is
-        /// stopped that does not run, and it comes to an end.
+        /// Whatever happens in whatever order: each hook starts in order and once, a foreground hook
+        /// perhaps once more at the end, nothing is stopped that does not run, and it comes to an
+        /// end.
         #[test]
         fn always_comes_to_an_end(
             modes in prop::collection::vec(mode(), 0..8),
-            choices in prop::collection::vec(0usize..3, 200),
+            choices in prop::collection::vec(0usize..4, 200),
         ) {
             let mut s = sequence(&modes, false);
             let mut now = T0;
@@ -360,7 +448,10 @@ mod tests {
                         Action::Forwarded => {}
                         Action::Done => {
                             prop_assert!(running.is_empty());
+                            let again = started.split_off(modes.len());
                             prop_assert_eq!(&started, &(0..modes.len()).collect::<Vec<_>>());
+                            prop_assert!(again.is_sorted_by(|a, b| a < b));
+                            prop_assert!(again.iter().all(|n| modes[*n] == Foreground));
                             return Ok(());
                         }
                     }
@@ -369,6 +460,7 @@ mod tests {
                 let input = match (choices.next().unwrap(), s.deadline()) {
                     (0, Some(deadline)) => { now = now.max(deadline); Input::Deadline }
                     (1, _) if !running.is_empty() => Input::Ready(running[0]),
+                    (2, _) if !running.is_empty() => Input::Missed(running.remove(0)),
                     _ if !running.is_empty() => Input::Ended(running.remove(0)),
                     _ => Input::Deadline,
                 };
