@@ -77,6 +77,20 @@ pub struct HookTask {
     pub after_background: bool,
 }
 
+impl HookTask {
+    /// The server that a hook of `plugin` asked for.
+    pub fn sonic(plugin: &str, limit: Duration) -> HookTask {
+        HookTask {
+            key: format!("{plugin}/sonic"),
+            plugin: plugin.to_owned(),
+            hook: "sonic".to_owned(),
+            mode: HookMode::Daemon,
+            limit,
+            after_background: false,
+        }
+    }
+}
+
 /// How the others relate to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -156,6 +170,28 @@ pub struct Report {
     /// The program that a provider hook brought.
     #[serde(default)]
     pub binary: Option<Found>,
+    #[serde(default)]
+    pub derived: Derived,
+}
+
+/// What a hook says for the hooks after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Derived {
+    /// Settings of Machine records.
+    pub settings: BTreeMap<String, String>,
+    /// Programs that it found.
+    pub programs: Vec<Found>,
+    /// The server it wants to be there, as the record says.
+    pub sonic: Option<SonicWish>,
+}
+
+/// A sonic server that is to run as long as the crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SonicWish {
+    pub config_path: String,
+    pub host: Option<String>,
+    pub port: Option<u16>,
 }
 
 /// A program, as its provider's hook says.

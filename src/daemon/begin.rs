@@ -319,7 +319,8 @@ impl Turn<'_> {
             }
             None => {
                 self.lay_binaries(planned, &mut environment)?;
-                argv(&planned.hook, &target)
+                let own = planned.command.clone();
+                own.unwrap_or_else(|| argv(&planned.hook, &target))
             }
         };
         Ok(UnitSpec::hook(

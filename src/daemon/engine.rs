@@ -8,6 +8,7 @@ use crate::model::{Backoff, CrawlId, Owner};
 use crate::plan::Limits;
 use crate::plugin::{
     BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
+    derived,
 };
 use crate::plugin::{
     CrawlLimits, Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout,
@@ -30,6 +31,8 @@ pub struct PlannedHook {
     pub values: BTreeMap<String, serde_json::Value>,
     /// What a provider hook is asked for.
     pub request: Option<BinaryRequest>,
+    /// A command line of ours in the place of the hook's.
+    pub command: Option<Vec<String>>,
 }
 
 /// The hooks that one crawl runs, derived from plugins and configuration.
@@ -232,27 +235,31 @@ impl Engine {
     /// The plan of a crawl of pages with these plugins and settings.
     pub fn page_plan(&self, plugins: &[String], config: &Values) -> Result<CrawlPlan, String> {
         let base = Values::new();
-        let layers = self.layers(config, &base);
-        let selected = self.select(plugins, config)?;
-        let planned = |event: Event| -> Vec<PlannedHook> {
-            let hooks = hooks_of(&selected, event).into_iter();
-            hooks
-                .filter_map(|hook| self.planned(hook, &layers))
-                .collect()
+        let all = derived::with_machine(config);
+        let layers = self.layers(&all, &base);
+        // Which hooks a crawl itself has stays as it is while they run.
+        let first = self.select(plugins, config)?;
+        let selected = self.select(plugins, &all)?;
+        let planned = |selected: &Selected<'_>, event: Event| -> Vec<PlannedHook> {
+            let hooks = hooks_of(selected, event).into_iter();
+            let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
+            planned.map(|hook| told(hook, config)).collect()
         };
         let both = |modern: Event, older: Event| {
-            let mut hooks = planned(modern);
-            hooks.extend(planned(older));
+            let mut hooks = planned(&first, modern);
+            hooks.extend(planned(&first, older));
             hooks
         };
+        let mut setup = both(Event::CrawlSetup, Event::Crawl);
+        setup.extend(self.sonics(config, &layers));
         let shares_tmp = selected
             .plugins
             .iter()
             .any(|plugin| !plugin.schema.accompanies.is_empty());
         Ok(CrawlPlan {
             shares_tmp,
-            setup: both(Event::CrawlSetup, Event::Crawl),
-            snapshot: planned(Event::Snapshot),
+            setup,
+            snapshot: planned(&selected, Event::Snapshot),
             end: both(Event::CrawlCleanup, Event::CrawlEnd),
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(config)?,
@@ -285,6 +292,7 @@ impl Engine {
             plugin: plugin.clone(),
             values,
             request: None,
+            command: None,
         })
     }
 
@@ -308,6 +316,15 @@ impl Engine {
         let deny = setting(["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
         UrlFilter::new(&allow, &deny).map_err(|error| error.to_string())
     }
+}
+
+/// The hook with what hooks before it derived, also where no schema of its own has that.
+fn told(mut hook: PlannedHook, config: &Values) -> PlannedHook {
+    for (key, value) in derived::machine(config) {
+        let value = || serde_json::Value::from(value);
+        hook.values.entry(key.to_owned()).or_insert_with(value);
+    }
+    hook
 }
 
 /// Hooks that are left out although somebody could expect them: a program is missing.

@@ -141,6 +141,7 @@ impl Engine {
             plugin: plugin.clone(),
             values,
             request: Some(request),
+            command: None,
         }
     }
 

@@ -3,7 +3,8 @@
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::Refusal;
 use crate::model::{CrawlId, Owner};
-use crate::plugin::Used;
+use crate::plugin::derived::is_derived;
+use crate::plugin::{Used, Values};
 use crate::store::{CrawlWork, SnapshotWork, Sum};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,9 +59,12 @@ impl Turn<'_> {
         changes: &BTreeMap<String, String>,
     ) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
-        let mut config = crawl.config;
+        let config = crawl.config.into_iter();
+        let (mut derived, mut config): (Values, Values) =
+            config.partition(|(key, _)| is_derived(key));
         config.extend(changes.clone());
         self.check_settings(&crawl.plugins, &config)?;
+        config.append(&mut derived);
         self.tx.set_crawl_config(id, &config)?;
         self.engine.forget(id);
         Ok(())

@@ -14,6 +14,7 @@ mod install;
 mod limits;
 mod notify;
 mod perform;
+mod records;
 mod requests;
 mod setup;
 mod signals;

@@ -206,8 +206,9 @@ impl Turn<'_> {
             plugin,
             hook,
         });
+        self.take_programs(&report.derived.programs)?;
         let Owner::Snapshot(id) = owner else {
-            return Ok(());
+            return self.take_derived(crawl, &report.key, &report.derived);
         };
         if let Some(title) = &report.title {
             self.tx.set_title(id, title)?;

@@ -93,7 +93,7 @@ impl Invocation {
     }
 }
 
-fn argument<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
+pub fn argument<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
     args.iter().find_map(|arg| {
         arg.strip_prefix("--")?
             .strip_prefix(name)?

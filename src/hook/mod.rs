@@ -23,6 +23,7 @@ mod record;
 mod scratch;
 mod screenshot;
 mod settings;
+mod sonic;
 mod title;
 mod wget;
 
@@ -80,6 +81,11 @@ const BUILTINS: [Builtin; 13] = [
 /// The exit status is 0 when it is done (with or without results), 10 when the configuration or
 /// a missing program skips it, 1 when it failed.
 pub fn main(name: &str, args: &[String]) -> ExitCode {
+    if name == "sonic" {
+        // No plugin of ours: hooks of one ask for it.
+        let invocation = Invocation::read("sonic", "{}", args, std::env::vars_os());
+        return conclude(&sonic::main(args, &invocation), &invocation);
+    }
     let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) else {
         let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
         eprintln!("no built-in hook '{name}'; there are {}", known.join(", "));
@@ -87,13 +93,17 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
+    conclude(&finding, &invocation)
+}
+
+fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {
     // For the journal, where systemd before 254 puts nothing else under the fields of a quiet hook.
     eprintln!(
         "{}: {}",
         finding.status.word(),
         finding.output_str.escape_debug()
     );
-    record::print(&finding, &invocation.context);
+    record::print(finding, &invocation.context);
     ExitCode::from(finding.exit_code())
 }
 

@@ -13,6 +13,7 @@ pub mod catalogue;
 pub mod check;
 pub mod close;
 mod crawl_limits;
+pub mod derived;
 pub mod discover;
 pub mod effective;
 pub mod environment;

@@ -7,8 +7,9 @@ use super::{WorkerError, directory, read, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
 use crate::model::{Outcome, Owner, ResultState};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -18,7 +19,12 @@ struct Shared {
     link: Rc<Link>,
     index: Rc<Index>,
     inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
+    /// Hooks that others asked for, to be appended.
+    wanted: RefCell<Vec<HookTask>>,
 }
+
+/// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
+const WANTED_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Runs `hooks` to their end. With `hold`, background hooks live until the crawl has no open
 /// snapshot any more.
@@ -26,7 +32,7 @@ pub async fn drive(
     assignment: &Assignment,
     link: &Rc<Link>,
     index: &Rc<Index>,
-    hooks: Vec<HookTask>,
+    mut hooks: Vec<HookTask>,
     standing: &Standing,
     hold: bool,
 ) -> Result<(), WorkerError> {
@@ -42,6 +48,7 @@ pub async fn drive(
         link: link.clone(),
         index: index.clone(),
         inputs,
+        wanted: RefCell::default(),
     });
     let begin = Instant::now();
     let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
@@ -90,6 +97,12 @@ pub async fn drive(
             },
             () = wake => Input::Deadline,
         };
+        for hook in shared.wanted.take() {
+            if sequence.add(hook.clone()) {
+                hooks.push(hook);
+                join.push(false);
+            }
+        }
         actions = sequence.handle(input, begin.elapsed());
     }
 }
@@ -115,9 +128,9 @@ fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     let siblings = assignment
         .hooks
         .iter()
-        .filter(|other| other.plugin == hook.plugin)
+        .filter(|other| other.plugin == hook.plugin && other.key != hook.key)
         .count();
-    if siblings > 1 {
+    if siblings > 0 {
         format!("{}.stdout.log", hook.hook)
     } else {
         "stdout.log".to_owned()
@@ -218,6 +231,10 @@ async fn try_hook(
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
     shared.link.report(&report).await?;
+    if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
+        let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);
+        shared.wanted.borrow_mut().push(task);
+    }
     if let Err(error) = shared.index.result(hook, &report, &ended) {
         tracing::warn!("{error}, ignoring");
     }
@@ -233,9 +250,8 @@ async fn try_hook(
 mod tests {
     use super::*;
     use crate::bus::report::File;
-    use crate::bus::work::Known;
+    use crate::bus::work::{Derived, Known};
     use crate::model::{CrawlId, SnapshotId, Verdict};
-    use std::time::Duration;
 
     #[test]
     fn what_failed_by_itself_and_left_nothing_missed_something() {
@@ -256,6 +272,7 @@ mod tests {
                 tags: Vec::new(),
                 title: None,
                 binary: None,
+                derived: Derived::default(),
             };
             missed_something(owner, &outcome, &report)
         };

@@ -1,12 +1,12 @@
 //! Reading what a hook said and left. All of it is hostile input.
 
 use crate::bus::report::File as OutputFile;
-use crate::bus::work::{Child, Found, Report};
+use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
-use crate::plugin::record::Binary;
+use crate::plugin::record::{Binary, Machine, SonicDaemonStart};
 use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
 use crate::plugin::{output, parse_line, tidy};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -17,6 +17,8 @@ const FILES_MAX: usize = 1000;
 const CHILDREN_MAX: usize = 10_000;
 /// Longest text that is kept of an output or error.
 const TEXT_MAX: usize = 4096;
+/// Settings and programs that one hook may tell those after it of.
+const DERIVED_MAX: usize = 100;
 /// File in which hooks may name child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
 
@@ -29,6 +31,7 @@ struct Said {
     /// The program of this name is asked for.
     wanted: Option<String>,
     binary: Option<Found>,
+    derived: Derived,
 }
 
 impl Said {
@@ -38,7 +41,32 @@ impl Said {
             Some(Record::Snapshot(child)) => self.child(child),
             Some(Record::Tag { name, .. }) => self.tags.push(name),
             Some(Record::Binary(binary)) => self.binary(binary),
-            _ => {}
+            Some(Record::Machine(machine)) => self.machine(machine),
+            Some(Record::SonicDaemonStart(wanted)) => {
+                let SonicDaemonStart {
+                    config_path,
+                    host,
+                    port,
+                    ..
+                } = wanted;
+                self.derived.sonic = Some(SonicWish {
+                    config_path,
+                    host,
+                    port,
+                });
+            }
+            None => {}
+        }
+    }
+
+    /// Whether these are worth keeping is not for us to say, but how much of them.
+    fn machine(&mut self, machine: Machine) {
+        let settings = &mut self.derived.settings;
+        for (key, value) in machine.config {
+            let known = settings.contains_key(&key) || settings.len() < DERIVED_MAX;
+            if known && key.len() + value.len() <= TEXT_MAX {
+                settings.insert(key, value);
+            }
         }
     }
 
@@ -51,17 +79,28 @@ impl Said {
         }
     }
 
-    /// The first record with the name that was asked for and a path is the one.
+    /// The first record with the name that was asked for and a path is the one. Of a hook that
+    /// nobody asked for a program, each is a word on what it found.
     fn binary(&mut self, binary: Binary) {
-        let wanted = self.wanted.as_ref() == Some(&binary.name) && self.binary.is_none();
-        if let Some(abspath) = binary.abspath.filter(|_| wanted) {
-            self.binary = Some(Found {
-                name: binary.name,
-                abspath: cut(abspath),
-                version: binary.version.map(cut),
-                provider: binary.binprovider.map(cut),
-                env: binary.env,
-            });
+        let Some(abspath) = binary.abspath else {
+            return;
+        };
+        let found = Found {
+            name: binary.name,
+            abspath: cut(abspath),
+            version: binary.version.map(cut),
+            provider: binary.binprovider.map(cut),
+            env: binary.env,
+        };
+        match &self.wanted {
+            Some(wanted) if *wanted == found.name && self.binary.is_none() => {
+                self.binary = Some(found);
+            }
+            None if self.derived.programs.len() < DERIVED_MAX && found.name.len() <= TEXT_MAX => {
+                let env = BTreeMap::new();
+                self.derived.programs.push(Found { env, ..found });
+            }
+            _ => {}
         }
     }
 
@@ -189,6 +228,7 @@ pub fn report(
         tags: said.tags,
         title: title.map(cut),
         binary: said.binary,
+        derived: said.derived,
     }
 }
 

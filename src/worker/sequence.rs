@@ -108,6 +108,17 @@ impl Sequence {
         }
     }
 
+    /// Appends a hook that another one asked for; too late when all had their turn already.
+    pub fn add(&mut self, hook: HookTask) -> bool {
+        let known = self.hooks.iter().any(|other| other.key == hook.key);
+        let added = matches!(self.phase, Phase::Forward(_)) && !known;
+        if added {
+            self.hooks.push(hook);
+            self.states.push(State::Waiting);
+        }
+        added
+    }
+
     /// Takes note of `input` at `now` and says what to do.
     pub fn handle(&mut self, input: Input, now: Duration) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -360,6 +371,22 @@ mod tests {
         let mut s = sequence(&[Foreground, Foreground], false);
         s.states[0] = State::Ended;
         assert_eq!(s.handle(Input::Begin, T0), [Action::Start(1)]);
+    }
+
+    #[test]
+    fn what_a_hook_asks_for_has_its_turn_last_and_once() {
+        let mut s = sequence(&[Foreground, Foreground], true);
+        let wish = || HookTask::sonic("p", at(60));
+        s.handle(Input::Begin, T0);
+        assert!(s.add(wish()) && !s.add(wish()));
+        assert_eq!(s.handle(Input::Ended(0), at(1)), [Action::Start(1)]);
+        assert_eq!(s.handle(Input::Ended(1), at(2)), [Action::Start(2)]);
+        assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
+        let mut other = wish();
+        other.key = "p/late".into();
+        assert!(!s.add(other));
+        assert_eq!(s.handle(Input::Release, at(4)), [Action::Stop(2)]);
+        assert_eq!(s.handle(Input::Ended(2), at(5)), [Action::Done]);
     }
 
     #[test]

@@ -3,10 +3,21 @@
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-clean() { forget_configuration; }
+clean() {
+    in_capsule systemctl stop test-sonic.service 2>/dev/null || true
+    in_capsule rm -rf /usr/local/bin/sonic /opt/sonic
+    forget_configuration
+}
 
 prepare() {
-    # A finite hook that brings what three foreground hooks want: one of them finds it only when that is done.
+    missing_plugins
+    deriving_plugins
+    sonic_plugin
+    configure </dev/null
+}
+
+# A finite hook that brings what three foreground hooks want: one of them finds it only when that is done.
+missing_plugins() {
     plugin testbrings on_Snapshot__10_testbrings.finite.bg.sh <<'SH'
 #!/bin/sh
 echo ready
@@ -36,7 +47,76 @@ SH
 #!/bin/sh
 echo ran >ran
 SH
-    configure </dev/null
+}
+
+# schema NAME: stdin is the config.json of a plugin.
+schema() { in_capsule sh -c "cat >$plugins/$1/config.json"; }
+
+# A plugin whose hooks before the first page say what those after them are to know.
+deriving_plugins() {
+    plugin testderive on_Crawl__10_testderive.sh <<'SH'
+#!/bin/sh
+cat <<RECORDS
+{"type": "Machine", "_method": "update", "key": "config/TESTDERIVE_BINARY", "value": "/opt/derived"}
+{"type": "Machine", "config": {"TESTDERIVE_CHOSEN": "by hook", "TESTDERIVE_LEVEL": "high", "TESTDERIVE_ENABLED": "false"}}
+{"type": "Machine", "config": {"PATH": "/tmp/evil", "LD_PRELOAD": "/tmp/evil.so", "NODE_OPTIONS": "--require=/tmp/evil", "CRAWL_MAX_URLS": "1"}}
+{"type": "Binary", "name": "wget", "abspath": "/tmp/evil", "version": "6.6.6", "env": {"LD_PRELOAD": "/tmp/evil.so"}}
+RECORDS
+SH
+    schema testderive <<'JSON'
+{"type": "object", "properties": {"TESTDERIVE_BINARY": {"type": "string", "default": "none"}, "TESTDERIVE_CHOSEN": {"type": "string"},
+    "TESTDERIVE_LEVEL": {"type": "integer", "default": 1}}}
+JSON
+    plugin testuse on_Crawl__20_testuse.sh <<'SH'
+#!/bin/sh
+env >crawl.txt
+SH
+    plugin testuse on_Snapshot__20_testuse.sh <<'SH'
+#!/bin/sh
+env >page.txt
+SH
+}
+
+sonic_plugin() {
+    plugin testsonic on_CrawlSetup__55_testsonic.sh <<'SH'
+#!/bin/sh
+mkdir -p ../sonic
+echo configured >../sonic/config.cfg
+printf '{"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic", "url": "tcp://127.0.0.1:14910", "host": "127.0.0.1", '
+printf '"port": 14910, "config_path": "%s", "output_dir": "%s"}\n' "$CRAWL_DIR/sonic/config.cfg" "$CRAWL_DIR/sonic"
+SH
+    plugin testsonic on_Snapshot__91_testsonic.sh <<'SH'
+#!/usr/bin/python3
+import socket, time
+deadline = time.monotonic() + 10
+while True:
+    try:
+        greeting = socket.create_connection(("127.0.0.1", 14910), 5).recv(99)
+        break
+    except ConnectionRefusedError:
+        if time.monotonic() > deadline:
+            raise
+open("greeting.txt", "wb").write(greeting)
+SH
+}
+
+# The server, as it is on the search path: it greets, and when told to end it says so in its directory.
+sonic_server() {
+    in_capsule sh -c 'cat >/usr/local/bin/sonic && chmod 755 /usr/local/bin/sonic' <<'PY'
+#!/usr/bin/python3
+import pathlib, signal, socket, sys
+config = pathlib.Path(sys.argv[sys.argv.index("-c") + 1])
+assert config.read_text() == "configured\n"
+def end(*_):
+    (config.parent / "ended.txt").write_text("told to\n")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+server = socket.create_server(("127.0.0.1", 14910))
+while True:
+    stream, _ = server.accept()
+    stream.sendall(b"CONNECTED <sonic-server v1.4.9>\r\n")
+    stream.close()
+PY
 }
 
 # crawl PLUGINS URL: sets $crawl, which is over.
@@ -57,9 +137,72 @@ tries_again_what_missed_something() {
         "attempts where no finite hook is"
 }
 
+# output ID PATH: a file of a crawl or page.
+output() { in_capsule cat "$(query 'd[0]["directory"]' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
+
+page_of() { query 'd[0]["id"]' list snapshots "$1"; }
+
+sealed() { query 'd[0]["snapshots"]["sealed"]' list crawls "$1"; }
+
+# variable NAME: of the environment on stdin.
+variable() { sed -n "s/^$1=//p"; }
+
+# Machine records are settings for the hooks after them, below those of the user, and nothing that makes another hook of it.
+passes_settings_on() {
+    local seen
+    crawl=$(archivist add --json --plugins testderive,testuse --set TESTDERIVE_CHOSEN=by-user http://contract.test/1 http://contract.test/2 |
+        evaluate 'd["crawl"]')
+    wait_for 60 is_over "$crawl"
+    assert_eq 2 "$(sealed "$crawl")" "pages of the crawl"
+    for seen in "$(output "$crawl" testuse/crawl.txt)" "$(output "$(page_of "$crawl")" testuse/page.txt)"; do
+        assert_eq /opt/derived "$(variable TESTDERIVE_BINARY <<<"$seen")" "a setting that a hook derived"
+        assert_eq "" "$(variable TESTDERIVE_LEVEL <<<"$seen")" "a value of the wrong type"
+        assert_eq "" "$(variable 'LD_PRELOAD\|NODE_OPTIONS' <<<"$seen")" "variables that would make another hook of it"
+        [[ $(variable PATH <<<"$seen") != */tmp/evil* ]] || fail "a hook set the search path of another"
+        [[ $seen != *"by hook"* ]] || fail "a hook's word outranks the user's"
+    done
+    assert_contains "$(archivist show "$crawl")" "machine/TESTDERIVE_BINARY=/opt/derived" "where it is seen"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")" "'PATH' is not taken" "the refusal"
+    crawl testuse http://contract.test/3
+    assert_eq "" "$(output "$(page_of "$crawl")" testuse/page.txt | variable TESTDERIVE_BINARY)" "what another crawl sees of it"
+}
+
+believes_no_hook_about_programs() {
+    assert_eq "/usr/bin/wget env False {}" "$(query '*[(b["abspath"], b["provider"], b["version"] == "6.6.6", b["env"])
+        for b in d if b["name"] == "wget"][0],' plugins --binaries)" "what is known of wget"
+}
+
+# The server that a hook asks for is a unit of the crawl, up for its pages and ended after them.
+runs_sonic() {
+    sonic_server
+    crawl testsonic http://contract.test/sonic
+    assert_eq "on_CrawlSetup__55_testsonic=noresults on_Snapshot__91_testsonic=succeeded sonic=noresults" \
+        "$(query '*sorted(f"{r["hook"]}={r["status"]}" for r in d),' list results "$crawl")" "results"
+    assert_contains "$(output "$(page_of "$crawl")" testsonic/greeting.txt)" CONNECTED "what the page's hook got"
+    assert_eq "told to" "$(output "$crawl" sonic/ended.txt)" "how the server ended"
+    assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query '*[r["unit"] for r in d if r["hook"] == "sonic"],' list runs "$crawl")" "its unit"
+    assert_nothing_is_left
+
+    # One that answers is not started beside.
+    in_capsule sh -c 'mkdir -p /opt/sonic && echo configured >/opt/sonic/config.cfg'
+    in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg
+    wait_for 10 in_capsule python3 -c 'import socket; socket.create_connection(("127.0.0.1", 14910), 1)' 2>/dev/null
+    crawl testsonic http://contract.test/sonic-there
+    assert_contains "$(query '*[r["output"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "answers at 127.0.0.1:14910 already" "its result"
+    in_capsule systemctl stop test-sonic.service
+
+    in_capsule rm /usr/local/bin/sonic
+    crawl testsonic http://contract.test/sonic-missing
+    assert_eq "skipped there is no program 'sonic'; see: archivist plugins --binaries" \
+        "$(query '*[r["status"] + " " + r["error"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "the missing server"
+}
+
 trap clean EXIT
 prepare
 tries_again_what_missed_something
+passes_settings_on
+believes_no_hook_about_programs
+runs_sonic
 assert_nothing_is_left
 trap - EXIT
 clean

@@ -154,6 +154,7 @@ impl Worker {
                 tags: Vec::new(),
                 title: None,
                 binary: None,
+                derived: Default::default(),
             });
             return called(Work::Report {
                 token,

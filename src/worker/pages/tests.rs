@@ -60,6 +60,7 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
     let is_failure = state == ResultState::Failed;
     let report = Report {
         binary: None,
+        derived: Default::default(),
         key: task.key.clone(),
         verdict: Verdict {
             state,
