@@ -1,0 +1,146 @@
+#!/bin/bash
+# A hook of one crawl that goes for everything that is not its crawl's: what belongs to another crawl, to other pages, to the
+# orchestrator. The same tries are made by root first: there they succeed, so each of them can. Not among them: a signal to a hook
+# of another crawl. Hooks have one user, and those of a browser must be able to ask for each other's processes.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+state=/var/lib/archivist
+queue=4711
+
+clean() {
+    in_capsule sh -c "touch $signs/go; rm -rf $state/personas/test $state/lib/test /dev/shm/test-victim"
+    forget_configuration
+}
+
+prepare() {
+    in_capsule mkdir -p $signs
+    # The victim: a crawl whose hook waits, with secrets wherever hooks keep things.
+    plugin testvictim <<'SH'
+#!/usr/bin/python3
+import ctypes, os, pathlib, time
+for place in (".", os.environ["CRAWL_DIR"], "/tmp", os.environ["PERSONAS_DIR"], "/var/tmp", "/dev/shm"):
+    os.makedirs(place, exist_ok=True)
+    pathlib.Path(place, "test-victim").write_text("secret\n")
+ctypes.CDLL(None).msgget(4711, 0o1666)
+pathlib.Path("ready").touch()
+while not os.path.exists("/srv/archivist-test/go"):
+    time.sleep(0.1)
+SH
+    plugin testhostile <<'SH'
+#!/bin/sh
+bash /srv/archivist-test/probe "$PWD" /srv/archivist-test/targets >probe.txt
+ls "$SNAP_DIR/.." >beside.txt
+SH
+    # Both crawls share temporary files among their own hooks, as those with a browser of abx-plugins do.
+    in_capsule cp -a /usr/share/archivist/plugins/keeper $plugins/testkeeper
+    in_capsule sed -i 's/"chrome"/"testvictim", "testhostile"/' $plugins/testkeeper/config.json
+    capsule cp "$(dirname "$0")/sandbox/probe" "$CAPSULE:$signs/probe"
+    in_capsule setpriv --reuid archivist --regid archivist-hook --clear-groups sh -c "umask 0007
+        mkdir -p $state/personas/test $state/lib/test; echo secret >$state/personas/test/profile; echo tool >$state/lib/test/tool"
+    configure </dev/null
+}
+
+# The crawl to be attacked, and the pages that the attacker's own crawl had before.
+victims() {
+    victim=$(add --plugins testvictim http://victim.test/)
+    wait_for 30 has_unit "archivist-hook-testvictim-s*.service"
+    page=$(query 'd[0]["id"]' list snapshots "$victim")
+    wait_for 30 in_capsule test -e "$(directory snapshots "$page")/testvictim/ready"
+    hook=$(unit_property "archivist-hook-testvictim-$page.service" MainPID)
+    worker=$(unit_property "archivist-snapshot-${page#s}.service" MainPID)
+    # Where a hook's own are not to be seen, these stand for those of a hook without its sandbox.
+    in_capsule setpriv --reuid archivist-hook --regid archivist-hook --clear-groups sh -c "echo secret >/dev/shm/test-victim"
+    in_capsule python3 -c "import ctypes; ctypes.CDLL(None).msgget($queue, 0o1666)"
+}
+
+directory() { query 'd[0]["directory"]' list "$1" "$2"; }
+
+# What is to be out of reach: KIND NAME PATH.
+targets() {
+    local tmp=$state/archive/.run/$victim crawl_directory page_directory
+    crawl_directory=$(directory crawls "$victim") page_directory=$(directory snapshots "$page")
+    cat <<TARGETS
+read_file shared-tmp $tmp/test-victim
+write_file shared-tmp $tmp/test-victim
+list shared-tmp $tmp
+make shared-tmp $tmp
+read_file profile $tmp/personas/test-victim
+write_file profile $tmp/personas/test-victim
+list all-shared-tmp $state/archive/.run
+read_file crawl $crawl_directory/test-victim
+write_file crawl $crawl_directory/test-victim
+make crawl $crawl_directory
+read_file page $page_directory/testvictim/test-victim
+write_file page $page_directory/testvictim/test-victim
+list page $page_directory
+make page $page_directory
+make archive $state/archive
+read_file index $state/archive/index.html
+list persona $state/personas/test
+read_file persona $state/personas/test/profile
+write_file persona $state/personas/test/profile
+write_file library $state/lib/test/tool
+make library $state/lib/test
+read_file database $state/archivist.sqlite3
+write_file database $state/archivist.sqlite3
+write_file database-log $state/archivist.sqlite3-wal
+make state $state
+connect system-bus /run/dbus/system_bus_socket
+connect manager /run/systemd/private
+connect journal-of-others /run/systemd/journal/io.systemd.journal
+call bus-api org.archivist1
+read_file configuration-of-root /etc/shadow
+write_file plugin $plugins/testvictim/config.json
+make plugins /usr/share/archivist/plugins
+read_file shared-memory /dev/shm/test-victim
+write_file shared-memory /dev/shm/test-victim
+queue message-queue $queue
+see hook $hook
+read_file hook-environment /proc/$hook/environ
+list hook-root /proc/$hook/root/tmp
+see worker $worker
+signal worker $worker
+read_file worker-environment /proc/$worker/environ
+TARGETS
+}
+
+count() { grep -c . || true; }
+
+everything_is_there_for_root() {
+    in_capsule mkdir -p $signs/root
+    in_capsule bash $signs/probe $signs/root $signs/targets >"$work/root"
+    assert_eq "" "$(grep ' no$' "$work/root")" "tries that fail for root too, and so prove nothing"
+}
+
+a_hook_reaches_nothing_of_it() {
+    local crawl last
+    crawl=$(archivist add --json --plugins testhostile http://hostile.test/1 http://hostile.test/2 | evaluate 'd["crawl"]')
+    wait_for 60 is_over "$crawl"
+    last=$(query 'max(s["id"] for s in d)' list snapshots "$crawl")
+    in_capsule cat "$(directory snapshots "$last")/testhostile/probe.txt" >"$work/hook"
+    assert_eq "$(count <"$work/root")" "$(count <"$work/hook")" "tries that were made"
+    assert_eq "" "$(grep ' own no$' "$work/hook")" "what a hook cannot do with what is its own"
+    assert_eq "" "$(grep -v ' own ' "$work/hook" | grep ' yes$')" "what a hook of another crawl reaches"
+    assert_eq "$crawl $last" "$(in_capsule cat "$(directory snapshots "$last")/testhostile/beside.txt" | xargs)" "what it sees of the pages of its own crawl"
+}
+
+the_victim_is_unharmed() {
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$victim"
+    assert_eq "succeeded" "$(query '*[r["status"] for r in d if r["plugin"] == "testvictim"],' list results "$victim")" "result of the victim"
+}
+
+work=$(mktemp -d)
+trap 'clean; rm -rf "$work"' EXIT
+prepare
+victims
+targets | in_capsule sh -c "cat >$signs/targets"
+everything_is_there_for_root
+a_hook_reaches_nothing_of_it
+the_victim_is_unharmed
+assert_nothing_is_left
+trap - EXIT
+clean
+rm -rf "$work"
+assert_system_running
