@@ -27,7 +27,7 @@ pub struct Assignment {
     pub shared_tmp: Option<PathBuf>,
     /// In the order in which they are to be started.
     pub hooks: Vec<HookTask>,
-    /// For a crawl's worker: what runs after the last snapshot.
+    /// What runs when the others have ended: for a crawl after its last snapshot.
     pub last_hooks: Vec<HookTask>,
     /// How long a background hook may take until its first line of output.
     pub ready_limit: Duration,

@@ -8,13 +8,16 @@ use crate::bus::report::Filter;
 use crate::bus::work::{About, Assignment, Skipped};
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::environment::for_request;
-use crate::plugin::{BinaryRequest, Context, Target, argv, environment, request_argv};
+use crate::plugin::{BinaryRequest, Context, Event, Target, argv, environment, request_argv};
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// URLs that a hook of a crawl is told of; its arguments hold fewer where they are long.
+const URLS_MAX: u32 = 10_000;
 
 /// A proof of identity that nobody guesses: 128 random bits in hex.
 fn token() -> TurnResult<String> {
@@ -110,8 +113,10 @@ impl Turn<'_> {
         self.note_skipped(&plan, owner, crawl.id)?;
         let (url, depth) = (&snapshot.url, snapshot.depth);
         let about = self.about(&plan, &snapshot)?;
+        let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
         let assignment = Assignment {
             about,
+            last_hooks: last_hooks.collect(),
             ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
         };
         self.tx
@@ -291,7 +296,10 @@ impl Turn<'_> {
             hook_name: &planned.task.hook,
         };
         let mut environment = environment(&planned.plugin, &planned.values, &places, &context);
-        let urls = [url.to_owned()];
+        let urls = match planned.hook.name.event {
+            Event::Crawl | Event::CrawlEnd => self.tx.crawl_urls(crawl.id, URLS_MAX)?,
+            _ => Vec::new(),
+        };
         let target = Target {
             url,
             urls: &urls,

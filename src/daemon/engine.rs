@@ -39,6 +39,8 @@ pub struct PlannedHook {
 pub struct CrawlPlan {
     pub setup: Vec<PlannedHook>,
     pub snapshot: Vec<PlannedHook>,
+    /// What runs for a page when its daemons have ended.
+    pub snapshot_end: Vec<PlannedHook>,
     pub end: Vec<PlannedHook>,
     /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
     pub skipped: Vec<(String, String, String)>,
@@ -55,7 +57,7 @@ impl CrawlPlan {
     pub fn hook(&self, owner: Owner, key: &str) -> Option<&PlannedHook> {
         let mut hooks: Box<dyn Iterator<Item = &PlannedHook>> = match owner {
             Owner::Crawl(_) => Box::new(self.setup.iter().chain(&self.end)),
-            Owner::Snapshot(_) => Box::new(self.snapshot.iter()),
+            Owner::Snapshot(_) => Box::new(self.snapshot.iter().chain(&self.snapshot_end)),
         };
         hooks.find(|hook| hook.task.key == key)
     }
@@ -260,6 +262,7 @@ impl Engine {
             shares_tmp,
             setup,
             snapshot: planned(&selected, Event::Snapshot),
+            snapshot_end: planned(&selected, Event::SnapshotCleanup),
             end: both(Event::CrawlCleanup, Event::CrawlEnd),
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(config)?,

@@ -73,6 +73,7 @@ impl Engine {
         let mut plan = CrawlPlan {
             setup: Vec::new(),
             snapshot: Vec::new(),
+            snapshot_end: Vec::new(),
             end: Vec::new(),
             skipped: Vec::new(),
             filter: self.url_filter(&crawl.config)?,

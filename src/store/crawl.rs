@@ -85,6 +85,16 @@ impl Tx<'_> {
         }))
     }
 
+    /// The URLs that a crawl was added with, in their order; at most so many.
+    pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT url FROM snapshot WHERE crawl_id = ?1 AND parent_id IS NULL
+             ORDER BY id LIMIT ?2",
+        )?;
+        let rows = statement.query_map((id.0, most), |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Takes a crawl one step further. `retry_at` and `reason` are what they are to be after it.
     pub fn step_crawl(
         &self,

@@ -125,9 +125,8 @@ fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
 
 /// Name of the file with a hook's standard output; siblings look for `stdout.log`.
 fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
-    let siblings = assignment
-        .hooks
-        .iter()
+    let all = assignment.hooks.iter().chain(&assignment.last_hooks);
+    let siblings = all
         .filter(|other| other.plugin == hook.plugin && other.key != hook.key)
         .count();
     if siblings > 0 {
