@@ -1,0 +1,107 @@
+#!/bin/bash
+# Plugins of the older generation: families Binary, Crawl, CrawlEnd and Snapshot, run by their extension without an execute bit, with ids
+# in their arguments. What each is called with, when each runs, what its records come to.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+clean() {
+    in_capsule rm -rf /var/lib/archivist/lib/bin/older-tool /opt/older /usr/local/bin/test-node
+    in_capsule sh -c '[ ! -L /usr/local/bin/node ] || rm /usr/local/bin/node'
+    forget_configuration
+}
+
+prepare() {
+    capsule cp "$(dirname "$0")/older" "$CAPSULE:/opt/older"
+    in_capsule sh -c "mkdir -p $plugins; cp -a /opt/older/. $plugins/; chown -R root:root $plugins/test*; chmod -R go-w $plugins/test*"
+    in_capsule sh -c 'command -v node' >/dev/null || stand_in_for_node
+    configure </dev/null
+}
+
+# Where there is no node: does what the one script of ours does.
+stand_in_for_node() {
+    in_capsule sh -c 'cat >/usr/local/bin/test-node && chmod 755 /usr/local/bin/test-node && ln -s test-node /usr/local/bin/node' <<'PY'
+#!/usr/bin/python3
+import os, sys
+assert os.path.basename(sys.argv[1]) == "on_Snapshot__54_script.js", sys.argv
+open("argv-54_script", "w").writelines(word + "\n" for word in sys.argv[2:])
+open(os.environ["SNAP_DIR"] + "/order.txt", "a").write("54_script\n")
+print('{"type": "ArchiveResult", "status": "noresult", "output_str": "nothing"}')
+PY
+}
+
+directory() { query 'd[0]["directory"]' list "$1" "$2"; }
+
+# words DIRECTORY FILE: its lines, joined.
+words() { in_capsule paste -sd'|' "$1/$2"; }
+
+is_skipped_without_its_program() {
+    assert_status 0 archivist add --wait --plugins testneeds http://older.test/0
+    assert_contains "$(query '*(r["status"] + ": " + r["error"] for r in d if r["plugin"] == "testneeds"),' list results --status skipped)" \
+        "skipped: program 'older-tool' not found: archivist plugins install testneeds" "why it is not run"
+}
+
+brings_a_program() {
+    local crawl
+    assert_status 0 archivist plugins install testneeds
+    crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
+    assert_eq '--name=older-tool|--binproviders=env,testtool|--overrides={"testtool":{"packages":["a b"]}}|--binary-id=older-tool|--machine-id=archivist' \
+        "$(words "$(directory crawls "$crawl")" "testtool/argv")" "arguments of a Binary hook"
+    assert_eq /var/lib/archivist/lib/bin/older-tool "$(query '*[b["abspath"] for b in d if b["name"] == "older-tool"],' plugins --binaries)" "the program"
+}
+
+archives() {
+    local ids
+    assert_status 3 archivist add --wait --depth 1 --plugins testcrawl,testpage,testneeds 'http://older.test/1' 'http://older.test/2?q=$(reboot)'
+    crawl=$(sed -n 's/^queued 2 URLs as \(c[0-9]*\)$/\1/p' <<<"$output")
+    assert_eq "3 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$crawl")" "pages"
+    ids=$(query '*sorted((s["id"] for s in d), key=lambda id: int(id[1:])),' list snapshots "$crawl")
+    read -r page _ child <<<"$ids"
+    top=$(directory crawls "$crawl") own=$(directory snapshots "$page")
+}
+
+calls_them_as_they_expect() {
+    local hook
+    for hook in 03_listen 06_fetch 08_watch 30_read 54_script 60_skips 61_fails 99_last; do
+        assert_eq "--url=http://older.test/1|--snapshot-id=$page|--crawl-id=$crawl|--depth=0" "$(words "$own" "testpage/argv-$hook")" "arguments of $hook"
+    done
+    # The list of URLs is one argument with a line for each.
+    for hook in 05_first 20_beside 50_second end; do
+        assert_eq "--crawl-id=$crawl|--source-url=http://older.test/1|http://older.test/2?q=\$(reboot)|--url=http://older.test/1|--snapshot-id=$crawl" \
+            "$(words "$top" "testcrawl/argv-$hook")" "arguments of $hook"
+    done
+    assert_contains "$(query '*[r["argv"] for r in d if (r["hook"] or "").endswith("30_read")][0],' list runs "$page")" \
+        "/usr/bin/env python3 $plugins/testpage/on_Snapshot__30_read.py" "the command of a .py"
+}
+
+# Background hooks hold nobody up; the foreground goes on in order, whatever its end. Then the finite one has its time, and the
+# daemons end, the last one first.
+keeps_their_order() {
+    assert_eq "03_listen|06_fetch|08_watch|30_read|54_script|60_skips|61_fails|99_last|06_fetch ended|08_watch ended|03_listen ended|50_after" \
+        "$(words "$own" order.txt)" "order of a page's hooks"
+    assert_eq "05_first|20_beside|50_second|20_beside ended|10_end" "$(words "$top" order.txt)" "order of the crawl's hooks"
+    query 'min(r["started_at"] for r in d if r["hook"] and r["owner"][0] == "s") > max(r["ended_at"] for r in d
+        if r["hook"] in ("on_Crawl__05_first", "on_Crawl__50_second"))' list runs "$crawl" --limit 0 | grep -q True || fail "pages before the crawl's setup"
+}
+
+judges_them() {
+    assert_eq "03_listen.bg=succeeded 06_fetch.finite.bg=succeeded 08_watch__background=succeeded 30_read=succeeded 50_after=succeeded 54_script=noresults 60_skips=skipped 61_fails=failed 99_last=succeeded" \
+        "$(query '*sorted(r["hook"].split("__", 1)[1] + "=" + r["status"] for r in d if r["plugin"] == "testpage"),' list results "$page")" "results of the page"
+    assert_eq "told to end" "$(query '*[r["output"] for r in d if r["hook"].endswith("03_listen.bg")],' list results "$page")" "what a daemon says at its end"
+    assert_eq "made by older-tool" "$(words "$own" testneeds/made.txt)" "what was made with the program"
+    assert_eq "older" "$(query '*d[0]["tags"],' list snapshots "$page")" "tags of the page"
+    assert_eq 'http://older.test/child?a=1&b=$HOME%20%22x%22 1 A child older one two' \
+        "$(query 'd[0]["url"], d[0]["depth"], d[0]["title"], *sorted(d[0]["tags"])' list snapshots "$child")" "the page that a hook found"
+}
+
+trap clean EXIT
+prepare
+is_skipped_without_its_program
+brings_a_program
+archives
+calls_them_as_they_expect
+keeps_their_order
+judges_them
+assert_nothing_is_left
+trap - EXIT
+clean
+assert_system_running

@@ -1,0 +1,2 @@
+name=05_first
+. "$(dirname "$0")/note.sh"

@@ -1,0 +1,2 @@
+name=50_second
+. "$(dirname "$0")/note.sh"

@@ -1,0 +1,1 @@
+"$TESTNEEDS_BINARY" >made.txt

@@ -1,0 +1,2 @@
+printf '%s\n' "$@" >"argv-$name"
+echo "$name" >>"$SNAP_DIR/order.txt"

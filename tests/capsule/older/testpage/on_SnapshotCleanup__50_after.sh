@@ -1,0 +1,2 @@
+#!/bin/sh
+echo 50_after >>"$SNAP_DIR/order.txt"

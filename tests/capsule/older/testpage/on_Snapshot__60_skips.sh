@@ -1,0 +1,3 @@
+name=60_skips
+. "$(dirname "$0")/note.sh"
+exit 10
