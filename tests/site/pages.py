@@ -24,6 +24,25 @@ def index():
     return simple("Archivist test site", body, '<script src="/script.js"></script>')
 
 
+def tour():
+    """Links to one page of each kind that an archive meets, none of them hostile or endless."""
+    names = """page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png download feed.xml notes.txt
+        missing""".split()
+    links = "\n".join(f'<li><a href="/{name}">{name}</a></li>' for name in names)
+    return simple("A tour of the test site", f"<p>One page of each kind.</p>\n<ul>\n{links}\n</ul>")
+
+
+def feed(base):
+    """An RSS feed of two pages; base is the site's URL."""
+    items = "".join(
+        f"<item><title>Page {number}</title><link>{base}page/{number}</link></item>" for number in (4, 5)
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0"><channel><title>News of the test site</title>'
+        f"<link>{base}</link><description>What is new.</description>{items}</channel></rss>\n"
+    )
+
+
 def missing():
     return simple("Not found", "<p>There is no such page.</p>")
 

@@ -126,6 +126,11 @@ def cut(handler, query):
     handler.wfile.write(pages.simple("Cut off", "<p>Half of a").encode())
 
 
+def feed(handler, query):
+    host, port = handler.server.server_address[:2]
+    handler.reply(pages.feed(f"http://{host}:{port}/").encode(), "application/rss+xml; charset=utf-8")
+
+
 def log(handler, query):
     handler.reply(json.dumps(handler.server.seen()).encode(), "application/json")
 
@@ -140,6 +145,8 @@ def html(text, **options):
 
 ROUTES = {
     "/": html(pages.index()),
+    "/tour": html(pages.tour()),
+    "/feed.xml": feed,
     "/redirected": html(pages.simple("Redirected", "<p>The end of the chain.</p>")),
     "/redirect-loop": lambda handler, query: handler.redirect("/redirect-loop"),
     "/redirect-file": lambda handler, query: handler.redirect("file:///etc/passwd"),
