@@ -40,6 +40,10 @@ pub struct Context<'a> {
 /// The kernel takes no `NAME=value` above 128 KiB; a longer one is left out.
 const MAX_VARIABLE: usize = 120 * 1024;
 
+/// What the machine trusts; node by itself trusts only what it brings along, and everything else
+/// that hooks run reads this.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// All variables of the hook, sorted by name. Every setting is written out, because some helpers
 /// read the environment without looking at the schema. Booleans are `True` and `False`, lists and
 /// objects JSON; line breaks become blanks, and what holds a NUL is left out.
@@ -177,6 +181,7 @@ fn tools(variables: &mut Variables, places: &Places) {
     variables.unless_set("NPM_BIN_DIR", &format!("{modules}/.bin"));
     variables.unless_set("PUPPETEER_SKIP_DOWNLOAD", "1");
     variables.unless_set("PUPPETEER_CACHE_DIR", &under("puppeteer"));
+    variables.unless_set("NODE_EXTRA_CA_CERTS", CERTIFICATES);
 }
 
 /// Directories of programs given by path, then those of the library, then the search path. What
@@ -319,6 +324,7 @@ mod tests {
         assert_eq!(variables["PATH"], wanted);
         assert_eq!(variables["NODE_PATH"], "/srv/modules");
         assert_eq!(variables["VIRTUAL_ENV"], "/data/lib/pip/venv");
+        assert_eq!(variables["NODE_EXTRA_CA_CERTS"], CERTIFICATES);
         assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
     }
 
