@@ -4,6 +4,7 @@
 #
 # Short: two pages, once. Full: a crawl of thirteen pages, ROUNDS times (default 3), each followed by abx-dl on the same pages
 # one by one, with the same plugins; then the table of everything. Ends with 77 where the registries cannot be reached.
+# KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
 source "$ROOT/tests/capsule/archivist.sh"
 
@@ -14,8 +15,10 @@ PAGES=(tour page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png 
 # How the machine's tools are told where to fetch from; the capsule's are told the same.
 SETTINGS=(PIP_INDEX_URL PIP_EXTRA_INDEX_URL npm_config_registry HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy)
 
-out=$(mktemp -d)
-trap 'stop_site; rm -rf "$out"' EXIT
+work=$(mktemp -d)
+out=${KEEP:-$work/said}
+mkdir "$out"
+trap 'stop_site; rm -rf "$work"' EXIT
 
 settings() {
     local name
@@ -24,9 +27,9 @@ settings() {
 
 # may_skip COMMAND…: what fetches; a failure of the network is no failure of ours.
 may_skip() {
-    "$@" >"$out/fetch" 2>&1 && return 0
-    cat "$out/fetch"
-    ! grep -qE "$UNREACHABLE" "$out/fetch" || skip "a registry cannot be reached: $*"
+    "$@" >"$work/fetch" 2>&1 && return 0
+    cat "$work/fetch"
+    ! grep -qE "$UNREACHABLE" "$work/fetch" || skip "a registry cannot be reached: $*"
     fail "$*"
 }
 UNREACHABLE='Temporary failure|Could not resolve|Failed to fetch|Connection refused|NewConnectionError|ConnectTimeout|ProxyError'
@@ -56,12 +59,12 @@ crawl() {
     mkdir "$dir"
     began=$EPOCHREALTIME
     # Failures are the table's to judge.
-    archivist add --wait "$@" >"$out/added" 2>&1 || true
+    archivist add --wait "$@" >"$work/added" 2>&1 || true
     since "$began" >"$dir/seconds"
-    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$out/added")
-    [[ -n $id ]] || fail "add: $(tail -n 5 "$out/added")"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
+    [[ -n $id ]] || fail "add: $(tail -n 5 "$work/added")"
     for list in snapshots results runs; do archivist list $list "$id" --json --limit 0 >"$dir/$list.json"; done
-    echo "$id: $(tail -n 2 "$out/added" | head -n 1)"
+    echo "$id: $(tail -n 2 "$work/added" | head -n 1)"
     assert_no_browser_is_left
 }
 
@@ -83,9 +86,9 @@ short_run() {
 # Each page has a browser of its own, and none is left.
 isolated_run() {
     local id
-    archivist add --wait --set CHROME_ISOLATION=snapshot --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$out/added" 2>&1 ||
-        fail "CHROME_ISOLATION=snapshot: $(tail -n 20 "$out/added")"
-    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$out/added")
+    archivist add --wait --set CHROME_ISOLATION=snapshot --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$work/added" 2>&1 ||
+        fail "CHROME_ISOLATION=snapshot: $(tail -n 20 "$work/added")"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
     assert_eq "2 2 2 2" "$(query '*(len([r for r in d if r["hook"].startswith(name) and r["status"] in ("succeeded", "noresults")])
         for name in ("on_Snapshot__09_chrome_launch", "on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot")),' \
         list results "$id" --limit 0)" "browsers and pages with CHROME_ISOLATION=snapshot"
@@ -110,9 +113,9 @@ full_run() {
 
 # The hooks that bring programs: npm's and pip's.
 providers() {
-    may_skip archivist plugins install defuddle papersdl
-    assert_eq "npm pip" "$(query '*sorted({b["provider"] for b in d if b["name"] in ("defuddle", "papers-dl")}),' plugins --binaries)" "who brought them"
-    echo "npm brought defuddle, pip papers-dl"
+    may_skip archivist plugins install defuddle gallerydl
+    assert_eq "npm pip" "$(query '*sorted({b["provider"] for b in d if b["name"] in ("defuddle", "gallery-dl")}),' plugins --binaries)" "who brought them"
+    echo "npm brought defuddle, pip gallery-dl"
 }
 
 # abx-dl in an environment of its own, with archivist's library and plugins, as the hooks' user.
@@ -139,8 +142,8 @@ run_dl() {
             -E VIRTUAL_ENV=$lib/pip/venv -E UV_OFFLINE=1 -E UV_PYTHON_DOWNLOADS=never -E PIP_NO_INDEX=1 -E npm_config_offline=true \
             -E LIB_DIR=$lib -E NODE_PATH=$lib/npm/node_modules -E NODE_MODULES_DIR=$lib/npm/node_modules \
             -E ABX_PLUGINS_DIR=/var/lib/archivist/abx-plugins -E CHROME_BINARY=/usr/bin/chromium \
-            /opt/abx-dl/bin/abx-dl dl --no-install --plugins "$chosen" --dir . "$site$page" >"$out/dl.log" 2>&1 ||
-            echo "abx-dl on $page: $(tail -n 1 "$out/dl.log")"
+            /opt/abx-dl/bin/abx-dl dl --no-install --plugins "$chosen" --dir . "$site$page" >"$work/dl.log" 2>&1 ||
+            echo "abx-dl on $page: $(tail -n 1 "$work/dl.log")"
         mkdir "$dir/${page//\//_}"
         capsule cp "$CAPSULE:/srv/abx-dl/$1/${page//\//_}/index.jsonl" "$dir/${page//\//_}/index.jsonl" || true
     done
