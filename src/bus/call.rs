@@ -63,6 +63,14 @@ pub enum Request {
         id: Owner,
         reply: Reply<()>,
     },
+    Pause {
+        id: Owner,
+        reply: Reply<()>,
+    },
+    Resume {
+        id: Owner,
+        reply: Reply<()>,
+    },
     Amend {
         id: CrawlId,
         config: BTreeMap<String, String>,

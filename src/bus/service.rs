@@ -105,6 +105,16 @@ impl Manager {
         request(&self.0, |reply| Request::Cancel { id, reply }).await
     }
 
+    async fn pause(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Pause { id, reply }).await
+    }
+
+    async fn resume(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Resume { id, reply }).await
+    }
+
     async fn amend(&self, crawl: &str, config: &str) -> fdo::Result<()> {
         let Owner::Crawl(id) = owner(crawl)? else {
             return Err(fdo::Error::InvalidArgs(format!(

@@ -20,6 +20,10 @@ pub trait Manager {
     fn install(&self, names: &[String]) -> zbus::Result<String>;
     /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Starts nothing more of a crawl or a snapshot, and freezes the hooks that run of it.
+    fn pause(&self, id: &str) -> zbus::Result<()>;
+    /// Lets what is paused go on.
+    fn resume(&self, id: &str) -> zbus::Result<()>;
     /// Lays settings, a JSON object of texts, over those of a crawl.
     fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
     /// Queues failed and skipped results once more; `hook` empty means all of them. Answers how

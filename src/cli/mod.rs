@@ -13,8 +13,10 @@ mod logs;
 mod look;
 mod open;
 mod orchestrator;
+mod pause;
 mod plugins;
 mod progress;
+mod resume;
 mod retry;
 mod rows;
 mod run;
@@ -79,6 +81,10 @@ enum Verb {
     Logs(logs::LogsArgs),
     /// Give up a crawl or snapshot and end what runs of it
     Cancel(cancel::CancelArgs),
+    /// Start nothing more of crawls or snapshots, and freeze what runs of them
+    Pause(pause::PauseArgs),
+    /// Let paused crawls and snapshots go on
+    Resume(resume::ResumeArgs),
     /// Queue failed and skipped results once more
     Retry(retry::RetryArgs),
     /// List the plugins, and say why some are not run
@@ -130,6 +136,8 @@ pub fn main() -> ExitCode {
         Verb::Open(args) => wait_for(open::run(args, &scope)),
         Verb::Logs(args) => wait_for(logs::run(args, &scope)),
         Verb::Cancel(args) => wait_for(cancel::run(args, &scope)),
+        Verb::Pause(args) => wait_for(pause::run(args, &scope)),
+        Verb::Resume(args) => wait_for(resume::run(args, &scope)),
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),

@@ -2,7 +2,7 @@
 
 use super::event::Evidence;
 use super::install::Brought;
-use crate::bus::call::{Refusal, Reply, Request};
+use crate::bus::call::{Refusal, Reply, Request, Work};
 use crate::bus::work::Ended;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Owner, RunId};
@@ -42,6 +42,14 @@ pub enum Action {
         force: bool,
         reply: Reply<()>,
     },
+    /// Hold the processes of a hook still.
+    Freeze(String),
+    /// Let them go on; whatever else is done with the unit is done after that.
+    Thaw(String),
+    /// A worker asked for what must not be started now: it asks again after `Unpark`.
+    Park(Work),
+    /// What was parked is asked again.
+    Unpark,
     StopSlice(String),
     /// List all units, to reconcile.
     List,
@@ -110,6 +118,8 @@ pub enum Action {
         brought: Brought,
     },
 
+    /// Before the loop is left: thaw these units if the machine goes down.
+    ThawAtShutdown(Vec<String>),
     /// Leave the loop.
     Exit,
     /// Leave it for this reason, to be started anew.

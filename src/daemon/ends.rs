@@ -36,9 +36,12 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
         self.actions.push(Action::Dismiss(owner));
-        if snapshot.status == Lifecycle::Started {
+        if !snapshot.status.is_final() && snapshot.status != Lifecycle::Queued {
             let end = self.worker_end(owner, snapshot.attempts, outcome)?;
             let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            if self.stays_paused(owner, &settled)? {
+                return Ok(());
+            }
             let reason = settled.reason.as_deref();
             self.tx
                 .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
@@ -60,20 +63,25 @@ impl Turn<'_> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
         self.actions.push(Action::Dismiss(owner));
-        if crawl.status == Lifecycle::Started {
+        if !crawl.status.is_final() && crawl.status != Lifecycle::Queued {
             let end = self.worker_end(owner, crawl.attempts, outcome)?;
-            let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            let mut settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            if settled.step == Step::Seal
+                && settled.reason.is_none()
+                && self.tx.has_open_snapshots(id)?
+            {
+                // Somebody retried a snapshot after the worker had been told that all are done.
+                settled.step = Step::Requeue;
+                settled.retry_at = Some(self.now);
+            }
+            if self.stays_paused(owner, &settled)? {
+                return Ok(());
+            }
             match settled.step {
                 Step::Requeue => {
                     let reason = settled.reason.as_deref();
                     self.tx
                         .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
-                }
-                // Somebody retried a snapshot after the worker had been told that all are done.
-                Step::Seal if settled.reason.is_none() && self.tx.has_open_snapshots(id)? => {
-                    let now = self.now;
-                    self.tx
-                        .step_crawl(id, Step::Requeue, Some(now), None, now)?;
                 }
                 Step::Seal if settled.reason.is_none() => self.seal_crawl(id)?,
                 Step::Seal => self.give_up_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
@@ -159,6 +167,10 @@ impl Turn<'_> {
         self.changes.insert(Change::Crawl(id));
         self.engine.forget(id);
         self.actions.push(Action::Dismiss(Owner::Crawl(id)));
+        for run in self.hooks_below(Owner::Crawl(id))? {
+            self.thaw(&run);
+        }
+        self.actions.push(Action::Unpark);
         self.actions
             .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
         if !self.tx.has_open_runs(id)? {
@@ -179,10 +191,12 @@ impl Turn<'_> {
             .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
         self.tx.fail_open_results(owner, reason, self.now)?;
         for run in self.tx.open_runs_of(owner)? {
+            self.thaw(&run);
             let (unit, how) = (run.unit, Release::Stop);
             self.actions.push(Action::Release { unit, how });
         }
         self.actions.push(Action::Dismiss(owner));
+        self.actions.push(Action::Unpark);
         self.changes.insert(Change::Snapshot { crawl, id });
         Ok(())
     }
@@ -190,6 +204,7 @@ impl Turn<'_> {
     fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
         for run in self.tx.open_runs_of(owner)? {
             if run.kind == UnitKind::Hook {
+                self.thaw(&run);
                 let (whom, signal) = (Whom::All, SIGKILL);
                 self.actions.push(Action::Signal {
                     unit: run.unit,

@@ -98,6 +98,7 @@ impl Turn<'_> {
         let mut hooks = Vec::new();
         for (run, name) in chosen {
             self.tx.interrupt_run(run.id)?;
+            self.thaw(&run);
             let (unit, how) = (run.unit, Release::Stop);
             self.actions.push(Action::Release { unit, how });
             hooks.push(name);
@@ -191,7 +192,7 @@ impl Turn<'_> {
             unit: Some(run.unit.clone()),
             argv: run.argv.clone(),
             outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
-            again: (run.interrupted && put_off) || never_started,
+            again: ((run.interrupted || run.frozen) && put_off) || never_started,
             started_at: run.started_at,
             ended_at: run.ended_at,
         })

@@ -8,11 +8,13 @@ mod engine;
 mod event;
 mod follow;
 mod foreground;
+mod frost;
 mod hold;
 mod inspect;
 mod install;
 mod limits;
 mod notify;
+mod pause;
 mod perform;
 mod records;
 mod requests;
@@ -48,6 +50,8 @@ use turn::Turn;
 const EXIT_CONFIG: u8 = 78;
 /// How many events one transaction takes at most.
 const BATCH: usize = 256;
+/// How long what is to be done before we leave may take.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long to wait before the database is tried again after it failed.
 const DATABASE_PAUSE: Duration = Duration::from_secs(5);
 
@@ -204,6 +208,9 @@ impl Daemon {
             }
             if self.performer.exit {
                 notify::stopping();
+                if let Some(farewell) = self.performer.farewell.take() {
+                    let _ = tokio::time::timeout(FAREWELL, farewell).await;
+                }
                 return Ok(());
             }
         }

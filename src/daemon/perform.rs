@@ -3,11 +3,12 @@
 use super::action::Action;
 use super::engine::Engine;
 use super::event::{Event, Evidence};
+use super::frost::{self, Frost};
 use super::hold::Holds;
 use super::inspect;
 use super::notify;
 use super::starts::{After, Start, Starts};
-use crate::bus::call::{Refusal, Reply};
+use crate::bus::call::{Refusal, Reply, Work};
 use crate::bus::work::Ended;
 use crate::manager::{ErrorKind, Hint, Manager, Release, Whom};
 use crate::model::{CrawlId, Reading, RunId, Time};
@@ -35,8 +36,12 @@ pub struct Performer {
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
     holds: Holds,
+    frost: Frost,
+    parked: Vec<Work>,
     status: String,
     pub wake_at: Option<Time>,
+    /// What is to be done before we leave.
+    pub farewell: Option<tokio::task::JoinHandle<()>>,
     pub exit: bool,
     pub failure: Option<&'static str>,
 }
@@ -52,8 +57,11 @@ impl Performer {
             awaiting: HashMap::new(),
             followers: HashMap::new(),
             holds: Holds::default(),
+            frost: Frost::default(),
+            parked: Vec::new(),
             status: String::new(),
             wake_at: None,
+            farewell: None,
             exit: false,
             failure: None,
         }
@@ -92,6 +100,7 @@ impl Performer {
     fn unblock(&self, unit: String) {
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
+            frost::thaw(&manager, &unit).await;
             for how in [Release::Stop, Release::Reset] {
                 if let Err(error) = manager.release(&unit, how).await {
                     tracing::warn!("{error}, ignoring");
@@ -131,6 +140,14 @@ impl Performer {
             }
             Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
             Action::End { unit, force, reply } => self.end(unit, force, reply),
+            Action::Freeze(unit) => self.frost.freeze(&self.manager, unit),
+            Action::Thaw(unit) => self.frost.thaw(&self.manager, unit),
+            Action::Park(work) => self.parked.push(work),
+            Action::Unpark => {
+                for work in self.parked.drain(..) {
+                    let _ = self.events.send(Event::Work(work));
+                }
+            }
             Action::StopSlice(slice) => self.stop_slice(slice),
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -186,6 +203,10 @@ impl Performer {
             }
             Action::Shelve { name, brought } => {
                 engine.library.insert(name, brought);
+            }
+            Action::ThawAtShutdown(units) => {
+                let farewell = frost::thaw_at_shutdown(self.manager.clone(), units);
+                self.farewell = Some(tokio::spawn(farewell));
             }
             Action::Exit => self.exit = true,
             Action::Fail(why) => self.failure = Some(why),
@@ -243,8 +264,9 @@ impl Performer {
     }
 
     fn release(&self, unit: String, how: Release) {
-        let manager = self.manager.clone();
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
         tokio::spawn(async move {
+            settled.await;
             if let Err(error) = manager.release(&unit, how).await {
                 tracing::warn!("{error}, ignoring");
             }
@@ -252,8 +274,9 @@ impl Performer {
     }
 
     fn signal(&self, unit: String, whom: Whom, signal: i32) {
-        let manager = self.manager.clone();
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
         tokio::spawn(async move {
+            settled.await;
             if let Err(error) = manager.kill(&unit, whom, signal).await {
                 tracing::warn!("{error}, ignoring");
             }
@@ -263,8 +286,9 @@ impl Performer {
     /// SIGTERM to whom the unit's KillMode= would send it, or SIGKILL to all, but without stopping
     /// the unit, whose outcome is still to be read.
     fn end(&self, unit: String, force: bool, reply: Reply<()>) {
-        let manager = self.manager.clone();
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
         tokio::spawn(async move {
+            settled.await;
             let (whom, signal) = if force {
                 (Whom::All, SIGKILL)
             } else {
@@ -287,8 +311,9 @@ impl Performer {
     }
 
     fn stop_slice(&self, slice: String) {
-        let manager = self.manager.clone();
+        let (manager, settled) = (self.manager.clone(), self.frost.all_settled());
         tokio::spawn(async move {
+            settled.await;
             if let Err(error) = manager.stop_slice(&slice).await {
                 tracing::warn!("{error}, ignoring");
             }

@@ -64,6 +64,14 @@ impl Turn<'_> {
                 self.cancel(*id)?;
                 self.answer(reply);
             }
+            Request::Pause { id, reply } => {
+                self.pause(*id)?;
+                self.answer(reply);
+            }
+            Request::Resume { id, reply } => {
+                self.resume(*id)?;
+                self.answer(reply);
+            }
             Request::Amend { id, config, reply } => {
                 self.amend(*id, config)?;
                 self.answer(reply);

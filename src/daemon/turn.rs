@@ -119,6 +119,7 @@ impl Turn<'_> {
             // Settings and plugins were read anew before the turn.
             Event::Due | Event::Reload => Ok(()),
             Event::Terminate => {
+                self.thaw_at_shutdown()?;
                 self.actions.push(Action::Exit);
                 Ok(())
             }
@@ -197,6 +198,8 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Draft { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
+            | Request::Pause { reply, .. }
+            | Request::Resume { reply, .. }
             | Request::Amend { reply, .. }
             | Request::Reload { reply } => done(reply),
             Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {

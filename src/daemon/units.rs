@@ -39,7 +39,7 @@ impl Turn<'_> {
                 )
             }
             Hint::JobRemoved { unit, result } if result != "done" => self.look(unit, None),
-            Hint::JobRemoved { .. } => Ok(()),
+            Hint::JobRemoved { unit, .. } => self.freeze_if_paused(unit),
             Hint::Removed { unit } => self.look(unit, None),
             Hint::Reloaded => {
                 self.actions.push(Action::List);
@@ -77,7 +77,7 @@ impl Turn<'_> {
             Ok(()) => {
                 self.tx.set_run_running(id)?;
                 // It may have come too late: somebody cancelled in between.
-                self.stop_if_over(&run)
+                self.stop_if_over(&run).map(drop)
             }
             Err(error) => match error.kind {
                 // It is started again when the one before is gone.
@@ -136,7 +136,10 @@ impl Turn<'_> {
                 self.tx.set_run_running(id)?;
             }
             // What it works for was over when an orchestrator died before it could stop it.
-            return self.stop_if_over(&run);
+            return match self.stop_if_over(&run)? {
+                true => Ok(()),
+                false => self.adjust(&run),
+            };
         };
         let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);
         if seen.stopping && killed {
@@ -147,13 +150,15 @@ impl Turn<'_> {
     }
 
     /// Stops the unit of a run that was interrupted, or whose crawl or snapshot is final. It may
-    /// have no process yet, so a signal would miss it.
-    fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<()> {
+    /// have no process yet, so a signal would miss it. Whether that is so.
+    fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<bool> {
         if run.interrupted || self.tx.status_of(run.owner)?.is_final() {
+            self.thaw(run);
             let (unit, how) = (run.unit.clone(), Release::Stop);
             self.actions.push(Action::Release { unit, how });
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Whether what was read is the invocation before, whose outcome is recorded already.
@@ -178,6 +183,7 @@ impl Turn<'_> {
             return Ok(());
         }
         self.log_end(run, outcome, reading)?;
+        self.forgive_limit(run, outcome)?;
         let ended_at = reading.ended.or(Some(self.now));
         let started_at = reading.started.or(run.started_at);
         let run_ended = RunRow {
@@ -188,6 +194,7 @@ impl Turn<'_> {
         };
         self.settle(&run_ended)?;
         if loaded {
+            self.thaw(run);
             let how = Release::for_reading(reading);
             self.actions.push(Action::Release {
                 unit: run.unit.clone(),
@@ -281,6 +288,7 @@ impl Turn<'_> {
                 }
                 Repair::Release(unit) => {
                     stray += 1;
+                    self.actions.push(Action::Thaw(unit.clone()));
                     self.actions.push(Action::Release {
                         unit: unit.clone(),
                         how: Release::Stop,

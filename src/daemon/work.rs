@@ -55,6 +55,9 @@ impl Turn<'_> {
                             reply: reply.clone(),
                         });
                     }
+                    None if self.tx.is_paused(owner)? => {
+                        self.actions.push(Action::Park(work.clone()));
+                    }
                     None if let Some(why) = self.too_much(&crawl, owner)? => {
                         let verdict = Verdict {
                             state: ResultState::Skipped,
@@ -88,6 +91,7 @@ impl Turn<'_> {
                 if let Some(run) = self.tx.last_hook_run(owner, plugin, id)?
                     && run.outcome.is_none()
                 {
+                    self.thaw(&run);
                     let unit = run.unit;
                     let (force, reply) = (*force, reply.clone());
                     self.actions.push(Action::End { unit, force, reply });
@@ -129,7 +133,7 @@ impl Turn<'_> {
         let stranger = || denied("this token belongs to no worker");
         let owner = *self.engine.tokens.get(token).ok_or_else(stranger)?;
         match self.tx.status_of(owner)? {
-            Lifecycle::Started => Ok(owner),
+            Lifecycle::Started | Lifecycle::Paused => Ok(owner),
             _ => Err(stranger()),
         }
     }

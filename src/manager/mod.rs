@@ -48,6 +48,8 @@ pub enum ErrorKind {
     UnitExists,
     /// There is no such unit (any more).
     NoSuchUnit,
+    /// Not while a job of it is under way, or not in the state that it is in.
+    Busy,
     /// The connection or the bus failed: nothing is known of whether the call had an effect.
     Unreachable,
     /// systemd said no.
@@ -331,6 +333,23 @@ impl Manager {
         self.gone_is_fine("release unit", unit, result)
     }
 
+    /// Freezes the processes of a service. Answered when they stand still; an error where the
+    /// kernel or the manager cannot do it.
+    pub async fn freeze(&self, unit: &str) -> Result<(), ManagerError> {
+        let result = self.call_again("FreezeUnit", &unit).await;
+        result
+            .map(drop)
+            .map_err(|error| explain("freeze unit", unit, &error))
+    }
+
+    /// Lets them go on. One that is not frozen stays as it is.
+    pub async fn thaw(&self, unit: &str) -> Result<(), ManagerError> {
+        let result = self.call_again("ThawUnit", &unit).await;
+        result
+            .map(drop)
+            .map_err(|error| explain("thaw unit", unit, &error))
+    }
+
     /// Stops a slice with everything in it.
     pub async fn stop_slice(&self, slice: &str) -> Result<(), ManagerError> {
         let result = self.call_again("StopUnit", &(slice, "replace")).await;
@@ -415,6 +434,9 @@ fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> ManagerErro
     let kind = match name.as_str() {
         "org.freedesktop.systemd1.UnitExists" => ErrorKind::UnitExists,
         "org.freedesktop.systemd1.NoSuchUnit" => ErrorKind::NoSuchUnit,
+        "org.freedesktop.systemd1.UnitBusy" | "org.freedesktop.systemd1.UnitInactive" => {
+            ErrorKind::Busy
+        }
         name if name.is_empty() || AWAY.contains(&name) => ErrorKind::Unreachable,
         _ => ErrorKind::Refused,
     };

@@ -31,8 +31,10 @@ pub enum Step {
     Seal,
     /// Somebody wants it to wait.
     Pause,
-    /// Somebody wants it to go on.
+    /// Somebody wants it to go on, and it has no worker.
     Resume,
+    /// Somebody wants it to go on, and its worker is there still.
+    Continue,
     /// Somebody does not want it any more.
     Cancel,
     /// Somebody wants it once more.
@@ -62,9 +64,11 @@ impl Lifecycle {
         match (self, step) {
             (Queued, Step::Start) => Ok(Started),
             (Started, Step::Requeue) => Ok(Queued),
-            (Queued | Started, Step::Seal) => Ok(Sealed),
+            // A hook that was at its end already may complete the work of what is paused.
+            (Queued | Started | Paused, Step::Seal) => Ok(Sealed),
             (Queued | Started, Step::Pause) => Ok(Paused),
             (Paused, Step::Resume) => Ok(Queued),
+            (Paused, Step::Continue) => Ok(Started),
             (Queued | Started | Paused, Step::Cancel) => Ok(Cancelled),
             (Sealed | Cancelled, Step::Retry) => Ok(Queued),
             (state, step) => Err(IllegalTransition { state, step }),
@@ -106,7 +110,7 @@ impl fmt::Display for Step {
             Step::Requeue => "queueing again",
             Step::Seal => "sealing",
             Step::Pause => "pausing",
-            Step::Resume => "resuming",
+            Step::Resume | Step::Continue => "resuming",
             Step::Cancel => "cancelling",
             Step::Retry => "retrying",
         })
@@ -117,7 +121,7 @@ impl fmt::Display for Step {
 mod tests {
     use super::*;
 
-    const STEPS: [Step; 7] = [
+    const STEPS: [Step; 8] = [
         Step::Start,
         Step::Requeue,
         Step::Seal,
@@ -125,17 +129,18 @@ mod tests {
         Step::Resume,
         Step::Cancel,
         Step::Retry,
+        Step::Continue,
     ];
 
     /// Every state by every step: rows in the order of `ALL`, columns in the order of `STEPS`.
     #[test]
     fn the_whole_table() {
         let table = [
-            "started - sealed paused - cancelled -", // queued
-            "- queued sealed paused - cancelled -",  // started
-            "- - - - - - queued",                    // sealed
-            "- - - - queued cancelled -",            // paused
-            "- - - - - - queued",                    // cancelled
+            "started - sealed paused - cancelled -",   // queued
+            "- queued sealed paused - cancelled -",    // started
+            "- - - - - - queued",                      // sealed
+            "- - sealed - queued cancelled - started", // paused
+            "- - - - - - queued",                      // cancelled
         ];
         for (state, row) in Lifecycle::ALL.into_iter().zip(table) {
             for (step, want) in STEPS

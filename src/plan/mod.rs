@@ -6,4 +6,4 @@ mod settle;
 
 pub use decide::{Decision, Idle, Limits, OpenCrawl, View, decide};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
-pub use settle::{WorkerEnd, settle_worker};
+pub use settle::{Settled, WorkerEnd, settle_worker};

@@ -154,7 +154,12 @@ impl Tx<'_> {
                 "SET status = ?2, retry_at = ?3, reason = ?4, attempts = attempts + 1,
                      started_at = coalesce(started_at, ?5), ended_at = NULL, changed_at = ?5"
             }
-            Step::Requeue | Step::Pause | Step::Resume => {
+            // It keeps its place in the queue.
+            Step::Pause => "SET status = ?2, reason = ?4, changed_at = ?5",
+            Step::Resume => {
+                "SET status = ?2, retry_at = coalesce(retry_at, ?3), reason = ?4, changed_at = ?5"
+            }
+            Step::Requeue | Step::Continue => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, ended_at = NULL, changed_at = ?5"
             }
             Step::Seal | Step::Cancel => {

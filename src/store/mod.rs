@@ -5,6 +5,7 @@ mod binary;
 mod crawl;
 mod lists;
 mod open;
+mod pause;
 mod result;
 mod run;
 mod schema;

@@ -36,13 +36,15 @@ pub struct RunRow {
     pub outcome: Option<Outcome>,
     /// Somebody interrupted it; it may be on its way out still.
     pub interrupted: bool,
+    /// Somebody paused it, for a while at least.
+    pub frozen: bool,
     pub argv: Vec<String>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
 }
 
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
-                       outcome, started_at, ended_at, argv";
+                       outcome, started_at, ended_at, argv, frozen";
 
 type Parts = (RunRow, String, String, String, Option<String>, String);
 
@@ -61,6 +63,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
         starting: false,
         outcome: None,
         interrupted: false,
+        frozen: row.get(14)?,
         argv: Vec::new(),
         started_at: row.get::<_, Option<i64>>(11)?.map(Time),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Time),
@@ -219,9 +222,10 @@ impl Tx<'_> {
     /// Tokens of the workers at work, with whom they work for.
     pub fn tokens(&self) -> Result<Vec<(String, Owner)>> {
         let mut statement = self.inner.prepare_cached(
-            "SELECT token, 'c' || id FROM crawl WHERE status = 'started' AND token IS NOT NULL
+            "SELECT token, 'c' || id FROM crawl WHERE status IN ('started', 'paused') AND token IS NOT NULL
              UNION ALL
-             SELECT token, 's' || id FROM snapshot WHERE status = 'started' AND token IS NOT NULL",
+             SELECT token, 's' || id FROM snapshot
+             WHERE status IN ('started', 'paused') AND token IS NOT NULL",
         )?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut tokens = Vec::new();

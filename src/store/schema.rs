@@ -184,6 +184,11 @@ pub const MIGRATIONS: &[&str] = &[
         found_at INTEGER NOT NULL
     ) WITHOUT ROWID;
     ",
+    // 3: what is paused
+    "
+    ALTER TABLE run ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX crawl_paused ON crawl (id) WHERE status = 'paused';
+    ",
 ];
 
 #[cfg(test)]
@@ -195,6 +200,7 @@ mod tests {
     const HASHES: &[&str] = &[
         "144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2",
         "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
+        "5e6526696d510740586ef11d3a83ffb34c46bcb1bc15a9a011061aac658613f7",
     ];
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the plan decides from: the heads of the queues and the counts of what is at work.
 
+use super::pause::AWAKE;
 use super::{Result, Tx};
 use crate::bus::report::Counts;
 use crate::model::{CrawlId, SnapshotId, Time};
@@ -19,10 +20,15 @@ const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <>
 impl Tx<'_> {
     /// The view at `now`. What it reads does not grow with the queues.
     pub fn view(&self, limits: &Limits, now: Time) -> Result<View> {
+        // What is paused takes no place.
+        let sql = format!(
+            "SELECT count(*) FROM run INDEXED BY run_open
+             WHERE status <> 'ended' AND kind = ?1 AND {AWAKE}"
+        );
         let workers = |kind: &str| -> Result<u32> {
             Ok(self
                 .inner
-                .prepare_cached("SELECT count(*) FROM run WHERE status <> 'ended' AND kind = ?1")?
+                .prepare_cached(&sql)?
                 .query_row([kind], |row| row.get(0))?)
         };
         let mut view = View {
@@ -91,10 +97,11 @@ impl Tx<'_> {
 
     /// Workers of snapshots by crawl, those on their way out included.
     fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
-        let mut statement = self.inner.prepare_cached(
+        let sql = format!(
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
-             WHERE status <> 'ended' AND kind = 'snapshot' GROUP BY crawl_id",
-        )?;
+             WHERE status <> 'ended' AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], |row| Ok((row.get(0).map(CrawlId)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

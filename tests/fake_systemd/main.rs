@@ -379,6 +379,23 @@ async fn a_signal_to_nobody_is_fine() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_frozen_now_is_told_from_what_never_can() {
+    let (mut fake, manager, _hints) = running().await;
+    let (frozen, ()) = tokio::join!(manager.freeze(HOOK), fake.serve(1));
+    frozen.unwrap();
+    let (thawed, ()) = tokio::join!(manager.thaw(HOOK), fake.serve(1));
+    thawed.unwrap();
+    for (state, kind) in [("failed", ErrorKind::Busy), ("", ErrorKind::NoSuchUnit)] {
+        fake.units.retain(|_, _| !state.is_empty());
+        for unit in fake.units.values_mut() {
+            unit.active_state = state;
+        }
+        let (refused, ()) = tokio::join!(manager.freeze(HOOK), fake.serve(1));
+        assert_eq!(refused.unwrap_err().kind, kind);
+    }
+}
+
+#[tokio::test]
 async fn only_our_units_are_listed() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     for name in [

@@ -195,6 +195,14 @@ impl Fake {
                     Some(_) => self.reply(call, &()).await,
                 }
             }
+            "FreezeUnit" | "ThawUnit" => match self.units.get(&text()) {
+                None => self.no_such_unit(call, &text()).await,
+                Some(unit) if unit.active_state != "active" => {
+                    let name = "org.freedesktop.systemd1.UnitInactive";
+                    self.refuse(call, name, "Unit is not active.").await;
+                }
+                Some(_) => self.reply(call, &()).await,
+            },
             "ListUnitsByPatterns" => self.list(call).await,
             "Get" => {
                 let value = match two().1.as_str() {

@@ -2,7 +2,7 @@
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
-use crate::bus::call::{Reply, Request};
+use crate::bus::call::{Reply, Request, Work};
 use crate::bus::report::{AddOptions, Filter};
 use crate::config::{Scope, Settings};
 use crate::daemon::action::Action;
@@ -71,6 +71,9 @@ pub struct Bed {
     wake_at: Option<Time>,
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
+    parked: Vec<Work>,
+    /// The runs that were open after the last turn.
+    pub known: BTreeSet<RunId>,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     /// What was final, and what somebody asked for once more since.
     pub finals: BTreeMap<Owner, Lifecycle>,
@@ -92,6 +95,8 @@ impl Bed {
             wake_at: None,
             evidence: HashMap::new(),
             joined: HashMap::new(),
+            parked: Vec::new(),
+            known: BTreeSet::new(),
             awaiting: HashMap::new(),
             finals: BTreeMap::new(),
         }
@@ -199,6 +204,13 @@ impl Bed {
                 calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
                 reply.send(Ok(()));
             }
+            Action::Freeze(unit) => calls.push_back(Call::Frost(unit, true)),
+            Action::Thaw(unit) => calls.push_back(Call::Frost(unit, false)),
+            Action::Park(work) => self.parked.push(work),
+            Action::Unpark => {
+                let parked = self.parked.drain(..).map(Event::Work);
+                self.world.answers.extend(parked);
+            }
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::List => calls.push_back(Call::List),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -231,7 +243,7 @@ impl Bed {
             Action::WakeAt(time) => self.wake_at = Some(time),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
-            Action::Inspect { .. } => {}
+            Action::Inspect { .. } | Action::ThawAtShutdown(_) => {}
             Action::Shelve { name, brought } => {
                 self.engine.library.insert(name, brought);
             }
@@ -312,6 +324,18 @@ impl Bed {
         self.turn(vec![Event::Request(Request::Cancel { id, reply })]);
     }
 
+    pub fn pause(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Pause { id, reply })]);
+    }
+
+    pub fn resume(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Resume { id, reply })]);
+    }
+
     pub fn retry(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
         let (reply, _answer) = Reply::new();
@@ -376,6 +400,7 @@ impl Bed {
         self.world.orphan(heard);
         self.starts = Starts::default();
         (self.evidence, self.joined, self.awaiting) = Default::default();
+        self.parked.clear();
         self.store = open(&self.directory, self.now);
         self.engine = engine(&self.directory);
         let tokens = self.look(|tx| tx.tokens());
@@ -406,6 +431,7 @@ impl Bed {
         while !self.engine.held.is_empty() {
             self.abandon(0, false);
         }
+        self.resume_all();
         for _ in 0..ENOUGH {
             let mut moved = self.world.handle(Mood::Fine);
             if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
@@ -438,6 +464,21 @@ impl Bed {
             self.turn(vec![Event::Due]);
         }
         panic!("it does not come to an end");
+    }
+
+    fn resume_all(&mut self) {
+        let paused = Filter {
+            status: Some(Lifecycle::Paused.as_str().to_owned()),
+            ..Filter::default()
+        };
+        let (crawls, snapshots) =
+            self.look(|tx| Ok((tx.list_crawls(&paused)?, tx.list_snapshots(&paused)?)));
+        let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
+        let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
+        for id in crawls.chain(snapshots) {
+            let (reply, _answer) = Reply::new();
+            self.turn(vec![Event::Request(Request::Resume { id, reply })]);
+        }
     }
 
     pub fn running_hook(&self) -> Option<String> {

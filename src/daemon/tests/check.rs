@@ -44,20 +44,49 @@ impl Bed {
         }
     }
 
-    fn limits_hold(&self, open: &[RunRow]) {
-        let of = |kind| open.iter().filter(move |run| run.kind == kind);
-        let limits = self.engine.limits();
-        let crawls = of(UnitKind::CrawlWorker).count() as u32;
-        let snapshots = of(UnitKind::SnapshotWorker).count() as u32;
-        assert!(crawls <= limits.workers_per_kind);
-        assert!(snapshots <= limits.workers_per_kind);
-        assert!(crawls + snapshots <= limits.workers_max);
-        let mut by_crawl: BTreeMap<_, u32> = BTreeMap::new();
-        for run in of(UnitKind::SnapshotWorker) {
-            *by_crawl.entry(run.crawl.0).or_default() += 1;
+    /// What is paused takes no place, and has its place back at once when it is resumed: there may
+    /// be too many then, but no more are started.
+    fn limits_hold(&mut self, open: &[RunRow]) {
+        let paused: BTreeSet<Owner> = self.look(|tx| {
+            let owners = open.iter().map(|run| run.owner);
+            let paused = owners.filter(|owner| tx.is_paused(*owner).unwrap());
+            Ok(paused.collect())
+        });
+        let is_new = |run: &&RunRow| !self.known.contains(&run.id);
+        for run in open.iter().filter(is_new) {
+            assert!(!paused.contains(&run.owner), "{} is started", run.unit);
         }
-        let most = by_crawl.values().max().copied().unwrap_or(0);
-        assert!(most <= limits.snapshots_per_crawl, "{by_crawl:?}");
+        let limits = self.engine.limits();
+        let holds = |of: &dyn Fn(&RunRow) -> bool, limit: u32| {
+            let workers = open.iter().filter(|run| run.kind != UnitKind::Hook);
+            let awake: Vec<&RunRow> = workers
+                .filter(|run| !paused.contains(&run.owner) && of(run))
+                .collect();
+            let grew = awake.iter().any(is_new);
+            assert!(awake.len() as u32 <= limit || !grew, "{awake:?}");
+        };
+        holds(
+            &|run| run.kind == UnitKind::CrawlWorker,
+            limits.workers_per_kind,
+        );
+        holds(
+            &|run| run.kind == UnitKind::SnapshotWorker,
+            limits.workers_per_kind,
+        );
+        holds(&|_| true, limits.workers_max);
+        let crawls: BTreeSet<_> = open.iter().map(|run| run.crawl.0).collect();
+        for crawl in crawls {
+            let of = |run: &RunRow| run.crawl.0 == crawl && run.kind == UnitKind::SnapshotWorker;
+            holds(&of, limits.snapshots_per_crawl);
+        }
+        if self.world.is_quiet() {
+            for run in open.iter().filter(|run| run.kind == UnitKind::Hook) {
+                let unit = &self.world.units[&run.unit];
+                let pause = paused.contains(&run.owner);
+                assert_eq!(unit.frozen, pause, "{} of {}", run.unit, run.owner);
+            }
+        }
+        self.known = open.iter().map(|run| run.id).collect();
     }
 
     fn states_and_runs_agree(

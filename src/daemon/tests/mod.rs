@@ -3,6 +3,7 @@
 
 mod bed;
 mod check;
+mod pause;
 mod worker;
 mod world;
 
@@ -21,6 +22,8 @@ enum Operation {
     Install,
     Cancel(usize),
     Retry(usize),
+    Pause(usize),
+    Resume(usize),
     /// PID 1 handles so many calls.
     Handle(usize, Mood),
     /// The loop takes so many signals and answers; the seed orders the answers.
@@ -60,6 +63,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Install),
         2 => any::<usize>().prop_map(Cancel),
         2 => any::<usize>().prop_map(Retry),
+        3 => any::<usize>().prop_map(Pause),
+        3 => any::<usize>().prop_map(Resume),
         12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
         12 => (0..6usize, 0..6usize, any::<usize>())
             .prop_map(|(signals, answers, seed)| Turn { signals, answers, seed }),
@@ -84,6 +89,8 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         Install => bed.install(),
         Cancel(n) => bed.cancel(*n),
         Retry(n) => bed.retry(*n),
+        Pause(n) => bed.pause(*n),
+        Resume(n) => bed.resume(*n),
         Handle(n, mood) => {
             for _ in 0..*n {
                 bed.world.handle(*mood);

@@ -16,6 +16,8 @@ pub enum Call {
     Start(Start),
     Release(String, Release),
     Kill(String, i32),
+    /// Freeze, or thaw.
+    Frost(String, bool),
     StopSlice(String),
     Read {
         run: RunId,
@@ -42,6 +44,7 @@ pub struct Unit {
     pub invocation: String,
     pub slice: String,
     pub state: State,
+    pub frozen: bool,
     /// The process in it, if it is a worker.
     pub worker: Option<Worker>,
 }
@@ -135,6 +138,12 @@ impl World {
             Call::Kill(unit, signal) => {
                 self.end(&unit, 2, signal, "signal");
             }
+            Call::Frost(unit, freeze) => {
+                if let Some(unit) = self.units.get_mut(&unit) {
+                    assert!(unit.worker.is_none() || !freeze, "a worker is frozen");
+                    unit.frozen = freeze;
+                }
+            }
             Call::StopSlice(slice) => {
                 let inside = self.units.iter().filter(|(_, unit)| unit.slice == slice);
                 let inside: Vec<String> = inside.map(|(name, _)| name.clone()).collect();
@@ -204,6 +213,7 @@ impl World {
             invocation: format!("{:032x}", self.invocations),
             slice: start.spec.slice.clone(),
             state: State::Running,
+            frozen: false,
             worker: start.stdin.as_ref().map(|bytes| Worker::new(bytes)),
         };
         self.units.insert(unit.clone(), loaded);
@@ -217,6 +227,8 @@ impl World {
     }
 
     fn stop(&mut self, unit: &str) {
+        let frozen = self.units.get(unit).is_some_and(|unit| unit.frozen);
+        assert!(!frozen, "{unit} is stopped while it is frozen");
         match self.units.get(unit).map(|unit| &unit.state) {
             None => return,
             Some(State::Running) => {

@@ -1,0 +1,25 @@
+//! `archivist resume`: lets paused crawls and snapshots go on.
+
+use super::exit::{Exit, Failure};
+use super::look;
+use super::server::Server;
+use crate::config::Scope;
+use crate::model::Owner;
+use clap::Args;
+
+#[derive(Args)]
+pub struct ResumeArgs {
+    /// Crawls (c12) and snapshots (s345)
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Owner>,
+}
+
+pub async fn run(args: ResumeArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    for id in args.ids {
+        let id = id.to_string();
+        server.call(server.proxy().resume(&id)).await?;
+        look::print(&format!("{id} resumed\n"))?;
+    }
+    Ok(Exit::Done)
+}

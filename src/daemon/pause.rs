@@ -1,0 +1,159 @@
+//! Pausing: nothing of a crawl or snapshot is started any more, and its hooks are frozen. Their
+//! workers are not, as they have a watchdog to answer; what they ask to be run waits.
+//!
+//! Frozen hooks are thawed before anything is sent to them: systemd refuses to stop a frozen unit
+//! (257), and a frozen process takes no signal but SIGKILL. Their time limit, which belongs to
+//! systemd, goes on meanwhile; a hook that it ends is run once more.
+
+use super::action::Action;
+use super::turn::{Change, Turn, TurnError, TurnResult};
+use crate::bus::call::Refusal;
+use crate::model::{Outcome, Owner, Step};
+use crate::plan::Settled;
+use crate::store::RunRow;
+use crate::unit::UnitKind;
+
+const PAUSED: &str = "paused by request";
+
+impl Turn<'_> {
+    pub(super) fn pause(&mut self, id: Owner) -> TurnResult<()> {
+        self.not_over(id)?;
+        self.step_owner(id, Step::Pause, Some(PAUSED))?;
+        for run in self.hooks_below(id)? {
+            // One that is not up yet is frozen when it is.
+            if !run.starting {
+                self.freeze(&run)?;
+            }
+        }
+        tracing::info!("{id} is paused");
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self, id: Owner) -> TurnResult<()> {
+        let step = match self.tx.has_worker(id)? {
+            true => Step::Continue,
+            false => Step::Resume,
+        };
+        self.step_owner(id, step, None)?;
+        for run in self.hooks_below(id)? {
+            if run.frozen && !self.tx.is_paused(run.owner)? {
+                self.actions.push(Action::Thaw(run.unit));
+            }
+        }
+        self.actions.push(Action::Unpark);
+        tracing::info!("{id} is resumed");
+        Ok(())
+    }
+
+    /// Pausing what is over would be an illegal step; this says so in words for its caller.
+    fn not_over(&self, id: Owner) -> TurnResult<()> {
+        let status = self.tx.status_of(id)?;
+        match status.is_final() {
+            true => Err(TurnError::Refused(Refusal::Invalid(format!(
+                "{id} is {status}, there is nothing to pause"
+            )))),
+            false => Ok(()),
+        }
+    }
+
+    fn step_owner(&mut self, id: Owner, step: Step, reason: Option<&str>) -> TurnResult<()> {
+        let due = (step == Step::Resume).then_some(self.now);
+        match id {
+            Owner::Crawl(crawl) => {
+                self.tx.step_crawl(crawl, step, due, reason, self.now)?;
+                self.changes.insert(Change::Crawl(crawl));
+            }
+            Owner::Snapshot(id) => {
+                let crawl = self.snapshot_of(id)?.crawl;
+                self.tx.step_snapshot(id, step, due, reason, self.now)?;
+                self.changes.insert(Change::Snapshot { crawl, id });
+            }
+        }
+        Ok(())
+    }
+
+    /// The hooks that run for a crawl and its snapshots, or for one snapshot.
+    pub(super) fn hooks_below(&self, id: Owner) -> TurnResult<Vec<RunRow>> {
+        let mut runs = self.tx.open_runs()?;
+        runs.retain(|run| {
+            run.kind == UnitKind::Hook && (run.owner == id || Owner::Crawl(run.crawl) == id)
+        });
+        Ok(runs)
+    }
+
+    /// Freezes a hook; never a worker or a slice.
+    pub(super) fn freeze(&mut self, run: &RunRow) -> TurnResult<()> {
+        self.tx.freeze_run(run.id)?;
+        self.actions.push(Action::Freeze(run.unit.clone()));
+        Ok(())
+    }
+
+    /// A unit came up, and may have been paused before it did: systemd freezes none that has a
+    /// job.
+    pub(super) fn freeze_if_paused(&mut self, unit: &str) -> TurnResult<()> {
+        let run = self.tx.open_run(unit)?;
+        match run.filter(|run| run.kind == UnitKind::Hook) {
+            Some(run) if self.tx.is_paused(run.owner)? => self.freeze(&run),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a unit as frozen as it is to be: the orchestrator before us may have died between
+    /// its record and its call, and what was paused meanwhile may have started since.
+    pub(super) fn adjust(&mut self, run: &RunRow) -> TurnResult<()> {
+        if run.kind != UnitKind::Hook {
+            return Ok(());
+        }
+        if self.tx.is_paused(run.owner)? {
+            return self.freeze(run);
+        }
+        self.thaw(run);
+        Ok(())
+    }
+
+    /// Thaws a unit that was ever to be frozen: before it is ended.
+    pub(super) fn thaw(&mut self, run: &RunRow) {
+        if run.frozen {
+            self.actions.push(Action::Thaw(run.unit.clone()));
+        }
+    }
+
+    /// We are asked to leave. Should the machine go down, nothing may stay frozen: it would not
+    /// take the signal to end, and hold the shutdown up.
+    pub(super) fn thaw_at_shutdown(&mut self) -> TurnResult<()> {
+        let runs = self.tx.open_runs()?.into_iter();
+        let frozen: Vec<String> = runs.filter(|run| run.frozen).map(|run| run.unit).collect();
+        if !frozen.is_empty() {
+            self.actions.push(Action::ThawAtShutdown(frozen));
+        }
+        Ok(())
+    }
+
+    /// The time limit of a hook went on while it was frozen: it has its time in another run.
+    pub(super) fn forgive_limit(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<()> {
+        if run.frozen
+            && *outcome == Outcome::TimeLimit
+            && let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook)
+        {
+            self.tx.put_off_result(run.owner, plugin, hook)?;
+        }
+        Ok(())
+    }
+
+    /// What is paused lost its worker: it stays paused, and has another one after it is resumed.
+    /// Whether that is all.
+    pub(super) fn stays_paused(&self, owner: Owner, settled: &Settled) -> TurnResult<bool> {
+        if settled.step != Step::Requeue
+            || self.tx.status_of(owner)? != crate::model::Lifecycle::Paused
+        {
+            return Ok(false);
+        }
+        let reason = match &settled.reason {
+            Some(reason) => format!("{PAUSED}; {reason}"),
+            None => PAUSED.to_owned(),
+        };
+        self.tx
+            .put_off_paused(owner, settled.retry_at, Some(&reason))?;
+        Ok(true)
+    }
+}

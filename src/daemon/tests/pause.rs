@@ -1,0 +1,142 @@
+//! Stories of pausing.
+
+use super::bed::Bed;
+use super::world::Mood;
+use crate::bus::report::Filter;
+use crate::model::{Lifecycle, ResultState};
+
+/// A crawl whose first hook is at work, paused.
+fn paused() -> (Bed, String) {
+    let mut bed = Bed::new();
+    bed.add(3);
+    bed.until_quiet();
+    let hook = bed.running_hook().unwrap();
+    bed.pause(0);
+    bed.until_quiet();
+    (bed, hook)
+}
+
+fn status(bed: &mut Bed) -> Lifecycle {
+    bed.look(|tx| tx.list_crawls(&Filter::default()))[0].status
+}
+
+fn runs(bed: &mut Bed) -> usize {
+    bed.look(|tx| tx.list_runs(&Filter::default())).len()
+}
+
+#[test]
+fn hooks_are_frozen_and_nothing_follows_them() {
+    let (mut bed, hook) = paused();
+    assert_eq!(status(&mut bed), Lifecycle::Paused);
+    assert!(bed.world.units[&hook].frozen);
+    let before = runs(&mut bed);
+    // One that was at its end already ends, and what would follow it waits.
+    bed.world.end(&hook, 1, 0, "success");
+    bed.until_quiet();
+    bed.pass(3_600_000);
+    bed.until_quiet();
+    assert_eq!((runs(&mut bed), bed.running_hook()), (before, None));
+
+    bed.resume(0);
+    bed.until_quiet();
+    assert_eq!(status(&mut bed), Lifecycle::Started);
+    let next = bed.running_hook().unwrap();
+    assert!(next != hook && !bed.world.units[&next].frozen);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn it_stays_paused_when_the_orchestrator_dies() {
+    // PID 1 hears of the freezing, or not.
+    for heard in [0, 9] {
+        let mut bed = Bed::new();
+        bed.add(1);
+        bed.until_quiet();
+        bed.pause(0);
+        bed.restart(heard);
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        assert_eq!(status(&mut bed), Lifecycle::Paused);
+        assert!(bed.world.units[&hook].frozen, "{heard}");
+
+        bed.resume(0);
+        bed.restart(0);
+        bed.until_quiet();
+        assert!(!bed.world.units[&hook].frozen, "{heard}");
+        bed.come_to_an_end();
+    }
+}
+
+#[test]
+fn a_limit_that_ran_out_meanwhile_is_not_held_against_a_hook() {
+    let (mut bed, hook) = paused();
+    bed.world.end(&hook, 2, 9, "timeout");
+    bed.until_quiet();
+    assert_eq!(bed.running_hook(), None, "it waits for the resume");
+    bed.resume(0);
+    bed.until_quiet();
+    assert_eq!(bed.running_hook(), Some(hook.clone()));
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    assert_eq!(results[0].status, ResultState::Started);
+    assert_eq!(results[0].attempts, 2);
+
+    // The second run was never frozen: its limit holds.
+    bed.world.end(&hook, 2, 9, "timeout");
+    bed.until_quiet();
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    let first = results.last().unwrap();
+    assert_eq!((first.status, first.attempts), (ResultState::Failed, 2));
+    bed.come_to_an_end();
+}
+
+/// Nothing frozen is stopped, which the world asserts: 257 would refuse that.
+#[test]
+fn cancelling_reaches_what_is_frozen() {
+    let (mut bed, _) = paused();
+    bed.cancel(0);
+    bed.until_quiet();
+    assert_eq!(status(&mut bed), Lifecycle::Cancelled);
+    assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
+}
+
+#[test]
+fn a_paused_crawl_takes_no_place_of_others() {
+    let (mut bed, hook) = paused();
+    bed.add(4);
+    bed.until_quiet();
+    let running = bed.world.running();
+    let awake = running.iter().filter(|unit| !bed.world.units[*unit].frozen);
+    assert!(awake.filter(|unit| **unit != hook).count() >= 3);
+    bed.come_to_an_end();
+}
+
+/// Its worker dies: it keeps its state, and has another one after the resume.
+#[test]
+fn a_worker_that_dies_is_replaced_after_the_resume() {
+    let (mut bed, _) = paused();
+    let workers = bed.world.running();
+    for worker in workers.iter().filter(|unit| !unit.contains("-hook-")) {
+        bed.world.end(worker, 2, 9, "signal");
+    }
+    bed.until_quiet();
+    assert_eq!(status(&mut bed), Lifecycle::Paused);
+    bed.resume(0);
+    assert_eq!(status(&mut bed), Lifecycle::Queued);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn what_waits_in_the_queue_can_be_paused_too() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    while bed.world.handle(Mood::Refuse) {}
+    bed.turn_with(9, 9, 0);
+    assert_eq!(status(&mut bed), Lifecycle::Queued);
+    bed.pause(0);
+    bed.pass(86_400_000);
+    assert_eq!(status(&mut bed), Lifecycle::Paused);
+    bed.resume(0);
+    bed.until_quiet();
+    assert_eq!(status(&mut bed), Lifecycle::Started);
+    bed.come_to_an_end();
+}

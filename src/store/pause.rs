@@ -1,0 +1,74 @@
+//! What is paused, and which runs were frozen for that.
+
+use super::{Result, Tx};
+use crate::model::{Owner, RunId, Time};
+
+/// Of a row of `run`: nobody paused its crawl or its snapshot.
+pub(super) const AWAKE: &str =
+    "(SELECT c.status FROM crawl c WHERE c.id = run.crawl_id) <> 'paused'
+    AND coalesce((SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id), '') <> 'paused'";
+
+impl Tx<'_> {
+    /// Whether somebody paused this crawl or snapshot, or the crawl of this snapshot.
+    pub fn is_paused(&self, owner: Owner) -> Result<bool> {
+        let (sql, id) = match owner {
+            Owner::Crawl(id) => (
+                "SELECT EXISTS (SELECT 1 FROM crawl WHERE id = ?1 AND status = 'paused')",
+                id.0,
+            ),
+            Owner::Snapshot(id) => (
+                "SELECT EXISTS (SELECT 1 FROM snapshot s JOIN crawl c ON c.id = s.crawl_id
+                     WHERE s.id = ?1 AND 'paused' IN (s.status, c.status))",
+                id.0,
+            ),
+        };
+        Ok(self
+            .inner
+            .prepare_cached(sql)?
+            .query_row([id], |row| row.get(0))?)
+    }
+
+    /// Whether a worker of this owner is on record as not ended.
+    pub fn has_worker(&self, owner: Owner) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
+                     WHERE owner = ?1 AND kind <> 'hook' AND status <> 'ended')",
+            )?
+            .query_row([owner.to_string()], |row| row.get(0))?)
+    }
+
+    /// Notes that a run is to be frozen: it may be thawed before it is ended, and its time limit
+    /// is not to be held against it.
+    pub fn freeze_run(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// What is paused has lost its worker: when it may have the next one at the earliest, and why.
+    pub fn put_off_paused(
+        &self,
+        owner: Owner,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+    ) -> Result<()> {
+        let (sql, id) = match owner {
+            Owner::Crawl(id) => (
+                "UPDATE crawl SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'paused'",
+                id.0,
+            ),
+            Owner::Snapshot(id) => (
+                "UPDATE snapshot SET retry_at = ?2, reason = ?3
+                 WHERE id = ?1 AND status = 'paused'",
+                id.0,
+            ),
+        };
+        self.inner
+            .prepare_cached(sql)?
+            .execute((id, super::millis(retry_at), reason))?;
+        Ok(())
+    }
+}
