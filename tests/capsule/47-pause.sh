@@ -1,0 +1,157 @@
+#!/bin/bash
+# A pause: hooks stand still, workers answer their watchdog, nothing new starts, and all of it goes on after a resume, a
+# restart or a reboot. Cancelling reaches what is frozen at once.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+clean() { forget_configuration; }
+
+prepare() {
+    # Counts in a file, and leaves children that only the cgroup knows.
+    plugin testcount <<'SH'
+#!/bin/bash
+trap 'echo term >>story; exit 0' TERM
+setsid sh -c 'while :; do sleep 0.1; done' >/dev/null 2>&1 &
+until [ -e /srv/archivist-test/go ]; do echo . >>ticks; sleep 0.05; done
+kill $!
+echo done >>story
+SH
+    plugin testafter on_Snapshot__30_after.sh <<'SH'
+#!/bin/sh
+echo after >after.txt
+SH
+    configure <<'END'
+[Orchestrator]
+RetrySec=1s
+RetryMaxSec=1s
+SnapshotsPerCrawl=1
+END
+}
+
+frozen() {
+    [[ $(unit_property "$1" FreezerState) == frozen ]] &&
+        in_capsule grep -qx 'frozen 1' "/sys/fs/cgroup/$(unit_property "$1" ControlGroup)/cgroup.events"
+}
+
+ticks() { in_capsule sh -c "wc -c <$dir/testcount/ticks"; }
+
+has_ticked() { [[ $(ticks) -gt ${1-0} ]]; }
+
+# begin NAME [OPTION…]: sets $crawl, $hook and $dir; its hook runs.
+begin() {
+    local name=$1
+    shift
+    in_capsule rm -f $signs/go
+    crawl=$(printf 'http://pause.test/%s\n' "$name-1" "$name-2" |
+        in_capsule archivist add --json --plugins testcount,testafter "$@" - | evaluate 'd["crawl"]')
+    wait_for 20 has_unit 'archivist-hook-testcount-s*.service'
+    hook=$(in_capsule systemctl list-units --plain --no-legend 'archivist-hook-testcount-s*.service' | awk '{ print $1 }')
+    snapshot=${hook##*-}
+    snapshot=${snapshot%.service}
+    dir=$(query 'd[0]["directory"]' list snapshots "$snapshot")
+    wait_for 10 has_ticked 2>/dev/null
+}
+
+finish() {
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$crawl"
+    assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
+    assert_eq "4 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
+    assert_nothing_is_left
+}
+
+hooks_stand_still_and_workers_do_not() {
+    local before worker=archivist-snapshot-
+    begin still
+    archivist pause "$crawl"
+    wait_for 10 frozen "$hook"
+    before=$(ticks)
+    assert_eq paused "$(crawl_status "$crawl")" "status of $crawl"
+    assert_eq "paused by request" "$(query 'd[0]["reason"]' list crawls "$crawl")" "reason"
+    worker+=${snapshot#s}.service
+    assert_eq running "$(unit_property "$worker" FreezerState)" "freezer of the worker"
+    assert_eq running "$(unit_property "archivist-crawl-${crawl#c}.slice" FreezerState)" "freezer of the slice"
+    # Others go on, and the restart of the orchestrator changes nothing.
+    assert_status 0 archivist add --wait --plugins testafter http://pause.test/other
+    in_capsule systemctl kill --kill-who=main --signal=KILL $service
+    wait_for 20 has_unit $service
+    assert_eq paused "$(crawl_status "$crawl")" "status after a restart"
+    frozen "$hook" || fail "$hook is not frozen after a restart"
+    assert_eq "$before" "$(ticks)" "ticks of what is frozen"
+    assert_status 2 archivist pause "$crawl"
+    archivist resume "$crawl"
+    wait_for 10 has_ticked "$before"
+    finish
+    assert_eq 1 "$(query 'max(r["attempts"] for r in d)' list results "$crawl")" "attempts"
+    in_capsule systemctl reset-failed $service
+}
+
+nothing_new_starts() {
+    begin queue
+    archivist pause "$snapshot"
+    wait_for 10 frozen "$hook"
+    # The crawl itself goes on: its other page has the place.
+    wait_for 20 another_hook
+    archivist pause "$crawl"
+    in_capsule touch $signs/go
+    archivist resume "$snapshot"
+    frozen "$hook" || fail "the page of a paused crawl goes on"
+    archivist resume "$crawl"
+    finish
+}
+
+another_hook() {
+    [[ $(in_capsule systemctl list-units --plain --no-legend 'archivist-hook-testcount-s*.service' | wc -l) -eq 2 ]]
+}
+
+cancelling_reaches_the_frozen() {
+    local begun
+    begin cancel
+    archivist pause "$crawl"
+    wait_for 10 frozen "$hook"
+    begun=$EPOCHREALTIME
+    archivist cancel "$crawl"
+    wait_for 10 nothing_is_left
+    echo "cancelled while frozen: everything gone after $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
+    assert_eq term "$(in_capsule cat "$dir/testcount/story")" "the hook could end in order"
+    assert_eq cancelled "$(crawl_status "$crawl")" "status of $crawl"
+    assert_nothing_is_left
+}
+
+# systemd's limit goes on while the hook is frozen: it is run once more.
+a_limit_is_not_held_against_the_frozen() {
+    begin limit --set TIMEOUT=5
+    archivist pause "$crawl"
+    wait_for 10 frozen "$hook"
+    wait_for 40 ended_by_limit
+    assert_eq backoff "$(query 'd[0]["status"]' list results "$snapshot")" "the result of what the limit ended"
+    in_capsule touch $signs/go
+    archivist resume "$crawl"
+    finish
+    assert_eq 2 "$(query 'max(r["attempts"] for r in d)' list results "$crawl")" "attempts"
+}
+
+ended_by_limit() { [[ $(query '[r for r in d if r["plugin"] == "testcount"][0]["status"]' list runs "$crawl") == ended ]]; }
+
+a_pause_outlives_the_machine() {
+    begin reboot
+    archivist pause "$crawl"
+    wait_for 10 frozen "$hook"
+    capsule reboot "$CAPSULE"
+    assert_eq paused "$(crawl_status "$crawl")" "status after a reboot"
+    assert_eq "" "$(in_capsule systemctl list-units --plain --no-legend 'archivist-hook-*')" "hooks after a reboot"
+    in_capsule touch $signs/go
+    archivist resume "$crawl"
+    finish
+}
+
+trap clean EXIT
+prepare
+hooks_stand_still_and_workers_do_not
+nothing_new_starts
+cancelling_reaches_the_frozen
+a_limit_is_not_held_against_the_frozen
+a_pause_outlives_the_machine
+trap - EXIT
+clean
+assert_system_running
