@@ -49,6 +49,8 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "WorkersPerKind", workers_per_kind, count, u32::to_string),
     key!("Orchestrator", "WorkersMax", workers_max, count, u32::to_string),
     key!("Orchestrator", "SnapshotsPerCrawl", snapshots_per_crawl, count, u32::to_string),
+    key!("Orchestrator", "HostWorkers", host_workers, count, u32::to_string),
+    key!("Orchestrator", "HostDelaySec", host_delay, span, shown_span),
     key!("Orchestrator", "StartsInFlight", starts_in_flight, count, u32::to_string),
     key!("Orchestrator", "IdleTimeoutSec", idle_timeout, span, shown_span),
     key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),

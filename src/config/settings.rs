@@ -16,6 +16,10 @@ pub struct Settings {
     pub workers_max: u32,
     /// Snapshots of one crawl at a time.
     pub snapshots_per_crawl: u32,
+    /// Snapshots of one host at a time, of all crawls together.
+    pub host_workers: u32,
+    /// From one start of a snapshot on a host to the next.
+    pub host_delay: Duration,
     /// How long the queue is empty before `--exit-on-idle` ends the orchestrator.
     pub idle_timeout: Duration,
     /// Units that PID 1 is asked to start at a time.
@@ -59,6 +63,8 @@ impl Default for Settings {
             workers_per_kind: 4,
             workers_max: 12,
             snapshots_per_crawl: 8,
+            host_workers: 4,
+            host_delay: Duration::ZERO,
             idle_timeout: Duration::from_secs(3),
             starts_in_flight: 8,
             attempts_max: 3,

@@ -135,6 +135,7 @@ impl Engine {
             workers_per_kind: self.settings.workers_per_kind,
             workers_max: self.settings.workers_max,
             snapshots_per_crawl: self.settings.snapshots_per_crawl,
+            snapshots_per_host: self.settings.host_workers,
         }
     }
 

@@ -295,7 +295,7 @@ impl Turn<'_> {
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
-        let view = self.tx.view(&self.engine.limits(), self.now)?;
+        let view = self.view(&self.engine.limits())?;
         Ok(report::Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             systemd: self.engine.systemd.clone(),

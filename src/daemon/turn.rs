@@ -7,7 +7,7 @@ use super::event::Event;
 use super::units::Seen;
 use crate::bus::call::{Refusal, Reply, Request, Work};
 use crate::model::{CrawlId, Owner, RunId, Time};
-use crate::plan::{Decision, View, decide};
+use crate::plan::{Decision, Limits, View, decide};
 use crate::store::{StoreError, Tx};
 use std::collections::BTreeSet;
 
@@ -130,7 +130,7 @@ impl Turn<'_> {
     pub fn decide(&mut self) -> Result<View, StoreError> {
         let limits = self.engine.limits();
         loop {
-            let view = self.tx.view(&limits, self.now)?;
+            let view = self.view(&limits)?;
             let decisions = decide(&view, &limits);
             if decisions.is_empty() {
                 return Ok(view);
@@ -155,6 +155,11 @@ impl Turn<'_> {
                 }
             }
         }
+    }
+
+    pub(super) fn view(&self, limits: &Limits) -> Result<View, StoreError> {
+        self.tx
+            .view(limits, self.engine.settings.host_delay, self.now)
     }
 
     /// The last part of every turn: followers are told, and the STATUS= line gets its figures.

@@ -4,6 +4,7 @@ mod decide;
 mod reconcile;
 mod settle;
 
-pub use decide::{Decision, Idle, Limits, OpenCrawl, View, decide};
+pub use decide::{Decision, Due, Hindrance, Host, HostId, Idle, Limits, OpenCrawl, Places, View};
+pub use decide::{against_host, decide};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};

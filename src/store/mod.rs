@@ -3,6 +3,7 @@
 
 mod binary;
 mod crawl;
+mod host;
 mod lists;
 mod open;
 mod pause;

@@ -184,10 +184,19 @@ pub const MIGRATIONS: &[&str] = &[
         found_at INTEGER NOT NULL
     ) WITHOUT ROWID;
     ",
-    // 3: what is paused
+    // 3: what is paused; when the next snapshot of a host may start
     "
     ALTER TABLE run ADD COLUMN frozen INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX crawl_paused ON crawl (id) WHERE status = 'paused';
+    ALTER TABLE host ADD COLUMN next_at INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE host ADD COLUMN crawl_delay INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE host ADD COLUMN asked TEXT;
+    ALTER TABLE host ADD COLUMN asked_at INTEGER;
+    ALTER TABLE crawl ADD COLUMN last_host INTEGER NOT NULL DEFAULT 0;
+    INSERT INTO host (name) SELECT '' WHERE EXISTS
+        (SELECT 1 FROM snapshot WHERE host_id IS NULL) ON CONFLICT DO NOTHING;
+    UPDATE snapshot SET host_id = (SELECT id FROM host WHERE name = '') WHERE host_id IS NULL;
+    CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id)
+        WHERE status = 'queued';
     ",
 ];
 
@@ -200,7 +209,7 @@ mod tests {
     const HASHES: &[&str] = &[
         "144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2",
         "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
-        "5e6526696d510740586ef11d3a83ffb34c46bcb1bc15a9a011061aac658613f7",
+        "69d6fdaf21f50665bead03d1a0e7824835abb73144e352e5873054454c4d72b5",
     ];
 
     #[test]

@@ -17,6 +17,7 @@ use crate::store::{Store, Tx};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Small, so that every limit is reached; the attempts are enough for short stories.
@@ -26,6 +27,7 @@ fn settings() -> Settings {
         workers_max: 4,
         snapshots_per_crawl: 2,
         starts_in_flight: 3,
+        host_workers: 2,
         ..Settings::default()
     }
 }
@@ -74,6 +76,9 @@ pub struct Bed {
     parked: Vec<Work>,
     /// The runs that were open after the last turn.
     pub known: BTreeSet<RunId>,
+    /// When a snapshot of a host was started last.
+    pub begun: BTreeMap<String, Time>,
+    pub pace: Duration,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     /// What was final, and what somebody asked for once more since.
     pub finals: BTreeMap<Owner, Lifecycle>,
@@ -97,9 +102,18 @@ impl Bed {
             joined: HashMap::new(),
             parked: Vec::new(),
             known: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            pace: Duration::ZERO,
             awaiting: HashMap::new(),
             finals: BTreeMap::new(),
         }
+    }
+
+    /// The same with so much time from one start on a host to the next.
+    pub fn with_pace(pace: Duration) -> Bed {
+        let mut bed = Bed::new();
+        bed.engine.settings.host_delay = pace;
+        Bed { pace, ..bed }
     }
 
     pub fn look<T>(&mut self, read: impl FnOnce(&Tx<'_>) -> crate::store::Result<T>) -> T {
@@ -403,6 +417,7 @@ impl Bed {
         self.parked.clear();
         self.store = open(&self.directory, self.now);
         self.engine = engine(&self.directory);
+        self.engine.settings.host_delay = self.pace;
         let tokens = self.look(|tx| tx.tokens());
         self.engine.tokens.extend(tokens);
         self.world.calls.push_back(Call::List);

@@ -29,7 +29,7 @@ impl Bed {
                 (tx.counts("crawl", None)?, tx.counts("snapshot", None)?),
             ))
         });
-        self.limits_hold(&open);
+        self.limits_hold(&snapshots, &open);
         self.states_and_runs_agree(&crawls, &snapshots, &results, &open);
         self.final_is_final(&crawls, &snapshots);
         assert_eq!(tallies.0, count(crawls.iter().map(|c| c.status.as_str())));
@@ -46,7 +46,7 @@ impl Bed {
 
     /// What is paused takes no place, and has its place back at once when it is resumed: there may
     /// be too many then, but no more are started.
-    fn limits_hold(&mut self, open: &[RunRow]) {
+    fn limits_hold(&mut self, snapshots: &[Snapshot], open: &[RunRow]) {
         let paused: BTreeSet<Owner> = self.look(|tx| {
             let owners = open.iter().map(|run| run.owner);
             let paused = owners.filter(|owner| tx.is_paused(*owner).unwrap());
@@ -74,6 +74,15 @@ impl Bed {
             limits.workers_per_kind,
         );
         holds(&|_| true, limits.workers_max);
+        let per_host = self.engine.settings.host_workers;
+        for snapshot in snapshots {
+            let of = |run: &RunRow| {
+                let same = |s: &&Snapshot| s.url == snapshot.url;
+                let mut owners = snapshots.iter().filter(same).map(|s| Owner::Snapshot(s.id));
+                run.kind == UnitKind::SnapshotWorker && owners.any(|owner| owner == run.owner)
+            };
+            holds(&of, per_host);
+        }
         let crawls: BTreeSet<_> = open.iter().map(|run| run.crawl.0).collect();
         for crawl in crawls {
             let of = |run: &RunRow| run.crawl.0 == crawl && run.kind == UnitKind::SnapshotWorker;
@@ -86,7 +95,26 @@ impl Bed {
                 assert_eq!(unit.frozen, pause, "{} of {}", run.unit, run.owner);
             }
         }
+        self.hosts_are_spared(open);
         self.known = open.iter().map(|run| run.id).collect();
+    }
+
+    fn hosts_are_spared(&mut self, open: &[RunRow]) {
+        let workers = open
+            .iter()
+            .filter(|run| run.kind == UnitKind::SnapshotWorker);
+        let snapshots = self.look(|tx| tx.list_snapshots(&Filter::default()));
+        let host = |run: &RunRow| {
+            let mut snapshots = snapshots.iter();
+            let snapshot = snapshots.find(|s| Owner::Snapshot(s.id) == run.owner);
+            snapshot.unwrap().url.clone()
+        };
+        for run in workers.clone().filter(|run| !self.known.contains(&run.id)) {
+            let host = host(run);
+            let before = self.begun.insert(host.clone(), self.now);
+            let free = before.is_none_or(|time| time.after(self.pace) <= self.now);
+            assert!(free, "{host} again at {}, after {before:?}", self.now);
+        }
     }
 
     fn states_and_runs_agree(

@@ -127,9 +127,9 @@ proptest! {
 
     #[test]
     fn whatever_happens_it_stays_sound_and_ends(
-        operations in prop::collection::vec(operation(), 1..120)
+        operations in prop::collection::vec(operation(), 1..120), pace in 0..3u64
     ) {
-        let mut bed = Bed::new();
+        let mut bed = Bed::with_pace(std::time::Duration::from_secs(pace));
         for operation in &operations {
             apply(&mut bed, operation);
         }

@@ -1,0 +1,51 @@
+//! What hosts are asked to bear: how many snapshots of a host are at work, and when the next one
+//! may start.
+
+use super::pause::AWAKE;
+use super::{Result, Tx};
+use crate::model::{CrawlId, SnapshotId, Time};
+use crate::plan::{Host, HostId};
+use std::time::Duration;
+
+impl Tx<'_> {
+    /// A host, with `pace` from one start to the next where it does not ask for more.
+    pub fn host_view(&self, id: HostId, pace: Duration) -> Result<Host> {
+        let sql = format!(
+            "SELECT name, next_at, crawl_delay,
+                 (SELECT count(*) FROM run INDEXED BY run_open
+                     JOIN snapshot ON snapshot.id = run.snapshot_id
+                     WHERE run.status <> 'ended' AND run.kind = 'snapshot'
+                         AND snapshot.host_id = host.id AND {AWAKE})
+             FROM host WHERE id = ?1"
+        );
+        Ok(self.inner.prepare_cached(&sql)?.query_row([id.0], |row| {
+            let asked = Duration::from_millis(row.get::<_, i64>(2)?.max(0) as u64);
+            Ok(Host {
+                name: row.get(0)?,
+                next_at: Time(row.get(1)?),
+                delay: pace.max(asked),
+                running: row.get(3)?,
+            })
+        })?)
+    }
+
+    /// The host of a snapshot.
+    pub fn host_of(&self, id: SnapshotId) -> Result<HostId> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT host_id FROM snapshot WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0).map(HostId))?)
+    }
+
+    /// Notes that a snapshot is begun on a host: it has had its turn in the crawl, and is left
+    /// alone until `next_at`.
+    pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET last_host = ?2 WHERE id = ?1")?
+            .execute((crawl.0, host.0))?;
+        self.inner
+            .prepare_cached("UPDATE host SET next_at = max(next_at, ?2) WHERE id = ?1")?
+            .execute((host.0, next_at.0))?;
+        Ok(())
+    }
+}
