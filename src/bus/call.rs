@@ -93,6 +93,10 @@ pub enum Request {
         id: Owner,
         reply: Reply<String>,
     },
+    Why {
+        id: Owner,
+        reply: Reply<String>,
+    },
     Plugins {
         reply: Reply<String>,
     },

@@ -187,6 +187,26 @@ pub enum Details {
     },
 }
 
+/// `archivist why`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Why {
+    pub id: Owner,
+    pub status: Lifecycle,
+    pub reasons: Vec<Reason>,
+}
+
+/// One of the things that hold something up, or went wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// One word for programs, such as `paused`, `back-off`, `host-full`.
+    pub code: String,
+    /// A sentence for people.
+    pub text: String,
+    /// When that is over, where it is known.
+    #[serde(default)]
+    pub until: Option<Time>,
+}
+
 /// One line of the stream that follows a crawl; the first lines repeat the present state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event")]

@@ -152,6 +152,11 @@ impl Manager {
         request(&self.0, |reply| Request::Show { id, reply }).await
     }
 
+    async fn why(&self, id: &str) -> fdo::Result<String> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Why { id, reply }).await
+    }
+
     async fn plugins(&self) -> fdo::Result<String> {
         request(&self.0, |reply| Request::Plugins { reply }).await
     }

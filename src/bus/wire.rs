@@ -35,6 +35,8 @@ pub trait Manager {
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
+    /// Why something is not done, or not as it should be; answers [`super::report::Why`].
+    fn why(&self, id: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Plugins`].
     fn plugins(&self) -> zbus::Result<String>;
     /// A stream of [`super::report::Event`], one JSON document a line; it ends with the crawl.

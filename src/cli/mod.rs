@@ -29,6 +29,7 @@ mod table;
 mod text;
 mod urls;
 mod wait;
+mod why;
 mod worker;
 
 pub use exit::Exit;
@@ -75,6 +76,8 @@ enum Verb {
     List(list::ListArgs),
     /// Show everything about a crawl or snapshot
     Show(show::ShowArgs),
+    /// Say why a crawl or snapshot is not done, or not as it should be
+    Why(why::WhyArgs),
     /// Open the page about a crawl, a snapshot or the whole archive in the browser
     Open(open::OpenArgs),
     /// Show the journal of a crawl, snapshot or hook
@@ -133,6 +136,7 @@ pub fn main() -> ExitCode {
         Verb::Status(args) => wait_for(status::run(args, &scope)),
         Verb::List(args) => wait_for(list::run(args, &scope)),
         Verb::Show(args) => wait_for(show::run(args, &scope)),
+        Verb::Why(args) => wait_for(why::run(args, &scope)),
         Verb::Open(args) => wait_for(open::run(args, &scope)),
         Verb::Logs(args) => wait_for(logs::run(args, &scope)),
         Verb::Cancel(args) => wait_for(cancel::run(args, &scope)),

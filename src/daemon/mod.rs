@@ -26,6 +26,7 @@ mod story;
 mod tests;
 mod turn;
 mod units;
+mod why;
 mod work;
 
 use crate::bus::call::Refusal;

@@ -100,6 +100,10 @@ impl Turn<'_> {
                 let details = self.details(*id)?;
                 self.answer_text(reply, serde_json::to_string(&details)?);
             }
+            Request::Why { id, reply } => {
+                let why = self.why(*id)?;
+                self.answer_text(reply, serde_json::to_string(&why)?);
+            }
             Request::Plugins { reply } => {
                 let plugins = self.plugins()?;
                 self.answer_text(reply, serde_json::to_string(&plugins)?);

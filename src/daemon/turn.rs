@@ -199,6 +199,7 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Status { reply }
             | Request::List { reply, .. }
             | Request::Show { reply, .. }
+            | Request::Why { reply, .. }
             | Request::Interrupt { reply, .. }
             | Request::Draft { reply, .. }
             | Request::Plugins { reply } => text(reply),

@@ -93,6 +93,39 @@ pub enum Hindrance {
     HostUntil(Time),
 }
 
+impl Hindrance {
+    /// One word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Hindrance::Pressure(_) => "pressure",
+            Hindrance::KindFull(_) => "kind-full",
+            Hindrance::AllFull(_) => "all-full",
+            Hindrance::CrawlFull(_) => "crawl-full",
+            Hindrance::HostFull(_) => "host-full",
+            Hindrance::HostUntil(_) => "host-delay",
+        }
+    }
+}
+
+impl std::fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut full = |limit: u32, of: &str, key: &str| {
+            write!(
+                f,
+                "a free place is awaited: {limit} {of} are at work ({key}={limit})"
+            )
+        };
+        match self {
+            Hindrance::Pressure(why) => write!(f, "nothing is started now: {why}"),
+            Hindrance::KindFull(limit) => full(*limit, "workers of its kind", "WorkersPerKind"),
+            Hindrance::AllFull(limit) => full(*limit, "workers", "WorkersMax"),
+            Hindrance::CrawlFull(limit) => full(*limit, "pages of its crawl", "SnapshotsPerCrawl"),
+            Hindrance::HostFull(limit) => full(*limit, "pages of its host", "HostWorkers"),
+            Hindrance::HostUntil(time) => write!(f, "its host is left alone until {time}"),
+        }
+    }
+}
+
 /// The places that are taken, as starts are decided on.
 #[derive(Clone, Debug)]
 pub struct Places<'a> {

@@ -37,6 +37,14 @@ impl Tx<'_> {
             .query_row([id.0], |row| row.get(0).map(HostId))?)
     }
 
+    /// What a host asks for, in words: the last that it said, and between which starts.
+    pub fn host_asked(&self, id: HostId) -> Result<Option<String>> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT asked FROM host WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0))?)
+    }
+
     /// Notes that a snapshot is begun on a host: it has had its turn in the crawl, and is left
     /// alone until `next_at`.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {

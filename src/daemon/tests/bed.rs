@@ -121,7 +121,7 @@ impl Bed {
     }
 
     /// One turn of the loop, as [`crate::daemon::Daemon::turn`] makes it.
-    fn turn(&mut self, batch: Vec<Event>) {
+    pub fn turn(&mut self, batch: Vec<Event>) {
         let unanswered = self.starts.unanswered();
         for event in &batch {
             self.observe(event);
@@ -322,7 +322,7 @@ impl Bed {
     }
 
     /// Any crawl or snapshot.
-    fn owner(&mut self, n: usize) -> Option<Owner> {
+    pub fn owner(&mut self, n: usize) -> Option<Owner> {
         let all = Filter::default();
         let crawls = self.look(|tx| tx.list_crawls(&all));
         let snapshots = self.look(|tx| tx.list_snapshots(&all));
@@ -336,18 +336,6 @@ impl Bed {
         let Some(id) = self.owner(n) else { return };
         let (reply, _answer) = Reply::new();
         self.turn(vec![Event::Request(Request::Cancel { id, reply })]);
-    }
-
-    pub fn pause(&mut self, n: usize) {
-        let Some(id) = self.owner(n) else { return };
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Pause { id, reply })]);
-    }
-
-    pub fn resume(&mut self, n: usize) {
-        let Some(id) = self.owner(n) else { return };
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Resume { id, reply })]);
     }
 
     pub fn retry(&mut self, n: usize) {
@@ -479,21 +467,6 @@ impl Bed {
             self.turn(vec![Event::Due]);
         }
         panic!("it does not come to an end");
-    }
-
-    fn resume_all(&mut self) {
-        let paused = Filter {
-            status: Some(Lifecycle::Paused.as_str().to_owned()),
-            ..Filter::default()
-        };
-        let (crawls, snapshots) =
-            self.look(|tx| Ok((tx.list_crawls(&paused)?, tx.list_snapshots(&paused)?)));
-        let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
-        let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
-        for id in crawls.chain(snapshots) {
-            let (reply, _answer) = Reply::new();
-            self.turn(vec![Event::Request(Request::Resume { id, reply })]);
-        }
     }
 
     pub fn running_hook(&self) -> Option<String> {

@@ -4,6 +4,7 @@
 mod bed;
 mod check;
 mod pause;
+mod why;
 mod worker;
 mod world;
 

@@ -2,8 +2,41 @@
 
 use super::bed::Bed;
 use super::world::Mood;
+use crate::bus::call::{Reply, Request};
 use crate::bus::report::Filter;
-use crate::model::{Lifecycle, ResultState};
+use crate::daemon::event::Event;
+use crate::model::{Lifecycle, Owner, ResultState};
+
+impl Bed {
+    pub fn request(&mut self, make: impl FnOnce(Reply<()>) -> Request) {
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(make(reply))]);
+    }
+
+    pub fn pause(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Pause { id, reply });
+    }
+
+    pub fn resume(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Resume { id, reply });
+    }
+
+    pub fn resume_all(&mut self) {
+        let paused = Filter {
+            status: Some(Lifecycle::Paused.as_str().to_owned()),
+            ..Filter::default()
+        };
+        let (crawls, snapshots) =
+            self.look(|tx| Ok((tx.list_crawls(&paused)?, tx.list_snapshots(&paused)?)));
+        let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
+        let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
+        for id in crawls.chain(snapshots) {
+            self.request(|reply| Request::Resume { id, reply });
+        }
+    }
+}
 
 /// A crawl whose first hook is at work, paused.
 fn paused() -> (Bed, String) {
