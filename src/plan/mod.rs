@@ -3,8 +3,10 @@
 mod decide;
 mod reconcile;
 mod settle;
+mod takeover;
 
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Idle, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};
+pub use takeover::{Gate, Rival, gate, may_be_killed};

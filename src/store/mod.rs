@@ -9,6 +9,7 @@ mod open;
 mod pause;
 mod result;
 mod run;
+mod runner;
 mod schema;
 mod snapshot;
 mod tag;
@@ -20,11 +21,12 @@ pub use crawl::{CrawlWork, NewCrawl};
 pub use open::OpenError;
 pub use result::Finished;
 pub use run::{NewRun, RunRow};
+pub use runner::Fence;
 pub use snapshot::{NewSnapshot, SnapshotWork};
 pub use usage::Sum;
 
 use crate::model::{IllegalTransition, Time};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 /// Why a transaction came to nothing; nothing of it is in the database.
 #[derive(Debug, thiserror::Error)]
@@ -43,11 +45,21 @@ pub enum StoreError {
     /// Another runner took over; this one must not write any more.
     #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
     Superseded(i64),
+    #[error("cannot hold seat {0} in the lock file of the data directory")]
+    Seat(i64),
     #[error("database: '{text}' is not a {what}")]
     Corrupt { what: &'static str, text: String },
 }
 
 impl StoreError {
+    /// Whether another process keeps its transaction open for too long.
+    pub fn is_busy(&self) -> bool {
+        let StoreError::Sqlite(error) = self else {
+            return false;
+        };
+        error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+    }
+
     /// Whether there is no room for the write.
     pub fn is_full(&self) -> bool {
         let StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else {
@@ -79,32 +91,10 @@ impl Store {
         let inner = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let current: Option<i64> = inner
-            .prepare_cached("SELECT epoch FROM runner WHERE state = 'active'")?
-            .query_row([], |row| row.get(0))
-            .optional()?;
-        if current != Some(epoch) {
+        if runner::current(&inner)? != Some(epoch) {
             return Err(StoreError::Superseded(epoch));
         }
         Ok(Tx { inner, epoch })
-    }
-
-    /// Becomes the active runner: the one before, if any, can write no more.
-    pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
-        let tx = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tx.execute(
-            "UPDATE runner SET state = 'ended' WHERE state <> 'ended'",
-            [],
-        )?;
-        tx.execute(
-            "INSERT INTO runner (state, unit, boot, since) VALUES ('active', ?1, ?2, ?3)",
-            (unit, boot, now.0),
-        )?;
-        self.epoch = tx.last_insert_rowid();
-        tx.commit()?;
-        Ok(self.epoch)
     }
 }
 

@@ -186,7 +186,7 @@ mod tests {
         second.take_over("two", "boot", Time(2)).unwrap();
         let error = first.begin().err().unwrap();
         assert!(
-            matches!(error, super::super::StoreError::Superseded(1)),
+            matches!(error, super::super::StoreError::Superseded(2)),
             "{error}"
         );
         assert!(second.begin().is_ok());

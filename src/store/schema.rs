@@ -198,6 +198,15 @@ pub const MIGRATIONS: &[&str] = &[
     CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id)
         WHERE status = 'queued';
     ",
+    // 4: orchestrators that stand by
+    "
+    ALTER TABLE runner ADD COLUMN seat INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runner ADD COLUMN pid INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runner ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runner ADD COLUMN namespace TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runner ADD COLUMN components TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runner ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
+    ",
 ];
 
 #[cfg(test)]
@@ -210,6 +219,7 @@ mod tests {
         "144166a42228b1d9f7a627acb9d57845fe485a1bc6e6c7a57fa9fadb294435d2",
         "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
         "69d6fdaf21f50665bead03d1a0e7824835abb73144e352e5873054454c4d72b5",
+        "595224473407ef7138895fc8aaac73649b1664e0a5ca7ae2ec9913aaf4e38ee2",
     ];
 
     #[test]
