@@ -89,16 +89,6 @@ impl Address {
             .map_err(|e| self.explain(e))
     }
 
-    /// Whether the orchestrator left the bus before it answered.
-    pub fn left(&self, error: &zbus::Error) -> bool {
-        name_and_text(error).is_some_and(|(name, _)| {
-            matches!(
-                name.as_str(),
-                "org.freedesktop.DBus.Error.NoReply" | "org.freedesktop.DBus.Error.Disconnected"
-            )
-        })
-    }
-
     /// Turns an error of a call into words for a person.
     pub fn explain(&self, error: zbus::Error) -> ClientError {
         let Some((name, text)) = name_and_text(&error) else {

@@ -154,8 +154,26 @@ pub struct Plugins {
     pub problems: Vec<Problem>,
 }
 
+/// An orchestrator that wants this data directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// `active` or `waiting`.
+    pub state: String,
+    /// In its own PID namespace.
+    pub pid: u32,
+    /// The unit it is in; empty if that is not known.
+    pub unit: String,
+    pub components: String,
+    pub since: Time,
+    /// What an active one writes under.
+    pub epoch: i64,
+    /// Where it is, if not here.
+    #[serde(default)]
+    pub place: Option<String>,
+}
+
 /// `archivist status`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
     pub version: String,
     pub systemd: String,
@@ -168,6 +186,9 @@ pub struct Status {
     pub running: Vec<Run>,
     /// The next time at which something becomes due.
     pub next: Option<Time>,
+    /// Who works on this data directory, and who stands by or waits for that one to stop.
+    #[serde(default)]
+    pub runners: Vec<Runner>,
 }
 
 /// Everything about one id.

@@ -10,13 +10,14 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
 use zbus::{Connection, OwnedFd, fdo, interface};
 
 /// Largest list of URLs, in bytes.
 const LIST_MAX: u64 = 512 << 20;
 
-type Calls = mpsc::UnboundedSender<Call>;
+pub type Calls = mpsc::UnboundedSender<Call>;
 
 struct Manager(Calls);
 struct Worker(Calls);
@@ -282,8 +283,8 @@ impl Worker {
     }
 }
 
-/// Serves both interfaces and takes the name, in this order, so that no call finds nothing.
-pub async fn serve(address: &Address, calls: Calls) -> zbus::Result<Connection> {
+/// Serves both interfaces, without the name.
+pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
     let builder = match address.user {
         true => zbus::connection::Builder::session(),
         false => zbus::connection::Builder::system(),
@@ -291,7 +292,22 @@ pub async fn serve(address: &Address, calls: Calls) -> zbus::Result<Connection> 
     builder
         .serve_at(PATH, Manager(calls.clone()))
         .serve_at(PATH, Worker(calls))
-        .name(address.name.clone())
         .build()
         .await
+}
+
+/// Takes the name from whoever has it, or else joins the queue of those to whom the bus gives it
+/// when its owner goes. Whoever has it can lose it in the same way.
+pub async fn request_name(
+    connection: &Connection,
+    address: &Address,
+    replace: bool,
+) -> zbus::Result<()> {
+    let mut flags = RequestNameFlags::ALLOW_REPLACEMENT;
+    flags.set(RequestNameFlags::REPLACE_EXISTING, replace);
+    let bus = DBusProxy::new(connection).await?;
+    // Not by the connection's own method, which asks once only.
+    bus.request_name(address.name.as_str().try_into()?, flags)
+        .await?;
+    Ok(())
 }

@@ -76,6 +76,11 @@ impl Failure {
         matches!(self.exit, Exit::Usage | Exit::Failed)
     }
 
+    /// Whether nobody answered.
+    pub fn is_unreachable(&self) -> bool {
+        self.exit == Exit::Unreachable
+    }
+
     /// Whoever read our output went away: `archivist list … | head`.
     pub fn broken_pipe() -> Failure {
         Failure {

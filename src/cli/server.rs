@@ -5,13 +5,13 @@ use crate::bus::client::{Address, ClientError};
 use crate::bus::wire::ManagerProxy;
 use crate::config::Scope;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an answer may take. Adding 100,000 URLs takes seconds, everything else much less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Orchestrators that may leave one after the other with the same call unanswered.
-const LEAVING: u32 = 5;
+/// How often a call is made whose answer may get lost.
+const ATTEMPTS: u32 = 5;
 
 /// The orchestrator of a scope.
 pub struct Server {
@@ -67,20 +67,20 @@ impl Server {
         }
     }
 
-    /// Waits for the answer to a call that may be made twice. When the orchestrator leaves with it,
-    /// it is made anew, to the next one, which the bus starts if nobody else does.
-    pub async fn call_again<T, C>(&self, call: impl Fn() -> C) -> Result<T, Failure>
+    /// The same for a call that may be made twice: its answer is lost when the orchestrator that has
+    /// it is restarted or another one takes over. The bus keeps the next one until somebody is there.
+    pub async fn call_again<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
     where
-        C: Future<Output = zbus::Result<T>>,
+        F: Future<Output = zbus::Result<T>>,
     {
-        for _ in 1..LEAVING {
-            match tokio::time::timeout(PATIENCE, call()).await {
-                Ok(Err(error)) if self.address.left(&error) => {}
-                Ok(answer) => return self.call(async { answer }).await,
-                Err(_) => break,
+        let begin = Instant::now();
+        for _ in 1..ATTEMPTS {
+            match self.call(make()).await {
+                Err(failure) if failure.is_unreachable() && begin.elapsed() < PATIENCE => {}
+                other => return other,
             }
         }
-        self.call(call()).await
+        self.call(make()).await
     }
 
     /// Waits for the answer to a call and reads the document that it is.

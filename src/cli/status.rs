@@ -5,7 +5,7 @@ use super::look::{self, Look, Tone};
 use super::server::{Server, decode};
 use super::show::{self, Block};
 use super::text;
-use crate::bus::report::Status;
+use crate::bus::report::{Runner, Status};
 use crate::config::Scope;
 use crate::model::Owner;
 use clap::Args;
@@ -59,9 +59,30 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
     if let Some(next) = status.next {
         block.line("Next", text::stamp_and_age(next, look));
     }
+    // One that is alone goes without saying.
+    if status.runners.len() > 1 {
+        for runner in &status.runners {
+            block.line("Runner", told(runner, look));
+        }
+    }
     format!("{} {unit}\n", look.paint("●", Tone::Good))
         + &block.render()
         + &show::running(&status.running, look)
+}
+
+/// `active, archivist-orchestrator.service (pid 12) since …`
+fn told(runner: &Runner, look: &Look) -> String {
+    let unit = match runner.unit.as_str() {
+        "" => "no unit".to_owned(),
+        unit => text::clean(unit),
+    };
+    let place = match &runner.place {
+        Some(place) => format!(" {}", text::clean(place)),
+        None => String::new(),
+    };
+    let since = text::stamp_and_age(runner.since, look);
+    let state = text::clean(&runner.state);
+    format!("{state}, {unit} (pid {}){place} since {since}", runner.pid)
 }
 
 #[cfg(test)]
@@ -70,6 +91,18 @@ mod tests {
     use crate::bus::report::{Counts, Run};
     use crate::cli::sample;
     use crate::model::Time;
+
+    fn runner(state: &str, unit: &str, place: Option<&str>) -> Runner {
+        Runner {
+            state: state.into(),
+            pid: 412,
+            unit: unit.into(),
+            components: "orchestrator".into(),
+            since: Time(sample::NOW.0 - 60_000),
+            epoch: 3,
+            place: place.map(Into::into),
+        }
+    }
 
     #[test]
     fn the_whole_picture() {
@@ -91,6 +124,10 @@ mod tests {
             snapshots: Counts::from([("queued".into(), 20)]),
             running: vec![running, starting],
             next: Some(Time(sample::NOW.0 + 60_000)),
+            runners: vec![
+                runner("active", "archivist-run-412-0badcafe.scope", None),
+                runner("waiting", "", Some("in another PID namespace")),
+            ],
         };
         let look = Look::plain(sample::NOW);
         let want = "\
@@ -101,6 +138,8 @@ mod tests {
     Crawls: 3 queued, 1 started
      Pages: 20 queued
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
+    Runner: active, archivist-run-412-0badcafe.scope (pid 412) since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
+    Runner: waiting, no unit (pid 412) in another PID namespace since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
    Running: 2
             ├─ archivist-hook-pdf-s3.service 1min 0s
             └─ archivist-hook-dom-s3.service starting

@@ -2,9 +2,10 @@
 //! is derived from them. Everything else is in the database.
 
 use super::install::{self, Library};
+use super::seats::Seats;
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
-use crate::model::{Backoff, CrawlId, Owner};
+use crate::model::{Backoff, CrawlId, Owner, Place};
 use crate::plan::Limits;
 use crate::plugin::{
     BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
@@ -63,6 +64,13 @@ impl CrawlPlan {
     }
 }
 
+/// This runner among all of its data directory.
+pub struct Seated {
+    pub seat: i64,
+    pub place: Place,
+    pub seats: Seats,
+}
+
 pub struct Engine {
     pub scope: Scope,
     pub settings: Settings,
@@ -79,6 +87,8 @@ pub struct Engine {
     pub library: Library,
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
+    /// Which runner this is; none in tests.
+    pub me: Option<Seated>,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
 }
 
@@ -104,6 +114,7 @@ impl Engine {
             tokens,
             library: Library::new(),
             held: HashMap::new(),
+            me: None,
             plans,
         }
     }

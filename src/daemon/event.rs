@@ -46,6 +46,8 @@ pub enum Event {
     },
     /// A time has come that was asked for.
     Due,
+    /// The table of runners changed.
+    Rival,
     /// SIGHUP.
     Reload,
     /// SIGTERM or SIGINT.

@@ -9,15 +9,18 @@ mod event;
 mod follow;
 mod foreground;
 mod frost;
+mod gate;
 mod hold;
 mod inspect;
 mod install;
 mod limits;
+mod me;
 mod notify;
 mod pause;
 mod perform;
 mod records;
 mod requests;
+mod seats;
 mod setup;
 mod signals;
 mod starts;
@@ -31,17 +34,19 @@ mod work;
 
 use crate::bus::call::Refusal;
 use crate::bus::call::Request;
-use crate::bus::client::Address;
 use crate::config::Scope;
 use crate::manager::Hint;
-use crate::model::{RunId, Time};
+use crate::model::{RunId, Runner, Time};
 use crate::plan::{Idle, View};
 use crate::store::{Store, StoreError};
 use engine::Engine;
 use event::Event;
+use futures_util::StreamExt;
+use me::Me;
 use perform::Performer;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use turn::Turn;
@@ -49,6 +54,9 @@ use turn::Turn;
 /// Exit status when database or configuration cannot be used: systemd does not try again
 /// (RestartPreventExitStatus=, EX_CONFIG of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
+/// Exit status of a service when a newer runner took over: systemd starts it again, and it stands by
+/// (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
+const EXIT_DISPLACED: u8 = 75;
 /// How many events one transaction takes at most.
 const BATCH: usize = 256;
 /// How long what is to be done before we leave may take.
@@ -71,52 +79,73 @@ pub enum DaemonError {
     Unusable(String),
     #[error("{0}")]
     Failed(String),
+    /// This runner can write nothing any more.
+    #[error("another runner took over ({})", .0.named())]
+    Displaced(Box<Runner>),
 }
 
 /// `archivist orchestrator`.
 pub fn main(options: Options) -> ExitCode {
     crate::journal::init();
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!("cannot make an event loop: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(run(options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(DaemonError::Unusable(error)) => {
-            tracing::error!("{error}");
-            ExitCode::from(EXIT_CONFIG)
-        }
-        Err(DaemonError::Failed(error)) => {
-            tracing::error!("{error}");
-            ExitCode::FAILURE
+    let mut me = None;
+    loop {
+        let runtime = match tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+        {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!("cannot make an event loop: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let result = runtime.block_on(run(&options, &mut me));
+        // With everything that still was under way: connections, calls, tasks.
+        runtime.shutdown_background();
+        match (result, &me) {
+            (Ok(()), _) => return ExitCode::SUCCESS,
+            (Err(DaemonError::Unusable(error)), _) => {
+                tracing::error!("{error}");
+                return ExitCode::from(EXIT_CONFIG);
+            }
+            (Err(DaemonError::Displaced(newer)), Some(me)) if me.row.restarts => {
+                gate::announce(&newer);
+                return ExitCode::from(EXIT_DISPLACED);
+            }
+            (Err(DaemonError::Displaced(_)), Some(me)) => me.stop_working(),
+            (Err(error), _) => {
+                tracing::error!("{error}");
+                return ExitCode::FAILURE;
+            }
         }
     }
 }
 
-async fn run(options: Options) -> Result<(), DaemonError> {
-    let (sender, events) = mpsc::unbounded_channel();
-    let (mut engine, mut store, manager) = setup::open(&options.scope, &sender).await?;
+async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> {
+    let failed = |error: StoreError| DaemonError::Failed(error.to_string());
+    let scope = &options.scope;
+    let (sender, mut events) = mpsc::unbounded_channel();
+    signals::listen(&sender).map_err(|e| DaemonError::Failed(format!("signals: {e}")))?;
+    let mut configuration = setup::configuration(scope).map_err(DaemonError::Unusable)?;
+    let mut store = setup::store(scope)?;
+    if me.is_none() {
+        *me = Some(Me::new(scope).await.map_err(DaemonError::Failed)?);
+    }
+    let Some(me) = me else { return Ok(()) };
+    let passed = gate::pass(me, &mut store, scope, &mut events, options.exit_on_idle).await?;
+    let Some(passed) = passed else { return Ok(()) };
+    if passed.stood_by {
+        configuration = setup::configuration(scope).map_err(DaemonError::Unusable)?;
+    }
+    let fence = Arc::new(store.fence().map_err(failed)?);
+    let (mut engine, manager) = setup::open(scope, configuration, me, &sender).await?;
+    let manager = manager.guarded_by(Arc::new(move || fence.holds()));
     let performer = Performer::new(manager, sender.clone());
     {
-        let tx = store
-            .begin()
-            .map_err(|error| DaemonError::Failed(error.to_string()))?;
-        let tokens = tx
-            .tokens()
-            .map_err(|error| DaemonError::Failed(error.to_string()))?;
-        engine.tokens.extend(tokens);
-        let binaries = tx
-            .binaries()
-            .map_err(|error| DaemonError::Failed(error.to_string()))?;
-        engine.library = install::library(binaries);
+        let tx = store.begin().map_err(failed)?;
+        engine.tokens.extend(tx.tokens().map_err(failed)?);
+        engine.library = install::library(tx.binaries().map_err(failed)?);
     }
-    signals::listen(&sender).map_err(|e| DaemonError::Failed(format!("signals: {e}")))?;
     let idle = Idle {
         timeout: engine.settings.idle_timeout,
         since: None,
@@ -128,18 +157,33 @@ async fn run(options: Options) -> Result<(), DaemonError> {
         events,
         idle: options.exit_on_idle.then_some(idle),
         deferred: Vec::new(),
+        me,
+        busy: true,
     };
     daemon
         .performer
         .perform(action::Action::List, &mut daemon.engine);
-    let (calls, arriving) = mpsc::unbounded_channel();
-    tokio::spawn(forward(arriving, sender));
-    let address = Address::new(options.scope.user, options.scope.instance.as_deref());
-    let _connection = crate::bus::service::serve(&address, calls)
-        .await
-        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    for call in passed.pending {
+        let _ = sender.send(call.into());
+    }
+    tokio::spawn(rivals(passed.news, sender.clone()));
+    tokio::spawn(forward(passed.arriving, sender));
     notify::ready();
-    daemon.run().await
+    let result = daemon.run().await;
+    if result.is_ok() {
+        let _ = daemon.store.leave(daemon.me.row.seat);
+    }
+    drop(passed.connection);
+    result
+}
+
+/// Somebody changed something in the table of runners.
+async fn rivals(mut news: seats::News, events: mpsc::UnboundedSender<Event>) {
+    while let Some(Ok(_)) = news.next().await {
+        if events.send(Event::Rival).is_err() {
+            return;
+        }
+    }
 }
 
 /// Makes events of what arrives.
@@ -152,7 +196,10 @@ where
     }
 }
 
-struct Daemon {
+struct Daemon<'a> {
+    me: &'a Me,
+    /// There was work in the last turn.
+    busy: bool,
     engine: Engine,
     store: Store,
     performer: Performer,
@@ -173,7 +220,7 @@ fn jitter() -> f64 {
     f64::from(u16::from_le_bytes(bytes)) / 65536.0
 }
 
-impl Daemon {
+impl Daemon<'_> {
     async fn run(&mut self) -> Result<(), DaemonError> {
         let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
@@ -229,6 +276,9 @@ impl Daemon {
             ) {
                 self.reload();
             }
+            if matches!(event, Event::Rival) {
+                self.yield_to_newer()?;
+            }
         }
         let mut events = std::mem::take(&mut self.deferred);
         events.extend(batch);
@@ -240,11 +290,17 @@ impl Daemon {
                 self.performer
                     .start_waiting(self.engine.settings.starts_in_flight);
                 self.observe_idleness(&view);
+                self.tell_of_the_end(&view);
                 Ok(())
             }
-            Err(StoreError::Superseded(epoch)) => Err(DaemonError::Failed(
-                StoreError::Superseded(epoch).to_string(),
-            )),
+            Err(error @ StoreError::Superseded(_)) => {
+                let runners = self.store.runners().unwrap_or_default();
+                let active = runners.into_iter().find(|runner| runner.active);
+                Err(match active {
+                    Some(newer) => DaemonError::Displaced(Box::new(newer)),
+                    None => DaemonError::Failed(error.to_string()),
+                })
+            }
             Err(error) => {
                 self.defer(events, &error);
                 Ok(())
@@ -313,6 +369,32 @@ impl Daemon {
             }
             Err(error) => tracing::error!("{error}; going on with the configuration as it was"),
         }
+    }
+
+    /// A newer runner that lives gets the work at once, whatever was asked meanwhile.
+    fn yield_to_newer(&self) -> Result<(), DaemonError> {
+        let runners = match self.store.runners() {
+            Ok(runners) => runners,
+            Err(error) => {
+                tracing::warn!("{error}, ignoring");
+                return Ok(());
+            }
+        };
+        let newer =
+            |runner: &Runner| runner.seat > self.me.row.seat && self.me.seats.is_alive(runner);
+        match runners.into_iter().rev().find(newer) {
+            Some(newer) => Err(DaemonError::Displaced(Box::new(newer))),
+            None => Ok(()),
+        }
+    }
+
+    /// Who stands by may leave when there is no more work.
+    fn tell_of_the_end(&mut self, view: &View) {
+        let busy = view.is_busy();
+        if self.busy && !busy {
+            self.me.seats.tell();
+        }
+        self.busy = busy;
     }
 
     fn observe_idleness(&mut self, view: &View) {

@@ -3,6 +3,7 @@
 use crate::bus::report::{Counts, Run};
 use sd_notify::NotifyState;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Running units by kind.
 pub type Units = BTreeMap<String, u64>;
@@ -37,6 +38,12 @@ pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units) -> String {
 
 pub fn ready() {
     send(&[NotifyState::Ready]);
+}
+
+/// Starting takes this much longer.
+pub fn starting(more: Duration) {
+    let micros = u32::try_from(more.as_micros()).unwrap_or(u32::MAX);
+    send(&[NotifyState::ExtendTimeoutUsec(micros)]);
 }
 
 pub fn status(line: &str) {

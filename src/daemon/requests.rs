@@ -1,6 +1,7 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
+use super::gate;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
@@ -309,7 +310,16 @@ impl Turn<'_> {
             snapshots,
             running,
             next: view.next_due,
+            runners: self.runners()?,
         })
+    }
+
+    fn runners(&self) -> TurnResult<Vec<report::Runner>> {
+        let Some(me) = &self.engine.me else {
+            return Ok(Vec::new());
+        };
+        let runners = self.tx.runners()?;
+        Ok(gate::reported(&runners, me.seat, &me.place, &me.seats))
     }
 
     fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {

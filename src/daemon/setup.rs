@@ -1,11 +1,12 @@
 //! What has to be there before the loop can turn: settings, plugins, database, systemd.
 
-use super::engine::Engine;
+use super::DaemonError;
+use super::engine::{Engine, Seated};
 use super::event::Event;
-use super::{DaemonError, now};
+use super::me::Me;
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
-use crate::manager::Manager;
+use crate::manager::{Manager, ManagerError};
 use crate::plugin::{Catalogue, Trust};
 use crate::store::Store;
 use crate::unit::Names;
@@ -35,20 +36,9 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     Ok((settings, catalogue))
 }
 
-/// Opens everything. The order is the one in which a user would want to hear of a problem.
-pub async fn open(
-    scope: &Scope,
-    events: &mpsc::UnboundedSender<Event>,
-) -> Result<(Engine, Store, Manager), DaemonError> {
-    let (settings, catalogue) = configuration(scope).map_err(DaemonError::Unusable)?;
-    let boot = libsystemd::id128::get_boot()
-        .map_err(|error| DaemonError::Failed(format!("cannot read the boot id: {error}")))?
-        .lower_hex();
-    let program = std::env::current_exe()
-        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?
-        .to_string_lossy()
-        .into_owned();
-
+/// Opens the database. The order is the one in which a user would want to hear of a problem:
+/// configuration, database, systemd.
+pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
     let data = scope.data_dir();
     if scope.user {
         let archive = data.join("archive");
@@ -57,7 +47,7 @@ pub async fn open(
         })?;
     }
     let path = data.join(DATABASE);
-    let mut store = Store::open(&path).map_err(|error| {
+    Store::open(&path).map_err(|error| {
         tracing::error!(
             message_id = message::DATABASE_REFUSED,
             archivist_database = %path.display(),
@@ -65,26 +55,39 @@ pub async fn open(
             "{error}"
         );
         DaemonError::Unusable("the database cannot be used".to_owned())
-    })?;
+    })
+}
 
+/// What the active runner works with.
+pub async fn open(
+    scope: &Scope,
+    (settings, catalogue): (Settings, Catalogue),
+    me: &Me,
+    events: &mpsc::UnboundedSender<Event>,
+) -> Result<(Engine, Manager), DaemonError> {
+    let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
+    let program = std::env::current_exe()
+        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?
+        .to_string_lossy()
+        .into_owned();
     let (hints, arriving) = mpsc::unbounded_channel();
     let names = Names::new(scope.unit_prefix());
     let manager = Manager::connect(scope.user, names, hints)
         .await
-        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+        .map_err(failed)?;
     tokio::spawn(super::forward(arriving, events.clone()));
-    let systemd = manager
-        .version()
-        .await
-        .map_err(|error| DaemonError::Failed(error.to_string()))?;
-    let epoch = store
-        .take_over(&scope.orchestrator_unit(), &boot, now())
-        .map_err(|error| DaemonError::Failed(error.to_string()))?;
+    let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(
-        "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
+        "archivist {} on systemd {systemd}, data in {}",
         env!("CARGO_PKG_VERSION"),
-        data.display()
+        scope.data_dir().display()
     );
-    let engine = Engine::new(scope.clone(), settings, catalogue, boot, program, systemd);
-    Ok((engine, store, manager))
+    let boot = me.row.place.boot.clone();
+    let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, program, systemd);
+    engine.me = Some(Seated {
+        seat: me.row.seat,
+        place: me.row.place.clone(),
+        seats: me.seats.clone(),
+    });
+    Ok((engine, manager))
 }

@@ -116,8 +116,8 @@ impl Turn<'_> {
             Event::Listed(result) => self.listed(result),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
-            // Settings and plugins were read anew before the turn.
-            Event::Due | Event::Reload => Ok(()),
+            // Settings, plugins and the table of runners were read anew before the turn.
+            Event::Due | Event::Reload | Event::Rival => Ok(()),
             Event::Terminate => {
                 self.thaw_at_shutdown()?;
                 self.actions.push(Action::Exit);

@@ -2,11 +2,13 @@
 //! traps it steps around are those of org.freedesktop.systemd1(5).
 
 mod hints;
+mod own;
 mod reading;
 mod scope;
 mod variants;
 
 pub use hints::Hint;
+pub use own::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
 
 use crate::model::Reading;
@@ -31,6 +33,8 @@ const QUEUE: usize = 16 * 1024;
 /// Calls that await their answer at once; the rest waits its turn. The bus refuses those beyond
 /// 128 of one connection (`max_replies_per_connection`, dbus-daemon(1)).
 const CALLS: usize = 64;
+/// What a call comes to once another runner was promoted.
+const DISPLACED: &str = "another runner works on this data directory";
 
 /// A call that systemd refused or that did not get through.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -90,6 +94,9 @@ pub struct Listed {
     pub active_state: String,
 }
 
+/// Whether whoever asks systemd for something may still do so.
+pub type Guard = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// A connection to the service manager.
 #[derive(Clone)]
 pub struct Manager {
@@ -98,6 +105,7 @@ pub struct Manager {
     calls: Arc<Semaphore>,
     /// Changes when systemd has come back, closes with the connection.
     back: watch::Receiver<()>,
+    guard: Option<Guard>,
 }
 
 impl Manager {
@@ -136,9 +144,16 @@ impl Manager {
             names,
             calls: Arc::new(Semaphore::new(CALLS)),
             back,
+            guard: None,
         };
         manager.subscribe().await?;
         Ok(manager)
+    }
+
+    /// Asks `guard` right before every call that changes something.
+    pub fn guarded_by(self, guard: Guard) -> Manager {
+        let guard = Some(guard);
+        Manager { guard, ..self }
     }
 
     /// PID 1 emits unit and job signals only after somebody subscribed.
@@ -210,6 +225,13 @@ impl Manager {
         B: serde::Serialize + zbus::DynamicType,
     {
         let _turn = self.calls.acquire().await;
+        let changes = !matches!(
+            method,
+            "Subscribe" | "ListUnitsByPatterns" | "Get" | "GetAll"
+        );
+        if changes && self.guard.as_ref().is_some_and(|may| !may()) {
+            return Err(zbus::Error::Failure(DISPLACED.to_owned()));
+        }
         self.connection
             .call_method(Some(SYSTEMD), path, Some(interface), method, body)
             .await

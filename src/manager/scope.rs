@@ -4,7 +4,8 @@ use super::{MANAGER, MANAGER_PATH, ManagerError, SYSTEMD, explain};
 use zbus::Variant;
 use zbus::connection::Builder;
 
-/// Moves a process of the caller into a new scope, which goes away with the last process in it.
+/// Moves a process of the caller into a new scope, which goes away with the last process in it; 0
+/// stands for the caller itself, whatever its PID namespace.
 pub async fn enter_scope(
     user: bool,
     name: &str,

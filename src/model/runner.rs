@@ -27,6 +27,9 @@ impl Kin {
     pub fn of(here: &Place, there: &Place) -> Kin {
         if here == there {
             Kin::Here
+        } else if there.machine.is_empty() {
+            // Written before runners told their place.
+            Kin::EarlierBoot
         } else if here.machine != there.machine {
             Kin::OtherMachine
         } else if here.boot != there.boot {
@@ -93,6 +96,7 @@ mod tests {
         assert_eq!(Kin::of(&here, &here), Kin::Here);
         assert_eq!(Kin::of(&here, &place("m", "b", "o")), Kin::OtherNamespace);
         assert_eq!(Kin::of(&here, &place("m", "c", "n")), Kin::EarlierBoot);
+        assert_eq!(Kin::of(&here, &place("", "b", "")), Kin::EarlierBoot);
         // A container may have the machine's kernel and an id of its own.
         assert_eq!(Kin::of(&here, &place("o", "b", "n")), Kin::OtherMachine);
     }

@@ -70,6 +70,17 @@ pub struct View {
     pub next_due: Option<Time>,
 }
 
+impl View {
+    /// Whether there is work, now or later.
+    pub fn is_busy(&self) -> bool {
+        self.crawl_workers > 0
+            || self.snapshot_workers > 0
+            || !self.due_crawls.is_empty()
+            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
+            || self.next_due.is_some()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     StartCrawl(CrawlId),
@@ -256,12 +267,7 @@ pub struct Idle {
 impl Idle {
     /// Takes note of `view`; answers when to look again, or `None` while there is work.
     pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
-        let busy = view.crawl_workers > 0
-            || view.snapshot_workers > 0
-            || !view.due_crawls.is_empty()
-            || view.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
-            || view.next_due.is_some();
-        if busy {
+        if view.is_busy() {
             self.since = None;
             return None;
         }

@@ -49,13 +49,11 @@ pub fn gate(here: &Place, seat: i64, rivals: &[Rival], patient: bool) -> Gate {
     if !older.is_empty() {
         return Gate::Replace(older);
     }
+    // Also the frozen one that was waited for in vain: it finds its seat when it wakes up.
     let kept = |rival: &&Rival| {
-        let here = Kin::of(here, &rival.runner.place) == Kin::Here;
-        match rival.working {
-            // Out of patience with it: when it wakes up it registers once more.
-            true => false,
-            false => rival.alive || (here && rival.runner.restarts),
-        }
+        let kin = Kin::of(here, &rival.runner.place);
+        let again = rival.runner.restarts && matches!(kin, Kin::Here | Kin::OtherNamespace);
+        rival.alive || again
     };
     let gone = rivals.iter().filter(|rival| !kept(rival));
     Gate::Pass {
@@ -139,6 +137,10 @@ mod tests {
         service.runner.restarts = true;
         let rivals = [service.clone(), rival(3, true, false)];
         assert_eq!(gate(&here(), 5, &rivals, true), Gate::Pass { gone: vec![] });
+        let rivals = [elsewhere(service.clone(), |place| {
+            place.namespace = "o".into()
+        })];
+        assert_eq!(gate(&here(), 5, &rivals, true), Gate::Pass { gone: vec![] });
         let rivals = [elsewhere(service, |place| place.boot = "c".into())];
         assert_eq!(
             gate(&here(), 5, &rivals, true),
@@ -159,7 +161,7 @@ mod tests {
             assert!(matches!(gate(&here(), 5, &rivals, true), Gate::Replace(_)));
             assert_eq!(
                 gate(&here(), 5, &rivals, false),
-                Gate::Pass { gone: vec![20] }
+                Gate::Pass { gone: vec![] }
             );
         }
         // Who is here is waited for without end: it can be killed.

@@ -126,6 +126,10 @@ fn schema_of(connection: &Connection) -> rusqlite::Result<usize> {
 
 fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(), OpenError> {
     let known = MIGRATIONS.len();
+    if found == known {
+        // Without waiting for whoever writes.
+        return Ok(());
+    }
     let fail = |source| OpenError::Migrate {
         path: path.to_owned(),
         from: found,

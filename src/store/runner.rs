@@ -1,7 +1,7 @@
 //! The table of those who want this data directory, and the epoch that keeps all but one of them
 //! from writing.
 
-use super::{Result, Store, StoreError};
+use super::{Result, Store, StoreError, Tx};
 use crate::model::{Place, Runner, Time};
 use crate::plan::Gate;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
@@ -184,6 +184,13 @@ impl Store {
             connection: Mutex::new(connection),
             epoch: self.epoch,
         })
+    }
+}
+
+impl Tx<'_> {
+    /// The same as [`Store::runners`].
+    pub fn runners(&self) -> Result<Vec<Runner>> {
+        standing(&self.inner)
     }
 }
 

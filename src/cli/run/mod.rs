@@ -6,6 +6,7 @@ mod copy;
 mod draft;
 mod input;
 mod interrupt;
+mod leaders;
 mod records;
 mod scope;
 mod stream;

@@ -2,10 +2,11 @@
 
 use super::board::{Board, Screen};
 use super::interrupt::{Input, Interrupts, State, Step};
+use super::leaders::Leaders;
 use super::named;
 use super::records::{self, Records};
 use super::stream::{Job, follow};
-use crate::bus::report::{Details, Event, Filter, Interrupted, Run, Snapshot};
+use crate::bus::report::{Details, Event, Filter, Interrupted, Run, Snapshot, Status};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::follow::Follow;
 use crate::cli::look::{self, Look};
@@ -64,6 +65,7 @@ pub struct Work<'a> {
     board: Board,
     screen: Option<Screen>,
     interrupts: Interrupts,
+    leaders: Leaders,
     /// What is typed, once somebody was asked.
     typed: Option<mpsc::UnboundedReceiver<Option<String>>>,
 }
@@ -88,6 +90,7 @@ impl<'a> Work<'a> {
             board: Board::default(),
             screen: screen.then(Screen::new),
             interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
+            leaders: Leaders::default(),
             typed: None,
         }
     }
@@ -156,7 +159,7 @@ impl<'a> Work<'a> {
                 if let Some(shown) = self.shown.get_mut(&crawl) {
                     shown.follow.stream_begins();
                 }
-                return Ok(());
+                return self.look_for_newer().await;
             }
             Some(event) => event,
         };
@@ -175,6 +178,17 @@ impl<'a> Work<'a> {
         }
         self.tell_records(&event).await?;
         self.show(crawl, event)
+    }
+
+    /// One line for each orchestrator that took over from the one before. The work goes on under
+    /// it, and this command follows it there, and back.
+    async fn look_for_newer(&mut self) -> Result<(), Failure> {
+        let status = || self.server.proxy().status();
+        let status: Status = self.server.ask_again(status).await?;
+        if let Some(line) = self.leaders.newer(&status.runners) {
+            self.say(&line);
+        }
+        Ok(())
     }
 
     fn show(&mut self, crawl: CrawlId, event: Event) -> Result<(), Failure> {

@@ -1,0 +1,240 @@
+#!/bin/bash
+# Several orchestrators want one data directory: the newest works, the others are told, stand by and take up again. Nothing
+# that runs is disturbed, and who was frozen meanwhile writes nothing when it wakes up. This is fault F7; the last line has
+# its figures.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+ROUNDS=3
+TOOK_OVER='a newer process took over orchestrator, database, bus name org.archivist1'
+takeovers=0
+amid=0
+
+clean() {
+    in_capsule sh -c "for file in $signs/*.pid; do kill -CONT \$(cat \$file); kill -KILL \$(cat \$file); done" 2>/dev/null || true
+    forget_configuration
+}
+
+prepare() {
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+echo held >held.txt
+SH
+    plugin testbrief <<'SH'
+#!/bin/sh
+echo start >>story
+sleep 0.3
+echo end >>story
+SH
+    configure <<'END_OF_FILE'
+[Orchestrator]
+RetrySec=1s
+RetryMaxSec=1s
+IdleTimeoutSec=1s
+END_OF_FILE
+    in_capsule chmod 755 $signs
+}
+
+# by_hand NAME [PREFIX…] [-- OPTION…]: an orchestrator that no service manager started; its words are in $signs/NAME.log, its
+# pid as the capsule sees it in $signs/NAME.pid.
+by_hand() {
+    local name=$1 prefix=()
+    shift
+    while [[ $# -gt 0 && $1 != -- ]]; do prefix+=("$1"); shift; done
+    [[ $# -eq 0 ]] || shift
+    in_capsule sh -c 'name=$1; shift; setsid "$@" >'$signs'/$name.log 2>&1 </dev/null & echo $! >'$signs'/$name.pid' - \
+        "$name" "${prefix[@]}" archivist orchestrator "$@"
+}
+
+said() { in_capsule cat "$signs/$1.log"; }
+
+# active WHAT: of the runner that works, and a number: how many wait.
+active() { query "next((r['$1'] for r in d['runners'] if r['state'] == 'active'), None)" status; }
+waiting() { query "len([r for r in d['runners'] if r['state'] == 'waiting'])" status; }
+
+pid_of() { in_capsule cat "$signs/$1.pid"; }
+service_pid() { unit_property $service MainPID; }
+
+works() { [[ $(active pid) == "$1" ]]; }
+stands_by() { [[ $(unit_property $service StatusText) == "standing by: pid="* ]]; }
+service_works() { has_unit $service && [[ $(active unit) == "$service" ]]; }
+alive() { in_capsule kill -0 "$1" 2>/dev/null; }
+gone() { ! alive "$1"; }
+
+hold() {
+    in_capsule rm -f $signs/go
+    held=$(add --plugins testhold "http://held.test/$1")
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+}
+
+invocations() {
+    local unit
+    for unit in "crawl-${held#c}" "snapshot-$snapshot" "hook-testhold-s$snapshot"; do
+        unit_property "archivist-$unit.service" InvocationID
+    done
+}
+
+# let_go: what was held comes to its end, at its first attempt.
+let_go() {
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$held"
+    assert_eq "1 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook under two orchestrators"
+}
+
+# stale_writes: runs that were recorded under an epoch after one was recorded under a later epoch.
+stale_writes() {
+    in_capsule python3 -c 'import sqlite3
+db = sqlite3.connect("file:/var/lib/archivist/archivist.sqlite3?mode=ro", uri=True)
+print(db.execute("SELECT count(*) FROM run a WHERE EXISTS (SELECT 1 FROM run b WHERE b.id < a.id AND b.epoch > a.epoch)").fetchone()[0])'
+}
+
+count_said() { grep -c "$TOOK_OVER" || true; }
+
+a_second_one_takes_over_and_gives_back() {
+    local before invocation
+    hold second
+    before=$(invocations)
+    invocation=$(unit_property $service InvocationID)
+    by_hand second
+    wait_for 10 works "$(pid_of second)"
+    takeovers=$((takeovers + 1))
+    wait_for 10 stands_by
+    wait_for 10 test "$(waiting)" = 1
+    assert_contains "$(archivist status)" "waiting, $service (pid $(service_pid))" "the table of status"
+    assert_eq "$before" "$(invocations)" "invocations of running units"
+    assert_eq 1 "$(in_capsule journalctl --quiet --no-pager -u $service _SYSTEMD_INVOCATION_ID="$invocation" | count_said)" "announcements"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "(pid=$(pid_of second), archivist-run-" "the announcement"
+
+    # Killed hard: it blocks nobody, and what it had begun is adopted once more.
+    in_capsule kill -KILL "$(pid_of second)"
+    wait_for 5 service_works
+    assert_eq "$before" "$(invocations)" "invocations of running units"
+    let_go
+}
+
+# Who does not stop is killed with its cgroup after 5 s, even amid a freeze; status is answered meanwhile.
+a_frozen_one_is_replaced() {
+    local began pid
+    hold frozen
+    pid=$(service_pid)
+    in_capsule kill -STOP "$pid"
+    began=$EPOCHSECONDS
+    by_hand thaw
+    wait_for 4 status_says "waiting for pid=$pid, $service to stop"
+    assert_eq 1 "$(waiting)" "runners that wait"
+    wait_for 20 works "$(pid_of thaw)"
+    takeovers=$((takeovers + 1))
+    ((EPOCHSECONDS - began >= 4)) || fail "killed after $((EPOCHSECONDS - began)) s"
+    gone "$pid" || fail "the frozen runner is there still"
+    wait_for 10 stands_by
+    assert_contains "$(said thaw)" "did not stop, killing it" "words about the kill"
+    # Ends by itself, in good order: the service has the work again.
+    in_capsule kill -TERM "$(pid_of thaw)"
+    wait_for 5 service_works
+    let_go
+}
+
+status_says() { [[ $(archivist status) == *"$1"* ]]; }
+
+# From another PID namespace: told, warned of, never killed; and what it would write when it wakes up is refused.
+a_stranger_is_not_killed() {
+    local round pid crawl
+    for ((round = 1; round <= ROUNDS; round++)); do
+        in_capsule rm -f "$signs"/stranger.*
+        by_hand stranger unshare --pid --fork --kill-child
+        wait_for 10 active_elsewhere
+        takeovers=$((takeovers + 1))
+        pid=$(in_capsule pgrep --parent "$(pid_of stranger)")
+        crawl=$(for n in 1 2 3 4 5 6 7 8; do echo "http://stranger$round.test/$n"; done | add --plugins testbrief -)
+        wait_for 20 has_unit 'archivist-hook-testbrief-s*.service'
+        in_capsule kill -STOP "$pid"
+        in_capsule systemctl restart --no-block $service
+        wait_for 20 passes_or_cannot
+        alive "$pid" || fail "a runner in another PID namespace was killed"
+        in_capsule kill -CONT "$pid"
+        wait_for 20 service_works
+        takeovers=$((takeovers + 1))
+        wait_for 10 has_announced stranger
+        wait_for 60 is_over "$crawl"
+        assert_eq "8 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
+        assert_eq 0 "$(stale_writes)" "writes with a stale epoch"
+        alive "$pid" || fail "a runner in another PID namespace ended"
+        in_capsule kill -TERM "$pid"
+        wait_for 10 gone "$pid"
+    done
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" \
+        "a runner in another PID namespace (pid=1" "the warning"
+}
+
+# It is the first process of its own namespace.
+active_elsewhere() { works 1; }
+# Frozen amid a transaction, nobody can write, and it may not be killed: waited for until it goes on.
+passes_or_cannot() {
+    local line
+    line=$(unit_property $service StatusText)
+    if [[ $line == *"amid a transaction" ]]; then amid=$((amid + 1)); return; fi
+    has_unit $service && [[ $line != "standing by"* && $line != "waiting for"* ]]
+}
+
+has_announced() { [[ $(said "$1" | count_said) -ge 1 ]]; }
+
+# A command in the foreground goes on under whoever works: told once, it comes back, and it leaves when its own work is done.
+a_foreground_command_stands_by() {
+    local pid
+    in_capsule rm -f $signs/go
+    in_capsule sh -c "archivist run --plugins testhold http://held.test/foreground >$signs/run.out 2>$signs/run.log </dev/null; \
+        echo \$? >$signs/run.status" &
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    by_hand newer
+    wait_for 10 has_announced_to_the_command
+    takeovers=$((takeovers + 1))
+    in_capsule kill -KILL "$(pid_of newer)"
+    wait_for 5 service_works
+    wait_for 10 holds_again
+    by_hand newest
+    wait_for 10 works "$(pid_of newest)"
+    takeovers=$((takeovers + 1))
+    in_capsule touch $signs/go
+    wait_for 30 in_capsule test -e $signs/run.status
+    wait
+    assert_eq 0 "$(in_capsule cat $signs/run.status)" "exit status of archivist run"
+    assert_eq "1 1" "$(in_capsule grep -c "$TOOK_OVER (pid=$(pid_of newer)," $signs/run.log) $(
+        in_capsule grep -c "$TOOK_OVER (pid=$(pid_of newest)," $signs/run.log)" "announcements to the command"
+    works "$(pid_of newest)" || fail "the command waited for the newest runner to end"
+    in_capsule kill -TERM "$(pid_of newest)"
+    wait_for 5 service_works
+}
+
+has_announced_to_the_command() { in_capsule grep -q "$TOOK_OVER" $signs/run.log; }
+holds_again() { [[ $(query 'd[-1]["status"]' list crawls --limit 1) == started ]]; }
+
+# One that is to leave when the queue is empty does so while it stands by.
+an_idle_one_leaves_its_standby() {
+    hold leaving
+    by_hand leaving -- --exit-on-idle
+    wait_for 10 works "$(pid_of leaving)"
+    restart
+    wait_for 10 service_works
+    takeovers=$((takeovers + 2))
+    alive "$(pid_of leaving)" || fail "it did not stand by"
+    let_go
+    wait_for 10 gone "$(pid_of leaving)"
+    assert_eq 1 "$(said leaving | count_said)" "announcements"
+    assert_contains "$(said leaving)" "the work is complete, leaving" "last words"
+    service_works || fail "the service does not work"
+}
+
+trap clean EXIT
+prepare
+a_second_one_takes_over_and_gives_back
+a_frozen_one_is_replaced
+a_stranger_is_not_killed
+a_foreground_command_stands_by
+an_idle_one_leaves_its_standby
+stale=$(stale_writes)
+trap - EXIT
+clean
+assert_nothing_is_left
+echo "F7: $takeovers takeovers ($ROUNDS of a runner frozen in another PID namespace, $amid of them amid a transaction), writes with a stale epoch: $stale"
