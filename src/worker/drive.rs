@@ -42,6 +42,7 @@ pub async fn drive(
         .iter()
         .map(|hook| known(hook).is_some_and(|known| known.joinable))
         .collect();
+    let mut started = vec![false; hooks.len()];
     let (inputs, mut arriving) = mpsc::unbounded_channel();
     let shared = Rc::new(Shared {
         assignment: assignment.clone(),
@@ -59,6 +60,9 @@ pub async fn drive(
             match action {
                 Action::Start(place) => {
                     let (shared, hook) = (shared.clone(), hooks[place].clone());
+                    if std::mem::replace(&mut started[place], true) {
+                        tracing::info!("{} is started once more", hook.key);
+                    }
                     // What a worker before us left is joined once, whatever follows is new.
                     let join = std::mem::take(&mut join[place]);
                     tokio::task::spawn_local(run_hook(shared, hook, place, join));
@@ -101,6 +105,7 @@ pub async fn drive(
             if sequence.add(hook.clone()) {
                 hooks.push(hook);
                 join.push(false);
+                started.push(false);
             }
         }
         actions = sequence.handle(input, begin.elapsed());
@@ -143,6 +148,7 @@ async fn run_hook(shared: Rc<Shared>, hook: HookTask, place: usize, join: bool) 
     }
     let input = done.map(|next| match next {
         Next::Missed => Input::Missed(place),
+        Next::Died => Input::Died(place),
         Next::Again | Next::Recorded => Input::Ended(place),
     });
     let _ = shared.inputs.send(input);
@@ -156,6 +162,18 @@ enum Next {
     Recorded,
     /// The same, and another try may help when there is more for it to work with.
     Missed,
+    /// The same, and it was a daemon of the crawl.
+    Died,
+}
+
+fn next(owner: Owner, mode: HookMode, outcome: &Outcome, report: &Report) -> Next {
+    let failed = report.verdict.state == ResultState::Failed;
+    let refused = matches!(outcome, Outcome::NotStarted(_));
+    match (owner, mode) {
+        _ if missed_something(owner, outcome, report) => Next::Missed,
+        (Owner::Crawl(_), HookMode::Daemon) if failed && !refused => Next::Died,
+        _ => Next::Recorded,
+    }
 }
 
 /// Whether a hook failed by its own judgement and left nothing. One that was ended by force had
@@ -237,12 +255,12 @@ async fn try_hook(
     if let Err(error) = shared.index.result(hook, &report, &ended) {
         tracing::warn!("{error}, ignoring");
     }
-    Ok(
-        match missed_something(assignment.owner, &ended.outcome, &report) {
-            true => Next::Missed,
-            false => Next::Recorded,
-        },
-    )
+    let next = next(assignment.owner, hook.mode, &ended.outcome, &report);
+    if matches!(next, Next::Died) {
+        let why = report.verdict.error.as_deref().unwrap_or("it failed");
+        tracing::warn!("{} died: {why}", hook.key);
+    }
+    Ok(next)
 }
 
 #[cfg(test)]
@@ -273,7 +291,10 @@ mod tests {
                 binary: None,
                 derived: Derived::default(),
             };
-            missed_something(owner, &outcome, &report)
+            matches!(
+                next(owner, HookMode::Foreground, &outcome, &report),
+                Next::Missed
+            )
         };
         use ResultState::{Failed, Skipped};
         let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));

@@ -38,7 +38,10 @@ SH
     capsule cp "$(dirname "$0")/sandbox/probe" "$CAPSULE:$signs/probe"
     in_capsule setpriv --reuid archivist --regid archivist-hook --clear-groups sh -c "umask 0007
         mkdir -p $state/personas/test $state/lib/test; echo secret >$state/personas/test/profile; echo tool >$state/lib/test/tool"
+    in_capsule touch $signs/targets
     configure </dev/null
+    # With a page that is done the archive has its lists.
+    assert_status 0 archivist add --wait --plugins testhostile http://hostile.test/0
 }
 
 # The crawl to be attacked, and the pages that the attacker's own crawl had before.

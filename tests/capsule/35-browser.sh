@@ -65,7 +65,7 @@ one_for_each_page() {
     assert_nothing_is_left
 }
 
-# kill -9 of the browser while pages wait for it: the reason is told, and nothing hangs.
+# kill -9 of the browser while pages wait for it: the reason is told, nothing hangs, and the pages to come have another one.
 dies() {
     local crawl number begin=$EPOCHSECONDS unit
     crawl=$(add_pages --plugins screenshot "${site}slow?s=20")
@@ -76,10 +76,46 @@ dies() {
             kill -9 \$pid; done; true"
     wait_for 60 is_over "$crawl"
     ((EPOCHSECONDS - begin < 60)) || fail "a crawl whose browser died took $((EPOCHSECONDS - begin)) s"
-    assert_contains "$(results "$crawl" screenshot)" failed "pictures without a browser"
-    assert_contains "$(archivist show "$crawl")" "chromium was killed (SIGKILL)" "why they failed"
+    assert_eq "failed succeeded" "$(results "$crawl" screenshot)" "pictures while a browser died, and after it"
+    assert_eq 2 "$(launches "$crawl")" "browsers"
+    assert_contains "$(query '*{r["error"] or "" for r in d if r["status"] == "failed"},' list results "$crawl" --limit 0)" "chromium is gone" "why pages failed"
+    assert_contains "$(archivist logs "$crawl")" "chromium_launch.daemon.bg died: " "what is told of it"
     assert_nothing_is_left
 }
+
+# One that dies and dies is given up, and the pages say why they have no picture.
+dies_too_often() {
+    local crawl unit time
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+SH
+    restart
+    in_capsule rm -f $signs/go
+    crawl=$(add --plugins testhold,screenshot "${site}page/1")
+    unit=archivist-hook-chromium-chromium_launch-$crawl.service
+    wait_for 30 has_unit "archivist-hook-testhold-s*.service"
+    for time in 1 2 3 4; do
+        wait_for 30 is_up "$unit" "$crawl" "$time"
+        in_capsule systemctl kill --signal=KILL "$unit"
+    done
+    wait_for 20 is_down "$unit"
+    in_capsule touch $signs/go
+    wait_for 60 is_over "$crawl"
+    assert_eq "4 failed" "$(launches "$crawl") $(query '*[r["status"] for r in d if r["plugin"] == "chromium" and r["owner"][0] == "c"],' \
+        list results "$crawl")" "launches, and the browser's result"
+    assert_eq failed "$(results "$crawl" screenshot)" "a picture without a browser"
+    assert_nothing_is_left
+}
+
+# is_up UNIT CRAWL N: the Nth browser of the crawl is ready.
+is_up() {
+    [[ $(launches "$2") == "$3" ]] && has_unit "$1" &&
+        in_capsule grep -q product "$(query 'd[0]["directory"]' list crawls "$2")/chromium/browser.json" &&
+        in_capsule test -S "$(query 'd[0]["directory"]' list crawls "$2")/chromium/cdp.sock"
+}
+
+is_down() { ! has_unit "$1"; }
 
 trap clean EXIT
 start_site
@@ -89,6 +125,7 @@ a_retry_brings_a_browser
 nobody_needs_it
 one_for_each_page
 dies
+dies_too_often
 trap - EXIT
 clean
 assert_system_running

@@ -129,11 +129,11 @@ crawl() {
 tries_again_what_missed_something() {
     crawl testbrings,testmissed,testhalf,testnever,testdaemon,testlast http://contract.test/again
     assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2" \
-        "$(query '*sorted(f"{r["plugin"]}={r["status"]}/{r["attempts"]}" for r in d),' list results "$crawl")" "results and attempts"
+        "$(query '*sorted(r["plugin"] + "=" + r["status"] + "/" + str(r["attempts"]) for r in d),' list results "$crawl")" "results and attempts"
     assert_eq "testmissed testnever" "$(query '*[r["plugin"] for r in sorted(d, key=lambda r: r["started_at"])][-2:],' \
         list runs "$crawl" --limit 0)" "the last runs, in order"
     crawl testnever,testdaemon http://contract.test/alone
-    assert_eq "testdaemon=1 testnever=1" "$(query '*sorted(f"{r["plugin"]}={r["attempts"]}" for r in d),' list results "$crawl")" \
+    assert_eq "testdaemon=1 testnever=1" "$(query '*sorted(r["plugin"] + "=" + str(r["attempts"]) for r in d),' list results "$crawl")" \
         "attempts where no finite hook is"
 }
 
@@ -177,7 +177,7 @@ runs_sonic() {
     sonic_server
     crawl testsonic http://contract.test/sonic
     assert_eq "on_CrawlSetup__55_testsonic=noresults on_Snapshot__91_testsonic=succeeded sonic=noresults" \
-        "$(query '*sorted(f"{r["hook"]}={r["status"]}" for r in d),' list results "$crawl")" "results"
+        "$(query '*sorted(r["hook"] + "=" + r["status"] for r in d),' list results "$crawl")" "results"
     assert_contains "$(output "$(page_of "$crawl")" testsonic/greeting.txt)" CONNECTED "what the page's hook got"
     assert_eq "told to" "$(output "$crawl" sonic/ended.txt)" "how the server ended"
     assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query '*[r["unit"] for r in d if r["hook"] == "sonic"],' list runs "$crawl")" "its unit"
