@@ -14,7 +14,12 @@ SH
 #!/bin/sh
 echo more >more.txt
 SH
-    configure </dev/null
+    plugin testslow <<'SH'
+#!/bin/sh
+case $1 in */1) sleep 6 ;; esac
+echo done >done.txt
+SH
+    configure <<<$'[Orchestrator]\nSnapshotsPerCrawl=1'
 }
 
 # crawl_of ARGUMENT…: archives five pages with these arguments, prints the crawl's id.
@@ -50,6 +55,19 @@ limits_bytes() {
         "$(query '*{(r["status"] + " " + r["error"]) for r in d if r["plugin"] == "testmore"},' list results "$crawl")" "the second hook"
 }
 
+# One page at a time, and the first one takes longer than the crawl may: it is finished, the others are left out.
+limits_time_and_goes_on() {
+    local crawl
+    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 | archivist add --json --plugins testslow --set CRAWL_TIMEOUT=5 - | evaluate 'd["crawl"]')
+    wait_for 60 is_over "$crawl"
+    assert_eq "cancelled=2 sealed=1" "$(pages "$crawl")" "pages of a crawl with CRAWL_TIMEOUT=5"
+    assert_contains "$(archivist show "$crawl")" "CRAWL_TIMEOUT=5 reached, 2 pages left out" "the reason"
+    assert_eq succeeded "$(query '*{r["status"] for r in d},' list results "$crawl")" "the page that took too long"
+    archivist retry "$crawl" --set CRAWL_TIMEOUT=0
+    wait_for 60 is_over "$crawl"
+    assert_eq "sealed=3" "$(pages "$crawl")" "pages without a limit of time"
+}
+
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
@@ -59,5 +77,6 @@ trap clean EXIT
 prepare
 limits_pages_and_goes_on
 limits_bytes
+limits_time_and_goes_on
 refuses_nonsense
 assert_nothing_is_left
