@@ -3,7 +3,7 @@
 use crate::bus::report::File as OutputFile;
 use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
-use crate::plugin::record::{Binary, Machine, SonicDaemonStart};
+use crate::plugin::record::{Binary, Machine, SonicDaemonStart, parse_child};
 use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
 use crate::plugin::{output, parse_line, tidy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,8 +104,15 @@ impl Said {
         }
     }
 
+    /// A line of a file of child pages, which need not say what it is.
+    fn take_child(&mut self, line: &[u8]) {
+        if let Some(child) = parse_child(line) {
+            self.child(child);
+        }
+    }
+
     /// Reads a file from its start, in bounded memory.
-    fn read(&mut self, file: &File) -> std::io::Result<()> {
+    fn read(&mut self, file: &File, take: fn(&mut Said, &[u8])) -> std::io::Result<()> {
         let mut lines = LineReader::default();
         let (mut buffer, mut offset) = (vec![0; 64 * 1024], 0);
         loop {
@@ -114,9 +121,9 @@ impl Said {
                 break;
             }
             offset += length as u64;
-            lines.feed(&buffer[..length], &mut |line| self.take(line));
+            lines.feed(&buffer[..length], &mut |line| take(self, line));
         }
-        lines.finish(&mut |line| self.take(line));
+        lines.finish(&mut |line| take(self, line));
         Ok(())
     }
 }
@@ -157,12 +164,12 @@ pub fn report(
         ..Said::default()
     };
     let mut error = said
-        .read(stdout)
+        .read(stdout, Said::take)
         .err()
         .map(|error| format!("its output cannot be read: {error}"));
     if let Ok(file) = open_plain(&directory.join(CHILDREN_FILE)) {
         error = said
-            .read(&file)
+            .read(&file, Said::take_child)
             .err()
             .map(|e| format!("{CHILDREN_FILE}: {e}"))
             .or(error);
@@ -241,5 +248,29 @@ pub(super) fn open_plain(path: &Path) -> std::io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(std::io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_children_holds_nothing_else() {
+        let top = tempfile::tempdir().unwrap();
+        let lines = r#"{"url": "http://a/", "tags": "x"}
+{"type": "Snapshot", "url": "http://b/"}
+{"type": "ArchiveResult", "status": "failed", "url": "http://c/"}
+{"type": "Machine", "config": {"A": "1"}}
+not a record
+"#;
+        std::fs::write(top.path().join(CHILDREN_FILE), lines).unwrap();
+        std::fs::write(top.path().join("stdout.log"), "progress\n").unwrap();
+        let stdout = File::open(top.path().join("stdout.log")).unwrap();
+        let report = report("p/h", "p", &Outcome::Exit(0), &stdout, top.path(), None);
+        let urls: Vec<&str> = report.children.iter().map(|child| &*child.url).collect();
+        assert_eq!(urls, ["http://a/", "http://b/"]);
+        assert_eq!(report.verdict.state, ResultState::Succeeded);
+        assert_eq!(report.derived, Derived::default());
     }
 }
