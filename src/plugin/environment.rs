@@ -61,6 +61,7 @@ pub fn environment(
     }
     tools(&mut variables, places);
     paths(&mut variables, places);
+    own_profile(&mut variables, places, context);
     let search = search_path(&variables, resolved, places);
     variables.set("PATH", &search);
     variables.set("EXTRA_CONTEXT", &extra_context(context));
@@ -163,6 +164,14 @@ fn paths(variables: &mut Variables, places: &Places) {
     }
 }
 
+/// A browser for each snapshot has a profile for each: two cannot use one at the same time.
+fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
+    if places.snap_dir.is_some() && variables.get("CHROME_ISOLATION") == "snapshot" {
+        let own = places.personas_dir.join(&context.snapshot_id);
+        variables.set("PERSONAS_DIR", &own.to_string_lossy());
+    }
+}
+
 /// Where Python and node modules are, and that hooks fetch none themselves: `uv run` starts a
 /// hook from the ready environment in a fraction of a second, and offline.
 fn tools(variables: &mut Variables, places: &Places) {
@@ -182,6 +191,8 @@ fn tools(variables: &mut Variables, places: &Places) {
     variables.unless_set("PUPPETEER_SKIP_DOWNLOAD", "1");
     variables.unless_set("PUPPETEER_CACHE_DIR", &under("puppeteer"));
     variables.unless_set("NODE_EXTRA_CA_CERTS", CERTIFICATES);
+    // Not among the profiles, which are gone with their crawl.
+    variables.unless_set("CHROME_EXTENSIONS_DIR", &under("chrome_extensions"));
 }
 
 /// Directories of programs given by path, then those of the library, then the search path. What
@@ -310,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn browsers_of_snapshots_have_profiles_of_their_own() {
+        let of = |isolation: &str, snapshot| {
+            run(&[("CHROME_ISOLATION", json!(isolation))], snapshot)["PERSONAS_DIR"].clone()
+        };
+        assert_eq!(of("snapshot", true), "/data/personas/345");
+        assert_eq!(of("snapshot", false), "/data/personas");
+        assert_eq!(of("crawl", true), "/data/personas");
+    }
+
+    #[test]
     fn search_path_and_modules() {
         let variables = run(
             &[
@@ -325,6 +346,8 @@ mod tests {
         assert_eq!(variables["NODE_PATH"], "/srv/modules");
         assert_eq!(variables["VIRTUAL_ENV"], "/data/lib/pip/venv");
         assert_eq!(variables["NODE_EXTRA_CA_CERTS"], CERTIFICATES);
+        let extensions = "/data/lib/chrome_extensions";
+        assert_eq!(variables["CHROME_EXTENSIONS_DIR"], extensions);
         assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
     }
 
