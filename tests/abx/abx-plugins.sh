@@ -2,7 +2,7 @@
 # The hooks of the package abx-plugins, unmodified, in a capsule with the package under test: archivist against a table.
 # usage: CAPSULE=name DEB=file run [--full]
 #
-# Short: two pages, once. Full: a crawl of thirteen pages, ROUNDS times (default 3), each followed by abx-dl on the same pages
+# Short: two pages, once, and two with a browser each. Full: a crawl of thirteen pages, ROUNDS times (default 3), each followed by abx-dl on the same pages
 # one by one, with the same plugins; then the table of everything. Ends with 77 where the registries cannot be reached.
 # KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
@@ -80,6 +80,7 @@ judge() { "$HERE/judge.py" "$HERE/hooks.tsv" "$out"; }
 
 short_run() {
     crawl 1 "${site}page/1" "${site}document.pdf"
+    isolated_run
     judge
 }
 
