@@ -9,7 +9,7 @@ use crate::bus::call::Refusal;
 use crate::bus::report::{self, Added};
 use crate::bus::work::{Found, HookMode, HookTask, Report};
 use crate::journal::message;
-use crate::model::{Owner, ResultState, Time, Verdict};
+use crate::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use crate::plugin::install::{self, Step, Wish};
 use crate::plugin::{Hook, Layers, Plugin, Values, binary, resolve};
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
@@ -182,6 +182,16 @@ fn invalid(what: impl Into<String>) -> TurnError {
 }
 
 impl Turn<'_> {
+    /// Queues what an installation that is over still owes; other crawls owe nothing of the kind.
+    pub(super) fn retry_install(&mut self, id: CrawlId, hook: Option<&str>) -> TurnResult<u32> {
+        let crawl = self.crawl_of(id)?;
+        if names(&crawl).is_none() || !crawl.status.is_final() {
+            return Ok(0);
+        }
+        let count = self.tx.requeue_results(Owner::Crawl(id), hook)?;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
     /// Queues the installation of what plugins or programs of these names lack.
     pub(super) fn install(&mut self, names: &[String]) -> TurnResult<Added> {
         if names.is_empty() || names.len() > NAMES_MAX {

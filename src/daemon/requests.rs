@@ -246,7 +246,10 @@ impl Turn<'_> {
                 (crawl, self.tx.snapshots_in(crawl, &done)?)
             }
         };
-        let mut count = 0;
+        let mut count = match id {
+            Owner::Crawl(crawl) => self.retry_install(crawl, hook)?,
+            Owner::Snapshot(_) => 0,
+        };
         for snapshot in snapshots {
             count += self.retry_snapshot(crawl, snapshot, hook)?;
         }

@@ -347,6 +347,15 @@ impl Bed {
         self.turn(vec![Event::Request(Request::Retry { id, hook, reply })]);
     }
 
+    /// The crawl that was added first, for one of its hooks.
+    pub fn retry_hook(&mut self, hook: &str) {
+        let id = Owner::Crawl(self.crawl(0).unwrap());
+        let (reply, _answer) = Reply::new();
+        let hook = Some(hook.to_owned());
+        self.finals.clear();
+        self.turn(vec![Event::Request(Request::Retry { id, hook, reply })]);
+    }
+
     pub fn turn_with(&mut self, signals: usize, answers: usize, seed: usize) {
         let mut batch = Vec::new();
         let signals = signals.min(self.world.signals.len());

@@ -224,6 +224,13 @@ fn an_installation_runs_the_hooks_of_providers() {
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].url, "archivist:install/beta");
     assert_eq!(crawls[0].status, Lifecycle::Sealed);
+
+    bed.retry_hook("shelf");
+    bed.come_to_an_end();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    assert_eq!(runs.iter().filter(|run| run.hook.is_some()).count(), 2);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Sealed);
 }
 
 /// A held crawl with its first hook at work, interrupted; the unit is gone by the return.
