@@ -21,7 +21,7 @@ SETUP = "crawl"
 def main():
     rules = read_rules(Path(sys.argv[1]))
     directory = Path(sys.argv[2])
-    crawls = [read_crawl(path) for path in sorted(directory.glob("crawl-*"))]
+    crawls = [read_crawl(path) for path in sorted(directory.glob("crawl-*")) if (path / "runs.json").exists()]
     others = [read_dl(path) for path in sorted(directory.glob("dl-*"))]
     if not crawls:
         sys.exit("no crawl in " + str(directory))
@@ -64,7 +64,8 @@ def read_dl(path):
         for record in sorted(records, key=lambda record: record["type"], reverse=True):
             page = SETUP if "__CrawlSetup" in record["hook_name"] else index.parent.name.replace("_", "/")
             statuses[record["hook_name"]][page] = record["status"]
-    return {"statuses": statuses, "seconds": float((path / "seconds").read_text())}
+    seconds = path / "seconds"
+    return {"statuses": statuses, "seconds": float(seconds.read_text()) if seconds.exists() else None}
 
 
 def page_of(url):
@@ -125,7 +126,8 @@ def tally(rounds, hook):
 
 def print_walls(crawls, others):
     for name, rounds in (("archivist, one crawl", crawls), ("abx-dl, page by page", others)):
-        seconds = [one["seconds"] for one in rounds]
+        # A round that is not over has none.
+        seconds = [one["seconds"] for one in rounds if one["seconds"] is not None]
         if seconds:
             shown = ", ".join(f"{value:.0f}" for value in seconds)
             print(f"{name}: median {statistics.median(seconds):.0f} s of {len(seconds)} ({shown})")
