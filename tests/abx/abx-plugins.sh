@@ -2,8 +2,9 @@
 # The hooks of the package abx-plugins, unmodified, in a capsule with the package under test: archivist against a table.
 # usage: CAPSULE=name DEB=file run [--full]
 #
-# Short: two pages, once, and two with a browser each. Full: a crawl of thirteen pages, ROUNDS times (default 3), each followed by abx-dl on the same pages
-# one by one, with the same plugins; then the table of everything. Ends with 77 where the registries cannot be reached.
+# Short: two pages, once, and two with a browser each. Full: programs by npm and pip, and a crawl of thirteen pages, ROUNDS times
+# (default 3), each followed by abx-dl on the same pages one by one, with the same plugins; then the table of everything.
+# Ends with 77 where the registries cannot be reached.
 # KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
 source "$ROOT/tests/capsule/archivist.sh"
@@ -76,7 +77,14 @@ assert_no_browser_is_left() {
     ! in_capsule pgrep -a chromium || fail "a browser is left"
 }
 
-judge() { "$HERE/judge.py" "$HERE/hooks.tsv" "$out"; }
+# In the capsule, where there is a Python.
+judge() {
+    in_capsule rm -rf /opt/judge
+    in_capsule mkdir /opt/judge
+    capsule cp "$HERE" "$CAPSULE:/opt/judge"
+    capsule cp "$out" "$CAPSULE:/opt/judge"
+    in_capsule "/opt/judge/${HERE##*/}/judge.py" "/opt/judge/${HERE##*/}/hooks.tsv" "/opt/judge/${out##*/}"
+}
 
 short_run() {
     crawl 1 "${site}page/1" "${site}document.pdf"
