@@ -134,7 +134,8 @@ setup_dl() {
     in_capsule python3 -m venv /opt/abx-dl
     may_skip in_capsule env "${words[@]}" /opt/abx-dl/bin/pip install --quiet --no-cache-dir "abx-dl==$DL_VERSION" 'jambo<0.2'
     in_capsule install -d -o archivist-hook -g archivist-hook /srv/abx-dl /srv/abx-dl/home
-    chosen=$(query '",".join(p["name"] for p in d["plugins"] if not p["skipped"] and p["directory"].startswith("/var/lib/"))' plugins)
+    chosen=$(query '",".join(p["name"] for p in d["plugins"] if not p["skipped"] and p["directory"].startswith("/var/lib/")
+        and any("_BinaryRequest__" not in hook for hook in p["hooks"]))' plugins)
 }
 
 # run_dl ROUND: page by page; it may neither fetch a program nor follow links.
@@ -151,7 +152,7 @@ run_dl() {
             -E VIRTUAL_ENV=$lib/pip/venv -E UV_OFFLINE=1 -E UV_PYTHON_DOWNLOADS=never -E PIP_NO_INDEX=1 -E npm_config_offline=true \
             -E LIB_DIR=$lib -E NODE_PATH=$lib/npm/node_modules -E NODE_MODULES_DIR=$lib/npm/node_modules \
             -E ABX_PLUGINS_DIR=/var/lib/archivist/abx-plugins -E CHROME_BINARY=/usr/bin/chromium \
-            /opt/abx-dl/bin/abx-dl dl --no-install --plugins "$chosen" --dir . "$site$page" >"$work/dl.log" 2>&1 ||
+            /opt/abx-dl/bin/abx-dl dl --no-install --plugins "$chosen" --dir "/srv/abx-dl/$1/${page//\//_}" "$site$page" >"$work/dl.log" 2>&1 ||
             echo "abx-dl on $page: $(tail -n 1 "$work/dl.log")"
         mkdir "$dir/${page//\//_}"
         capsule cp "$CAPSULE:/srv/abx-dl/$1/${page//\//_}/index.jsonl" "$dir/${page//\//_}/index.jsonl" || true
