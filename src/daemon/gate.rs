@@ -223,6 +223,10 @@ impl Waiter<'_> {
         loop {
             let lock = match self.judge()? {
                 Gate::Pass { .. } => {
+                    if self.face.connection.is_closed() {
+                        // The bus was restarted meanwhile.
+                        self.face = Face::new(self.scope).await?;
+                    }
                     self.face.request_name(true).await?;
                     // Who stands by looks for whom.
                     self.me.seats.tell();

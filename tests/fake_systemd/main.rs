@@ -9,6 +9,8 @@ use archivist::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
 use archivist::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use systemd::{Fake, Transient, Unit, soon};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -368,6 +370,39 @@ async fn what_is_gone_may_be_let_go_again() {
     stopped.unwrap();
     let (killed, ()) = tokio::join!(manager.kill(HOOK, Whom::All, 9), fake.serve(1));
     killed.unwrap();
+}
+
+/// A runner that lost its data directory says nothing more to systemd, whatever it had in mind.
+#[tokio::test]
+async fn who_was_displaced_changes_nothing() {
+    let (mut fake, manager, _hints) = running().await;
+    let may = Arc::new(AtomicBool::new(true));
+    let guard = may.clone();
+    let manager = manager.guarded_by(Arc::new(move || guard.load(Ordering::SeqCst)));
+    let (released, ()) = tokio::join!(manager.kill(HOOK, Whom::All, 15), fake.serve(1));
+    released.unwrap();
+    may.store(false, Ordering::SeqCst);
+    let heard = fake.heard.clone();
+    let spec = worker();
+    let started = soon(manager.start(&spec, vec![file("")])).await;
+    let error = started.unwrap_err().to_string();
+    assert!(
+        error.ends_with("another runner works on this data directory"),
+        "{error}"
+    );
+    assert!(soon(manager.kill(HOOK, Whom::All, 9)).await.is_err());
+    assert!(soon(manager.release(HOOK, Release::Stop)).await.is_err());
+    assert!(soon(manager.release(HOOK, Release::Reset)).await.is_err());
+    assert!(
+        soon(manager.stop_slice("archivist-crawl-1.slice"))
+            .await
+            .is_err()
+    );
+    // It may look still.
+    let (outcome, _) = read(&mut fake, &manager).await;
+    assert_eq!(outcome, None);
+    assert_eq!(fake.heard[heard.len()..], ["GetAll", "GetAll"]);
+    assert_eq!(fake.units.len(), 1);
 }
 
 #[tokio::test]

@@ -159,7 +159,8 @@ impl<'a> Work<'a> {
                 if let Some(shown) = self.shown.get_mut(&crawl) {
                     shown.follow.stream_begins();
                 }
-                return self.look_for_newer().await;
+                self.look_for_newer().await;
+                return Ok(());
             }
             Some(event) => event,
         };
@@ -181,14 +182,14 @@ impl<'a> Work<'a> {
     }
 
     /// One line for each orchestrator that took over from the one before. The work goes on under
-    /// it, and this command follows it there, and back.
-    async fn look_for_newer(&mut self) -> Result<(), Failure> {
+    /// it, and this command follows it there, and back. Nothing depends on the answer.
+    async fn look_for_newer(&mut self) {
         let status = || self.server.proxy().status();
-        let status: Status = self.server.ask_again(status).await?;
-        if let Some(line) = self.leaders.newer(&status.runners) {
+        if let Ok(status) = self.server.ask_again::<Status, _>(status).await
+            && let Some(line) = self.leaders.newer(&status.runners)
+        {
             self.say(&line);
         }
-        Ok(())
     }
 
     fn show(&mut self, crawl: CrawlId, event: Event) -> Result<(), Failure> {
