@@ -228,6 +228,8 @@ impl Waiter<'_> {
                         self.face = Face::new(self.scope).await?;
                     }
                     self.face.request_name(true).await?;
+                    // The next one to take over is another piece of news.
+                    self.me.named.retain(|seat| *seat < 0);
                     // Who stands by looks for whom.
                     self.me.seats.tell();
                     return Ok(Some(Passed {

@@ -138,7 +138,8 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         configuration = setup::configuration(scope).map_err(DaemonError::Unusable)?;
     }
     let fence = Arc::new(store.fence().map_err(failed)?);
-    let (mut engine, manager) = setup::open(scope, configuration, me, &sender).await?;
+    let (mut engine, manager) =
+        setup::open(scope, configuration, (me, store.epoch()), &sender).await?;
     let manager = manager.guarded_by(Arc::new(move || fence.holds()));
     let performer = Performer::new(manager, sender.clone());
     {

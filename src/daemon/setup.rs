@@ -62,7 +62,7 @@ pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
 pub async fn open(
     scope: &Scope,
     (settings, catalogue): (Settings, Catalogue),
-    me: &Me,
+    (me, epoch): (&Me, i64),
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<(Engine, Manager), DaemonError> {
     let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
@@ -78,7 +78,7 @@ pub async fn open(
     tokio::spawn(super::forward(arriving, events.clone()));
     let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(
-        "archivist {} on systemd {systemd}, data in {}",
+        "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
         env!("CARGO_PKG_VERSION"),
         scope.data_dir().display()
     );

@@ -167,6 +167,11 @@ impl Store {
         standing(&self.connection)
     }
 
+    /// What this one writes under; 0 before its promotion.
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
     /// Whether there is a crawl to work on.
     pub fn has_work(&self) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM crawl WHERE status IN ('queued', 'started'))";
