@@ -189,6 +189,9 @@ pub struct Status {
     /// Who works on this data directory, and who stands by or waits for that one to stop.
     #[serde(default)]
     pub runners: Vec<Runner>,
+    /// Why nothing is started although something is due.
+    #[serde(default)]
+    pub blocked: Option<String>,
 }
 
 /// Everything about one id.

@@ -172,6 +172,12 @@ pub struct Report {
     pub binary: Option<Found>,
     #[serde(default)]
     pub derived: Derived,
+    /// Seconds for which the host asks to be left alone.
+    #[serde(default)]
+    pub retry_after: Option<u64>,
+    /// Milliseconds that the host asks to have between two pages.
+    #[serde(default)]
+    pub crawl_delay: Option<u64>,
 }
 
 /// What a hook says for the hooks after it.

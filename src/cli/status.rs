@@ -50,6 +50,12 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
         format!("{} (systemd {})", status.version, status.systemd),
     );
     block.line("Status", status.line.as_str());
+    if let Some(why) = &status.blocked {
+        block.line(
+            "Blocked",
+            format!("nothing is started: {}", text::clean(why)),
+        );
+    }
     block.line("Data", status.data.as_str());
     block.line("Crawls", text::counts(&status.crawls, &text::lifecycles()));
     block.line(
@@ -123,6 +129,7 @@ mod tests {
             crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
             snapshots: Counts::from([("queued".into(), 20)]),
             running: vec![running, starting],
+            blocked: Some("no room".into()),
             next: Some(Time(sample::NOW.0 + 60_000)),
             runners: vec![
                 runner("active", "archivist-run-412-0badcafe.scope", None),
@@ -134,6 +141,7 @@ mod tests {
 ● archivist-orchestrator.service
    Version: 0.1.0 (systemd 257)
     Status: crawl=3q/1w snapshot=20q/8w
+   Blocked: nothing is started: no room
       Data: /var/lib/archivist
     Crawls: 3 queued, 1 started
      Pages: 20 queued

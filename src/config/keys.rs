@@ -51,11 +51,13 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "SnapshotsPerCrawl", snapshots_per_crawl, count, u32::to_string),
     key!("Orchestrator", "HostWorkers", host_workers, count, u32::to_string),
     key!("Orchestrator", "HostDelaySec", host_delay, span, shown_span),
+    key!("Orchestrator", "MemoryPressureMax", memory_pressure_max, percent, shown_percent),
     key!("Orchestrator", "StartsInFlight", starts_in_flight, count, u32::to_string),
     key!("Orchestrator", "IdleTimeoutSec", idle_timeout, span, shown_span),
     key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
     key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
     key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
+    key!("Archive", "MinFreeSpace", min_free_space, size, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),
     key!("Archive", "UrlAllowList", url_allow, patterns, String::clone),
@@ -132,6 +134,19 @@ fn positive_span(field: &mut Duration, text: &str) -> Read {
         true => Err("a time span longer than 0, like 30s or 5min"),
         false => Ok(()),
     }
+}
+
+fn percent(field: &mut u32, text: &str) -> Read {
+    *field = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok())
+        .filter(|n| (1..=100).contains(n))
+        .ok_or("a share from 1% to 100%")?;
+    Ok(())
+}
+
+fn shown_percent(percent: &u32) -> String {
+    format!("{percent}%")
 }
 
 fn size(field: &mut u64, text: &str) -> Read {

@@ -20,6 +20,8 @@ pub struct Settings {
     pub host_workers: u32,
     /// From one start of a snapshot on a host to the next.
     pub host_delay: Duration,
+    /// Percent of 10 s in which our processes wait for memory, from which nothing more is started.
+    pub memory_pressure_max: u32,
     /// How long the queue is empty before `--exit-on-idle` ends the orchestrator.
     pub idle_timeout: Duration,
     /// Units that PID 1 is asked to start at a time.
@@ -31,6 +33,8 @@ pub struct Settings {
     pub retry_longest: Duration,
 
     // [Archive]
+    /// Bytes that are to stay free on the file system of the archive.
+    pub min_free_space: u64,
     /// Directories with plugins besides those of the scope ([`super::Scope::plugin_roots`]).
     pub plugin_path: Vec<PathBuf>,
     /// The plugins that run where a crawl names none; empty means all that are enabled.
@@ -65,11 +69,13 @@ impl Default for Settings {
             snapshots_per_crawl: 8,
             host_workers: 4,
             host_delay: Duration::ZERO,
+            memory_pressure_max: 60,
             idle_timeout: Duration::from_secs(3),
             starts_in_flight: 8,
             attempts_max: 3,
             retry_first: Duration::from_secs(60),
             retry_longest: Duration::from_secs(3600),
+            min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),
             url_allow: String::new(),

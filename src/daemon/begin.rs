@@ -6,7 +6,7 @@ use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
 use crate::bus::work::{About, Assignment, Skipped};
-use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Time, Verdict};
+use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::environment::for_request;
 use crate::plugin::{BinaryRequest, Context, Event, Target, argv, environment, request_argv};
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
@@ -129,18 +129,6 @@ impl Turn<'_> {
             id,
         });
         self.start_worker(&crawl, assignment, snapshot.attempts + 1)
-    }
-
-    /// The host of a snapshot that is begun is left alone for a while.
-    fn pace(&self, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
-        let host = self.tx.host_of(id)?;
-        let pace = self.engine.settings.host_delay;
-        let delay = self.tx.host_view(host, pace)?.delay;
-        let next_at = match delay.is_zero() {
-            true => Time(0),
-            false => self.now.after(delay),
-        };
-        Ok(self.tx.begin_on_host(crawl, host, next_at)?)
     }
 
     /// Hooks of plugins whose program is missing are results as well, with the reason.

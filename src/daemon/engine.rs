@@ -6,7 +6,7 @@ use super::seats::Seats;
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner, Place};
-use crate::plan::Limits;
+use crate::plan::{Limits, Strain, Strains};
 use crate::plugin::{
     BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
     derived,
@@ -89,6 +89,8 @@ pub struct Engine {
     pub held: HashMap<CrawlId, u32>,
     /// Which runner this is; none in tests.
     pub me: Option<Seated>,
+    /// What the machine looked like before this turn.
+    pub strain: Strain,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
 }
 
@@ -115,6 +117,7 @@ impl Engine {
             library: Library::new(),
             held: HashMap::new(),
             me: None,
+            strain: Strain::default(),
             plans,
         }
     }
@@ -147,6 +150,13 @@ impl Engine {
             workers_max: self.settings.workers_max,
             snapshots_per_crawl: self.settings.snapshots_per_crawl,
             snapshots_per_host: self.settings.host_workers,
+        }
+    }
+
+    pub fn strains(&self) -> Strains {
+        Strains {
+            min_free: self.settings.min_free_space,
+            memory_max: self.settings.memory_pressure_max,
         }
     }
 

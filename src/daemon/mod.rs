@@ -18,6 +18,8 @@ mod me;
 mod notify;
 mod pause;
 mod perform;
+mod polite;
+mod pressure;
 mod records;
 mod requests;
 mod seats;
@@ -160,6 +162,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         deferred: Vec::new(),
         me,
         busy: true,
+        blocked: false,
     };
     daemon
         .performer
@@ -208,6 +211,8 @@ struct Daemon<'a> {
     idle: Option<Idle>,
     /// Events that the database could not take: they are taken again.
     deferred: Vec<Event>,
+    /// There is work that is not started for want of space or memory.
+    blocked: bool,
 }
 
 fn now() -> Time {
@@ -292,6 +297,7 @@ impl Daemon<'_> {
                     .start_waiting(self.engine.settings.starts_in_flight);
                 self.observe_idleness(&view);
                 self.tell_of_the_end(&view);
+                self.observe_pressure(&view);
                 Ok(())
             }
             Err(error @ StoreError::Superseded(_)) => {
@@ -315,6 +321,7 @@ impl Daemon<'_> {
         unanswered: &BTreeSet<RunId>,
     ) -> Result<(Vec<action::Action>, View), StoreError> {
         let followed = self.performer.followed();
+        self.engine.strain = pressure::look(&self.engine.scope.data_dir());
         let tx = self.store.begin()?;
         let mut turn = Turn {
             tx: &tx,
@@ -396,6 +403,17 @@ impl Daemon<'_> {
             self.me.seats.tell();
         }
         self.busy = busy;
+    }
+
+    /// Says once when nothing can be started, and once when that is over.
+    fn observe_pressure(&mut self, view: &View) {
+        let why = pressure::blocked(view);
+        match (self.blocked, why) {
+            (false, Some(why)) => tracing::warn!("nothing is started until there is room: {why}"),
+            (true, None) => tracing::info!("there is room again, going on"),
+            _ => {}
+        }
+        self.blocked = why.is_some();
     }
 
     fn observe_idleness(&mut self, view: &View) {

@@ -314,6 +314,7 @@ impl Turn<'_> {
             running,
             next: view.next_due,
             runners: self.runners()?,
+            blocked: super::pressure::blocked(&view).map(str::to_owned),
         })
     }
 

@@ -4,10 +4,11 @@
 use super::action::{Action, Answer};
 use super::engine::Engine;
 use super::event::Event;
+use super::pressure::blocked;
 use super::units::Seen;
 use crate::bus::call::{Refusal, Reply, Request, Work};
 use crate::model::{CrawlId, Owner, RunId, Time};
-use crate::plan::{Decision, Limits, View, decide};
+use crate::plan::{Decision, LOOK_AGAIN, View, decide};
 use crate::store::{StoreError, Tx};
 use std::collections::BTreeSet;
 
@@ -130,7 +131,11 @@ impl Turn<'_> {
     pub fn decide(&mut self) -> Result<View, StoreError> {
         let limits = self.engine.limits();
         loop {
-            let view = self.view(&limits)?;
+            let view = match self.view(&limits) {
+                Ok(view) => view,
+                Err(TurnError::Store(error)) => return Err(error),
+                Err(TurnError::Refused(refusal)) => unreachable!("{refusal:?}"),
+            };
             let decisions = decide(&view, &limits);
             if decisions.is_empty() {
                 return Ok(view);
@@ -157,11 +162,6 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn view(&self, limits: &Limits) -> Result<View, StoreError> {
-        self.tx
-            .view(limits, self.engine.settings.host_delay, self.now)
-    }
-
     /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
         self.tell()?;
@@ -170,6 +170,14 @@ impl Turn<'_> {
             self.tx.counts("snapshot", None)?,
         );
         let line = super::notify::line(&crawls, &snapshots, &self.tx.open_run_counts()?);
+        let line = match blocked(view) {
+            Some(why) => {
+                self.actions
+                    .push(Action::WakeAt(self.now.after(LOOK_AGAIN)));
+                format!("{line}; nothing is started: {why}")
+            }
+            None => line,
+        };
         self.actions.push(Action::Status(line));
         if let Some(next) = view.next_due {
             self.actions.push(Action::WakeAt(next));

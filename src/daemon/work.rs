@@ -214,6 +214,7 @@ impl Turn<'_> {
         let Owner::Snapshot(id) = owner else {
             return self.take_derived(crawl, &report.key, &report.derived);
         };
+        self.heed(id, report)?;
         if let Some(title) = &report.title {
             self.tx.set_title(id, title)?;
         }

@@ -4,7 +4,7 @@ use super::fetch::{self, Hop};
 use super::invocation::Invocation;
 use super::program::Runner;
 use super::record::{Finding, progress};
-use super::{Outcome, page};
+use super::{Outcome, page, robots};
 use serde_json::{Map, Value, json};
 
 /// Fetches the URL up to the first byte of its body.
@@ -19,13 +19,35 @@ pub fn run(it: &Invocation) -> Outcome {
         "headers.json",
         format!("{:#}\n", document(it, &fetched.hops)).as_bytes(),
     )?;
-    Ok(Finding::succeeded("headers.json")
+    let found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
         .with("redirect_count", fetched.hops.len() as u64 - 1)
         .with(
             "content_type",
             last.header("content-type").unwrap_or_default(),
-        ))
+        );
+    let found = match retry_after(last, jiff::Timestamp::now()) {
+        Some(seconds) => found.with("retry_after", seconds),
+        None => found,
+    };
+    Ok(match robots::crawl_delay(&mut runner, it, &url) {
+        Some(delay) => found.with("crawl_delay_ms", delay.as_millis() as u64),
+        None => found,
+    })
+}
+
+/// Seconds for which a server that is overloaded, or thinks that of us, wants to be left alone
+/// (RFC 9110, 10.2.3): a number or a date.
+fn retry_after(last: &Hop, now: jiff::Timestamp) -> Option<u64> {
+    if !matches!(last.status, 429 | 503) {
+        return None;
+    }
+    let text = last.header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    u64::try_from(date.as_second() - now.as_second()).ok()
 }
 
 /// `headers.json`: keys as other plugins of this contract know them, and the redirects.
@@ -70,6 +92,21 @@ fn headers(hop: &Hop) -> Map<String, Value> {
 mod tests {
     use super::*;
     use url::Url;
+
+    #[test]
+    fn a_server_that_is_overloaded_says_for_how_long() {
+        let after = |status: u16, text: &str| {
+            let dump = format!("HTTP/1.1 {status} X\r\nRetry-After: {text}\r\n\r\n");
+            let hops = fetch::parse_hops(&dump, &Url::parse("http://a.test/").unwrap());
+            retry_after(&hops[0], "2026-11-21T12:00:00Z".parse().unwrap())
+        };
+        assert_eq!(after(429, "120"), Some(120));
+        assert_eq!(after(503, "Sat, 21 Nov 2026 12:01:30 GMT"), Some(90));
+        assert_eq!(after(503, "Sat, 21 Nov 2026 11:00:00 GMT"), None);
+        assert_eq!(after(200, "120"), None);
+        assert_eq!(after(503, "-5"), None);
+        assert_eq!(after(503, "soon"), None);
+    }
 
     #[test]
     fn the_document_names_the_end_and_the_way_to_it() {

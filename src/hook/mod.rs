@@ -20,6 +20,7 @@ mod page;
 mod pdf;
 mod program;
 mod record;
+mod robots;
 mod scratch;
 mod screenshot;
 mod settings;

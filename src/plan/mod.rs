@@ -1,12 +1,14 @@
 //! Judgement. Everything here is a function of its arguments; time and limits are among them.
 
 mod decide;
+mod pressure;
 mod reconcile;
 mod settle;
 mod takeover;
 
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Idle, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
+pub use pressure::{LOOK_AGAIN, Strain, Strains, pressure};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};
 pub use takeover::{Gate, Rival, gate, may_be_killed};

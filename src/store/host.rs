@@ -45,6 +45,30 @@ impl Tx<'_> {
             .query_row([id.0], |row| row.get(0))?)
     }
 
+    /// Leaves a host alone until then, for a reason in words.
+    pub fn host_until(&self, id: HostId, until: Time, said: &str, now: Time) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE host SET next_at = max(next_at, ?2), asked = ?3, asked_at = ?4
+                 WHERE id = ?1",
+            )?
+            .execute((id.0, until.0, said, now.0))?;
+        Ok(())
+    }
+
+    /// What a host asks to have between two starts, from now on; zero when it asks for nothing any
+    /// more.
+    pub fn host_delay(&self, id: HostId, delay: Duration, now: Time) -> Result<()> {
+        let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
+        self.inner
+            .prepare_cached(
+                "UPDATE host SET crawl_delay = ?2, asked_at = ?3, next_at = max(next_at, ?2 + ?3)
+                 WHERE id = ?1",
+            )?
+            .execute((id.0, millis, now.0))?;
+        Ok(())
+    }
+
     /// Notes that a snapshot is begun on a host: it has had its turn in the crawl, and is left
     /// alone until `next_at`.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {

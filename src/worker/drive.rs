@@ -290,6 +290,8 @@ mod tests {
                 title: None,
                 binary: None,
                 derived: Derived::default(),
+                retry_after: None,
+                crawl_delay: None,
             };
             matches!(
                 next(owner, HookMode::Foreground, &outcome, &report),

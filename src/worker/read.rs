@@ -187,6 +187,8 @@ pub fn report(
     let stated = said.result.as_ref().map(|result| state(result.status));
     let stated = brought.or(stated);
     let mut verdict = Verdict::of(outcome, stated, has_files);
+    let asked = |name: &str| -> Option<u64> { said.result.as_ref()?.raw.get(name)?.as_u64() };
+    let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
     let (mut text, stated_error) = match said.result {
         Some(result) => (result.output_str, result.error),
         None => (None, None),
@@ -236,6 +238,8 @@ pub fn report(
         title: title.map(cut),
         binary: said.binary,
         derived: said.derived,
+        retry_after,
+        crawl_delay,
     }
 }
 

@@ -384,7 +384,7 @@ async fn who_was_displaced_changes_nothing() {
     may.store(false, Ordering::SeqCst);
     let heard = fake.heard.clone();
     let spec = worker();
-    let started = soon(manager.start(&spec, vec![file("")])).await;
+    let started = soon(begin(&manager, &spec)).await;
     let error = started.unwrap_err().to_string();
     assert!(
         error.ends_with("another runner works on this data directory"),

@@ -402,6 +402,12 @@ impl Bed {
         self.turn(vec![Event::Due]);
     }
 
+    /// The time comes that was asked for.
+    pub fn until_woken(&mut self) {
+        self.now = self.wake_at.take().unwrap();
+        self.turn(vec![Event::Due]);
+    }
+
     pub fn daemon_reload(&mut self) {
         self.turn(vec![Event::Hint(Hint::Reloaded)]);
     }
@@ -444,6 +450,8 @@ impl Bed {
             self.abandon(0, false);
         }
         self.resume_all();
+        self.engine.strain.free = None;
+        self.pass(1);
         for _ in 0..ENOUGH {
             let mut moved = self.world.handle(Mood::Fine);
             if !self.world.signals.is_empty() || !self.world.answers.is_empty() {

@@ -23,6 +23,11 @@ impl Bed {
         self.request(|reply| Request::Resume { id, reply });
     }
 
+    /// The disk is full from now on, or is not any more: seen with the next turn.
+    pub fn strain(&mut self, full: bool) {
+        self.engine.strain.free = full.then_some(4096);
+    }
+
     pub fn resume_all(&mut self) {
         let paused = Filter {
             status: Some(Lifecycle::Paused.as_str().to_owned()),

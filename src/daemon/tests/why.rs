@@ -52,6 +52,24 @@ fn limits_are_named() {
 }
 
 #[test]
+fn a_full_disk_stops_what_is_new_until_there_is_room() {
+    let mut bed = Bed::new();
+    bed.strain(true);
+    bed.add(1);
+    bed.until_quiet();
+    assert!(bed.world.units.is_empty());
+    let why = bed.why("c1");
+    assert_eq!(why[0].0, "pressure");
+    assert!(why[0].1.contains("MinFreeSpace="), "{why:?}");
+    // Nobody adds anything: it is looked at again by itself.
+    bed.strain(false);
+    bed.until_woken();
+    bed.until_quiet();
+    assert!(!bed.world.units.is_empty());
+    bed.come_to_an_end();
+}
+
+#[test]
 fn hosts_are_named() {
     let mut bed = Bed::with_pace(Duration::from_secs(60));
     bed.add(1);

@@ -155,6 +155,8 @@ impl Worker {
                 title: None,
                 binary: None,
                 derived: Default::default(),
+                retry_after: None,
+                crawl_delay: None,
             });
             return called(Work::Report {
                 token,

@@ -61,6 +61,8 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
     let report = Report {
         binary: None,
         derived: Default::default(),
+        retry_after: None,
+        crawl_delay: None,
         key: task.key.clone(),
         verdict: Verdict {
             state,
