@@ -1,0 +1,165 @@
+#!/bin/bash
+# Hosts are spared: a delay between starts, what Retry-After and robots.txt ask for, and none of them holds up another. A full
+# disk stops what is new until there is room again.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+data=/var/lib/archivist
+log=/srv/archivist-polite.log
+
+clean() {
+    in_capsule systemctl stop test-hosts.service 2>/dev/null || true
+    if in_capsule mountpoint --quiet $data; then
+        in_capsule sh -c "systemctl stop $service; umount $data"
+    fi
+    in_capsule rm -f /srv/hosts.py $log
+    forget_configuration
+}
+
+# Two hosts, which write down who is asked for what and when. Sets $port.
+start_hosts() {
+    in_capsule sh -c 'cat >/srv/hosts.py' <<'PY'
+import sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Host(BaseHTTPRequestHandler):
+    def do_GET(self):
+        me = self.server.server_address[0]
+        with open(sys.argv[1], "a") as log:
+            log.write(f"{me} {time.time():.3f} {self.path}\n")
+        status, headers, body = 200, {}, b"<title>x</title>"
+        if self.path.startswith("/busy"):
+            status, headers = 503, {"Retry-After": "10"}
+        elif self.path == "/robots.txt":
+            body = b"User-agent: *\nCrawl-delay: 3\n" if me == "127.0.0.2" else b""
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *arguments):
+        pass
+
+first = ThreadingHTTPServer(("127.0.0.1", 0), Host)
+second = ThreadingHTTPServer(("127.0.0.2", first.server_address[1]), Host)
+threading.Thread(target=second.serve_forever, daemon=True).start()
+print("listening on", first.server_address[1], flush=True)
+first.serve_forever()
+PY
+    in_capsule systemd-run --quiet --collect --unit=test-hosts --property=Type=exec python3 /srv/hosts.py $log
+    wait_for 20 hosts_listen >/dev/null
+    port=$(hosts_listen)
+}
+
+hosts_listen() {
+    in_capsule journalctl --quiet --no-pager --output=cat _SYSTEMD_INVOCATION_ID="$(unit_property test-hosts InvocationID)" |
+        sed -n 's/^listening on //p' | grep .
+}
+
+# pages HOST PATH COUNT: so many URLs.
+pages() {
+    local n
+    for ((n = 1; n <= $3; n++)); do echo "http://$1:$port/$2$n"; done
+}
+
+# gaps HOST PATTERN: milliseconds between the requests, one after another.
+gaps() {
+    in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path {
+        if (last) printf "%d\n", ($2 - last) * 1000
+        last = $2 }' $log
+}
+
+# assert_gaps HOST PATTERN COUNT LEAST: workers take their time to come up, so that a gap may be a bit shorter than the delay.
+assert_gaps() {
+    local gap found=0
+    for gap in $(gaps "$1" "$2"); do
+        found=$((found + 1))
+        ((gap >= $4)) || fail "$1$2: $gap ms from one request to the next, not $4"
+    done
+    assert_eq "$3" "$found" "gaps between requests for $1$2"
+    echo "$1$2: gaps of" $(gaps "$1" "$2") "ms"
+}
+
+first_request() { in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path { printf "%d", $2 * 1000; exit }' $log; }
+
+# codes ID: why, in one word each.
+codes() { query '*[r["code"] for r in d["reasons"]],' why "$1"; }
+
+a_delay_holds_for_all_crawls_and_up_no_other_host() {
+    local first second
+    configure <<'END'
+[Orchestrator]
+HostDelaySec=4s
+END
+    first=$(pages 127.0.0.1 a 4 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    second=$( (pages 127.0.0.1 b 1; pages 127.0.0.3 c 1) |
+        in_capsule archivist add --json --plugins testpage - | evaluate 'd["crawl"]')
+    wait_for 20 requested 127.0.0.1 /a
+    assert_contains "$(archivist why "$first")" "127.0.0.1_$port: its host is left alone until" "why $first"
+    wait_for 60 is_over "$first"
+    wait_for 60 is_over "$second"
+    assert_gaps 127.0.0.1 '^/a' 3 3000
+    # Nobody waits for a slow host: the page of the third host was done long before the last one of the first.
+    local slow fast
+    slow=$(query 'max(s["started_at"] for s in d)' list snapshots "$first")
+    fast=$(query '[s["started_at"] for s in d if "127.0.0.3" in s["url"]][0]' list snapshots "$second")
+    [[ $fast < $slow ]] || fail "127.0.0.3 began at $fast, the last of 127.0.0.1 at $slow"
+}
+
+requested() { [[ -n $(first_request "$1" "$2") ]]; }
+
+what_hosts_ask_for() {
+    local crawl second
+    configure <<'END'
+[Orchestrator]
+SnapshotsPerCrawl=1
+END
+    crawl=$(pages 127.0.0.1 busy 2 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    wait_for 20 left_alone "$crawl"
+    second=$(query '[s["id"] for s in d if s["status"] == "queued"][0]' list snapshots "$crawl")
+    assert_contains "$(archivist why "$second")" "(Retry-After)" "why $second"
+    wait_for 60 is_over "$crawl"
+    assert_gaps 127.0.0.1 '^/busy' 1 9000
+
+    crawl=$(pages 127.0.0.2 r 3 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    wait_for 60 is_over "$crawl"
+    assert_gaps 127.0.0.2 '^/r[0-9]' 2 2500
+    assert_eq 1 "$(in_capsule grep -c '^127.0.0.2 .* /robots.txt' $log)" "requests for robots.txt"
+}
+
+left_alone() {
+    [[ $(query 'sum(s["status"] == "sealed" for s in d)' list snapshots "$1") -eq 1 && $(codes "$1") == *host-delay* ]]
+}
+
+a_full_disk_is_waited_out() {
+    local crawl
+    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M,mode=755 tmpfs $data; systemd-tmpfiles --create"
+    configure <<'END'
+[Archive]
+MinFreeSpace=32M
+END
+    in_capsule fallocate -l 48M $data/ballast
+    crawl=$(add --plugins testpage http://127.0.0.1/full)
+    assert_eq pressure "$(codes "$crawl")" "why $crawl"
+    assert_contains "$(archivist status)" "Blocked: nothing is started: " "status"
+    assert_contains "$(unit_property $service StatusText)" "MiB are free" "STATUS="
+    assert_eq "" "$(in_capsule systemctl list-units --plain --no-legend 'archivist-crawl-*.service')" "workers"
+    in_capsule rm $data/ballast
+    wait_for 30 is_over "$crawl"
+    assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "there is room again" "words of the orchestrator"
+    assert_nothing_is_left
+}
+
+trap clean EXIT
+plugin testpage <<'SH'
+#!/bin/sh
+echo page >page.txt
+SH
+start_hosts
+a_delay_holds_for_all_crawls_and_up_no_other_host
+what_hosts_ask_for
+a_full_disk_is_waited_out
+trap - EXIT
+clean
+assert_system_running
