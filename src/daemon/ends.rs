@@ -13,6 +13,16 @@ const SIGTERM: i32 = 15;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
 
+/// Whether the worker that ended was one of what is at work or paused now. A retry counts its
+/// attempts anew, so that without any it was a worker from before.
+fn has_begun(status: Lifecycle, attempts: u32) -> bool {
+    match status {
+        Lifecycle::Started => true,
+        Lifecycle::Paused => attempts > 0,
+        _ => false,
+    }
+}
+
 impl Turn<'_> {
     fn worker_end(&self, owner: Owner, attempts: u32, outcome: &Outcome) -> TurnResult<WorkerEnd> {
         let unfinished = self
@@ -36,7 +46,7 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
         self.actions.push(Action::Dismiss(owner));
-        if !snapshot.status.is_final() && snapshot.status != Lifecycle::Queued {
+        if has_begun(snapshot.status, snapshot.attempts) {
             let end = self.worker_end(owner, snapshot.attempts, outcome)?;
             let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
             if self.stays_paused(owner, &settled)? {
@@ -63,7 +73,7 @@ impl Turn<'_> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
         self.actions.push(Action::Dismiss(owner));
-        if !crawl.status.is_final() && crawl.status != Lifecycle::Queued {
+        if has_begun(crawl.status, crawl.attempts) {
             let end = self.worker_end(owner, crawl.attempts, outcome)?;
             let mut settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
             if settled.step == Step::Seal

@@ -30,7 +30,12 @@ impl Turn<'_> {
     }
 
     pub(super) fn resume(&mut self, id: Owner) -> TurnResult<()> {
-        let step = match self.tx.has_worker(id)? {
+        // A worker of an attempt before a retry is on its way out, and none of this one.
+        let attempts = match id {
+            Owner::Crawl(id) => self.crawl_of(id)?.attempts,
+            Owner::Snapshot(id) => self.snapshot_of(id)?.attempts,
+        };
+        let step = match attempts > 0 && self.tx.has_worker(id)? {
             true => Step::Continue,
             false => Step::Resume,
         };

@@ -163,6 +163,27 @@ fn a_worker_that_dies_is_replaced_after_the_resume() {
     bed.come_to_an_end();
 }
 
+/// The worker of the attempt before is on its way out: it has no say in what was retried and
+/// paused since.
+#[test]
+fn a_worker_from_before_a_retry_is_not_taken_for_one_of_now() {
+    for resumes_first in [true, false] {
+        let mut bed = Bed::new();
+        bed.add(2);
+        bed.cancel(0);
+        bed.retry(0);
+        bed.pause(0);
+        if resumes_first {
+            bed.resume(0);
+            assert_eq!(status(&mut bed), Lifecycle::Queued);
+        } else {
+            bed.until_quiet();
+            assert_eq!(status(&mut bed), Lifecycle::Paused);
+        }
+        bed.come_to_an_end();
+    }
+}
+
 #[test]
 fn what_waits_in_the_queue_can_be_paused_too() {
     let mut bed = Bed::new();
