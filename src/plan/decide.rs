@@ -70,17 +70,6 @@ pub struct View {
     pub next_due: Option<Time>,
 }
 
-impl View {
-    /// Whether there is work, now or later.
-    pub fn is_busy(&self) -> bool {
-        self.crawl_workers > 0
-            || self.snapshot_workers > 0
-            || !self.due_crawls.is_empty()
-            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
-            || self.next_due.is_some()
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     StartCrawl(CrawlId),
