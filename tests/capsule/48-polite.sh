@@ -77,7 +77,7 @@ assert_gaps() {
         ((gap >= $4)) || fail "$1$2: $gap ms from one request to the next, not $4"
     done
     assert_eq "$3" "$found" "gaps between requests for $1$2"
-    echo "$1$2: gaps of" $(gaps "$1" "$2") "ms"
+    echo "$1$2: gaps of" "$(gaps "$1" "$2" | paste -sd " ")" "ms"
 }
 
 first_request() { in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path { printf "%d", $2 * 1000; exit }' $log; }
