@@ -62,7 +62,7 @@ def read_dl(path):
         records = [json.loads(line) for line in index.read_text(errors="replace").splitlines() if line.strip()]
         records = [record for record in records if record.get("type") in ("Process", "ArchiveResult")]
         for record in sorted(records, key=lambda record: record["type"], reverse=True):
-            page = SETUP if "__CrawlSetup" in record["hook_name"] else index.parent.name.replace("_", "/")
+            page = SETUP if "_CrawlSetup__" in record["hook_name"] else index.parent.name.replace("_", "/")
             statuses[record["hook_name"]][page] = record["status"]
     seconds = path / "seconds"
     return {"statuses": statuses, "seconds": float(seconds.read_text()) if seconds.exists() else None}
