@@ -118,6 +118,9 @@ pub struct Plugin {
     pub hooks: Vec<String>,
     /// Why its hooks are not run, where they are not.
     pub skipped: Option<String>,
+    /// That is how somebody wants it, or as it should be.
+    #[serde(default)]
+    pub by_choice: bool,
     /// The command that mends that, where there is one.
     #[serde(default)]
     pub fix: Option<String>,

@@ -7,7 +7,7 @@ use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
-use crate::plugin::Values;
+use crate::plugin::{Skip, Values};
 use crate::store::{NewCrawl, NewSnapshot};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -422,6 +422,7 @@ impl Turn<'_> {
             description: plugin.schema.description.clone(),
             hooks: plugin.hooks.iter().map(|hook| hook.id.clone()).collect(),
             skipped: skip(&plugin.name).map(ToString::to_string),
+            by_choice: skip(&plugin.name).is_some_and(Skip::is_by_choice),
             fix: skip(&plugin.name).and_then(|skip| skip.fix().map(str::to_owned)),
         };
         let problem = |problem: &crate::plugin::Problem| report::Problem {

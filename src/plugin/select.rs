@@ -75,9 +75,12 @@ pub fn select<'a>(
         let skip = match &wanted {
             _ if plugin.loose => None,
             _ if !plugin.schema.accompanies.is_empty() => {
-                match selected.has_any_of(&plugin.schema.accompanies) {
+                let plugins = &plugin.schema.accompanies;
+                match selected.has_any_of(plugins) {
                     true => judge.verdict(plugin),
-                    false => Some(Skip::NotSelected),
+                    false => Some(Skip::OnlyBeside {
+                        plugins: plugins.clone(),
+                    }),
                 }
             }
             Some(names) if !names.contains(plugin.name.as_str()) => Some(Skip::NotSelected),

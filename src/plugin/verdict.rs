@@ -20,6 +20,10 @@ pub enum Skip {
     NotSelected,
     /// It runs on demand, and no plugin in use requires it.
     NotNeeded,
+    /// It runs beside others, none of which is in use.
+    OnlyBeside {
+        plugins: Vec<String>,
+    },
     /// Its own flag is off; `key` is the name it was set by, or would be.
     Disabled {
         key: String,
@@ -43,6 +47,14 @@ pub enum Skip {
 }
 
 impl Skip {
+    /// Nothing is wrong: somebody wants it so, or it is not needed.
+    pub fn is_by_choice(&self) -> bool {
+        matches!(
+            self,
+            Skip::NotSelected | Skip::NotNeeded | Skip::OnlyBeside { .. } | Skip::Disabled { .. }
+        )
+    }
+
     /// The command that mends it.
     pub fn fix(&self) -> Option<&str> {
         match self {
@@ -57,6 +69,7 @@ impl fmt::Display for Skip {
         match self {
             Skip::NotSelected => f.write_str("not selected"),
             Skip::NotNeeded => f.write_str("no plugin in use requires it"),
+            Skip::OnlyBeside { plugins } => write!(f, "only beside {}", plugins.join(", ")),
             Skip::Disabled { key } => write!(f, "disabled by {key}"),
             Skip::RequiredDisabled { plugin } => {
                 write!(f, "needs plugin '{plugin}', which is disabled")
@@ -141,14 +154,13 @@ impl<'a, 'l> Judge<'a, 'l> {
                     plugin: name.clone(),
                 });
             };
-            self.verdict(required).map(|skip| match skip {
-                Skip::Disabled { .. } | Skip::NotSelected | Skip::NotNeeded => {
-                    Skip::RequiredDisabled {
+            self.verdict(required)
+                .map(|skip| match skip.is_by_choice() {
+                    true => Skip::RequiredDisabled {
                         plugin: name.clone(),
-                    }
-                }
-                deeper => deeper,
-            })
+                    },
+                    false => skip,
+                })
         })
     }
 

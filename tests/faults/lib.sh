@@ -54,3 +54,36 @@ assert_outcomes() {
     assert_eq sealed "$(crawl_status "$1")" "status of the crawl"
     assert_eq "missing=0 wrong=0" "${verdict% unstarted=*}" "outcomes"
 }
+
+# hooks_at_a_gate COUNT: plugin testwaits, whose hooks all run at once and end when the gate is opened, writing that down.
+hooks_at_a_gate() {
+    many_hooks testwaits "$1" finite.bg.sh <<'SH'
+#!/bin/bash
+name=${0##*/}
+echo ready
+exec 3<>/srv/archivist-test/gate
+read -r -n 1 <&3
+echo "${name%.sh} end 0" >>story
+SH
+}
+
+# gated PAGES NAME COUNT: sets $crawl, with so many hooks waiting at the gate in all.
+gated() {
+    in_capsule sh -c "rm -f $signs/gate; mkfifo -m 666 $signs/gate"
+    # shellcheck disable=SC2034 # for the faults
+    crawl=$(pages "$1" "$2" testwaits)
+    wait_for 300 are_waiting "$3"
+}
+
+are_waiting() { (($(waiting) == $1)); }
+
+waiting() { in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-hook-testwaits*' | wc -l; }
+
+# One line for each of them.
+invocations() { in_capsule systemctl show --property=InvocationID --value 'archivist-hook-testwaits*' | grep . | sort; }
+
+# open_gate COUNT: returns when all have passed.
+open_gate() {
+    in_capsule python3 -c "open('$signs/gate', 'r+b', buffering=0).write(b'x' * $1)"
+    wait_for 60 are_waiting 0
+}

@@ -132,7 +132,9 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
         n => Check::ok(NAME, format!("{n} can be run")),
     });
     for plugin in &plugins.plugins {
-        if let Some(why) = &plugin.skipped {
+        if let Some(why) = &plugin.skipped
+            && !plugin.by_choice
+        {
             checks.push(Check::warn(
                 NAME,
                 format!("{} is not run: {why}", plugin.name),
@@ -167,11 +169,13 @@ mod tests {
             description: String::new(),
             hooks: vec!["on_Snapshot__1_x".into()],
             skipped: skipped.map(str::to_owned),
+            by_choice: skipped == Some("not selected"),
             fix: skipped.map(|_| "apt install chromium".to_owned()),
         };
         let mut plugins = Plugins {
             plugins: vec![
                 plugin("wget", None),
+                plugin("dom", Some("not selected")),
                 plugin(
                     "pdf",
                     Some("program 'chromium' not found: apt install chromium"),

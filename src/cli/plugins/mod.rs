@@ -105,6 +105,7 @@ mod tests {
             description: format!("Makes a {name}"),
             hooks: vec![format!("on_Snapshot__50_{name}")],
             skipped: skipped.map(str::to_owned),
+            by_choice: false,
             fix: None,
         };
         let plugins = Plugins {
