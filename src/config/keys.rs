@@ -57,7 +57,7 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
     key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
     key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
-    key!("Archive", "MinFreeSpace", min_free_space, size, shown_size),
+    key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),
     key!("Archive", "UrlAllowList", url_allow, patterns, String::clone),
@@ -151,6 +151,12 @@ fn shown_percent(percent: &u32) -> String {
 
 fn size(field: &mut u64, text: &str) -> Read {
     *field = parse_size(text).filter(|n| *n > 0).ok_or(SIZE_ALLOWED)?;
+    Ok(())
+}
+
+/// 0 is allowed.
+fn size_or_none(field: &mut u64, text: &str) -> Read {
+    *field = parse_size(text).ok_or(SIZE_ALLOWED)?;
     Ok(())
 }
 

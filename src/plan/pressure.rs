@@ -21,7 +21,7 @@ pub struct Strain {
 /// How much strain is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strains {
-    /// Bytes that are to stay free.
+    /// Bytes that are to stay free; 0 for any.
     pub min_free: u64,
     /// In percent.
     pub memory_max: u32,
@@ -30,8 +30,25 @@ pub struct Strains {
 /// Why nothing more is to be started, if so. `needed` is how many bytes the work that runs is
 /// likely to write still.
 pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String> {
+    if let Some(why) = disk(strain, needed, limits.min_free) {
+        return Some(why);
+    }
+    let memory = strain.memory?;
+    (memory >= f64::from(limits.memory_max)).then(|| {
+        format!(
+            "memory is short, {memory:.0} % of the last 10 s passed waiting for it (MemoryPressureMax={}%)",
+            limits.memory_max
+        )
+    })
+}
+
+/// With `min_free` 0 nobody minds a full disk.
+fn disk(strain: &Strain, needed: u64, min_free: u64) -> Option<String> {
+    if min_free == 0 {
+        return None;
+    }
     if let Some(free) = strain.free
-        && free < limits.min_free.saturating_add(needed)
+        && free < min_free.saturating_add(needed)
     {
         let running = match needed {
             0 => String::new(),
@@ -40,7 +57,7 @@ pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String
         return Some(format!(
             "{} MiB are free for the archive, {} MiB are to stay free (MinFreeSpace=){running}",
             free >> 20,
-            limits.min_free >> 20,
+            min_free >> 20,
         ));
     }
     if let Some(inodes) = strain.inodes
@@ -50,13 +67,7 @@ pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String
             "the file system of the archive has room for {inodes} more files only"
         ));
     }
-    let memory = strain.memory?;
-    (memory >= f64::from(limits.memory_max)).then(|| {
-        format!(
-            "memory is short, {memory:.0} % of the last 10 s passed waiting for it (MemoryPressureMax={}%)",
-            limits.memory_max
-        )
-    })
+    None
 }
 
 #[cfg(test)]
@@ -70,6 +81,21 @@ mod tests {
 
     fn of(strain: Strain, needed: u64) -> Option<String> {
         pressure(&strain, needed, &LIMITS)
+    }
+
+    #[test]
+    fn nobody_minds_a_full_disk() {
+        let full = Strain {
+            free: Some(0),
+            inodes: Some(0),
+            memory: None,
+        };
+        let limits = Strains {
+            min_free: 0,
+            ..LIMITS
+        };
+        assert_eq!(pressure(&full, 1, &limits), None);
+        assert!(pressure(&full, 1, &LIMITS).is_some());
     }
 
     #[test]
