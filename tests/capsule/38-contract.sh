@@ -77,21 +77,24 @@ env >page.txt
 SH
 }
 
+# Capsules share the network of the machine.
+[[ ${RELEASE-} == trixie ]] && port=14911 || port=14910
+
 sonic_plugin() {
-    plugin testsonic on_CrawlSetup__55_testsonic.sh <<'SH'
+    sed "s/PORT/$port/" <<'SH' | plugin testsonic on_CrawlSetup__55_testsonic.sh
 #!/bin/sh
 mkdir -p ../sonic
 echo configured >../sonic/config.cfg
-printf '{"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic", "url": "tcp://127.0.0.1:14910", "host": "127.0.0.1", '
-printf '"port": 14910, "config_path": "%s", "output_dir": "%s"}\n' "$CRAWL_DIR/sonic/config.cfg" "$CRAWL_DIR/sonic"
+printf '{"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic", "url": "tcp://127.0.0.1:PORT", "host": "127.0.0.1", '
+printf '"port": PORT, "config_path": "%s", "output_dir": "%s"}\n' "$CRAWL_DIR/sonic/config.cfg" "$CRAWL_DIR/sonic"
 SH
-    plugin testsonic on_Snapshot__91_testsonic.sh <<'SH'
+    sed "s/PORT/$port/" <<'SH' | plugin testsonic on_Snapshot__91_testsonic.sh
 #!/usr/bin/python3
 import socket, time
 deadline = time.monotonic() + 10
 while True:
     try:
-        greeting = socket.create_connection(("127.0.0.1", 14910), 5).recv(99)
+        greeting = socket.create_connection(("127.0.0.1", PORT), 5).recv(99)
         break
     except ConnectionRefusedError:
         if time.monotonic() > deadline:
@@ -102,7 +105,7 @@ SH
 
 # The server, as it is on the search path: it greets, and when told to end it says so in its directory.
 sonic_server() {
-    in_capsule sh -c 'cat >/usr/local/bin/sonic && chmod 755 /usr/local/bin/sonic' <<'PY'
+    sed "s/PORT/$port/" <<'PY' | in_capsule sh -c 'cat >/usr/local/bin/sonic && chmod 755 /usr/local/bin/sonic'
 #!/usr/bin/python3
 import pathlib, signal, socket, sys
 config = pathlib.Path(sys.argv[sys.argv.index("-c") + 1])
@@ -111,7 +114,7 @@ def end(*_):
     (config.parent / "ended.txt").write_text("told to\n")
     sys.exit(0)
 signal.signal(signal.SIGTERM, end)
-server = socket.create_server(("127.0.0.1", 14910))
+server = socket.create_server(("127.0.0.1", PORT))
 while True:
     stream, _ = server.accept()
     stream.sendall(b"CONNECTED <sonic-server v1.4.9>\r\n")
@@ -186,9 +189,9 @@ runs_sonic() {
     # One that answers is not started beside.
     in_capsule sh -c 'mkdir -p /opt/sonic && echo configured >/opt/sonic/config.cfg'
     in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg
-    wait_for 10 in_capsule python3 -c 'import socket; socket.create_connection(("127.0.0.1", 14910), 1)' 2>/dev/null
+    wait_for 10 in_capsule python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)' "$port" 2>/dev/null
     crawl testsonic http://contract.test/sonic-there
-    assert_contains "$(query '*[r["output"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "answers at 127.0.0.1:14910 already" "its result"
+    assert_contains "$(query '*[r["output"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "answers at 127.0.0.1:$port already" "its result"
     in_capsule systemctl stop test-sonic.service
 
     in_capsule rm /usr/local/bin/sonic

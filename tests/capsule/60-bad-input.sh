@@ -177,7 +177,8 @@ assert_untrusted() {
 
 # On a small file system of its own; a full one is an error that people see, and goes on when there is space.
 survives_a_full_disk() {
-    local crawl
+    local crawl small=${drop_in%/*}/91-small.conf
+    in_capsule sh -c "printf '[Archive]\nMinFreeSpace=0\n' >$small"
     in_capsule systemctl stop $service
     in_capsule sh -c "mount -t tmpfs -o size=24m,mode=755 tmpfs $state && systemd-tmpfiles --create archivist.conf"
     restart
@@ -193,6 +194,7 @@ survives_a_full_disk() {
     assert_nothing_is_left
     in_capsule systemctl stop $service
     in_capsule umount $state
+    in_capsule rm "$small"
     restart
 }
 
