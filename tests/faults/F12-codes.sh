@@ -3,7 +3,7 @@
 # that fail leave no failed unit behind, and PID 1 does not grow with them.
 source "$(dirname "$0")/lib.sh"
 
-PAGES=$(times 60 1000) HOOKS=10
+PAGES=$(times 30 1000) HOOKS=10
 
 clean() { forget_configuration; }
 
@@ -30,7 +30,7 @@ assert_outcomes "$crawl" $((PAGES * HOOKS))
 figure "F12 hooks=$((PAGES * HOOKS)) $verdict"
 assert_nothing_is_left
 
-PAGES=$(times 60 2000)
+PAGES=$(times 30 2000)
 before=$(memory)
 crawl=$(pages "$PAGES" failing testfail)
 finish "$crawl" 1800
