@@ -60,7 +60,7 @@ missing_is_said() {
     assert_contains "$(archivist doctor || true)" "archivist plugins install testuser" "doctor"
     assert_eq "None archivist plugins install testuser" "$(binary 'b["abspath"], b["missing"]')" "the program"
     assert_status 0 archivist add --wait --plugins testuser "$site"
-    assert_contains "$(query '*(r["status"] + ": " + r["error"] for r in d),' list results --status skipped)" \
+    assert_contains "$(query '*(r["status"] + ": " + str(r["error"]) for r in d),' list results --status skipped)" \
         "skipped: program 'test-tool' not found: archivist plugins install testuser" "the result"
     assert_status 2 archivist plugins install testusr
     assert_contains "$output" "close names: testuser" "a wrong name"
