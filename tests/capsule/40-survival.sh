@@ -141,7 +141,7 @@ survives_restarts_of_everything() {
 survives_a_restart_of_the_bus() {
     local crawl
     crawl=$(crawl_of 8 bus)
-    disturb 1 in_capsule systemctl restart dbus.service
+    disturb 1 restart_bus
     wait_for 30 has_unit $service
     assert_complete "$crawl" 8
 }

@@ -24,6 +24,12 @@ restart() {
     in_capsule systemctl restart $service
 }
 
+# restart_bus: logind does not come back to a bus that was restarted, and everybody who asks for it then waits in vain.
+restart_bus() {
+    in_capsule systemctl restart dbus.service
+    in_capsule systemctl try-restart systemd-logind.service
+}
+
 forget_configuration() {
     in_capsule sh -c "rm -rf $drop_in $plugins/test* $signs"
     restart

@@ -17,7 +17,7 @@ END
 crawl=$(pages "$PAGES" bus testcode)
 for ((n = 0; n < TIMES; n++)); do
     wait_for 60 has_unit 'archivist-hook-testcode*'
-    in_capsule systemctl restart dbus.service
+    restart_bus
     wait_for 60 has_unit $service
 done
 assert_outcomes "$crawl" $((PAGES * HOOKS))
