@@ -91,8 +91,13 @@ impl Address {
 
     /// Turns an error of a call into words for a person.
     pub fn explain(&self, error: zbus::Error) -> ClientError {
-        let Some((name, text)) = name_and_text(&error) else {
-            return self.unreachable(error.to_string());
+        let (name, text) = match &error {
+            zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
+            zbus::Error::FDO(error) => (
+                error.name().to_string(),
+                error.description().map(Into::into),
+            ),
+            _ => return self.unreachable(error.to_string()),
         };
         let text = text.unwrap_or_else(|| name.clone());
         match name.as_str() {
@@ -121,17 +126,5 @@ impl Address {
                 "see: systemctl {user}status archivist-orchestrator.service; journalctl {user}-u archivist-orchestrator.service"
             ),
         }
-    }
-}
-
-/// Of an error that came as an answer.
-fn name_and_text(error: &zbus::Error) -> Option<(String, Option<String>)> {
-    match error {
-        zbus::Error::MethodError(name, text, _) => Some((name.to_string(), text.clone())),
-        zbus::Error::FDO(error) => {
-            let text = error.description().map(Into::into);
-            Some((error.name().to_string(), text))
-        }
-        _ => None,
     }
 }

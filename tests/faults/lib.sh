@@ -23,15 +23,15 @@ pages() {
     in_capsule sh -c "seq -f http://$2.test/%g $1 | archivist add --json --plugins $3 -" | evaluate 'd["crawl"]'
 }
 
-# many_hooks PLUGIN COUNT: a plugin with so many hooks, all the script on stdin.
+# many_hooks PLUGIN COUNT [EXTENSION]: a plugin with so many hooks, all the script on stdin; in the foreground unless the
+# extension says otherwise, such as finite.bg.sh.
 many_hooks() {
     local dir=$plugins/$1
     in_capsule sh -c "mkdir -p $dir && cat >$dir/script && echo '{\"type\": \"object\", \"properties\": {}}' >$dir/config.json &&
         for n in \$(seq -w $2); do cp $dir/script $dir/on_Snapshot__20_$1\$n.${3-sh}; done && chmod 755 $dir/on_* && rm $dir/script"
 }
 
-
-# Crawls may take longer than is_over is patient elsewhere.
+# finish CRAWL [SECONDS]: waits until it is over.
 finish() { wait_for "${2-120}" is_over "$1"; }
 
 # hooks_with_codes COUNT: plugin testcode, whose hooks end with exit statuses that they write down.
