@@ -63,6 +63,10 @@ pub enum Request {
         id: Owner,
         reply: Reply<()>,
     },
+    Abort {
+        id: CrawlId,
+        reply: Reply<()>,
+    },
     Pause {
         id: Owner,
         reply: Reply<()>,

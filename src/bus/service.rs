@@ -106,6 +106,15 @@ impl Manager {
         request(&self.0, |reply| Request::Cancel { id, reply }).await
     }
 
+    async fn abort(&self, crawl: &str) -> fdo::Result<()> {
+        let Owner::Crawl(id) = owner(crawl)? else {
+            return Err(fdo::Error::InvalidArgs(format!(
+                "'{crawl}' is no crawl: a snapshot is given up with Cancel"
+            )));
+        };
+        request(&self.0, |reply| Request::Abort { id, reply }).await
+    }
+
     async fn pause(&self, id: &str) -> fdo::Result<()> {
         let id = owner(id)?;
         request(&self.0, |reply| Request::Pause { id, reply }).await

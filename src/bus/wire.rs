@@ -20,6 +20,9 @@ pub trait Manager {
     fn install(&self, names: &[String]) -> zbus::Result<String>;
     /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Gives up the pages of a crawl that are not done and ends what runs of them; the crawl's last
+    /// hooks run before it is cancelled. A crawl that has not come to its pages is given up at once.
+    fn abort(&self, crawl: &str) -> zbus::Result<()>;
     /// Starts nothing more of a crawl or a snapshot, and freezes the hooks that run of it.
     fn pause(&self, id: &str) -> zbus::Result<()>;
     /// Lets what is paused go on.

@@ -12,6 +12,10 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
+/// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when
+/// the command that ran it went away.
+pub(super) const ABORTED: &str = "aborted by request";
+pub(super) const LEFT: &str = "the command that ran it in the foreground is gone";
 
 /// Whether the worker that ended was one of what is at work or paused now. A retry counts its
 /// attempts anew, so that without any it was a worker from before.
@@ -93,7 +97,12 @@ impl Turn<'_> {
                     self.tx
                         .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
                 }
-                Step::Seal if settled.reason.is_none() => self.seal_crawl(id)?,
+                Step::Seal if settled.reason.is_none() => {
+                    match self.tx.left_for(id, &[ABORTED, LEFT])? {
+                        Some(reason) => self.cancel_crawl(id, &reason)?,
+                        None => self.seal_crawl(id)?,
+                    }
+                }
                 Step::Seal => self.give_up_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
                 _ => self.cancel_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
             }
@@ -164,6 +173,22 @@ impl Turn<'_> {
             "crawl {id} is cancelled: {reason}"
         );
         self.end_crawl(id, reason)
+    }
+
+    /// Cancels the pages of a crawl that are not done, and has the crawl's worker come to its last
+    /// hooks. Without a worker that waits for its pages the crawl is cancelled as a whole.
+    pub(super) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        use Lifecycle::*;
+        let crawl = self.crawl_of(id)?;
+        let pages = self.tx.snapshots_in(id, &[Queued, Started, Paused])?;
+        if crawl.status != Started || !crawl.ready || pages.is_empty() {
+            return self.cancel_crawl(id, reason);
+        }
+        for snapshot in pages {
+            self.cancel_snapshot(id, snapshot, reason)?;
+        }
+        self.changes.insert(Change::Crawl(id));
+        self.tidy_crawl(id)
     }
 
     /// Ends everything of a crawl that is final before its time.

@@ -5,6 +5,7 @@
 //! not told of the end of the run, so that it waits.
 
 use super::action::Action;
+use super::ends::LEFT;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply};
 use crate::bus::report::{AddOptions, Draft, DraftHook, DraftSkip, HookName, Interrupted};
@@ -14,9 +15,6 @@ use crate::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, Verdict};
 use crate::store::{Finished, RunRow};
 use crate::unit::UnitKind;
 use std::os::fd::OwnedFd;
-
-/// Why a crawl is cancelled whose command is gone.
-const LEFT: &str = "the command that ran it in the foreground is gone";
 
 fn failed(why: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Failed(why.into()))
@@ -47,7 +45,7 @@ impl Turn<'_> {
         self.proceed(crawl, false)?;
         let status = self.crawl_of(crawl)?.status;
         if cancel && status.apply(crate::model::Step::Cancel).is_ok() {
-            self.cancel_crawl(crawl, LEFT)?;
+            self.abort(crawl, LEFT)?;
         }
         Ok(())
     }

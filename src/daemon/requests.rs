@@ -1,6 +1,7 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
+use super::ends::ABORTED;
 use super::gate;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply, Request};
@@ -63,6 +64,11 @@ impl Turn<'_> {
             }
             Request::Cancel { id, reply } => {
                 self.cancel(*id)?;
+                self.answer(reply);
+            }
+            Request::Abort { id, reply } => {
+                self.proceed(*id, false)?;
+                self.abort(*id, ABORTED)?;
                 self.answer(reply);
             }
             Request::Pause { id, reply } => {

@@ -212,6 +212,7 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Draft { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
+            | Request::Abort { reply, .. }
             | Request::Pause { reply, .. }
             | Request::Resume { reply, .. }
             | Request::Amend { reply, .. }

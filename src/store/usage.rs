@@ -102,6 +102,18 @@ impl Tx<'_> {
         Ok(row.map(|(reason, count)| (reason, count.max(0) as u64)))
     }
 
+    /// Which of these reasons pages of a crawl were cancelled for.
+    pub fn left_for(&self, crawl: CrawlId, reasons: &[&str]) -> Result<Option<String>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT reason FROM snapshot WHERE crawl_id = ?1 AND status = 'cancelled'
+                     AND reason IN (SELECT value FROM json_each(?2)) LIMIT 1",
+            )?
+            .query_row((crawl.0, serde_json::to_string(reasons)?), |row| row.get(0))
+            .optional()?)
+    }
+
     /// Gives a crawl other settings.
     pub fn set_crawl_config(
         &self,

@@ -33,6 +33,10 @@ SH
 #!/bin/sh
 echo after >after.txt
 SH
+    plugin testend on_CrawlCleanup__50_testend.sh <<'SH'
+#!/bin/sh
+echo last >last.txt
+SH
     configure </dev/null
 }
 
@@ -100,9 +104,9 @@ print([l["status"] for l in lines if l["type"] == "Process" and l["plugin"] == "
 }
 
 aborts() {
-    on_terminal 130 "$(interrupted_then 'type what? :: see abort (a)? :: type a')" --plugins $held http://abort.test/
-    assert_eq cancelled "$(newest crawls 'd[0]["status"]')" "after a"
-    assert_eq "testbeside=failed testhold=skipped" "$(results)" "after a"
+    on_terminal 130 "$(interrupted_then 'type what? :: see abort (a)? :: type a')" --plugins $held,testend http://abort.test/
+    assert_eq "cancelled aborted by request" "$(newest crawls 'd[0]["status"], d[0]["reason"]')" "after a"
+    assert_eq "testbeside=failed testend=succeeded testhold=skipped" "$(results)" "after a"
     in_capsule test -e "$(newest snapshots 'd[0]["directory"]')/testbeside/ended.txt" || fail "a daemon was not asked to end"
     assert_eq "" "$(what_is_left)" "left when the command had returned"
 
@@ -129,7 +133,7 @@ takes_the_crawl_along() {
         wait_for 20 is_cancelled
         assert_nothing_is_left
     done
-    assert_eq "cancelled by request" "$(newest crawls 'd[0]["reason"]')" "reason after Ctrl-C without a terminal"
+    assert_eq "aborted by request" "$(newest crawls 'd[0]["reason"]')" "reason after Ctrl-C without a terminal"
     on_terminal 129 "$(interrupted_then 'hang-up')" --plugins $held http://hangup.test/
     wait_for 20 is_cancelled
     assert_contains "$(newest crawls 'd[0]["reason"]')" "is gone" "reason after the terminal was closed"

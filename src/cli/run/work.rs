@@ -432,11 +432,12 @@ impl<'a> Work<'a> {
         self.say("aborting: waiting for what runs to end; Ctrl-C leaves at once");
         for target in self.targets() {
             let id = target.to_string();
-            match self
-                .server
-                .call_again(|| self.server.proxy().cancel(&id))
-                .await
-            {
+            let proxy = self.server.proxy();
+            let called = match target {
+                Owner::Crawl(_) => self.server.call_again(|| proxy.abort(&id)).await,
+                Owner::Snapshot(_) => self.server.call_again(|| proxy.cancel(&id)).await,
+            };
+            match called {
                 // It may have ended by itself meanwhile.
                 Err(failure) if failure.is_about_input() => {}
                 other => other?,

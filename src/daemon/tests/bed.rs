@@ -305,6 +305,11 @@ impl Bed {
         }
     }
 
+    pub fn abort(&mut self, n: usize) {
+        let Some(id) = self.crawl(n) else { return };
+        self.request(|reply| Request::Abort { id, reply });
+    }
+
     pub fn interrupt(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
         let (reply, _answer) = Reply::new();

@@ -38,6 +38,7 @@ enum Operation {
     Work(usize),
     Hold(usize),
     Abandon(usize, bool),
+    Abort(usize),
     Interrupt(usize),
     Proceed(usize, bool),
     End(usize, i32, i32, &'static str),
@@ -75,6 +76,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         14 => any::<usize>().prop_map(Work),
         2 => any::<usize>().prop_map(Hold),
         1 => any::<(usize, bool)>().prop_map(|(n, cancel)| Abandon(n, cancel)),
+        1 => any::<usize>().prop_map(Abort),
         3 => any::<usize>().prop_map(Interrupt),
         3 => any::<(usize, bool)>().prop_map(|(n, again)| Proceed(n, again)),
         6 => (any::<usize>(), ends).prop_map(|(n, (code, status, r))| End(n, code, status, r)),
@@ -111,6 +113,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         }
         Hold(n) => bed.hold(*n),
         Abandon(n, cancel) => bed.abandon(*n, *cancel),
+        Abort(n) => bed.abort(*n),
         Interrupt(n) => bed.interrupt(*n),
         Proceed(n, again) => bed.proceed(*n, *again),
         End(n, code, status, result) => {
