@@ -140,8 +140,11 @@ pub struct Binary {
     pub found_at: Option<Time>,
     /// The plugins that need it.
     pub plugins: Vec<String>,
-    /// Where to get it, while it is missing.
+    /// Where to get it, while it is missing or too old.
     pub missing: Option<String>,
+    /// The version that is needed, while this one is too old.
+    #[serde(default)]
+    pub least: Option<String>,
 }
 
 /// A plugin or a file that could not be used, and why.

@@ -112,6 +112,11 @@ pub enum Action {
         programs: Vec<(String, PathBuf)>,
         then: Option<Request>,
     },
+    /// What is at this path has this version from now on, or none that is known.
+    Version {
+        path: PathBuf,
+        version: Option<String>,
+    },
     /// From now on a program of this name is in the library.
     Shelve {
         name: String,

@@ -85,6 +85,8 @@ pub struct Engine {
     pub tokens: HashMap<String, Owner>,
     /// What providers brought.
     pub library: Library,
+    /// Versions of programs, by path, as far as they are known.
+    pub versions: HashMap<PathBuf, String>,
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
     /// Which runner this is; none in tests.
@@ -115,6 +117,7 @@ impl Engine {
             systemd,
             tokens,
             library: Library::new(),
+            versions: HashMap::new(),
             held: HashMap::new(),
             me: None,
             strain: Strain::default(),
@@ -233,10 +236,8 @@ impl Engine {
         let selection = Selection {
             plugins: plugins.to_vec(),
         };
-        select(&self.catalogue, &selection, &layers, &|name| {
-            self.find(name)
-        })
-        .map_err(|error| error.to_string())
+        self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
+            .map_err(|error| error.to_string())
     }
 
     /// The plan of a crawl, made once and kept while it is under way.

@@ -191,6 +191,8 @@ impl Turn<'_> {
                 abspath,
             };
             self.tx.record_binary(&row)?;
+            let (path, version) = (seen.path.clone(), row.version);
+            self.actions.push(Action::Version { path, version });
         }
         Ok(())
     }

@@ -6,12 +6,13 @@ use super::engine::{CrawlPlan, Engine, PlannedHook};
 use super::inspect;
 use super::turn::{Turn, TurnError, TurnResult};
 use crate::bus::call::Refusal;
-use crate::bus::report::{self, Added};
+use crate::bus::report::{Added, Binary};
 use crate::bus::work::{Found, HookMode, HookTask, Report};
 use crate::journal::message;
 use crate::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use crate::plugin::install::{self, Step, Wish};
-use crate::plugin::{Hook, Layers, Plugin, Values, binary, resolve};
+use crate::plugin::version::reaches;
+use crate::plugin::{Hook, Layers, Plugin, Programs, Values, binary, resolve};
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -45,6 +46,13 @@ pub fn library(rows: Vec<BinaryRow>) -> Library {
     pairs.collect()
 }
 
+/// Versions of what was looked at or told of, by path.
+pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
+    let known = rows.iter();
+    let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
+    known.collect()
+}
+
 /// Whether this crawl is the installation of programs; which.
 pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
     let names = crawl.url.strip_prefix(install::URL)?;
@@ -53,12 +61,19 @@ pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
 
 impl Engine {
     fn is_there(&self, wish: &Wish) -> bool {
-        let known = |name: &str| {
-            self.library
-                .get(name)
-                .is_some_and(|known| known.path.exists())
+        let shelved = |name: &str| {
+            let known = self.library.get(name)?;
+            Some(known.path.clone()).filter(|path| path.exists())
         };
-        install::is_there(&wish.need, &|name| self.find(name), &known)
+        self.with_programs(|known| install::is_there(&wish.need, known, &shelved))
+    }
+
+    /// What is known of the machine's programs.
+    pub(super) fn with_programs<T>(&self, ask: impl FnOnce(Programs<'_>) -> T) -> T {
+        ask(Programs {
+            find: &|name| self.find(name),
+            version: &|path| self.versions.get(path).cloned(),
+        })
     }
 
     /// The hooks of an installation. What it found itself stays in the plan: a worker that comes
@@ -253,15 +268,31 @@ impl Turn<'_> {
             return Ok(None);
         }
         let path = PathBuf::from(&found.abspath);
-        if !path.is_absolute() || !path.exists() {
-            let error = format!("it says '{}', and nothing is there", found.abspath);
-            return Ok(Some(Verdict {
+        let failed = |error: String| {
+            Ok(Some(Verdict {
                 state: ResultState::Failed,
                 error: Some(error),
-            }));
+            }))
+        };
+        if !path.is_absolute() || !path.exists() {
+            let says = &found.abspath;
+            return failed(format!("it says '{says}', and nothing is there"));
+        }
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
+        let least = planned.and_then(|hook| hook.request.as_ref()?.min_version.as_deref());
+        if let (Some(version), Some(least)) = (&found.version, least)
+            && reaches(version, least) == Some(false)
+        {
+            let error = format!("it brought version {version}, {least} or newer is needed");
+            return failed(error);
         }
         self.tx.record_binary(&row(found, provider, self.now))?;
         let (name, at) = (found.name.clone(), self.now);
+        self.actions.push(Action::Version {
+            path: path.clone(),
+            version: found.version.clone(),
+        });
         self.actions.push(Action::Inspect {
             programs: vec![(name.clone(), path.clone())],
             then: None,
@@ -300,26 +331,31 @@ impl Turn<'_> {
     }
 
     /// All programs that plugins need, by name, with what is known of them.
-    pub(super) fn binaries(&self) -> TurnResult<Vec<report::Binary>> {
+    pub(super) fn binaries(&self) -> TurnResult<Vec<Binary>> {
         let none = Values::new();
         let layers = self.engine.layers(&none, &none);
         let catalogue = &self.engine.catalogue;
-        let mut listed: BTreeMap<String, report::Binary> = BTreeMap::new();
+        let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
         for plugin in &catalogue.plugins {
             for wish in install::wishes_of(catalogue, plugin, &layers) {
                 let name = wish.need.name.clone();
+                // Where plugins need different versions, the one that is not content counts.
                 let entry = match listed.remove(&name) {
-                    Some(entry) => entry,
+                    Some(entry) if entry.least.is_some() => entry,
+                    Some(Binary { plugins, .. }) => Binary {
+                        plugins,
+                        ..self.binary(plugin, &wish)?
+                    },
                     None => self.binary(plugin, &wish)?,
                 };
                 let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
-                listed.insert(name, report::Binary { plugins, ..entry });
+                listed.insert(name, Binary { plugins, ..entry });
             }
         }
         Ok(listed.into_values().collect())
     }
 
-    fn binary(&self, plugin: &Plugin, wish: &Wish) -> TurnResult<report::Binary> {
+    fn binary(&self, plugin: &Plugin, wish: &Wish) -> TurnResult<Binary> {
         let name = &wish.need.name;
         let found = binary::find_any(name, &|name| self.engine.find(name));
         let shelved = || {
@@ -331,22 +367,29 @@ impl Turn<'_> {
         let path = found.or_else(|| shelved().filter(|path| path.exists()));
         let Some(path) = path else {
             let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
-            return Ok(report::Binary {
+            return Ok(Binary {
                 name: name.clone(),
                 missing: Some(source.to_string()),
-                ..report::Binary::default()
+                ..Binary::default()
             });
         };
         let abspath = path.to_string_lossy().into_owned();
-        Ok(match self.tx.binary(name)? {
+        let mut binary = match self.tx.binary(name)? {
             Some(row) if row.abspath == abspath => row.report(),
-            _ => report::Binary {
+            _ => Binary {
                 name: name.clone(),
                 abspath: Some(abspath),
                 provider: Some(inspect::HERE.to_owned()),
-                ..report::Binary::default()
+                ..Binary::default()
             },
-        })
+        };
+        let version = binary.version.as_deref();
+        if version.is_some_and(|version| wish.need.is_too_old(version)) {
+            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+            binary.missing = Some(source.to_string());
+            binary.least.clone_from(&wish.need.min_version);
+        }
+        Ok(binary)
     }
 
     /// Hooks of an installation that only root could run are results as well.

@@ -147,7 +147,9 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     {
         let tx = store.begin().map_err(failed)?;
         engine.tokens.extend(tx.tokens().map_err(failed)?);
-        engine.library = install::library(tx.binaries().map_err(failed)?);
+        let programs = tx.binaries().map_err(failed)?;
+        engine.versions = install::versions(&programs);
+        engine.library = install::library(programs);
     }
     let idle = Idle {
         timeout: engine.settings.idle_timeout,

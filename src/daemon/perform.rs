@@ -201,6 +201,12 @@ impl Performer {
             Action::Inspect { programs, then } => {
                 inspect::spawn(programs, then, self.events.clone());
             }
+            Action::Version { path, version } => {
+                match version {
+                    Some(version) => engine.versions.insert(path, version),
+                    None => engine.versions.remove(&path),
+                };
+            }
             Action::Shelve { name, brought } => {
                 engine.library.insert(name, brought);
             }

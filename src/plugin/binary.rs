@@ -10,6 +10,7 @@ use super::catalogue::Plugin;
 use super::parse::plain;
 use super::schema::RequiredBinary;
 pub use super::source::Source;
+use super::version::reaches;
 
 /// A required binary with its template filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +22,17 @@ pub struct Need {
     pub on_path: bool,
     /// Where it may come from, in order of preference.
     pub providers: Vec<String>,
+    /// Older versions do not do.
+    pub min_version: Option<String>,
     pub source: Source,
+}
+
+impl Need {
+    /// Whether this version is known to be too old.
+    pub fn is_too_old(&self, version: &str) -> bool {
+        let least = self.min_version.as_deref();
+        least.is_some_and(|least| reaches(version, least) == Some(false))
+    }
 }
 
 /// Other names of the same program, tried when it is not found under its own.
@@ -61,6 +72,7 @@ pub fn need(
     (!name.is_empty()).then(|| Need {
         on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
         providers: entry.providers.clone(),
+        min_version: entry.min_version.clone(),
         source: Source::of(entry, &name),
         name,
     })

@@ -13,6 +13,7 @@ use super::close::close;
 use super::name::Event;
 use super::schema::RequiredBinary;
 use super::values::{Layers, resolve};
+use super::verdict::Programs;
 
 /// What the URL of a crawl begins with that installs programs.
 pub const URL: &str = "archivist:install/";
@@ -157,17 +158,19 @@ fn request(
     }
 }
 
-/// Whether a program is there. What only a provider can tell is there when one told so and it
-/// still is: `known` says that.
+/// Whether a program is there, and new enough. What only a provider can tell is there when one told
+/// so and it still is: `shelved` says where.
 pub fn is_there(
     need: &Need,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
-    known: &dyn Fn(&str) -> bool,
+    known: Programs<'_>,
+    shelved: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> bool {
-    match need.on_path {
-        true => binary::find_any(&need.name, find).is_some(),
-        false => known(&need.name),
-    }
+    let found = match need.on_path {
+        true => binary::find_any(&need.name, known.find),
+        false => shelved(&need.name),
+    };
+    let version = |path: &PathBuf| (known.version)(path);
+    found.is_some_and(|path| !version(&path).is_some_and(|text| need.is_too_old(&text)))
 }
 
 /// What is tried for a wish: its providers in their order, and the hooks of each in theirs. Not the
@@ -315,12 +318,28 @@ mod tests {
             name: "python".into(),
             on_path,
             providers: Vec::new(),
+            min_version: None,
             source: Source::Unknown,
         };
         let find = |name: &str| (name == "python3").then(|| PathBuf::from("/usr/bin/python3"));
-        assert!(is_there(&need(true), &find, &|_| false));
-        assert!(!is_there(&need(true), &|_| None, &|_| true));
-        assert!(is_there(&need(false), &|_| None, &|_| true));
-        assert!(!is_there(&need(false), &find, &|_| false));
+        let none = |_: &str| None;
+        let shelved = |name: &str| Some(PathBuf::from(name));
+        let version = |_: &std::path::Path| Some("2.4-1".to_owned());
+        let known = |find| Programs {
+            find,
+            version: &version,
+        };
+        assert!(is_there(&need(true), known(&find), &none));
+        assert!(!is_there(&need(true), known(&none), &shelved));
+        assert!(is_there(&need(false), known(&none), &shelved));
+        assert!(!is_there(&need(false), known(&find), &none));
+        for (least, want) in [("2.4", true), ("2.5", false)] {
+            let min_version = Some(least.to_owned());
+            let need = Need {
+                min_version,
+                ..need(true)
+            };
+            assert_eq!(is_there(&need, known(&find), &none), want, "{least}");
+        }
     }
 }

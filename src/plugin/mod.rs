@@ -35,6 +35,7 @@ pub mod tidy;
 pub mod trust;
 pub mod values;
 pub mod verdict;
+pub mod version;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -49,6 +50,6 @@ pub use name::{Event, HookName, Mode, step};
 pub use output::{OutputFile, scan};
 pub use record::{ArchiveResult, ChildSnapshot, Record, Status, parse_line};
 pub use schema::{Property, RequiredBinary, Schema};
-pub use select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
+pub use select::{Programs, Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
 pub use trust::Trust;
 pub use values::{Layers, Values, resolve, timeout};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +10,7 @@ use super::close::close;
 use super::name::Event;
 use super::values::Layers;
 use super::verdict::Judge;
-pub use super::verdict::Skip;
+pub use super::verdict::{Programs, Skip};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,15 +52,15 @@ impl Selected<'_> {
     }
 }
 
-/// Sorts all plugins into used and left out. `find` looks a program up on the hooks' search path.
+/// Sorts all plugins into used and left out.
 pub fn select<'a>(
     catalogue: &'a Catalogue,
     selection: &Selection,
     layers: &Layers,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
+    known: Programs<'_>,
 ) -> Result<Selected<'a>, UnknownPlugin> {
     let wanted = wanted(catalogue, selection)?;
-    let mut judge = Judge::new(catalogue, layers, find);
+    let mut judge = Judge::new(catalogue, layers, known);
     let mut selected = Selected {
         plugins: Vec::new(),
         skipped: Vec::new(),
@@ -197,7 +196,7 @@ mod tests {
     use crate::plugin::values::Values;
     use serde_json::json;
     use std::collections::BTreeMap;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     fn catalogue() -> Catalogue {
         let flag = |default: bool, alias: &str| json!({"type": "boolean", "default": default, "x-aliases": [alias]});
@@ -238,12 +237,20 @@ mod tests {
             plugin("title", needs_chrome, &["on_Snapshot__54_title.js"]),
             plugin(
                 "wget",
-                json!({"required_binaries": [{"name": "wget", "binproviders": "env,apt"}],
+                json!({"required_binaries": [{"name": "wget", "binproviders": "env,apt", "min_version": "1.21"}],
                 "properties": {"WGET_ENABLED": flag(true, "SAVE_WGET")}}),
                 &["on_Snapshot__06_wget.finite.bg.py"],
             ),
         ];
         sample::catalogue(plugins)
+    }
+
+    /// Of wget nothing but its path is known.
+    fn known(find: &dyn Fn(&str) -> Option<PathBuf>) -> Programs<'_> {
+        Programs {
+            find,
+            version: &|_| None,
+        }
     }
 
     struct Outcome {
@@ -272,7 +279,7 @@ mod tests {
                 .contains(&name)
                 .then(|| Path::new("/usr/bin").join(name))
         };
-        let selected = select(&catalogue, &selection, &layers, &find).unwrap();
+        let selected = select(&catalogue, &selection, &layers, known(&find)).unwrap();
         Outcome {
             used: selected.plugins.iter().map(|p| p.name.clone()).collect(),
             reasons: selected
@@ -378,7 +385,7 @@ mod tests {
             let selection = Selection {
                 plugins: names.iter().map(|n| (*n).to_owned()).collect(),
             };
-            let selected = select(&catalogue, &selection, &layers, &|_| None).unwrap();
+            let selected = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap();
             let names = |plugins: &mut dyn Iterator<Item = &Plugin>| {
                 plugins
                     .map(|p| p.name.clone())
@@ -424,6 +431,37 @@ mod tests {
     }
 
     #[test]
+    fn a_program_may_be_too_old() {
+        let (catalogue, none) = (catalogue(), Values::new());
+        let layers = Layers {
+            crawl: &none,
+            config: &none,
+            base: &none,
+        };
+        let find = |name: &str| (name == "wget").then(|| PathBuf::from("/usr/bin/wget"));
+        for (version, skip) in [
+            (None, None),
+            (Some("1.21.4-1+b1"), None),
+            (
+                Some("1.20.1-1.1"),
+                Some(
+                    "program 'wget' is version 1.20.1-1.1, 1.21 or newer is needed: apt install wget",
+                ),
+            ),
+        ] {
+            let known = Programs {
+                find: &find,
+                version: &|_| version.map(str::to_owned),
+            };
+            let selected = select(&catalogue, &Selection::default(), &layers, known).unwrap();
+            let mut skipped = selected.skipped.iter();
+            let wget = skipped.find(|(plugin, _)| plugin.name == "wget");
+            let said = wget.map(|(_, skip)| skip.to_string());
+            assert_eq!(said.as_deref(), skip, "{version:?}");
+        }
+    }
+
+    #[test]
     fn unknown_names_are_an_error() {
         let catalogue = catalogue();
         let none = Values::new();
@@ -435,7 +473,7 @@ mod tests {
         let selection = Selection {
             plugins: vec!["wgett".into()],
         };
-        let error = select(&catalogue, &selection, &layers, &|_| None).unwrap_err();
+        let error = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "no plugin is named 'wgett'; close names: wget"

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::binary;
+use super::binary::{self, Need};
 use super::catalogue::{Catalogue, Plugin};
 use super::install;
 use super::parse::{boolean, plain};
@@ -44,6 +44,15 @@ pub enum Skip {
         #[serde(default)]
         command: bool,
     },
+    /// That program is there, in a version that does not do.
+    OldBinary {
+        binary: String,
+        version: String,
+        least: String,
+        hint: String,
+        #[serde(default)]
+        command: bool,
+    },
 }
 
 impl Skip {
@@ -58,7 +67,9 @@ impl Skip {
     /// The command that mends it.
     pub fn fix(&self) -> Option<&str> {
         match self {
-            Skip::MissingBinary { hint, command, .. } => Some(hint.as_str()).filter(|_| *command),
+            Skip::MissingBinary { hint, command, .. } | Skip::OldBinary { hint, command, .. } => {
+                Some(hint.as_str()).filter(|_| *command)
+            }
             _ => None,
         }
     }
@@ -80,29 +91,45 @@ impl fmt::Display for Skip {
             Skip::MissingBinary { binary, hint, .. } => {
                 write!(f, "program '{binary}' not found: {hint}")
             }
+            Skip::OldBinary {
+                binary,
+                version,
+                least,
+                hint,
+                ..
+            } => {
+                write!(
+                    f,
+                    "program '{binary}' is version {version}, {least} or newer is needed: {hint}"
+                )
+            }
         }
     }
+}
+
+/// What is known of the programs on the machine.
+#[derive(Clone, Copy)]
+pub struct Programs<'l> {
+    /// Looks one up on the hooks' search path.
+    pub find: &'l dyn Fn(&str) -> Option<PathBuf>,
+    /// The version of what is at a path, where somebody told or looked.
+    pub version: &'l dyn Fn(&Path) -> Option<String>,
 }
 
 /// Judges plugins, each once.
 pub struct Judge<'a, 'l> {
     catalogue: &'a Catalogue,
     layers: &'l Layers<'l>,
-    find: &'l dyn Fn(&str) -> Option<PathBuf>,
+    known: Programs<'l>,
     verdicts: BTreeMap<&'a str, Option<Skip>>,
 }
 
 impl<'a, 'l> Judge<'a, 'l> {
-    /// `find` looks a program up on the hooks' search path.
-    pub fn new(
-        catalogue: &'a Catalogue,
-        layers: &'l Layers<'l>,
-        find: &'l dyn Fn(&str) -> Option<PathBuf>,
-    ) -> Self {
+    pub fn new(catalogue: &'a Catalogue, layers: &'l Layers<'l>, known: Programs<'l>) -> Self {
         Judge {
             catalogue,
             layers,
-            find,
+            known,
             verdicts: BTreeMap::new(),
         }
     }
@@ -168,14 +195,31 @@ impl<'a, 'l> Judge<'a, 'l> {
         let needs = binary::needs(plugin, resolved).into_iter();
         needs
             .filter(|need| need.on_path)
-            .find(|need| binary::find_any(&need.name, self.find).is_none())
-            .map(|need| {
-                let source = install::advice(self.catalogue, plugin, &need);
-                Skip::MissingBinary {
-                    binary: need.name,
-                    hint: source.to_string(),
-                    command: source.is_command(),
-                }
-            })
+            .find_map(|need| self.lack(plugin, need))
+    }
+
+    fn lack(&self, plugin: &Plugin, need: Need) -> Option<Skip> {
+        let found = binary::find_any(&need.name, self.known.find);
+        let version = match &found {
+            Some(path) => Some((self.known.version)(path).filter(|text| need.is_too_old(text))?),
+            None => None,
+        };
+        let source = install::advice(self.catalogue, plugin, &need);
+        let (hint, command) = (source.to_string(), source.is_command());
+        let binary = need.name;
+        Some(match version {
+            Some(version) => Skip::OldBinary {
+                binary,
+                version,
+                least: need.min_version.unwrap_or_default(),
+                hint,
+                command,
+            },
+            None => Skip::MissingBinary {
+                binary,
+                hint,
+                command,
+            },
+        })
     }
 }

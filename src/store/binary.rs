@@ -45,6 +45,7 @@ impl BinaryRow {
             found_at: Some(self.found_at),
             plugins: Vec::new(),
             missing: None,
+            least: None,
         }
     }
 }

@@ -44,12 +44,17 @@ SH
 if touch "$LIB_DIR/bin/planted" 2>/dev/null; then echo "the library can be written" >&2; exit 3; fi
 command -v env >path.txt
 SH
-    in_capsule sh -c "cat >$plugins/testuser/config.json" <<'JSON'
-{"type": "object", "required_binaries": [
-    {"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf", "overrides": {"shelf": {"install_root": "{LIB_DIR}/shelf"}}}],
+    wants_version null
+    configure <<<"Plugins="
+}
+
+# wants_version VERSION: what testuser needs of its program, as JSON.
+wants_version() {
+    in_capsule sh -c "cat >$plugins/testuser/config.json" <<JSON
+{"type": "object", "required_binaries": [{"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf", "min_version": $1,
+    "overrides": {"shelf": {"install_root": "{LIB_DIR}/shelf"}}}],
  "properties": {"TESTUSER_BINARY": {"type": "string", "default": "test-tool"}, "LIB_DIR": {"type": "string", "default": ""}}}
 JSON
-    configure <<<"Plugins="
 }
 
 binary() { archivist plugins --binaries --json | evaluate "[($1) for b in d if b['name'] == 'test-tool'][0]"; }
@@ -97,6 +102,22 @@ is_used() {
         "nothing is run for what is there"
 }
 
+# The one that is there is too old, and so is what the provider brings at first.
+an_old_one_does_not_do() {
+    wants_version '"8.0"'
+    restart
+    assert_eq "program 'test-tool' is version 7.1, 8.0 or newer is needed: archivist plugins install testuser" \
+        "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+    assert_status 1 archivist plugins install testuser
+    assert_contains "$output" "test-tool: $tool is version 7.1, 8.0 or newer is needed; see why" "what install says"
+    crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
+    assert_contains "$(query '*(str(r["error"]) for r in d),' list results "$crawl")" "it brought version 7.1, 8.0 or newer is needed" "the result"
+    in_capsule sed -i 's/"version": "7.1"/"version": "8.0.1"/' $plugins/shelf/on_BinaryRequest__10_shelf.sh
+    assert_status 0 archivist plugins install testuser
+    assert_eq 8.0.1 "$(binary 'b["version"]')" "what is recorded"
+    assert_eq None "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+}
+
 # What Debian has is recorded with the version of its package.
 what_was_there_is_known() {
     local wget
@@ -135,7 +156,7 @@ directories_are_added() {
 
 trap clean EXIT
 prepare
-for step in missing_is_said is_brought is_used what_was_there_is_known claims_are_checked directories_are_added; do
+for step in missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked directories_are_added; do
     $step
     echo "ok: ${step//_/ }"
 done

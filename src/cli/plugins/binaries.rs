@@ -47,7 +47,13 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
     for binary in binaries {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let path = match (&binary.abspath, &binary.missing) {
-            (Some(path), _) => path.as_str().into(),
+            (Some(path), how) => match &binary.least {
+                None => path.as_str().into(),
+                Some(least) => {
+                    let how = how.as_deref().unwrap_or("install a newer one");
+                    Cell::toned(format!("{path}, older than {least}: {how}"), Tone::Bad)
+                }
+            },
             (None, Some(how)) => Cell::toned(format!("missing: {how}"), Tone::Bad),
             (None, None) => Cell::toned("missing", Tone::Bad),
         };

@@ -63,13 +63,16 @@ fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bo
     };
     let (mut lines, mut missing) = (String::new(), false);
     for binary in binaries.iter().filter(asked) {
-        let what = match &binary.abspath {
-            Some(path) => path.clone(),
-            None => {
-                missing = true;
-                let how = binary.missing.iter().map(|how| by_hand(how, crawl));
-                format!("is not there{}", how.collect::<String>())
+        let how = binary.missing.iter().map(|how| by_hand(how, crawl));
+        let how = how.collect::<String>();
+        missing |= binary.abspath.is_none() || binary.least.is_some();
+        let what = match (&binary.abspath, &binary.least) {
+            (Some(path), None) => path.clone(),
+            (Some(path), Some(least)) => {
+                let version = binary.version.as_deref().unwrap_or_default();
+                format!("{path} is version {version}, {least} or newer is needed{how}")
             }
+            (None, _) => format!("is not there{how}"),
         };
         lines += &format!("{}: {}\n", text::clean(&binary.name), text::clean(&what));
     }
