@@ -1,5 +1,6 @@
 //! Carries out what the sequence says: thin I/O around it.
 
+use super::claims::Claims;
 use super::index::Index;
 use super::link::Link;
 use super::sequence::{Action, Input, Sequence};
@@ -9,6 +10,7 @@ use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
 use crate::model::{Outcome, Owner, ResultState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -21,6 +23,7 @@ struct Shared {
     inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
     /// Hooks that others asked for, to be appended.
     wanted: RefCell<Vec<HookTask>>,
+    claims: Arc<Mutex<Claims>>,
 }
 
 /// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
@@ -50,6 +53,7 @@ pub async fn drive(
         index: index.clone(),
         inputs,
         wanted: RefCell::default(),
+        claims: Arc::default(),
     });
     let begin = Instant::now();
     let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
@@ -241,8 +245,9 @@ async fn try_hook(
         )
     });
     let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
+    let claims = shared.claims.clone();
     let reading = tokio::task::spawn_blocking(move || {
-        read::report(&key, &plugin, &outcome, &file, &own, remark)
+        read::report(&key, &plugin, &outcome, &file, &own, &claims, remark)
     });
     let report = reading
         .await

@@ -1,6 +1,7 @@
 //! The worker: the inside of ONE crawl or snapshot, as an unprivileged process in a unit of its
 //! own. It decides on the order of hooks and reads what they say; it starts nothing itself.
 
+mod claims;
 mod directory;
 mod drive;
 mod heartbeat;

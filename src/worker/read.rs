@@ -1,5 +1,6 @@
 //! Reading what a hook said and left. All of it is hostile input.
 
+use super::claims::Claims;
 use crate::bus::report::File as OutputFile;
 use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Files that a report names; of the others only the sizes are added up.
 const FILES_MAX: usize = 1000;
@@ -148,14 +150,15 @@ fn cut(text: String) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Makes the report of a hook that ended: `stdout` is its output, `directory` its plugin's.
-/// `remark` is what the worker itself has to say against it.
+/// Makes the report of a hook that ended: `stdout` is its output, `directory` its plugin's, where
+/// `claims` knows whose files are whose. `remark` is what the worker itself has to say against it.
 pub fn report(
     key: &str,
     plugin: &str,
     outcome: &Outcome,
     stdout: &File,
     directory: &Path,
+    claims: &Mutex<Claims>,
     remark: Option<String>,
 ) -> Report {
     let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
@@ -181,17 +184,24 @@ pub fn report(
         error = Some(format!("its files cannot be listed: {e}"));
         Vec::new()
     });
-    let size = output::total_size(&found);
-    let has_files = !found.is_empty();
+    let own = {
+        let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.take(directory, key, &found)
+    };
     let brought = said.binary.as_ref().map(|_| ResultState::Succeeded);
     let stated = said.result.as_ref().map(|result| state(result.status));
     let stated = brought.or(stated);
-    let mut verdict = Verdict::of(outcome, stated, has_files);
+    let mut verdict = Verdict::of(outcome, stated, own.any);
     let asked = |name: &str| -> Option<u64> { said.result.as_ref()?.raw.get(name)?.as_u64() };
     let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
     let (mut text, stated_error) = match said.result {
         Some(result) => (result.output_str, result.error),
-        None => (None, None),
+        // Who says nothing is judged by the files.
+        None => {
+            let succeeded = verdict.state == ResultState::Succeeded;
+            let main = output::main_file(&found).filter(|_| succeeded);
+            (main.map(|file| format!("{plugin}/{}", file.path)), None)
+        }
     };
     if let Some(found) = &said.binary {
         let version = found.version.iter().map(|version| format!(" {version}"));
@@ -228,7 +238,7 @@ pub fn report(
         verdict,
         output: text.map(cut),
         files: files.collect(),
-        size,
+        size: own.size,
         children: said
             .children
             .into_iter()
@@ -271,7 +281,10 @@ not a record
         std::fs::write(top.path().join(CHILDREN_FILE), lines).unwrap();
         std::fs::write(top.path().join("stdout.log"), "progress\n").unwrap();
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
-        let report = report("p/h", "p", &Outcome::Exit(0), &stdout, top.path(), None);
+        let claims = Mutex::default();
+        let exit = Outcome::Exit(0);
+        let report = report("p/h", "p", &exit, &stdout, top.path(), &claims, None);
+        assert_eq!(report.output.as_deref(), Some("p/urls.jsonl"));
         let urls: Vec<&str> = report.children.iter().map(|child| &*child.url).collect();
         assert_eq!(urls, ["http://a/", "http://b/"]);
         assert_eq!(report.verdict.state, ResultState::Succeeded);
