@@ -7,6 +7,7 @@ pub mod bus;
 pub mod cli;
 pub mod config;
 pub mod daemon;
+pub mod generate;
 pub mod hook;
 pub mod journal;
 pub mod manager;

@@ -27,6 +27,15 @@ const PURE: &[&str] = &[
     "getrandom",
 ];
 
+/// Files and nothing else of the world: it runs when the machine has just begun to boot.
+const CARRIES_FILES: &[&str] = &[
+    "tokio",
+    "zbus",
+    "rusqlite",
+    "std::net",
+    "std::process::Command",
+];
+
 /// The first room that fits a file is its room.
 const ROOMS: &[Room] = &[
     // Judgement and nouns: functions of their arguments.
@@ -38,6 +47,11 @@ const ROOMS: &[Room] = &[
     room("bus/record.rs", &["bus::report", "model"], PURE),
     room("page", &["bus::report", "model"], PURE),
     room("worker/sequence.rs", &["bus::work"], PURE),
+    room("generate/files.rs", &["config", "generate"], CARRIES_FILES),
+    room("generate/write.rs", &["generate"], CARRIES_FILES),
+    room("generate/report.rs", &["generate"], CARRIES_FILES),
+    room("generate/run.rs", &["config", "generate"], CARRIES_FILES),
+    room("generate", &["config", "model"], PURE),
     room("daemon/starts.rs", &["manager", "model", "unit"], PURE),
     // The edges: each knows one thing of the world outside.
     room("manager", &["model", "unit"], &["rusqlite"]),
@@ -76,6 +90,7 @@ const ROOMS: &[Room] = &[
     room("cli/orchestrator.rs", &["config", "daemon"], &["rusqlite"]),
     room("cli/worker.rs", &["worker"], &["rusqlite"]),
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
+    room("cli/generate.rs", &["config", "generate"], &["rusqlite"]),
     room(
         "cli/plugins",
         &["bus", "config", "model", "plugin"],

@@ -7,6 +7,7 @@ mod config;
 mod doctor;
 mod exit;
 mod follow;
+mod generate;
 mod hook;
 mod list;
 mod logs;
@@ -96,6 +97,8 @@ enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in effect and where each value comes from
     Config(config::ConfigArgs),
+    /// Show the units that archivist-generator makes of pools and watches
+    Generate(generate::GenerateArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
     /// Run the orchestrator (what archivist-orchestrator.service starts)
@@ -123,6 +126,9 @@ pub fn command() -> clap::Command {
 
 /// Runs the verb of the process's own arguments.
 pub fn main() -> ExitCode {
+    if let Some(done) = generate::run_if_called(std::env::args_os()) {
+        return done;
+    }
     let cli = Cli::parse();
     let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
         std::env::var_os(name)
@@ -146,6 +152,7 @@ pub fn main() -> ExitCode {
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),
+        Verb::Generate(args) => generate::run(args, &scope),
         Verb::Completions(args) => completions::run(args),
     };
     match done {

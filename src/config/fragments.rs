@@ -33,7 +33,8 @@ pub fn read(scope: &Scope) -> Result<Vec<Fragment>, ConfigError> {
     Ok(fragments)
 }
 
-fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
+/// Reads one file; `None` if it is not there.
+pub fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -141,6 +141,16 @@ impl Scope {
             .to_vec()
     }
 
+    /// Directories with declarations of pools and watches, the strongest last. Those of a user
+    /// may also be gone with the session.
+    pub fn declaration_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs = self.config_dirs();
+        if self.user {
+            dirs.insert(0, self.rooted(self.dirs.runtime.join("archivist")));
+        }
+        dirs
+    }
+
     /// `archivist.conf`, or `archivist-NAME.conf`; its drop-ins are in the directory of that name
     /// with `.d`.
     pub fn config_name(&self) -> String {

@@ -1,0 +1,69 @@
+//! The generator as a program, and the same without effects.
+
+use super::declaration::Problem;
+use super::{Context, Generated, files, generate, report, write};
+use crate::config::Scope;
+use std::path::Path;
+
+/// Where the program is when the process does not say.
+const PROGRAM: &str = "/usr/bin/archivist";
+
+/// What systemd calls (systemd.generator(7)): reads the declarations of `scope`, writes their units
+/// into `directory`. `false` when something is wrong with any of them, which was told.
+pub fn main(scope: &Scope, directory: &Path) -> bool {
+    let (declarations, mut problems) = files::read(scope);
+    let generated = generate(&declarations, &context(scope));
+    problems.extend(generated.problems);
+    problems.extend(write::units(&generated.units, directory));
+    report::problems(&problems);
+    !problems.iter().any(|problem| problem.fatal)
+}
+
+/// What would be written for all declarations of `scope`, or for the one in `file`.
+pub fn dry_run(scope: &Scope, file: Option<&Path>) -> Generated {
+    let (declarations, mut problems) = match file.map(files::read_one) {
+        None => files::read(scope),
+        Some(Ok(declaration)) => (vec![declaration], Vec::new()),
+        Some(Err(problem)) => (Vec::new(), vec![problem]),
+    };
+    let generated = generate(&declarations, &context(scope));
+    problems.extend(generated.problems);
+    Generated {
+        problems,
+        ..generated
+    }
+}
+
+fn context(scope: &Scope) -> Context {
+    Context {
+        user: scope.user,
+        systemd: installed_version(&scope.root),
+        program: PROGRAM.to_owned(),
+    }
+}
+
+/// The version of the systemd that is installed, from the name of its library; a generator may
+/// not ask systemd, and 252 tells it nothing.
+fn installed_version(root: &Path) -> u32 {
+    let triplet = format!("usr/lib/{}-linux-gnu/systemd", std::env::consts::ARCH);
+    let version = |file: std::fs::DirEntry| -> Option<u32> {
+        let name = file.file_name().into_string().ok()?;
+        let rest = name.strip_prefix("libsystemd-shared-")?;
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest[..digits].parse().ok()
+    };
+    let directories = [triplet.as_str(), "usr/lib/systemd"];
+    let entries = directories
+        .iter()
+        .filter_map(|directory| std::fs::read_dir(root.join(directory)).ok())
+        .flatten()
+        .flatten();
+    entries.filter_map(version).max().unwrap_or(0)
+}
+
+impl Generated {
+    /// Whether anything was refused.
+    pub fn is_good(&self) -> bool {
+        !self.problems.iter().any(|problem: &Problem| problem.fatal)
+    }
+}
