@@ -132,6 +132,9 @@ pub struct Ended {
     /// Somebody interrupted it to have it run once more.
     #[serde(default)]
     pub again: bool,
+    /// What the disk lacked meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<String>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
 }
@@ -145,6 +148,7 @@ impl Ended {
             argv: Vec::new(),
             outcome,
             again: false,
+            lack: None,
             started_at: None,
             ended_at: None,
         }

@@ -6,7 +6,7 @@ use super::seats::Seats;
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner, Place};
-use crate::plan::{Limits, Strain, Strains};
+use crate::plan::{Limits, Shortage, Strain, Strains};
 use crate::plugin::{
     BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
     derived,
@@ -93,6 +93,7 @@ pub struct Engine {
     pub me: Option<Seated>,
     /// What the machine looked like before this turn.
     pub strain: Strain,
+    pub shortage: Shortage,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
 }
 
@@ -121,6 +122,7 @@ impl Engine {
             held: HashMap::new(),
             me: None,
             strain: Strain::default(),
+            shortage: Shortage::default(),
             plans,
         }
     }

@@ -185,12 +185,16 @@ impl Turn<'_> {
         let put_off = self.status_of_result(run)? == Some(ResultState::Backoff);
         // Of a start that nobody confirmed, and no unit: it was never made.
         let never_started = run.starting && run.outcome == Some(Outcome::Lost);
+        let shortage = &self.engine.shortage;
         Ok(Ended {
             run: Some(run.id),
             unit: Some(run.unit.clone()),
             argv: run.argv.clone(),
             outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
             again: ((run.interrupted || run.frozen) && put_off) || never_started,
+            lack: shortage
+                .met(run.started_at, run.ended_at)
+                .map(str::to_owned),
             started_at: run.started_at,
             ended_at: run.ended_at,
         })

@@ -22,6 +22,7 @@ mod polite;
 mod pressure;
 mod records;
 mod requests;
+mod room;
 mod seats;
 mod setup;
 mod signals;
@@ -102,6 +103,18 @@ pub fn main(options: Options) -> ExitCode {
             }
         };
         let result = runtime.block_on(run(&options, &mut me));
+        if let Err(DaemonError::Failed(error)) = &result
+            && room::lack(&options.scope).is_some()
+        {
+            let over = runtime.block_on(room::wait(&options.scope, error));
+            runtime.shutdown_background();
+            match over {
+                Ok(room::Wait::Over) => me.iter().for_each(Me::stop_working),
+                Ok(room::Wait::Told) => return ExitCode::SUCCESS,
+                _ => return ExitCode::FAILURE,
+            }
+            continue;
+        }
         // With everything that still was under way: connections, calls, tasks.
         runtime.shutdown_background();
         match (result, &me) {
@@ -323,7 +336,10 @@ impl Daemon<'_> {
         unanswered: &BTreeSet<RunId>,
     ) -> Result<(Vec<action::Action>, View), StoreError> {
         let followed = self.performer.followed();
-        self.engine.strain = pressure::look(&self.engine.scope.data_dir());
+        // People put the archive on a disk of its own.
+        let (data, archive) = (self.engine.scope.data_dir(), self.engine.archive());
+        self.engine.strain = pressure::look(&[&data, &archive]);
+        self.engine.shortage.observe(&self.engine.strain, now());
         let tx = self.store.begin()?;
         let mut turn = Turn {
             tx: &tx,
@@ -360,6 +376,8 @@ impl Daemon<'_> {
                     }
                 }
                 Event::Due => {}
+                // What is paused cannot be thawed first: that would have to be on record.
+                Event::Terminate => self.performer.exit = true,
                 // It is out of date by then: a hint makes for another one.
                 Event::Read { unit, .. } => {
                     let unit = unit.clone();

@@ -4,13 +4,19 @@
 use super::turn::{Turn, TurnResult};
 use crate::plan::{Limits, Strain, View, pressure};
 use crate::store::Sum;
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::path::{Path, PathBuf};
 
-/// Looks at the file system of the archive and at the pressure on our slice. Both are cheap: a
-/// system call and a small file of the kernel.
-pub fn look(data: &Path) -> Strain {
-    let space = statvfs(data).ok();
+/// Looks at the file systems of `places` and at the pressure on our slice. Both are cheap: a system
+/// call each and a small file of the kernel. The one with the least room counts.
+pub fn look(places: &[&Path]) -> Strain {
+    let found: Vec<Statvfs> = places.iter().filter_map(|at| statvfs(*at).ok()).collect();
+    let free = |space: &Statvfs| {
+        space
+            .blocks_available()
+            .saturating_mul(space.fragment_size())
+    };
+    let counted = found.iter().filter(|space| space.files() > 0);
     let slice = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let memory = slice_of(&slice).and_then(|slice| {
         let file = Path::new("/sys/fs/cgroup")
@@ -19,9 +25,10 @@ pub fn look(data: &Path) -> Strain {
         some_avg10(&std::fs::read_to_string(file).ok()?)
     });
     Strain {
-        free: space.map(|s| s.blocks_available().saturating_mul(s.fragment_size())),
-        inodes: space.filter(|s| s.files() > 0).map(|s| s.files_available()),
+        free: found.iter().map(free).min(),
+        inodes: counted.map(|space| space.files_available()).min(),
         memory,
+        read_only: found.iter().any(|s| s.flags().contains(FsFlags::ST_RDONLY)),
     }
 }
 
@@ -85,7 +92,10 @@ mod tests {
 
     #[test]
     fn the_space_here_is_seen() {
-        assert!(look(Path::new("/")).free.is_some());
-        assert_eq!(look(Path::new("/nonexistent")).free, None);
+        let (root, nowhere) = (Path::new("/"), Path::new("/nonexistent"));
+        assert!(look(&[root, nowhere]).free.is_some());
+        assert_eq!(look(&[nowhere]).free, None);
+        // The kernel's own cannot be written to and has no room.
+        assert_eq!(look(&[root, Path::new("/proc")]).free, Some(0));
     }
 }

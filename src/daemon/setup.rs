@@ -4,6 +4,7 @@ use super::DaemonError;
 use super::engine::{Engine, Seated};
 use super::event::Event;
 use super::me::Me;
+use super::room;
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
 use crate::manager::{Manager, ManagerError};
@@ -48,6 +49,9 @@ pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
     }
     let path = data.join(DATABASE);
     Store::open(&path).map_err(|error| {
+        if error.may_pass() && room::lack(scope).is_some() {
+            return DaemonError::Failed(error.to_string());
+        }
         tracing::error!(
             message_id = message::DATABASE_REFUSED,
             archivist_database = %path.display(),

@@ -8,7 +8,7 @@ mod takeover;
 
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Idle, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
-pub use pressure::{LOOK_AGAIN, Strain, Strains, pressure};
+pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};
 pub use takeover::{Gate, Rival, gate, may_be_killed};

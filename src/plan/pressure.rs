@@ -1,5 +1,6 @@
 //! Whether the machine has room for more work.
 
+use crate::model::Time;
 use std::time::Duration;
 
 /// How long to wait before the machine is looked at again while something waits for room.
@@ -16,6 +17,56 @@ pub struct Strain {
     pub inodes: Option<u64>,
     /// Share of the last 10 s, in percent, in which some of our processes waited for memory.
     pub memory: Option<f64>,
+    /// The file system of the archive takes nothing.
+    pub read_only: bool,
+}
+
+/// With fewer free bytes a file system takes next to nothing.
+const LEAST: u64 = 64 << 10;
+
+impl Strain {
+    /// What stands against writing anything at all.
+    pub fn stuck(&self) -> Option<&'static str> {
+        if self.read_only {
+            return Some("the file system of the data directory is read-only");
+        }
+        if self.free.is_some_and(|free| free < LEAST) {
+            return Some("the file system of the data directory is full");
+        }
+        let none = self.inodes == Some(0);
+        none.then_some("the file system of the data directory has no room for another file")
+    }
+}
+
+/// When there was no room for a write the last time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shortage {
+    /// Between the last look that found room, and the last one that did not.
+    span: Option<(Time, Time, &'static str)>,
+    /// The last look that found room.
+    room: Option<Time>,
+}
+
+impl Shortage {
+    /// Takes note of a look at the machine.
+    pub fn observe(&mut self, strain: &Strain, now: Time) {
+        let before = self.span.filter(|(_, until, _)| Some(*until) > self.room);
+        match strain.stuck() {
+            None => self.room = Some(now),
+            Some(what) => {
+                let since = before.map(|(since, ..)| since);
+                let since = since.or(self.room).unwrap_or(now);
+                self.span = Some((since, now, what));
+            }
+        }
+    }
+
+    /// What a run between these may have lacked.
+    pub fn met(&self, started: Option<Time>, ended: Option<Time>) -> Option<&'static str> {
+        let (since, until, what) = self.span?;
+        let meets = started? <= until && ended? >= since;
+        meets.then_some(what)
+    }
 }
 
 /// How much strain is too much.
@@ -30,6 +81,9 @@ pub struct Strains {
 /// Why nothing more is to be started, if so. `needed` is how many bytes the work that runs is
 /// likely to write still.
 pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String> {
+    if strain.read_only {
+        return Some("the file system of the archive is read-only".to_owned());
+    }
     if let Some(why) = disk(strain, needed, limits.min_free) {
         return Some(why);
     }
@@ -88,14 +142,64 @@ mod tests {
         let full = Strain {
             free: Some(0),
             inodes: Some(0),
-            memory: None,
+            ..Strain::default()
         };
         let limits = Strains {
             min_free: 0,
             ..LIMITS
         };
         assert_eq!(pressure(&full, 1, &limits), None);
+        let read_only = Strain {
+            read_only: true,
+            ..Strain::default()
+        };
+        let why = pressure(&read_only, 0, &limits).unwrap();
+        assert!(why.ends_with("read-only"), "{why}");
         assert!(pressure(&full, 1, &LIMITS).is_some());
+    }
+
+    #[test]
+    fn what_takes_no_write_is_told_from_what_is_short() {
+        let seen = |free, inodes, read_only| {
+            let strain = Strain {
+                free,
+                inodes,
+                memory: None,
+                read_only,
+            };
+            strain
+                .stuck()
+                .map(|why| why.rsplit(' ').next().unwrap_or(""))
+        };
+        assert_eq!(seen(None, None, false), None);
+        assert_eq!(seen(Some(LEAST), Some(1), false), None);
+        assert_eq!(seen(Some(LEAST - 1), Some(1), false), Some("full"));
+        assert_eq!(seen(Some(LEAST), Some(0), false), Some("file"));
+        assert_eq!(seen(Some(1 << 40), Some(1 << 20), true), Some("read-only"));
+    }
+
+    #[test]
+    fn who_ran_while_there_was_no_room_is_told() {
+        let full = Strain {
+            free: Some(0),
+            ..Strain::default()
+        };
+        let mut shortage = Shortage::default();
+        let met = |shortage: &Shortage, from, to| {
+            shortage.met(Some(Time(from)), Some(Time(to))).is_some()
+        };
+        shortage.observe(&Strain::default(), Time(10));
+        assert!(!met(&shortage, 0, 20));
+        shortage.observe(&full, Time(20));
+        shortage.observe(&full, Time(30));
+        shortage.observe(&Strain::default(), Time(40));
+        // It may have been full since just after 10.
+        assert!(met(&shortage, 0, 15) && met(&shortage, 30, 50) && met(&shortage, 0, 50));
+        assert!(!met(&shortage, 0, 9) && !met(&shortage, 31, 50));
+        assert_eq!(shortage.met(None, Some(Time(20))), None);
+        // Another one, later.
+        shortage.observe(&full, Time(60));
+        assert!(!met(&shortage, 20, 30) && met(&shortage, 45, 50));
     }
 
     #[test]
@@ -109,6 +213,7 @@ mod tests {
             free: Some(2 << 30),
             inodes: Some(1 << 20),
             memory: Some(59.9),
+            read_only: false,
         };
         assert_eq!(of(strain.clone(), 1 << 30), None);
         let why = of(strain.clone(), (1 << 30) + (1 << 20)).unwrap();

@@ -42,7 +42,7 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
         };
     }
     let what = if end.outcome.is_success() {
-        "a hook was lost".to_owned()
+        "a hook is to be run again".to_owned()
     } else {
         format!("worker: {}", end.outcome)
     };

@@ -59,15 +59,6 @@ impl StoreError {
         };
         error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
     }
-
-    /// Whether there is no room for the write.
-    pub fn is_full(&self) -> bool {
-        let StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else {
-            return false;
-        };
-        use rusqlite::ErrorCode::*;
-        matches!(error.code, DiskFull | SystemIoFailure)
-    }
 }
 
 pub type Result<T> = std::result::Result<T, StoreError>;

@@ -45,6 +45,13 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether it may be for want of room, and not of the file itself.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, OpenError::Open { .. } | OpenError::Migrate { .. })
+    }
+}
+
 /// File systems whose locks or shared memory SQLite's write-ahead log cannot rely on.
 fn network_file_system(path: &Path) -> Option<&'static str> {
     const CIFS: i64 = 0xff53_4d42_u32 as i64;

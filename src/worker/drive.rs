@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::index::Index;
 use super::link::Link;
 use super::sequence::{Action, Input, Sequence};
-use super::{WorkerError, directory, read, stdout};
+use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
 use crate::model::{Outcome, Owner, ResultState};
@@ -244,14 +244,20 @@ async fn try_hook(
             assignment.output_limit
         )
     });
+    // A daemon leaves nothing of its own.
+    let lack = match hook.mode {
+        HookMode::Daemon => None,
+        _ => room::lack(&own).map(str::to_owned).or(ended.lack.clone()),
+    };
     let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
     let claims = shared.claims.clone();
     let reading = tokio::task::spawn_blocking(move || {
         read::report(&key, &plugin, &outcome, &file, &own, &claims, remark)
     });
-    let report = reading
+    let mut report = reading
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
+    report.verdict = room::doubt(report.verdict, &ended.outcome, lack);
     shared.link.report(&report).await?;
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
         let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);

@@ -1,8 +1,9 @@
 //! A crawl's heartbeat, passed on into a snapshot's directory, where hooks look for it as well.
 
 use super::read::open_plain;
+use super::write::replace;
 use crate::bus::work::Assignment;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,23 +36,27 @@ pub fn end(assignment: &Assignment) {
 }
 
 fn pass_on(from: &Path, to: &Path) -> bool {
-    let scratch = to.join(format!("{NAME}.new"));
-    let passed = || {
-        let mut text = Vec::new();
+    let read = || -> std::io::Result<String> {
+        let mut text = String::new();
         let file = open_plain(&from.join(NAME))?;
-        file.take(SIZE_MAX).read_to_end(&mut text)?;
-        let _ = std::fs::remove_file(&scratch);
-        std::fs::File::create_new(&scratch)?.write_all(&text)?;
-        std::fs::rename(&scratch, to.join(NAME))
+        file.take(SIZE_MAX).read_to_string(&mut text)?;
+        Ok(text)
     };
-    match passed() {
+    let text = match read() {
+        Ok(text) => text,
+        Err(error) => return ignore(&error, error.kind() != ErrorKind::NotFound),
+    };
+    match replace(to, NAME, &text) {
         Ok(()) => true,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => {
-            tracing::debug!("cannot pass on the heartbeat: {error}, ignoring");
-            false
-        }
+        Err(error) => ignore(&error, true),
     }
+}
+
+fn ignore(error: &dyn std::fmt::Display, telling: bool) -> bool {
+    if telling {
+        tracing::debug!("cannot pass on the heartbeat: {error}, ignoring");
+    }
+    false
 }
 
 #[cfg(test)]
@@ -65,7 +70,7 @@ mod tests {
         std::fs::write(from.path().join(NAME), "{}").unwrap();
         let victim = to.path().join("victim");
         std::fs::write(&victim, "precious").unwrap();
-        std::os::unix::fs::symlink(&victim, to.path().join(".heartbeat.json.new")).unwrap();
+        std::os::unix::fs::symlink(&victim, to.path().join("..heartbeat.json.new")).unwrap();
         assert!(pass_on(from.path(), to.path()));
         assert_eq!(std::fs::read_to_string(to.path().join(NAME)).unwrap(), "{}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");

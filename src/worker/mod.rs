@@ -9,6 +9,7 @@ mod index;
 mod link;
 mod pages;
 mod read;
+mod room;
 mod sequence;
 mod shelf;
 mod stdout;

@@ -76,6 +76,7 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
         title: (plugin == "title").then(|| said.to_owned()),
     };
     let ended = Ended {
+        lack: None,
         started_at: Some(Time(1)),
         ended_at: Some(Time(2)),
         ..Ended::without_run(Outcome::Exit(0))

@@ -1,0 +1,185 @@
+#!/bin/bash
+# F9: no space, no inodes, a file system that is read-only, for the data and for the hooks' /tmp: the orchestrator lives, says
+# what is wrong, goes on by itself when that is over, and nothing incomplete is recorded as a success.
+# tests/capsule/60-bad-input.sh and 48-polite.sh have what a full disk says to callers.
+source "$(dirname "$0")/lib.sh"
+
+PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144
+data=/var/lib/archivist
+recorded=0
+
+clean() {
+    in_capsule sh -c "mountpoint -q $data/archive && umount $data/archive; rm -rf /etc/systemd/system/archivist-hook-testtmp-.service.d
+        systemctl daemon-reload; mountpoint -q $data && { systemctl stop $service; umount $data; } || true"
+    forget_configuration
+}
+
+# Two that leave a file of $SIZE bytes: one minds its errors, the other minds nothing.
+writers() {
+    plugin testcare <<SH
+#!/bin/sh
+set -e
+sleep 0.2
+head -c $SIZE /dev/zero >part
+mv part whole
+SH
+    plugin testcareless <<SH
+#!/bin/sh
+sleep 0.2
+head -c $SIZE /dev/zero >whole
+echo '{"type": "ArchiveResult", "status": "succeeded"}'
+SH
+    plugin testtmp <<SH
+#!/bin/sh
+set -e
+head -c $SIZE /dev/zero >/tmp/scratch
+cp /tmp/scratch whole
+SH
+}
+
+# on_its_own OPTION…: the data directory is a file system of memory.
+on_its_own() {
+    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o $1,mode=755 tmpfs $data; systemd-tmpfiles --create archivist.conf"
+    restart
+    pid=$(unit_property $service MainPID)
+}
+
+back() {
+    assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
+    in_capsule sh -c "systemctl stop $service; umount $data"
+}
+
+codes() { query '*[r["code"] for r in d["reasons"]],' why "$1"; }
+status_says() { [[ $(archivist status 2>&1) == *"$1"* ]]; }
+# says PATTERN: the orchestrator does, of itself.
+says() { [[ $(unit_property $service StatusText) =~ $1 ]]; }
+some_are_done() { (($(query 'sum(r["status"] == "succeeded" for r in d)' list results "$1" --limit 0) >= $2)); }
+
+# Nothing of it runs any more, and it is not over.
+stands() { [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-hook-*') ]]; }
+
+# assert_whole CRAWL: every result is a success, and every success is whole.
+assert_whole() {
+    local partial
+    finish "$1" 300
+    assert_eq "" "$(query '*[(r["status"], r["error"]) for r in d if r["status"] != "succeeded"],' list results "$1" --limit 0)" "results of $1 that failed"
+    assert_eq "sealed $((PAGES * 2)) succeeded" "$(crawl_status "$1") $(query 'len(d), *{r["status"] for r in d}' list results "$1" --limit 0)" \
+        "results of $1"
+    partial=$(in_capsule sh -c "find $data/archive -path '*/testcare*/whole' ! -size ${SIZE}c | wc -l")
+    assert_eq 0 "$partial" "partial results called succeeded"
+    recorded=$((recorded + PAGES * 2))
+    assert_nothing_is_left
+}
+
+# fill_up WHAT COMMAND WORDS: the command makes it short of something amid a crawl; the words are those of the reason.
+fill_up() {
+    local crawl round
+    crawl=$(pages "$PAGES" "$1" testcare,testcareless)
+    wait_for 60 some_are_done "$crawl" 4
+    for ((round = 1; round <= ROUNDS; round++)); do
+        ! is_over "$crawl" || break
+        in_capsule sh -c "$2" 2>/dev/null || true
+        wait_for 60 says "$3"
+        wait_for 60 stands
+        in_capsule rm -rf $data/filler
+        wait_for 60 moves
+    done
+    assert_whole "$crawl"
+}
+
+moves() { ! says "nothing is started" && ! says "database trouble"; }
+
+no_space() {
+    on_its_own size=96M
+    configure_space 16M
+    fill_up space "dd if=/dev/zero of=$data/filler bs=64k" "MiB are free|disk is full"
+    back
+}
+
+no_inodes() {
+    on_its_own size=96M,nr_inodes=12000
+    configure_space 1M
+    fill_up inodes "mkdir $data/filler; cd $data/filler; seq 20000 | xargs touch" "more files only"
+    back
+}
+
+configure_space() {
+    configure <<END
+[Archive]
+MinFreeSpace=$1
+[Orchestrator]
+RetrySec=1s
+RetryMaxSec=2s
+END
+    pid=$(unit_property $service MainPID)
+}
+
+# The archive on a disk of its own, which becomes read-only: nothing is tried in vain.
+read_only_archive() {
+    local crawl
+    in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf"
+    configure_space 1M
+    in_capsule mount -o remount,ro $data/archive
+    crawl=$(pages "$PAGES" readonly testcare,testcareless)
+    wait_for 20 says "read-only"
+    assert_eq pressure "$(codes "$crawl")" "why $crawl"
+    assert_contains "$(archivist why "$crawl")" "the file system of the archive is read-only" "why $crawl"
+    in_capsule mount -o remount,rw $data/archive
+    assert_whole "$crawl"
+    assert_eq 1 "$(query 'd[0]["attempts"]' list crawls "$crawl")" "attempts"
+    in_capsule sh -c "systemctl stop $service; umount $data/archive"
+    restart
+}
+
+# The whole data directory is read-only, or full, when it starts: waited for, not given up.
+unusable_at_the_start() {
+    local how=$1 before=$2 after=$3 words=$4
+    on_its_own size=8M
+    in_capsule systemctl stop $service
+    in_capsule sh -c "$before" 2>/dev/null || true
+    in_capsule systemctl start --no-block $service
+    wait_for 30 says "$words"
+    assert_eq activating "$(in_capsule systemctl is-active $service || true)" "state of the service, $how"
+    # What was mounted read-only for a process stays so: now and then another one looks.
+    sleep 3
+    assert_eq 0 "$(unit_property $service NRestarts)" "restarts, $how"
+    in_capsule sh -c "$after"
+    wait_for 30 has_unit $service
+    assert_status 0 archivist status
+    in_capsule sh -c "systemctl stop $service; umount $data"
+    restart
+}
+
+# assert_tmp OPTIONS: of the /tmp of one plugin's hooks. They fail with their own words, those beside them do not.
+assert_tmp() {
+    local crawl
+    in_capsule sh -c "mkdir -p /etc/systemd/system/archivist-hook-testtmp-.service.d
+        printf '[Service]\nTemporaryFileSystem=\nTemporaryFileSystem=$data:ro /tmp:%s\n' '$1' >/etc/systemd/system/archivist-hook-testtmp-.service.d/tmp.conf; systemctl daemon-reload"
+    crawl=$(add --plugins testtmp,testcare "http://tmp.test/$1")
+    finish "$crawl"
+    assert_eq "succeeded failed" "$(query '*[r["status"] for r in sorted(d, key=lambda r: r["plugin"])],' list results "$crawl")" "results with /tmp $1"
+    assert_contains "$(archivist logs "$crawl" 2>&1 || true)" "$2" "what the hook said"
+    in_capsule sh -c "rm -r /etc/systemd/system/archivist-hook-testtmp-.service.d; systemctl daemon-reload"
+    archivist retry "$crawl" >/dev/null
+    finish "$crawl"
+    assert_eq "2 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results when there is room in /tmp again"
+    tmps=$((tmps + 1))
+}
+
+trap clean EXIT
+tmps=0
+writers
+configure </dev/null
+no_space
+no_inodes
+read_only_archive
+unusable_at_the_start read-only "mount -o remount,ro $data" "mount -o remount,rw $data" "read"
+unusable_at_the_start full "rm -f $data/archivist.sqlite3*; dd if=/dev/zero of=$data/filler bs=4k" "rm $data/filler" "full"
+configure_space 1M
+assert_tmp mode=1777,size=64k "No space left"
+assert_tmp mode=1777,nr_inodes=1 "No space left"
+assert_tmp mode=1777,ro "Read-only file system"
+figure "F9 hooks with the disk short of space, inodes, or read-only: $recorded, all recorded as they were; /tmp short: $tmps; orchestrator ended: 0"
+trap - EXIT
+clean
+assert_nothing_is_left
