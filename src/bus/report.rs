@@ -56,6 +56,10 @@ pub struct Snapshot {
     /// Its results by status.
     pub results: Counts,
     pub directory: Option<String>,
+    /// While it is under way and a hook in the foreground is left: the tens digit of its number,
+    /// as older plugins count; hooks without a number are at 9.
+    #[serde(default)]
+    pub current_step: Option<u32>,
 }
 
 /// A file that a hook left.

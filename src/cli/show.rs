@@ -175,6 +175,9 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
         format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
     );
     block.line("Tags", snapshot.tags.join(", "));
+    if let Some(step) = snapshot.current_step {
+        block.line("Step", step.to_string());
+    }
     block.line("Results", results(&snapshot.results));
     block.line("Directory", snapshot.directory.clone().unwrap_or_default());
     title(

@@ -27,6 +27,7 @@ mod seats;
 mod setup;
 mod signals;
 mod starts;
+mod steps;
 mod story;
 #[cfg(test)]
 mod tests;

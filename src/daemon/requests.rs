@@ -357,7 +357,7 @@ impl Turn<'_> {
         }
         Ok(match what {
             "crawls" => serde_json::to_string(&self.tx.list_crawls(filter)?)?,
-            "snapshots" => serde_json::to_string(&self.tx.list_snapshots(filter)?)?,
+            "snapshots" => serde_json::to_string(&self.snapshots(filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
             "results" => serde_json::to_string(&self.tx.list_results(filter)?)?,
             _ => serde_json::to_string(&self.tx.list_runs(filter)?)?,
@@ -380,7 +380,7 @@ impl Turn<'_> {
             ..Filter::default()
         };
         let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
-        let mut snapshots = self.tx.list_snapshots(&filter)?;
+        let mut snapshots = self.snapshots(&filter)?;
         let (mut results, mut runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
         // One id is read like a story, from its beginning.
         snapshots.reverse();

@@ -51,6 +51,32 @@ pub fn scan(dir: &Path, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<Output
     Ok(files)
 }
 
+/// What the files of a directory look like at one time, without what is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing(BTreeMap<String, (u64, i128)>);
+
+impl Listing {
+    /// The files that [`scan`] lists. A directory that cannot be read is as good as empty.
+    pub fn of(dir: &Path) -> Listing {
+        let mut files = BTreeMap::new();
+        let _ = walk(dir, &mut |entry| {
+            if entry.kind == EntryKind::File
+                && files.len() < MAX_FILES
+                && !is_bookkeeping(&entry.path)
+            {
+                files.insert(entry.path.clone(), (entry.size, entry.modified));
+            }
+        });
+        Listing(files)
+    }
+
+    /// Whether a file is new or was written to since `before`.
+    pub fn has_news_since(&self, before: &Listing) -> bool {
+        let mut files = self.0.iter();
+        files.any(|(path, looks)| before.0.get(path) != Some(looks))
+    }
+}
+
 /// The file to show for the whole output: the first HTML file, else the first file.
 pub fn main_file(files: &[OutputFile]) -> Option<&OutputFile> {
     let html = |file: &&OutputFile| ["html", "htm"].contains(&file.extension.as_str());
@@ -145,6 +171,8 @@ pub(super) struct Entry {
     pub kind: EntryKind,
     pub mode: u32,
     pub size: u64,
+    /// Nanoseconds since 1970.
+    pub modified: i128,
 }
 
 /// Visits every file and link below `dir`. Directories are opened without following links, one
@@ -199,6 +227,7 @@ fn walk_open(
             kind,
             mode: found.mode(),
             size: found.size(),
+            modified: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
         });
     }
     Ok(())

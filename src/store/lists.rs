@@ -126,6 +126,7 @@ impl Tx<'_> {
                 attempts: row.get(12)?,
                 results: self.result_counts(Owner::Snapshot(id))?,
                 directory: row.get(13)?,
+                current_step: None,
             });
         }
         Ok(snapshots)

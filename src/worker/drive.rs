@@ -8,11 +8,13 @@ use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
 use crate::model::{Outcome, Owner, ResultState};
+use crate::plugin::output::Listing;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 /// What the tasks of one sequence share.
@@ -199,6 +201,11 @@ async fn try_hook(
     let path = own.join(stdout_name(assignment, hook));
     let refused = |error: WorkerError| ClientError::Refused(error.to_string());
     directory::make(&own).map_err(refused)?;
+    let listed = own.clone();
+    let before = match join {
+        true => None,
+        false => spawn_blocking(move || Listing::of(&listed)).await.ok(),
+    };
     let file = stdout::open(&path, join).map_err(refused)?;
 
     let too_large = Rc::new(Cell::new(false));
@@ -250,10 +257,13 @@ async fn try_hook(
         _ => room::lack(&own).map(str::to_owned).or(ended.lack.clone()),
     };
     let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
-    let claims = shared.claims.clone();
-    let reading = tokio::task::spawn_blocking(move || {
-        read::report(&key, &plugin, &outcome, &file, &own, &claims, remark)
-    });
+    let place = read::Place {
+        directory: own,
+        before,
+        claims: shared.claims.clone(),
+    };
+    let reading =
+        spawn_blocking(move || read::report(&key, &plugin, &outcome, &file, &place, remark));
     let mut report = reading
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;

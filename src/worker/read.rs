@@ -4,14 +4,15 @@ use super::claims::Claims;
 use crate::bus::report::File as OutputFile;
 use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
+use crate::plugin::output::{self, Listing};
 use crate::plugin::record::{Binary, Machine, SonicDaemonStart, parse_child};
 use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
-use crate::plugin::{output, parse_line, tidy};
+use crate::plugin::{parse_line, tidy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files that a report names; of the others only the sizes are added up.
 const FILES_MAX: usize = 1000;
@@ -150,17 +151,26 @@ fn cut(text: String) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Makes the report of a hook that ended: `stdout` is its output, `directory` its plugin's, where
-/// `claims` knows whose files are whose. `remark` is what the worker itself has to say against it.
+/// Where a hook worked.
+pub struct Place {
+    /// Its plugin's, which other hooks may share.
+    pub directory: PathBuf,
+    /// What it looked like before the hook; none where nobody knows.
+    pub before: Option<Listing>,
+    pub claims: Arc<Mutex<Claims>>,
+}
+
+/// Makes the report of a hook that ended: `stdout` is its output. `remark` is what the worker
+/// itself has to say against it.
 pub fn report(
     key: &str,
     plugin: &str,
     outcome: &Outcome,
     stdout: &File,
-    directory: &Path,
-    claims: &Mutex<Claims>,
+    place: &Place,
     remark: Option<String>,
 ) -> Report {
+    let directory = place.directory.as_path();
     let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
     let mut said = Said {
         wanted,
@@ -184,14 +194,18 @@ pub fn report(
         error = Some(format!("its files cannot be listed: {e}"));
         Vec::new()
     });
-    let own = {
-        let mut claims = claims.lock().unwrap_or_else(PoisonError::into_inner);
+    let size = {
+        let mut claims = place.claims.lock().unwrap_or_else(PoisonError::into_inner);
         claims.take(directory, key, &found)
+    };
+    let left = match &place.before {
+        Some(before) => Listing::of(directory).has_news_since(before),
+        None => !found.is_empty(),
     };
     let brought = said.binary.as_ref().map(|_| ResultState::Succeeded);
     let stated = said.result.as_ref().map(|result| state(result.status));
     let stated = brought.or(stated);
-    let mut verdict = Verdict::of(outcome, stated, own.any);
+    let mut verdict = Verdict::of(outcome, stated, left);
     let asked = |name: &str| -> Option<u64> { said.result.as_ref()?.raw.get(name)?.as_u64() };
     let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
     let (mut text, stated_error) = match said.result {
@@ -238,7 +252,7 @@ pub fn report(
         verdict,
         output: text.map(cut),
         files: files.collect(),
-        size: own.size,
+        size,
         children: said
             .children
             .into_iter()
@@ -281,13 +295,23 @@ not a record
         std::fs::write(top.path().join(CHILDREN_FILE), lines).unwrap();
         std::fs::write(top.path().join("stdout.log"), "progress\n").unwrap();
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
-        let claims = Mutex::default();
-        let exit = Outcome::Exit(0);
-        let report = report("p/h", "p", &exit, &stdout, top.path(), &claims, None);
+        let mut place = Place {
+            directory: top.path().to_owned(),
+            before: None,
+            claims: Arc::default(),
+        };
+        let of = |place: &Place| report("p/h", "p", &Outcome::Exit(0), &stdout, place, None);
+        let report = of(&place);
         assert_eq!(report.output.as_deref(), Some("p/urls.jsonl"));
         let urls: Vec<&str> = report.children.iter().map(|child| &*child.url).collect();
         assert_eq!(urls, ["http://a/", "http://b/"]);
         assert_eq!(report.verdict.state, ResultState::Succeeded);
         assert_eq!(report.derived, Derived::default());
+
+        // Another hook left the file before this one began.
+        place.before = Some(Listing::of(top.path()));
+        assert_eq!(of(&place).verdict.state, ResultState::NoResults);
+        std::fs::write(top.path().join(CHILDREN_FILE), "").unwrap();
+        assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
     }
 }

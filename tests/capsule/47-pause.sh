@@ -50,12 +50,14 @@ begin() {
     snapshot=${snapshot%.service}
     dir=$(query 'd[0]["directory"]' list snapshots "$snapshot")
     wait_for 10 has_ticked 2>/dev/null
+    assert_eq 2 "$(query 'd[0]["current_step"]' list snapshots "$snapshot")" "the step of the page"
 }
 
 finish() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$crawl"
     assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
+    assert_eq None "$(query '*{s["current_step"] for s in d},' list snapshots "$crawl")" "steps of pages that are done"
     assert_eq "4 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
     assert_nothing_is_left
 }
