@@ -145,6 +145,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         attempts: 1,
         results: Default::default(),
         directory: None,
+        current_step: None,
     }
 }
 
