@@ -44,6 +44,8 @@ pub enum Event {
         crawl: CrawlId,
         cancel: bool,
     },
+    /// The wall clock was set by so many milliseconds.
+    ClockSet(i64),
     /// A time has come that was asked for.
     Due,
     /// The table of runners changed.

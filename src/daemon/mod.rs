@@ -3,6 +3,7 @@
 
 mod action;
 mod begin;
+mod clock;
 mod ends;
 mod engine;
 mod event;
@@ -33,6 +34,7 @@ mod story;
 mod tests;
 mod turn;
 mod units;
+mod wait;
 mod why;
 mod work;
 
@@ -42,7 +44,7 @@ use crate::config::Scope;
 use crate::manager::Hint;
 use crate::model::{RunId, Runner, Time};
 use crate::plan::{Idle, View};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 use engine::Engine;
 use event::Event;
 use futures_util::StreamExt;
@@ -53,6 +55,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use turn::Turn;
 
 /// Exit status when database or configuration cannot be used: systemd does not try again
@@ -61,8 +64,6 @@ const EXIT_CONFIG: u8 = 78;
 /// Exit status of a service when a newer runner took over: systemd starts it again, and it stands by
 /// (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
 const EXIT_DISPLACED: u8 = 75;
-/// How many events one transaction takes at most.
-const BATCH: usize = 256;
 /// How long what is to be done before we leave may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long to wait before the database is tried again after it failed.
@@ -164,6 +165,11 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         let programs = tx.binaries().map_err(failed)?;
         engine.versions = install::versions(&programs);
         engine.library = install::library(programs);
+        if let Err(error) = bring_forward(tx, engine.settings.retry_longest) {
+            tracing::warn!(
+                "{error}; what was put off may wait for longer than it should, ignoring"
+            );
+        }
     }
     let idle = Idle {
         timeout: engine.settings.idle_timeout,
@@ -179,6 +185,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         me,
         busy: true,
         blocked: false,
+        clock: clock::Clock::default(),
     };
     daemon
         .performer
@@ -195,6 +202,18 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     }
     drop(passed.connection);
     result
+}
+
+/// What the clock was while nobody looked is not known: nothing waits longer than it is to.
+fn bring_forward(tx: Tx<'_>, longest: Duration) -> Result<(), StoreError> {
+    let count = tx.bring_forward(now(), longest, polite::WAIT_MAX)?;
+    if count > 0 {
+        tracing::info!(
+            "the clock was set back since the last start: {count} times are brought forward"
+        );
+        tx.commit()?;
+    }
+    Ok(())
 }
 
 /// Somebody changed something in the table of runners.
@@ -229,6 +248,7 @@ struct Daemon<'a> {
     deferred: Vec<Event>,
     /// There is work that is not started for want of space or memory.
     blocked: bool,
+    clock: clock::Clock,
 }
 
 fn now() -> Time {
@@ -246,33 +266,19 @@ impl Daemon<'_> {
     async fn run(&mut self) -> Result<(), DaemonError> {
         let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
-        loop {
-            let mut batch = Vec::new();
-            let wake = self.performer.wake_at.take().map(|time| time.until(now()));
-            let sleep = async {
-                match wake {
-                    Some(delay) => tokio::time::sleep(delay).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                count = self.events.recv_many(&mut batch, BATCH) => if count == 0 { return Ok(()) },
-                () = sleep => batch.push(Event::Due),
-                _ = beats.tick() => {
-                    if beat.is_some() {
-                        notify::beat();
-                    }
-                    if wake.is_some() {
-                        self.performer.wake_at = wake.map(|delay| now().after(delay));
-                    }
-                    continue;
-                }
-            }
-            self.turn(batch)?;
-            // Long turns in a row, such as for very long lists, leave no room for a tick.
+        let tell = || {
             if beat.is_some() {
                 notify::beat();
             }
+        };
+        loop {
+            let wake_at = self.performer.wake_at.take();
+            let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
+            let batch = wait::next(&mut self.events, alarm, &mut beats, tell).await;
+            let Some(batch) = batch else { return Ok(()) };
+            self.turn(batch)?;
+            // Long turns in a row, such as for very long lists, leave no room for a tick.
+            tell();
             if let Some(why) = self.performer.failure {
                 return Err(DaemonError::Failed(format!("{why}, starting anew")));
             }
@@ -302,7 +308,12 @@ impl Daemon<'_> {
                 self.yield_to_newer()?;
             }
         }
-        let mut events = std::mem::take(&mut self.deferred);
+        let set = self.clock.observe(now(), clock::machine());
+        if let Some(by) = set {
+            tracing::info!("the clock was set by {} s", by / 1000);
+        }
+        let mut events: Vec<Event> = set.map(Event::ClockSet).into_iter().collect();
+        events.append(&mut self.deferred);
         events.extend(batch);
         match self.transact(&events, &unanswered) {
             Ok((actions, view)) => {

@@ -6,7 +6,7 @@ use crate::model::{CrawlId, SnapshotId, Time};
 use std::time::Duration;
 
 /// Nobody is to hold a host up for longer with one answer.
-const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The longest delay between two starts that a host may ask for.
 const DELAY_MAX: Duration = Duration::from_secs(600);
 

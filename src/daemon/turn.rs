@@ -117,6 +117,7 @@ impl Turn<'_> {
             Event::Listed(result) => self.listed(result),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
+            Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read anew before the turn.
             Event::Due | Event::Reload | Event::Rival => Ok(()),
             Event::Terminate => {

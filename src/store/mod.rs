@@ -2,6 +2,7 @@
 //! sure that this process still is the runner of its data directory.
 
 mod binary;
+mod clock;
 mod crawl;
 mod host;
 mod lists;

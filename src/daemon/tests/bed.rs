@@ -70,7 +70,7 @@ pub struct Bed {
     pub starts: Starts,
     pub world: World,
     pub now: Time,
-    wake_at: Option<Time>,
+    pub wake_at: Option<Time>,
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
     parked: Vec<Work>,

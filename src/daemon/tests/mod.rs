@@ -3,6 +3,7 @@
 
 mod bed;
 mod check;
+mod clock;
 mod pause;
 mod why;
 mod worker;
@@ -45,6 +46,7 @@ enum Operation {
     Vanish(usize),
     StopByHand(usize),
     Pass(u64),
+    SetClock(i64),
     DaemonReload,
     /// The orchestrator is killed; PID 1 still handles so many calls of it.
     Restart(usize),
@@ -83,6 +85,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => any::<usize>().prop_map(Vanish),
         1 => any::<usize>().prop_map(StopByHand),
         2 => (1..200_000u64).prop_map(Pass),
+        1 => (-90_000_000..90_000_000i64).prop_map(SetClock),
         1 => Just(DaemonReload),
         1 => (0..4usize).prop_map(Restart),
     ]
@@ -122,6 +125,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         Vanish(n) => bed.of_running(*n, |world, unit| world.vanish(unit)),
         StopByHand(n) => bed.of_running(*n, |world, unit| world.stop_by_hand(unit)),
         Pass(ms) => bed.pass(*ms),
+        SetClock(by) => bed.set_clock(*by),
         DaemonReload => bed.daemon_reload(),
         Restart(heard) => bed.restart(*heard),
     }
