@@ -20,6 +20,9 @@ MASKED_UNITS=(
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 )
 
+# More of them, for other kinds of root.
+MMDEBSTRAP_OPTIONS=()
+
 check_release() {
     local known
     for known in "${RELEASES[@]}"; do
@@ -34,20 +37,26 @@ base_dir() {
     echo "$CACHE/$1-${recipe:0:12}"
 }
 
-# Makes the base of a release unless it is there, and prints its path. Concurrent callers wait for the first.
+# Makes the base of a release unless it is there, and prints its path.
 ensure_base() {
     local release=$1 dir
     check_release "$release"
     dir=$(base_dir "$release")
-    if [[ ! -d $dir ]]; then
-        need_root
-        mkdir -p "$CACHE"
-        (
-            flock 9
-            [[ -d $dir ]] || make_base "$release" "$dir"
-        ) 9>"$CACHE/$release.lock" || die "could not make the base root of $release: see the messages above"
-    fi
+    made_once "$dir" make_base "$release" "$dir"
     echo "$dir"
+}
+
+# made_once DIR COMMAND…: unless the directory is there, the command makes it. Concurrent callers wait for the first.
+made_once() {
+    local dir=$1
+    shift
+    [[ ! -d $dir ]] || return 0
+    need_root
+    mkdir -p "$CACHE"
+    (
+        flock 9
+        [[ -d $dir ]] || "$@"
+    ) 9>"$dir.lock" || die "could not make $dir: see the messages above"
 }
 
 # Into a scratch directory first: a base that exists is complete.
@@ -58,19 +67,21 @@ make_base() {
     # shellcheck disable=SC2064 # the value of now is meant
     trap "rm -rf --one-file-system '$scratch'" EXIT
     say "making the base root of $release (once, about 1 GB in $CACHE)"
-    run_mmdebstrap "$release" "$scratch/root" >&2
+    run_mmdebstrap "$release" "$scratch/root" "${BASE_PACKAGES[@]}" >&2
     finish_base "$scratch/root"
     mv -T "$scratch/root" "$dir"
 }
 
+# run_mmdebstrap RELEASE ROOT PACKAGE…
 run_mmdebstrap() {
     local release=$1 root=$2 line options=() sources=()
+    shift 2
     while IFS= read -r line; do options+=("--aptopt=$line"); done < <(apt_transport_settings)
     mapfile -t sources < <(apt_sources_for "$release")
     # force-unsafe-io: a base that a power cut spoils was never renamed into place.
     mmdebstrap --quiet --mode=root --variant=apt --dpkgopt=force-unsafe-io \
-        --include="$(IFS=,; echo "${BASE_PACKAGES[*]}")" \
-        "${options[@]}" "$release" "$root" "${sources[@]}"
+        --include="$(IFS=,; echo "$*")" \
+        "${options[@]}" "${MMDEBSTRAP_OPTIONS[@]}" "$release" "$root" "${sources[@]}"
 }
 
 finish_base() {

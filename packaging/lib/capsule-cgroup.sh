@@ -34,6 +34,17 @@ make_cgroup() {
     echo "$cgroup"
 }
 
+# in_own_scope SCRIPT NAME ARGUMENT…: where the machine's PID 1 is systemd, the cgroup is asked of it: the same command
+# again, in a scope of its own. The pid in its name: after a reboot of the capsule the old scope may be there a moment longer.
+in_own_scope() {
+    local script=$1 name=$2
+    shift 2
+    if machine_runs_systemd && [[ -z ${ARCHIVIST_CAPSULE_SCOPE-} ]]; then
+        ARCHIVIST_CAPSULE_SCOPE=$name exec systemd-run --scope --quiet --collect --property=Delegate=yes \
+            --unit="archivist-$script-$name-$$" "$PACKAGING/$script" "$@"
+    fi
+}
+
 machine_runs_systemd() { [[ -d /run/systemd/system ]]; }
 
 # Where the controllers are on cgroup2, pass them on.
