@@ -17,4 +17,5 @@ pub mod plan;
 pub mod plugin;
 pub mod store;
 pub mod unit;
+pub mod watch;
 pub mod worker;

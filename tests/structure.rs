@@ -51,7 +51,7 @@ const ROOMS: &[Room] = &[
     room("generate/write.rs", &["generate"], CARRIES_FILES),
     room("generate/report.rs", &["generate"], CARRIES_FILES),
     room("generate/run.rs", &["config", "generate"], CARRIES_FILES),
-    room("generate", &["config", "model"], PURE),
+    room("generate", &["config", "model", "watch"], PURE),
     room("daemon/starts.rs", &["manager", "model", "unit"], PURE),
     // The edges: each knows one thing of the world outside.
     room("manager", &["model", "unit"], &["rusqlite"]),
@@ -72,6 +72,7 @@ const ROOMS: &[Room] = &[
     ),
     room("plugin", &["model"], &["zbus", "tokio", "rusqlite"]),
     room("hook", &["model"], &["zbus", "rusqlite"]),
+    room("watch", &["config::ini", "config::units", "model"], PURE),
     room("journal.rs", &[], &["tokio", "rusqlite"]),
     // Those that carry.
     room(

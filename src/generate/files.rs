@@ -46,6 +46,18 @@ pub fn read(scope: &Scope) -> (Vec<Declaration>, Vec<Problem>) {
     (declarations, problems)
 }
 
+/// The declaration of this name, from all directories; `None` if there is none.
+pub fn read_named(scope: &Scope, kind: Kind, name: &str) -> Result<Option<Declaration>, Problem> {
+    let directories = scope.declaration_dirs();
+    let file = format!("{name}.{}", kind.as_str());
+    let overlay = format!("{file}.d");
+    let mut paths = directories.iter().rev().map(|dir| dir.join(&file));
+    match paths.find(|path| path.symlink_metadata().is_ok()) {
+        Some(path) => declaration(kind, name, &path, &directories, Some(&overlay)),
+        None => Ok(None),
+    }
+}
+
 /// The declaration in one file, wherever that is, with the drop-ins that lie beside it.
 pub fn read_one(path: &Path) -> Result<Declaration, Problem> {
     let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();

@@ -10,7 +10,7 @@ mod reader;
 pub mod report;
 mod run;
 mod unit_file;
-mod watch;
+pub mod watch;
 pub mod write;
 
 pub use declaration::{Declaration, Kind, NAME_ALLOWED, Problem};

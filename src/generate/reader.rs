@@ -180,6 +180,12 @@ impl<'a> Reader<'a> {
         self.problems.push(Problem::at(&entry.place, what, true));
     }
 
+    /// Nothing is made of the declaration, for a reason that is in no line of it.
+    pub fn refuse_all(&mut self, what: &str) {
+        let problem = Problem::at(&self.beginning(), what, true);
+        self.problems.push(problem);
+    }
+
     /// This line is ignored.
     pub fn warn(&mut self, entry: &Entry, what: &str) {
         self.problems.push(Problem::at(&entry.place, what, false));

@@ -56,6 +56,14 @@ impl UnitFile {
         file
     }
 
+    /// A drop-in for a unit that is there already.
+    pub fn drop_in() -> UnitFile {
+        UnitFile {
+            text: "# Made by archivist-generator; changes here are lost\n".to_owned(),
+            section: "",
+        }
+    }
+
     /// Appends an assignment. The value is as systemd is to read it: with specifiers, and on one
     /// line. Assignments of one section are best made in a row.
     pub fn set(&mut self, section: &'static str, key: &str, value: &str) -> &mut UnitFile {

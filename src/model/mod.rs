@@ -1,6 +1,7 @@
 //! Nouns and their states. Nothing in here reads a clock, a file or a bus.
 
 mod backoff;
+mod check;
 mod id;
 mod lifecycle;
 mod outcome;
@@ -12,6 +13,7 @@ mod time;
 mod url;
 
 pub use backoff::Backoff;
+pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, Outcome, Reading};

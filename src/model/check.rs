@@ -1,0 +1,232 @@
+//! Checks of watched sites: what kinds there are, where they wait, and what one found.
+
+use super::Time;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    /// One request: does the site answer, and how fast.
+    Status,
+    /// npm's lighthouse: four scores.
+    Lighthouse,
+    /// The pages of one site: broken links, titles, redirects.
+    Crawl,
+    /// A crawl of archivist; no unit of its own.
+    Archive,
+    /// The command of `OnDown=` or `OnRecovery=`. Nobody schedules it.
+    Alert,
+}
+
+/// What runs side by side. Slow work of one pool never takes a place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pool {
+    Fast,
+    Slow,
+    Alerts,
+}
+
+impl Pool {
+    pub const ALL: [Pool; 3] = [Pool::Fast, Pool::Slow, Pool::Alerts];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Pool::Fast => "fast",
+            Pool::Slow => "slow",
+            Pool::Alerts => "alerts",
+        }
+    }
+}
+
+impl CheckKind {
+    /// The kinds that a watch has a schedule for.
+    pub const SCHEDULED: [CheckKind; 4] = [
+        CheckKind::Status,
+        CheckKind::Lighthouse,
+        CheckKind::Crawl,
+        CheckKind::Archive,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckKind::Status => "status",
+            CheckKind::Lighthouse => "lighthouse",
+            CheckKind::Crawl => "crawl",
+            CheckKind::Archive => "archive",
+            CheckKind::Alert => "alert",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<CheckKind> {
+        let mut all = CheckKind::SCHEDULED.into_iter().chain([CheckKind::Alert]);
+        all.find(|kind| kind.as_str() == text)
+    }
+
+    pub fn pool(self) -> Pool {
+        match self {
+            CheckKind::Status => Pool::Fast,
+            CheckKind::Lighthouse | CheckKind::Crawl | CheckKind::Archive => Pool::Slow,
+            CheckKind::Alert => Pool::Alerts,
+        }
+    }
+
+    /// `RuntimeMaxSec=` of its unit. A check has limits of its own below that, for what it waits for.
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(match self {
+            CheckKind::Status => 30,
+            CheckKind::Lighthouse => 180,
+            CheckKind::Crawl => 540,
+            CheckKind::Archive | CheckKind::Alert => 60,
+        })
+    }
+}
+
+impl fmt::Display for CheckKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// HTTP status that stands for "no answer" where there is none, as in heartwood.
+pub const NO_ANSWER: u16 = 408;
+
+/// What a check's program printed, or what is said in its place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckRecord {
+    pub ok: bool,
+    /// 526 for a certificate that is not good, 408 for no answer.
+    pub status_code: Option<u16>,
+    pub response_ms: Option<u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Of lighthouse, 0 to 100.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, Option<f64>>,
+    /// Of a crawl: one object each, as the check says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<serde_json::Value>,
+    pub error: Option<String>,
+    /// Where the URL led to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_url: Option<String>,
+    /// Of a crawl: how many pages were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u64>,
+    /// It ended before its time, with what it had.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// It could not be made here at all: a program is missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+    /// Of an archive: the crawl that was queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<super::CrawlId>,
+}
+
+impl CheckRecord {
+    /// A check that says nothing, because it ended before that.
+    pub fn failed(kind: CheckKind, error: String) -> CheckRecord {
+        CheckRecord {
+            status_code: (kind == CheckKind::Status).then_some(NO_ANSWER),
+            error: Some(error),
+            ..CheckRecord::default()
+        }
+    }
+}
+
+/// How a site stands, as its status checks say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Status checks in a row that were not good.
+    pub failures: u32,
+    /// Since when it counts as down; the time of the first of those checks.
+    pub down_since: Option<Time>,
+    /// The time of the first of the failures at hand.
+    pub failing_since: Option<Time>,
+}
+
+/// A change that somebody wants to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flip {
+    Down,
+    Up,
+}
+
+impl Flip {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Flip::Down => "down",
+            Flip::Up => "up",
+        }
+    }
+}
+
+impl Health {
+    /// The state after one more status check at `now`: down after `limit` failures in a row, up
+    /// again with the first that is good.
+    pub fn after(self, ok: bool, limit: u32, now: Time) -> (Health, Option<Flip>) {
+        if ok {
+            return (Health::default(), self.down_since.map(|_| Flip::Up));
+        }
+        let failing_since = self.failing_since.unwrap_or(now);
+        let failures = self.failures.saturating_add(1);
+        let falls = self.down_since.is_none() && failures >= limit.max(1);
+        let health = Health {
+            failures,
+            down_since: self.down_since.or(falls.then_some(failing_since)),
+            failing_since: Some(failing_since),
+        };
+        (health, falls.then_some(Flip::Down))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_round_trip() {
+        for kind in CheckKind::SCHEDULED {
+            assert_eq!(CheckKind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(CheckKind::parse("Status"), None);
+    }
+
+    /// The rule of heartwood: two failures in a row, one success.
+    #[test]
+    fn down_after_two_and_up_with_the_first() {
+        let story = [
+            (false, None, None),
+            (true, None, None),
+            (false, None, None),
+            (false, Some(Flip::Down), Some(Time(2))),
+            (false, None, Some(Time(2))),
+            (true, Some(Flip::Up), None),
+            (true, None, None),
+        ];
+        let mut health = Health::default();
+        for (at, (ok, flip, down)) in story.into_iter().enumerate() {
+            let (next, flipped) = health.after(ok, 2, Time(at as i64));
+            assert_eq!((flipped, next.down_since), (flip, down), "check {at}");
+            health = next;
+        }
+        let (_, flip) = Health::default().after(false, 1, Time(0));
+        assert_eq!(flip, Some(Flip::Down));
+    }
+
+    #[test]
+    fn what_a_record_leaves_out_has_a_default() {
+        let record: CheckRecord =
+            serde_json::from_str(r#"{"type":"CheckResult","kind":"status","ok":true,"new":1}"#)
+                .unwrap();
+        assert!(record.ok && record.status_code.is_none());
+        let lost = CheckRecord::failed(CheckKind::Status, "time limit reached".into());
+        assert_eq!((lost.ok, lost.status_code), (false, Some(408)));
+    }
+}

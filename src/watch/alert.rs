@@ -1,0 +1,106 @@
+//! What is done when a site goes down or comes back.
+
+/// Kinds of units that may be started.
+const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alert {
+    /// Start this unit; of a template (`notify@.service`) the instance named like the watch.
+    Unit(String),
+    /// Run this program, in a unit of its own.
+    Command(Vec<String>),
+}
+
+impl Alert {
+    /// A word that ends like a unit is one; everything else is a command line with an absolute
+    /// path in front.
+    pub fn parse(text: &str) -> Result<Alert, String> {
+        let words = split(text)?;
+        let Some(first) = words.first() else {
+            return Err("a unit or a command is expected".to_owned());
+        };
+        if !first.contains('/') && UNITS.iter().any(|end| first.ends_with(end)) {
+            let fine = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
+            return match words.len() == 1 && first.len() < 200 && first.bytes().all(fine) {
+                true => Ok(Alert::Unit(first.clone())),
+                false => Err(format!("'{text}' is not the name of one unit")),
+            };
+        }
+        match first.starts_with('/') {
+            true => Ok(Alert::Command(words)),
+            false => Err(format!(
+                "'{first}' is neither a unit (such as notify@.service) nor the absolute path of a program"
+            )),
+        }
+    }
+
+    /// The unit to be started for a watch.
+    pub fn instance(unit: &str, watch: &str) -> String {
+        match unit.split_once("@.") {
+            Some((template, kind)) => format!("{template}@{}.{kind}", watch.replace('-', "\\x2d")),
+            None => unit.to_owned(),
+        }
+    }
+}
+
+/// Words, with quotes around what has blanks in it. There are no expansions.
+fn split(text: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (c, quote) {
+            ('\\', _) if quote != Some('\'') => {
+                let next = rest.next().ok_or("a backslash at the end")?;
+                word.get_or_insert_default().push(next);
+            }
+            (c, Some(end)) if c == end => quote = None,
+            (c, None) if c == '"' || c == '\'' => {
+                word.get_or_insert_default();
+                quote = Some(c);
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    match quote {
+        Some(c) => Err(format!("the quote {c} is not closed")),
+        None => Ok(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_commands() {
+        assert_eq!(
+            Alert::parse("notify@.service"),
+            Ok(Alert::Unit("notify@.service".into()))
+        );
+        let words = [
+            "/usr/bin/curl",
+            "-d",
+            "it is \"down\"",
+            "",
+            "http://x/$HOME",
+        ];
+        assert_eq!(
+            Alert::parse(r#"/usr/bin/curl -d "it is \"down\"" '' http://x/$HOME"#),
+            Ok(Alert::Command(words.map(str::to_owned).to_vec()))
+        );
+        for bad in ["", "curl x", "a.service b", "/bin/x 'y", "no such.service"] {
+            assert!(Alert::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn templates_get_the_name_of_the_watch() {
+        assert_eq!(
+            Alert::instance("notify@.service", "my-site"),
+            "notify@my\\x2dsite.service"
+        );
+        assert_eq!(Alert::instance("pager.service", "x"), "pager.service");
+    }
+}
