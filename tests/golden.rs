@@ -1,8 +1,8 @@
 //! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` writes the
 //! files anew; what changed is then seen in the diff.
 
-use archivist::model::{CrawlId, Owner, SnapshotId};
-use archivist::unit::{HookSpec, Names, Property, UnitSpec, WorkerSpec, properties};
+use archivist::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
+use archivist::unit::{CheckSpec, HookSpec, Names, Property, UnitSpec, WorkerSpec, properties};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -65,6 +65,21 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
     UnitSpec::hook(&names(), spec)
 }
 
+fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
+    let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+    let check = CheckSpec {
+        id: RunId(678),
+        kind,
+        watch: "example",
+        url: URL,
+        argv: texts(argv),
+        environment: Vec::new(),
+        bind_read_only: Vec::new(),
+        wants: texts(wants),
+    };
+    UnitSpec::check(&names(), check)
+}
+
 /// Every shape by the name of its file.
 fn shapes() -> Vec<(&'static str, UnitSpec)> {
     let crawl = Owner::Crawl(CrawlId(12));
@@ -74,6 +89,22 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         ..hook(snapshot(), "mine", "on_Snapshot__50_mine", "mine", 60)
     };
     vec![
+        (
+            "check-status",
+            check(
+                CheckKind::Status,
+                &["/usr/bin/archivist", "check", "status"],
+                &[],
+            ),
+        ),
+        (
+            "alert-unit",
+            check(
+                CheckKind::Alert,
+                &["/bin/true"],
+                &["notify@example.service"],
+            ),
+        ),
         ("crawl-worker", worker(&names(), crawl, false)),
         ("snapshot-worker", worker(&names(), snapshot(), false)),
         ("user-snapshot-worker", worker(&names(), snapshot(), true)),
@@ -172,8 +203,8 @@ fn every_unit_is_readable_after_its_end_and_expands_nothing() {
         };
         assert_eq!(flags, ["no-env-expand"], "{name}");
         assert_eq!(argv, spec.argv, "{name}");
-        let is_hook = name.starts_with("hook");
-        assert_eq!(get("RuntimeMaxUSec").is_some(), is_hook, "{name}");
+        let is_worker = name.ends_with("worker");
+        assert_eq!(get("RuntimeMaxUSec").is_none(), is_worker, "{name}");
         for policy in ["User", "ProtectSystem", "MemoryMax", "KillMode"] {
             assert_eq!(get(policy), None, "{name}: policy is in the drop-ins");
         }

@@ -2,6 +2,7 @@
 //! made when schema N is released and never edited.
 
 use archivist::bus::report::Filter;
+use archivist::bus::watches::HistoryFilter;
 use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step, Time};
 use archivist::store::{NewCrawl, NewSnapshot, Store};
 use rusqlite::Connection;
@@ -120,6 +121,15 @@ fn every_row_can_be_read() {
         let has = |outcome: Outcome| runs.iter().any(|run| run.outcome == Some(outcome.clone()));
         assert!(has(Outcome::Exit(0)) && has(Outcome::Signal(9)) && has(Outcome::Lost));
         assert!(has(Outcome::TimeLimit));
+        let checks = tx.check_history("site", &HistoryFilter::default()).unwrap();
+        assert_eq!(checks.len(), if number > 4 { 3 } else { 0 });
+        for done in checks.iter().filter(|check| check.state == "done") {
+            assert_eq!((done.ok, done.record.status_code), (Some(false), Some(408)));
+            assert_eq!(done.outcome, Some(Outcome::Exit(0)));
+        }
+        let health = tx.health("site", "https://example.org/").unwrap();
+        assert_eq!(health.down_since.is_some(), number > 4);
+        assert_eq!(tx.started_checks().unwrap().len(), usize::from(number > 4));
         assert_eq!(tx.open_runs().unwrap().len(), 3);
         assert_eq!(tx.tokens().unwrap().len(), 2);
     });

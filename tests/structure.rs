@@ -43,6 +43,7 @@ const ROOMS: &[Room] = &[
     room("plan", &["model"], PURE),
     room("unit", &["model"], PURE),
     room("bus/report.rs", &["model"], PURE),
+    room("bus/watches.rs", &["model"], PURE),
     room("bus/work.rs", &["bus::report", "model"], PURE),
     room("bus/record.rs", &["bus::report", "model"], PURE),
     room("page", &["bus::report", "model"], PURE),
@@ -62,7 +63,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "store",
-        &["bus::report", "model", "plan", "unit"],
+        &["bus::report", "bus::watches", "model", "plan", "unit"],
         &["zbus", "tokio"],
     ),
     room(
@@ -78,7 +79,8 @@ const ROOMS: &[Room] = &[
     room(
         "daemon",
         &[
-            "bus", "config", "journal", "manager", "model", "plan", "plugin", "store", "unit",
+            "bus", "config", "generate", "journal", "manager", "model", "plan", "plugin", "store",
+            "unit", "watch",
         ],
         &["rusqlite", "org.freedesktop", "SELECT "],
     ),

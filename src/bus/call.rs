@@ -1,8 +1,9 @@
 //! The calls of our two interfaces as values, each with the one who waits for its answer.
 
 use super::report::{AddOptions, Filter};
+use super::watches::HistoryFilter;
 use super::work::Report;
-use crate::model::{CrawlId, Owner};
+use crate::model::{CheckKind, CrawlId, Owner, RunId};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -129,6 +130,28 @@ pub enum Request {
     },
     Reload {
         reply: Reply<()>,
+    },
+    Watches {
+        call: WatchCall,
+        reply: Reply<String>,
+    },
+}
+
+/// What people ask of watches.
+#[derive(Clone)]
+pub enum WatchCall {
+    /// Queue checks of these kinds.
+    Check {
+        watch: String,
+        kinds: Vec<CheckKind>,
+    },
+    /// Answer when this check is over.
+    Await(RunId),
+    /// All watches, or the one of this name.
+    List(Option<String>),
+    History {
+        watch: String,
+        filter: HistoryFilter,
     },
 }
 

@@ -5,5 +5,6 @@ pub mod client;
 pub mod record;
 pub mod report;
 pub mod service;
+pub mod watches;
 pub mod wire;
 pub mod work;

@@ -1,11 +1,12 @@
 //! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
 
-use super::call::{Call, Refusal, Reply, Request, Work};
+use super::call::{Call, Refusal, Reply, Request, WatchCall, Work};
 use super::client::Address;
 use super::report::{AddOptions, Added, Filter};
+use super::watches::HistoryFilter;
 use super::wire::PATH;
 use super::work::Report;
-use crate::model::Owner;
+use crate::model::{CheckKind, Owner};
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
@@ -62,6 +63,10 @@ async fn work<T>(
         tracing::warn!("refused {what} of {who}: {why}");
     }
     answer
+}
+
+async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
+    request(calls, |reply| Request::Watches { call, reply }).await
 }
 
 fn owner(id: &str) -> fdo::Result<Owner> {
@@ -213,6 +218,32 @@ impl Manager {
     async fn draft(&self, options: &str) -> fdo::Result<String> {
         let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
         request(&self.0, |reply| Request::Draft { options, reply }).await
+    }
+
+    async fn check(&self, watch: &str, kinds: Vec<String>) -> fdo::Result<String> {
+        let kind = |text: &String| {
+            let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
+            kind.ok_or_else(|| invalid(format!("'{text}' is no kind of check")))
+        };
+        let kinds = kinds.iter().map(kind).collect::<fdo::Result<_>>()?;
+        let watch = watch.to_owned();
+        watches(&self.0, WatchCall::Check { watch, kinds }).await
+    }
+
+    async fn await_check(&self, id: &str) -> fdo::Result<String> {
+        let id = id.parse().map_err(invalid)?;
+        watches(&self.0, WatchCall::Await(id)).await
+    }
+
+    async fn watches(&self, name: &str) -> fdo::Result<String> {
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        watches(&self.0, WatchCall::List(name)).await
+    }
+
+    async fn history(&self, watch: &str, filter: &str) -> fdo::Result<String> {
+        let filter: HistoryFilter = serde_json::from_str(filter).map_err(invalid)?;
+        let watch = watch.to_owned();
+        watches(&self.0, WatchCall::History { watch, filter }).await
     }
 
     async fn reload(&self) -> fdo::Result<()> {

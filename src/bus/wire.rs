@@ -59,6 +59,16 @@ pub trait Manager {
     /// What `add` with these options would do; nothing is queued. Answers
     /// [`super::report::Draft`].
     fn draft(&self, options: &str) -> zbus::Result<String>;
+    /// Queues checks of a watch, of these kinds or, without any, of all that it has; answers
+    /// [`super::watches::Queued`].
+    fn check(&self, watch: &str, kinds: &[String]) -> zbus::Result<String>;
+    /// Answers when a check (`r12`) is over, with a [`super::work::Ended`].
+    fn await_check(&self, id: &str) -> zbus::Result<String>;
+    /// Answers a list of [`super::watches::Watch`]; `name` empty means all.
+    fn watches(&self, name: &str) -> zbus::Result<String>;
+    /// Answers a list of [`super::watches::Check`], the newest first; `filter` is a
+    /// [`super::watches::HistoryFilter`].
+    fn history(&self, watch: &str, filter: &str) -> zbus::Result<String>;
     /// Reads the configuration and the plugins once more.
     fn reload(&self) -> zbus::Result<()>;
 }

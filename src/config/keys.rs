@@ -51,6 +51,8 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "SnapshotsPerCrawl", snapshots_per_crawl, count, u32::to_string),
     key!("Orchestrator", "HostWorkers", host_workers, count, u32::to_string),
     key!("Orchestrator", "HostDelaySec", host_delay, span, shown_span),
+    key!("Orchestrator", "FastChecks", fast_checks, count, u32::to_string),
+    key!("Orchestrator", "SlowChecks", slow_checks, count, u32::to_string),
     key!("Orchestrator", "MemoryPressureMax", memory_pressure_max, percent, shown_percent),
     key!("Orchestrator", "StartsInFlight", starts_in_flight, count, u32::to_string),
     key!("Orchestrator", "IdleTimeoutSec", idle_timeout, span, shown_span),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Words that unit names use after the prefix; an instance of such a name would be mistaken for
 /// units of the first one.
-const TAKEN: [&str; 9] = [
+const TAKEN: [&str; 10] = [
+    "alert",
     "check",
     "crawl",
     "generator",
@@ -21,7 +22,7 @@ const TAKEN: [&str; 9] = [
 
 /// What an instance may be called, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     check, crawl, generator, hook, orchestrator, pool, run, snapshot, watch";
+     alert, check, crawl, generator, hook, orchestrator, pool, run, snapshot, watch";
 
 /// The three directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +130,14 @@ impl Scope {
             false => "/var/lib".into(),
         };
         self.rooted(base.join(self.unit_prefix()))
+    }
+
+    /// What lasts as long as this boot.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.rooted(match self.user {
+            true => self.dirs.runtime.join("archivist"),
+            false => "/run/archivist".into(),
+        })
     }
 
     /// Directories with configuration, the strongest last.

@@ -20,6 +20,10 @@ pub struct Settings {
     pub host_workers: u32,
     /// From one start of a snapshot on a host to the next.
     pub host_delay: Duration,
+    /// Checks of watches at a time: those that ask whether a site answers.
+    pub fast_checks: u32,
+    /// Those that take long.
+    pub slow_checks: u32,
     /// Percent of 10 s in which our processes wait for memory, from which nothing more is started.
     pub memory_pressure_max: u32,
     /// How long the queue is empty before `--exit-on-idle` ends the orchestrator.
@@ -69,6 +73,8 @@ impl Default for Settings {
             snapshots_per_crawl: 8,
             host_workers: 4,
             host_delay: Duration::ZERO,
+            fast_checks: 2,
+            slow_checks: 2,
             memory_pressure_max: 60,
             idle_timeout: Duration::from_secs(3),
             starts_in_flight: 8,

@@ -155,6 +155,8 @@ impl Engine {
             workers_max: self.settings.workers_max,
             snapshots_per_crawl: self.settings.snapshots_per_crawl,
             snapshots_per_host: self.settings.host_workers,
+            fast_checks: self.settings.fast_checks,
+            slow_checks: self.settings.slow_checks,
         }
     }
 

@@ -2,8 +2,10 @@
 //! [`crate::plan`], the memory in [`crate::store`], the processes in systemd.
 
 mod action;
+mod alerts;
 mod begin;
 mod clock;
+mod checks;
 mod ends;
 mod engine;
 mod event;
@@ -35,6 +37,7 @@ mod tests;
 mod turn;
 mod units;
 mod wait;
+mod watches;
 mod why;
 mod work;
 

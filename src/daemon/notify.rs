@@ -17,7 +17,7 @@ pub fn units(running: &[Run]) -> Units {
 }
 
 /// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind.
-pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units) -> String {
+pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u64)) -> String {
     let queued = |counts: &Counts| counts.get("queued").copied().unwrap_or(0);
     let working = |kind: &str| units.get(kind).copied().unwrap_or(0);
     let mut parts = Vec::new();
@@ -29,6 +29,9 @@ pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units) -> String {
     }
     if working("hook") > 0 {
         parts.push(format!("hook={}w", working("hook")));
+    }
+    if checks != (0, 0) {
+        parts.push(format!("check={}q/{}w", checks.0, checks.1));
     }
     match parts.is_empty() {
         true => "idle, waiting for work".to_owned(),
@@ -73,11 +76,11 @@ mod tests {
         let count = |n| Counts::from([("queued".to_owned(), n)]);
         let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
         assert_eq!(
-            line(&count(3), &count(20), &units),
+            line(&count(3), &count(20), &units, (0, 0)),
             "crawl=3q/1w snapshot=20q/8w"
         );
         assert_eq!(
-            line(&count(0), &Counts::new(), &Units::new()),
+            line(&count(0), &Counts::new(), &Units::new(), (0, 0)),
             "idle, waiting for work"
         );
     }

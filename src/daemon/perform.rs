@@ -149,6 +149,9 @@ impl Performer {
                 }
             }
             Action::StopSlice(slice) => self.stop_slice(slice),
+            Action::Remove(path) => {
+                let _ = std::fs::remove_file(path);
+            }
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
             Action::Withhold(run) => self.starts.on_ended(run),

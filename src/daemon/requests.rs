@@ -139,12 +139,13 @@ impl Turn<'_> {
                 let draft = self.draft(options)?;
                 self.answer_text(reply, serde_json::to_string(&draft)?);
             }
+            Request::Watches { call, reply } => self.watches(call, reply)?,
             Request::Reload { reply } => self.answer(reply),
         }
         Ok(())
     }
 
-    fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
+    pub(super) fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
         self.check_options(options)?;
         let (entries, refused) = read_lines(lines);
         let Some(first) = entries.first() else {
@@ -314,7 +315,12 @@ impl Turn<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             systemd: self.engine.systemd.clone(),
             data: self.engine.scope.data_dir().to_string_lossy().into_owned(),
-            line: super::notify::line(&crawls, &snapshots, &super::notify::units(&running)),
+            line: super::notify::line(
+                &crawls,
+                &snapshots,
+                &super::notify::units(&running),
+                self.tx.check_counts()?,
+            ),
             crawls,
             snapshots,
             running,

@@ -147,6 +147,7 @@ impl Turn<'_> {
                 let begun = match decision {
                     Decision::StartCrawl(id) => self.begin_crawl(id),
                     Decision::StartSnapshot(id) => self.begin_snapshot(id),
+                    Decision::StartCheck(id) => self.begin_check(id),
                 };
                 match begun {
                     Ok(()) => self.tx.release_savepoint()?,
@@ -166,11 +167,13 @@ impl Turn<'_> {
     /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
         self.tell()?;
+        self.prune_checks()?;
         let (crawls, snapshots) = (
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
-        let line = super::notify::line(&crawls, &snapshots, &self.tx.open_run_counts()?);
+        let units = self.tx.open_run_counts()?;
+        let line = super::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match blocked(view) {
             Some(why) => {
                 self.actions
@@ -211,6 +214,7 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Why { reply, .. }
             | Request::Interrupt { reply, .. }
             | Request::Draft { reply, .. }
+            | Request::Watches { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::Abort { reply, .. }

@@ -61,6 +61,12 @@ impl Turn<'_> {
                 unit: unit.to_owned(),
                 evidence,
             });
+        } else if let Some(check) = self.tx.check_of_unit(unit)? {
+            self.actions.push(Action::Read {
+                run: check.id,
+                unit: unit.to_owned(),
+                evidence,
+            });
         }
         Ok(())
     }
@@ -71,7 +77,7 @@ impl Turn<'_> {
         result: &Result<(), ManagerError>,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
-            return Ok(());
+            return self.check_started(id, result);
         };
         match result {
             Ok(()) => {
@@ -103,7 +109,7 @@ impl Turn<'_> {
         result: &Result<Box<Reading>, ManagerError>,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
-            return Ok(());
+            return self.check_read(id, seen, result);
         };
         let mut reading = match result {
             Ok(reading) => Reading::clone(reading),
@@ -244,13 +250,16 @@ impl Turn<'_> {
             }
         };
         let open = self.tx.open_runs()?;
-        let runs: Vec<OpenRun> = open
-            .iter()
-            .map(|run| OpenRun {
-                id: run.id,
-                unit: run.unit.clone(),
-                unanswered: self.unanswered.contains(&run.id),
-                boot: run.boot.clone(),
+        let checks = self.tx.started_checks()?;
+        let of_runs = open.iter().map(|run| (run.id, &run.unit, &run.boot));
+        let of_checks = checks.iter().map(|run| (run.id, &run.unit, &run.boot));
+        let runs: Vec<OpenRun> = of_runs
+            .chain(of_checks)
+            .map(|(id, unit, boot)| OpenRun {
+                id,
+                unit: unit.clone(),
+                unanswered: self.unanswered.contains(&id),
+                boot: boot.clone(),
             })
             .collect();
         let live: Vec<LiveUnit> = listed
@@ -269,7 +278,7 @@ impl Turn<'_> {
                         Repair::Adopt(_) => adopted += 1,
                         _ => lost += 1,
                     }
-                    let Some(run) = open.iter().find(|run| run.id == id) else {
+                    let Some(run) = runs.iter().find(|run| run.id == id) else {
                         continue;
                     };
                     let unit = run.unit.clone();
@@ -282,6 +291,7 @@ impl Turn<'_> {
                 Repair::Lose(id) => {
                     lost += 1;
                     let Some(run) = open.iter().find(|run| run.id == id) else {
+                        self.check_lost(id)?;
                         continue;
                     };
                     self.ended(run, &Outcome::Lost, &Reading::default(), false)?;

@@ -236,11 +236,15 @@ impl Turn<'_> {
             return Ok(());
         }
         let plan = self.engine.plan(crawl).map_err(invalid)?;
+        let only_new = self.tx.is_only_new(crawl.id)?;
         for child in children {
             let Ok(url) = PageUrl::parse(&child.url) else {
                 continue;
             };
             if !plan.filter.allows(url.as_str()) {
+                continue;
+            }
+            if only_new && self.tx.is_archived(url.as_str(), crawl.id)? {
                 continue;
             }
             let added = self.tx.add_snapshot(&NewSnapshot {

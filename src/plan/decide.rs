@@ -1,6 +1,7 @@
 //! Which workers to start now, and when to look again.
 
-use crate::model::{CrawlId, SnapshotId, Time};
+use super::checks::{Checks, decide_checks};
+use crate::model::{CrawlId, RunId, SnapshotId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ pub struct Limits {
     pub snapshots_per_crawl: u32,
     /// Snapshots of one host, of all crawls together.
     pub snapshots_per_host: u32,
+    /// Checks of the fast pool.
+    pub fast_checks: u32,
+    /// Checks of the slow pool.
+    pub slow_checks: u32,
 }
 
 /// Number of a web server's name.
@@ -66,6 +71,7 @@ pub struct View {
     pub open_crawls: Vec<OpenCrawl>,
     /// The hosts of the due snapshots.
     pub hosts: BTreeMap<HostId, Host>,
+    pub checks: Checks,
     /// The earliest time at which something that is not due yet becomes due.
     pub next_due: Option<Time>,
 }
@@ -74,6 +80,7 @@ pub struct View {
 pub enum Decision {
     StartCrawl(CrawlId),
     StartSnapshot(SnapshotId),
+    StartCheck(RunId),
 }
 
 /// What stands against a start.
@@ -203,12 +210,14 @@ pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Hindrance
 }
 
 /// Decides on all starts that the limits allow, in the order in which they are to be made:
-/// crawls first, then snapshots of the crawls in turn, so that a long crawl starves no other.
+/// checks of watches first, which have pools of their own, then crawls, then snapshots of the crawls in turn, so that a long crawl starves no other.
 ///
 /// The checks and their order are those of ArchiveBox's orchestrator: something is due, its kind
 /// has a place, all kinds together have one. Each worker serves one item.
 pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
-    let mut decisions = Vec::new();
+    let (fast, slow) = (limits.fast_checks, limits.slow_checks);
+    let checks = decide_checks(&view.checks, fast, slow, view.pressure.is_some());
+    let mut decisions: Vec<_> = checks.into_iter().map(Decision::StartCheck).collect();
     let mut places = Places::of(view, limits);
     for id in &view.due_crawls {
         if places.against_crawl().is_some() {
@@ -245,34 +254,6 @@ pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
     decisions
 }
 
-/// Counts idleness for `--exit-on-idle`: done when nothing is pending, running or due later, for
-/// `timeout` on end. A timeout of zero means never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Idle {
-    pub timeout: Duration,
-    pub since: Option<Time>,
-}
-
-impl Idle {
-    /// Takes note of `view`; answers when to look again, or `None` while there is work.
-    pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
-        if view.is_busy() {
-            self.since = None;
-            return None;
-        }
-        let since = *self.since.get_or_insert(now);
-        Some(since.after(self.timeout))
-    }
-
-    /// Whether it has lasted long enough.
-    pub fn is_over(&self, now: Time) -> bool {
-        let Some(since) = self.since else {
-            return false;
-        };
-        !self.timeout.is_zero() && now >= since.after(self.timeout)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +264,8 @@ mod tests {
         workers_max: 12,
         snapshots_per_crawl: 8,
         snapshots_per_host: 2,
+        fast_checks: 2,
+        slow_checks: 2,
     };
 
     /// Table of the spawn rule: due items, workers of the kind, workers of all kinds.
@@ -323,7 +306,7 @@ mod tests {
     fn started(decisions: &[Decision]) -> Vec<i64> {
         let ids = decisions.iter().map(|decision| match decision {
             Decision::StartSnapshot(id) => id.0,
-            Decision::StartCrawl(_) => panic!("no crawl is due"),
+            other => panic!("{other:?} is not due"),
         });
         ids.collect()
     }
@@ -403,40 +386,13 @@ mod tests {
             workers_per_kind: 100,
             workers_max: 100,
             snapshots_per_crawl: 8,
-            snapshots_per_host: 2,
+            ..LIMITS
         };
         let view = View {
             open_crawls: vec![open(1, 5, 10..90)],
             ..View::default()
         };
         assert_eq!(decide(&view, &limits).len(), 3);
-    }
-
-    #[test]
-    fn idleness_must_last() {
-        let mut idle = Idle {
-            timeout: Duration::from_secs(3),
-            since: None,
-        };
-        let nothing = View::default();
-        let future = View {
-            next_due: Some(Time(99_000)),
-            ..View::default()
-        };
-        assert_eq!(idle.observe(&nothing, Time(1000)), Some(Time(4000)));
-        assert!(!idle.is_over(Time(3999)));
-        assert!(idle.is_over(Time(4000)));
-        assert_eq!(
-            idle.observe(&future, Time(3500)),
-            None,
-            "future work keeps it alive"
-        );
-        assert!(!idle.is_over(Time(9000)));
-        let never = Idle {
-            timeout: Duration::ZERO,
-            since: Some(Time(0)),
-        };
-        assert!(!never.is_over(Time(i64::MAX)));
     }
 
     proptest! {
@@ -446,7 +402,7 @@ mod tests {
             due_crawls in 0i64..10, per_host in 1u32..4, at_hosts in prop::collection::vec((0u32..4, 0i64..3), 7),
             queues in prop::collection::vec((0u32..9, 0i64..20), 0..6),
         ) {
-            let limits = Limits { workers_per_kind: per_kind, workers_max: max, snapshots_per_crawl: per_crawl, snapshots_per_host: per_host };
+            let limits = Limits { workers_per_kind: per_kind, workers_max: max, snapshots_per_crawl: per_crawl, snapshots_per_host: per_host, ..LIMITS };
             let open_crawls: Vec<_> = queues.iter().enumerate()
                 .map(|(n, (running, due))| open(n as i64, *running, n as i64 * 100..n as i64 * 100 + due))
                 .collect();
@@ -463,7 +419,7 @@ mod tests {
             let view = View {
                 crawl_workers, snapshot_workers, open_crawls,
                 due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None,
-                now: Time(1), pressure: None, hosts: hosts.clone(),
+                now: Time(1), pressure: None, hosts: hosts.clone(), checks: Checks::default(),
             };
             let decisions = decide(&view, &limits);
             let crawls = decisions.iter().filter(|d| matches!(d, Decision::StartCrawl(_))).count() as u32;

@@ -1,13 +1,17 @@
 //! Judgement. Everything here is a function of its arguments; time and limits are among them.
 
+mod checks;
 mod decide;
+mod idle;
 mod pressure;
 mod reconcile;
 mod settle;
 mod takeover;
 
-pub use decide::{Decision, Due, Hindrance, Host, HostId, Idle, Limits, OpenCrawl, Places, View};
+pub use checks::{Checks, Lane, conclude, decide_checks, prune_at};
+pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
+pub use idle::Idle;
 pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};

@@ -70,6 +70,7 @@ impl View {
             || !self.due_crawls.is_empty()
             || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
             || self.next_due.is_some()
+            || self.checks.is_busy()
     }
 }
 

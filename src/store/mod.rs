@@ -3,6 +3,7 @@
 
 mod binary;
 mod clock;
+mod check;
 mod crawl;
 mod host;
 mod lists;
@@ -16,8 +17,10 @@ mod snapshot;
 mod tag;
 mod usage;
 mod view;
+mod watches;
 
 pub use binary::BinaryRow;
+pub use check::{CheckRow, NewCheck};
 pub use crawl::{CrawlWork, NewCrawl};
 pub use open::OpenError;
 pub use result::Finished;

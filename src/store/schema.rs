@@ -207,6 +207,53 @@ pub const MIGRATIONS: &[&str] = &[
     ALTER TABLE runner ADD COLUMN components TEXT NOT NULL DEFAULT '';
     ALTER TABLE runner ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
     ",
+    // 5: watches and their checks; pages that a schedule archives once only
+    "
+    CREATE TABLE watch (
+        name TEXT NOT NULL,
+        url TEXT NOT NULL,
+        failures INTEGER NOT NULL DEFAULT 0,
+        failing_since INTEGER,
+        down_since INTEGER,
+        PRIMARY KEY (name, url)
+    ) WITHOUT ROWID;
+
+    -- A check is one run, in a table of its own; ids of both are drawn from one sequence.
+    CREATE TABLE check_result (
+        id INTEGER PRIMARY KEY,
+        watch TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        pool TEXT NOT NULL,
+        url TEXT NOT NULL,
+        request TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'queued'
+            CHECK (state IN ('queued', 'starting', 'running', 'done')),
+        queued_at INTEGER NOT NULL,
+        started_at INTEGER,
+        ended_at INTEGER,
+        keep_for INTEGER NOT NULL,
+        keep_until INTEGER,
+        epoch INTEGER,
+        unit TEXT,
+        boot TEXT,
+        invocation TEXT,
+        outcome TEXT,
+        ok INTEGER,
+        status_code INTEGER,
+        response_ms INTEGER,
+        record TEXT
+    );
+    CREATE UNIQUE INDEX check_open ON check_result (watch, kind, url)
+        WHERE state <> 'done' AND kind <> 'alert';
+    CREATE UNIQUE INDEX check_unit ON check_result (unit)
+        WHERE state IN ('starting', 'running');
+    CREATE INDEX check_queue ON check_result (pool, id) WHERE state = 'queued';
+    CREATE INDEX check_history ON check_result (watch, kind, url, id, ok);
+    CREATE INDEX check_old ON check_result (keep_until) WHERE keep_until IS NOT NULL;
+
+    ALTER TABLE crawl ADD COLUMN only_new INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX snapshot_url ON snapshot (url);
+    ",
 ];
 
 #[cfg(test)]
@@ -220,6 +267,7 @@ mod tests {
         "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
         "69d6fdaf21f50665bead03d1a0e7824835abb73144e352e5873054454c4d72b5",
         "595224473407ef7138895fc8aaac73649b1664e0a5ca7ae2ec9913aaf4e38ee2",
+        "40e9a80c741194324b89583e20d18604f20da17043ba250195d5d3ea782b0f83",
     ];
 
     #[test]

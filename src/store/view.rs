@@ -47,6 +47,7 @@ impl Tx<'_> {
             crawl_workers: workers("crawl")?,
             snapshot_workers: workers("snapshot")?,
             due_crawls: self.due_crawls(limits.workers_per_kind, now)?,
+            checks: self.checks(limits.fast_checks.max(limits.slow_checks))?,
             ..View::default()
         };
         let mut next: Option<i64> = self

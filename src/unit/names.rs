@@ -1,7 +1,7 @@
 //! The names of our units: `archivist-KIND-[PLUGIN-HOOK-]OWNER.service` and the slices above
 //! them. The order kind, plugin, hook, owner is what makes drop-ins and globs of systemd work.
 
-use crate::model::{CrawlId, Owner, SnapshotId};
+use crate::model::{CheckKind, CrawlId, Owner, Pool, RunId, SnapshotId};
 use std::fmt::Write;
 
 /// What a unit of ours is.
@@ -10,6 +10,10 @@ pub enum UnitKind {
     CrawlWorker,
     SnapshotWorker,
     Hook,
+    /// Of a watch.
+    Check,
+    /// Tells somebody of a site that is down.
+    Alert,
 }
 
 impl UnitKind {
@@ -18,6 +22,8 @@ impl UnitKind {
             UnitKind::CrawlWorker => "crawl",
             UnitKind::SnapshotWorker => "snapshot",
             UnitKind::Hook => "hook",
+            UnitKind::Check => "check",
+            UnitKind::Alert => "alert",
         }
     }
 
@@ -26,6 +32,8 @@ impl UnitKind {
             UnitKind::CrawlWorker,
             UnitKind::SnapshotWorker,
             UnitKind::Hook,
+            UnitKind::Check,
+            UnitKind::Alert,
         ]
         .into_iter()
         .find(|kind| kind.as_str() == text)
@@ -36,7 +44,8 @@ impl UnitKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     pub kind: UnitKind,
-    pub owner: Owner,
+    /// What a worker or a hook works for.
+    pub owner: Option<Owner>,
 }
 
 /// Makes and reads the names of one instance.
@@ -91,6 +100,19 @@ impl Names {
         }
     }
 
+    /// Unit of one check of a watch, or of a command that tells of one.
+    pub fn check(&self, kind: CheckKind, id: RunId) -> String {
+        match kind {
+            CheckKind::Alert => format!("{}-alert-{}.service", self.prefix, id.0),
+            kind => format!("{}-check-{kind}-{}.service", self.prefix, id.0),
+        }
+    }
+
+    /// Slice of a pool of checks.
+    pub fn check_slice(&self, pool: Pool) -> String {
+        format!("{}-check-{}.slice", self.prefix, pool.as_str())
+    }
+
     /// Scope of a command in the foreground; the second number sets it apart from a scope of an
     /// earlier process with its id.
     pub fn run_scope(&self, pid: u32, other: u32) -> String {
@@ -107,11 +129,12 @@ impl Names {
         format!("{}-crawl-{}.slice", self.prefix, id.0)
     }
 
-    /// Patterns for ListUnitsByPatterns that find all workers and hooks.
+    /// Patterns for ListUnitsByPatterns that find all workers, hooks and checks.
     pub fn patterns(&self) -> Vec<String> {
-        ["crawl-*.service", "snapshot-*.service", "hook-*.service"]
+        let kinds = ["crawl-*", "snapshot-*", "hook-*", "check-*", "alert-*"];
+        kinds
             .iter()
-            .map(|rest| format!("{}-{rest}", self.prefix))
+            .map(|rest| format!("{}-{rest}.service", self.prefix))
             .collect()
     }
 
@@ -128,7 +151,7 @@ impl Names {
         (self.crawl_slice(id) == unit).then_some(id)
     }
 
-    /// Reads a worker's or hook's unit name; `None` for every other unit.
+    /// Reads the unit name of a worker, a hook or a check; `None` for every other unit.
     pub fn parse(&self, unit: &str) -> Option<Parsed> {
         let rest = unit
             .strip_prefix(self.prefix.as_str())?
@@ -139,13 +162,21 @@ impl Names {
             let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             digits.then(|| text.parse().ok()).flatten()
         };
-        let (kind, owner) = match UnitKind::parse(kind)? {
-            UnitKind::CrawlWorker => (UnitKind::CrawlWorker, Owner::Crawl(CrawlId(number(rest)?))),
-            UnitKind::SnapshotWorker => (
-                UnitKind::SnapshotWorker,
-                Owner::Snapshot(SnapshotId(number(rest)?)),
-            ),
-            UnitKind::Hook => (UnitKind::Hook, rest.rsplit_once('-')?.1.parse().ok()?),
+        let kind = UnitKind::parse(kind)?;
+        let owner = match kind {
+            UnitKind::CrawlWorker => Some(Owner::Crawl(CrawlId(number(rest)?))),
+            UnitKind::SnapshotWorker => Some(Owner::Snapshot(SnapshotId(number(rest)?))),
+            UnitKind::Hook => Some(rest.rsplit_once('-')?.1.parse().ok()?),
+            UnitKind::Check => {
+                let (kind, id) = rest.split_once('-')?;
+                CheckKind::parse(kind)?;
+                number(id)?;
+                None
+            }
+            UnitKind::Alert => {
+                number(rest)?;
+                None
+            }
         };
         Some(Parsed { kind, owner })
     }
@@ -208,7 +239,7 @@ mod tests {
             names.parse(&hook),
             Some(Parsed {
                 kind: UnitKind::Hook,
-                owner
+                owner: Some(owner)
             })
         );
         let worker = names.snapshot_worker(SnapshotId(7));
@@ -216,10 +247,18 @@ mod tests {
             names.parse(&worker),
             Some(Parsed {
                 kind: UnitKind::SnapshotWorker,
-                owner
+                owner: Some(owner)
             })
         );
+        let check = names.check(CheckKind::Status, RunId(12));
+        assert_eq!(check, "archivist-second-check-status-12.service");
+        assert_eq!(names.parse(&check).map(|p| p.kind), Some(UnitKind::Check));
+        let alert = names.check(CheckKind::Alert, RunId(13));
+        assert_eq!(alert, "archivist-second-alert-13.service");
+        assert_eq!(names.parse(&alert).map(|p| p.kind), Some(UnitKind::Alert));
         for stranger in [
+            "archivist-second-check-fast.slice",
+            "archivist-second-check-other-12.service",
             "archivist-second-orchestrator.service",
             "archivist-second-crawl-7.slice",
             "archivist-crawl-7.service",

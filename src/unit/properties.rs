@@ -103,6 +103,9 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if !spec.bind_read_only.is_empty() {
         out.push(("BindReadOnlyPaths", Binds(paths(&spec.bind_read_only))));
     }
+    if !spec.wants.is_empty() {
+        out.push(("Wants", List(spec.wants.clone())));
+    }
     let fields = spec
         .log_fields
         .iter()

@@ -2,7 +2,7 @@
 //! kill modes are drop-ins that the package ships.
 
 use super::{Names, UnitKind};
-use crate::model::{CrawlId, Owner, SnapshotId};
+use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct UnitSpec {
     pub bind_read_only: Vec<PathBuf>,
     /// A directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,
+    /// Units that are started along with it.
+    pub wants: Vec<String>,
     /// Fields that every journal line of the unit carries.
     pub log_fields: Vec<(&'static str, String)>,
 }
@@ -70,6 +72,18 @@ pub struct HookSpec<'a> {
     pub bind: Vec<PathBuf>,
     pub bind_read_only: Vec<PathBuf>,
     pub tmp: Option<PathBuf>,
+}
+
+/// What is known of a check before it starts.
+pub struct CheckSpec<'a> {
+    pub id: RunId,
+    pub kind: CheckKind,
+    pub watch: &'a str,
+    pub url: &'a str,
+    pub argv: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub bind_read_only: Vec<PathBuf>,
+    pub wants: Vec<String>,
 }
 
 /// URLs in descriptions and journal fields are cut to so many characters.
@@ -125,6 +139,7 @@ impl UnitSpec {
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
             tmp: None,
+            wants: Vec::new(),
             log_fields: log_fields(worker.crawl, worker.owner, worker.url),
         }
     }
@@ -154,7 +169,51 @@ impl UnitSpec {
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
             tmp: hook.tmp,
+            wants: Vec::new(),
             log_fields: fields,
+        }
+    }
+
+    /// One check of a watch. Its request comes through standard input, its record goes where the
+    /// descriptor for standard output leads.
+    pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {
+        let kind = check.kind;
+        UnitSpec {
+            name: names.check(kind, check.id),
+            kind: match kind {
+                CheckKind::Alert => UnitKind::Alert,
+                _ => UnitKind::Check,
+            },
+            slice: names.check_slice(kind.pool()),
+            description: match kind {
+                CheckKind::Alert => format!("Alert of watch {}: {}", check.watch, shown(check.url)),
+                kind => format!(
+                    "Check {kind} of watch {}: {}",
+                    check.watch,
+                    shown(check.url)
+                ),
+            },
+            argv: check.argv,
+            notify: false,
+            environment: check.environment,
+            working_directory: None,
+            stdin: match kind {
+                CheckKind::Alert => Stdio::Null,
+                _ => Stdio::Descriptor,
+            },
+            stdout: match kind {
+                CheckKind::Alert => Stdio::Journal,
+                _ => Stdio::Descriptor,
+            },
+            limit: Some(kind.limit()),
+            bind: Vec::new(),
+            bind_read_only: check.bind_read_only,
+            tmp: None,
+            wants: check.wants,
+            log_fields: vec![
+                ("ARCHIVIST_WATCH", check.watch.to_owned()),
+                ("ARCHIVIST_URL", shown(check.url)),
+            ],
         }
     }
 }

@@ -225,6 +225,7 @@ impl Bed {
                 let parked = self.parked.drain(..).map(Event::Work);
                 self.world.answers.extend(parked);
             }
+            Action::Remove(path) => std::fs::remove_file(path).unwrap_or_default(),
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::List => calls.push_back(Call::List),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
@@ -467,17 +468,20 @@ impl Bed {
             for n in 0..workers {
                 moved |= self.work(n);
             }
-            if let Some(hook) = self.running_hook() {
-                self.world.end(&hook, 1, 0, "success");
-                moved = true;
+            for part in ["-hook-", "-check-", "-alert-"] {
+                if let Some(unit) = self.running_of(part).pop() {
+                    self.world.end(&unit, 1, 0, "success");
+                    moved = true;
+                }
             }
             if moved {
                 continue;
             }
             let open = self.look(|tx| tx.open_runs());
             let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
+            let checks = self.has_checks();
             let unfinished = crawls.iter().find(|crawl| !crawl.status.is_final());
-            if open.is_empty() && unfinished.is_none() {
+            if open.is_empty() && unfinished.is_none() && !checks {
                 assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
                 return;
             }
@@ -492,7 +496,6 @@ impl Bed {
     }
 
     pub fn running_hook(&self) -> Option<String> {
-        let running = self.world.running().into_iter();
-        running.into_iter().find(|unit| unit.contains("-hook-"))
+        self.running_of("-hook-").into_iter().next()
     }
 }

@@ -5,6 +5,7 @@ mod bed;
 mod check;
 mod clock;
 mod pause;
+mod watches;
 mod why;
 mod worker;
 mod world;
@@ -22,6 +23,8 @@ enum Operation {
         urls: usize,
     },
     Install,
+    /// A timer of a watch elapses.
+    Elapse(usize),
     Cancel(usize),
     Retry(usize),
     Pause(usize),
@@ -67,6 +70,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         3 => (1..5usize).prop_map(|urls| Add { urls }),
         1 => Just(Install),
+        2 => any::<usize>().prop_map(Elapse),
         2 => any::<usize>().prop_map(Cancel),
         2 => any::<usize>().prop_map(Retry),
         3 => any::<usize>().prop_map(Pause),
@@ -96,6 +100,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
     match operation {
         Add { urls } => bed.add(*urls),
         Install => bed.install(),
+        Elapse(n) => bed.elapse(*n),
         Cancel(n) => bed.cancel(*n),
         Retry(n) => bed.retry(*n),
         Pause(n) => bed.pause(*n),

@@ -214,7 +214,8 @@ impl World {
             slice: start.spec.slice.clone(),
             state: State::Running,
             frozen: false,
-            worker: start.stdin.as_ref().map(|bytes| Worker::new(bytes)),
+            worker: (start.stdin.as_ref().filter(|_| start.spec.notify))
+                .map(|bytes| Worker::new(bytes)),
         };
         self.units.insert(unit.clone(), loaded);
         match mood {

@@ -1,0 +1,181 @@
+//! Which checks to start now, and when to clean up.
+
+use crate::model::{CheckKind, CheckRecord, Outcome, RunId, Time};
+use std::time::Duration;
+
+/// One pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// Checks that have a unit.
+    pub running: u32,
+    /// The oldest of those that wait.
+    pub due: Vec<RunId>,
+}
+
+/// All pools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    pub fast: Lane,
+    pub slow: Lane,
+    /// Commands that tell somebody of a site that is down.
+    pub alerts: Lane,
+}
+
+/// Alerts that run at a time: enough for a few that hang, until they are ended at their limit.
+const ALERTS_MAX: u32 = 4;
+/// Results are deleted so long after the time for which they are kept, all of a day at once.
+const PRUNE_EVERY: Duration = Duration::from_secs(86_400);
+
+impl Checks {
+    /// Whether something runs or waits.
+    pub fn is_busy(&self) -> bool {
+        [&self.fast, &self.slow, &self.alerts]
+            .into_iter()
+            .any(|lane| lane.running > 0 || !lane.due.is_empty())
+    }
+}
+
+/// The checks to be started, as far as the pools have places. Slow ones wait while the machine is
+/// short of something; whether a site answers is to be known even then.
+pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> Vec<RunId> {
+    let free = |lane: &Lane, places: u32| {
+        let free = places.saturating_sub(lane.running) as usize;
+        lane.due.iter().take(free).copied().collect::<Vec<_>>()
+    };
+    let slow = if pressure { 0 } else { slow };
+    let mut starts = free(&checks.alerts, ALERTS_MAX);
+    starts.extend(free(&checks.fast, fast));
+    starts.extend(free(&checks.slow, slow));
+    starts
+}
+
+/// What the end of a check's unit means: whether the site was good, where that is known, and what is
+/// kept. A program that broke down, or a machine that did, says nothing about a site; one that did
+/// not answer within the time limit does.
+pub fn conclude(
+    kind: CheckKind,
+    outcome: &Outcome,
+    record: Option<CheckRecord>,
+) -> (Option<bool>, CheckRecord) {
+    let whole = matches!(outcome, Outcome::Exit(_));
+    match (record.filter(|_| whole), outcome) {
+        (Some(record), _) => (Some(record.ok).filter(|_| !record.skipped), record),
+        (None, Outcome::TimeLimit) => (Some(false), CheckRecord::failed(kind, outcome.to_string())),
+        (None, Outcome::Exit(0)) if kind == CheckKind::Alert => {
+            let record = CheckRecord {
+                ok: true,
+                ..CheckRecord::default()
+            };
+            (Some(true), record)
+        }
+        (None, Outcome::Exit(0)) => {
+            let error = "it ended without a record".to_owned();
+            (None, CheckRecord::failed(kind, error))
+        }
+        (None, _) => (None, CheckRecord::failed(kind, outcome.to_string())),
+    }
+}
+
+/// When results are to be deleted, from the time until which the oldest is kept.
+pub fn prune_at(oldest_until: Option<Time>) -> Option<Time> {
+    oldest_until.map(|time| time.after(PRUNE_EVERY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lane(running: u32, due: std::ops::Range<i64>) -> Lane {
+        Lane {
+            running,
+            due: due.map(RunId).collect(),
+        }
+    }
+
+    #[test]
+    fn slow_checks_take_no_fast_place() {
+        let checks = Checks {
+            fast: lane(0, 10..13),
+            slow: lane(2, 20..90),
+            alerts: Lane::default(),
+        };
+        assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(10), RunId(11)]);
+        let checks = Checks {
+            fast: lane(2, 10..13),
+            slow: lane(1, 20..90),
+            alerts: lane(4, 1..2),
+        };
+        assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(20)]);
+    }
+
+    #[test]
+    fn under_pressure_only_the_cheap_ones_go_on() {
+        let checks = Checks {
+            fast: lane(0, 10..11),
+            slow: lane(0, 20..21),
+            alerts: lane(0, 1..2),
+        };
+        assert_eq!(decide_checks(&checks, 2, 2, true), [RunId(1), RunId(10)]);
+    }
+
+    #[test]
+    fn only_what_is_known_of_a_site_is_held_against_it() {
+        let good = CheckRecord {
+            ok: true,
+            ..CheckRecord::default()
+        };
+        let skipped = CheckRecord {
+            skipped: true,
+            ..CheckRecord::default()
+        };
+        let table = [
+            (Outcome::Exit(0), Some(good.clone()), Some(true)),
+            (Outcome::Exit(1), Some(CheckRecord::default()), Some(false)),
+            (Outcome::Exit(0), Some(skipped), None),
+            (Outcome::Exit(0), None, None),
+            (Outcome::TimeLimit, None, Some(false)),
+            // What it wrote before it was ended is not its last word.
+            (Outcome::TimeLimit, Some(good.clone()), Some(false)),
+            (Outcome::Lost, Some(good), None),
+            (Outcome::OutOfMemory, None, None),
+            (Outcome::NotStarted("x".into()), None, None),
+        ];
+        for (outcome, record, want) in table {
+            let (ok, kept) = conclude(CheckKind::Status, &outcome, record);
+            assert_eq!(ok, want, "{outcome}");
+            assert!(ok == Some(true) || !kept.ok, "{outcome}");
+        }
+        let (ok, _) = conclude(CheckKind::Alert, &Outcome::Exit(0), None);
+        assert_eq!(ok, Some(true));
+    }
+
+    #[test]
+    fn cleaning_up_is_a_daily_matter() {
+        assert_eq!(prune_at(None), None);
+        assert_eq!(prune_at(Some(Time(5))), Some(Time(86_400_005)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_pool_is_ever_over_its_size(
+            running in prop::array::uniform3(0u32..6), waiting in prop::array::uniform3(0i64..6),
+            fast in 1u32..5, slow in 1u32..5, pressure: bool,
+        ) {
+            let checks = Checks {
+                fast: lane(running[0], 0..waiting[0]),
+                slow: lane(running[1], 100..100 + waiting[1]),
+                alerts: lane(running[2], 200..200 + waiting[2]),
+            };
+            let starts = decide_checks(&checks, fast, slow, pressure);
+            let of = |at: i64| starts.iter().filter(|id| id.0 / 100 == at).count() as u32;
+            for (at, size) in [(0, fast), (1, slow), (2, ALERTS_MAX)] {
+                let running = running[at as usize];
+                prop_assert!(of(at) == 0 || running + of(at) <= size);
+                let waits = waiting[at as usize] as u32 > of(at);
+                let held = at == 1 && pressure;
+                prop_assert!(!waits || held || running + of(at) >= size, "a place is left empty");
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! When an orchestrator that was told to leave once all is done may leave.
+
+use super::View;
+use crate::model::Time;
+use std::time::Duration;
+
+/// Counts idleness for `--exit-on-idle`: done when nothing is pending, running or due later, for
+/// `timeout` on end. A timeout of zero means never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    pub timeout: Duration,
+    pub since: Option<Time>,
+}
+
+impl Idle {
+    /// Takes note of `view`; answers when to look again, or `None` while there is work.
+    pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
+        if view.is_busy() {
+            self.since = None;
+            return None;
+        }
+        let since = *self.since.get_or_insert(now);
+        Some(since.after(self.timeout))
+    }
+
+    /// Whether it has lasted long enough.
+    pub fn is_over(&self, now: Time) -> bool {
+        let Some(since) = self.since else {
+            return false;
+        };
+        !self.timeout.is_zero() && now >= since.after(self.timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idleness_must_last() {
+        let mut idle = Idle {
+            timeout: Duration::from_secs(3),
+            since: None,
+        };
+        let nothing = View::default();
+        let future = View {
+            next_due: Some(Time(99_000)),
+            ..View::default()
+        };
+        assert_eq!(idle.observe(&nothing, Time(1000)), Some(Time(4000)));
+        assert!(!idle.is_over(Time(3999)));
+        assert!(idle.is_over(Time(4000)));
+        assert_eq!(
+            idle.observe(&future, Time(3500)),
+            None,
+            "future work keeps it alive"
+        );
+        assert!(!idle.is_over(Time(9000)));
+        let never = Idle {
+            timeout: Duration::ZERO,
+            since: Some(Time(0)),
+        };
+        assert!(!never.is_over(Time(i64::MAX)));
+    }
+}
