@@ -104,6 +104,11 @@ const ROOMS: &[Room] = &[
         &["config", "manager", "unit"],
         &["rusqlite"],
     ),
+    room(
+        "cli/watch",
+        &["bus", "config", "generate", "model", "watch"],
+        &["rusqlite"],
+    ),
     room("cli", &["bus", "config", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),

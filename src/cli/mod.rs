@@ -30,6 +30,7 @@ mod table;
 mod text;
 mod urls;
 mod wait;
+mod watch;
 mod why;
 mod worker;
 
@@ -91,6 +92,8 @@ enum Verb {
     Resume(resume::ResumeArgs),
     /// Queue failed and skipped results once more
     Retry(retry::RetryArgs),
+    /// Watch sites: list, add and remove watches, run their checks, show what they found
+    Watch(watch::WatchArgs),
     /// List the plugins, and say why some are not run
     Plugins(plugins::PluginsArgs),
     /// Check this machine and say what to do about what is missing
@@ -149,6 +152,7 @@ pub fn main() -> ExitCode {
         Verb::Pause(args) => wait_for(pause::run(args, &scope)),
         Verb::Resume(args) => wait_for(resume::run(args, &scope)),
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
+        Verb::Watch(args) => wait_for(watch::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),

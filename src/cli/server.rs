@@ -67,6 +67,26 @@ impl Server {
         }
     }
 
+    /// Waits without limit for an answer that comes when something is over. The bus keeps the call
+    /// that is made again after the orchestrator was restarted.
+    pub async fn wait_for<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        for _ in 1..ATTEMPTS {
+            match make().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => {
+                    let failure = Failure::from(self.address.explain(error));
+                    if !failure.is_unreachable() {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        self.call(make()).await
+    }
+
     /// The same for a call that may be made twice: its answer is lost when the orchestrator that has
     /// it is restarted or another one takes over. The bus keeps the next one until somebody is there.
     pub async fn call_again<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
