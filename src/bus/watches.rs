@@ -80,3 +80,33 @@ pub struct HistoryFilter {
     /// With findings and headers, which may be long.
     pub full: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_and_its_record_are_one_document() {
+        let check = Check {
+            id: RunId(12),
+            watch: "site".into(),
+            kind: CheckKind::Status,
+            url: "http://a.example/".into(),
+            state: "done".into(),
+            queued_at: Time(0),
+            started_at: None,
+            ended_at: None,
+            unit: None,
+            outcome: Some(Outcome::Exit(0)),
+            ok: Some(false),
+            record: CheckRecord {
+                status_code: Some(500),
+                ..CheckRecord::default()
+            },
+        };
+        let text = serde_json::to_string(&check).unwrap();
+        assert_eq!(text.matches("\"ok\":").count(), 1, "{text}");
+        let read: Check = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.ok, read.record.status_code), (Some(false), Some(500)));
+    }
+}

@@ -98,6 +98,8 @@ pub const NO_ANSWER: u16 = 408;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckRecord {
+    /// As the program says; kept beside the record, where it may be unknown as well.
+    #[serde(skip_serializing)]
     pub ok: bool,
     /// 526 for a certificate that is not good, 408 for no answer.
     pub status_code: Option<u16>,

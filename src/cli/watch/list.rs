@@ -9,7 +9,7 @@ use super::history::result;
 use super::timers;
 use crate::bus::watches::{Site, Watch};
 use crate::config::Scope;
-use crate::model::{CheckKind, Time};
+use crate::model::{CheckKind, Pool, Time};
 use clap::Args;
 use std::collections::BTreeMap;
 
@@ -125,6 +125,15 @@ pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Why a check is queued and nothing more.
+fn waits(kind: CheckKind) -> String {
+    let (pool, key) = match kind.pool() {
+        Pool::Fast => ("fast", "FastChecks="),
+        _ => ("slow", "SlowChecks="),
+    };
+    format!("waits for a place in the {pool} pool ({key})")
+}
+
 fn told(watch: &Watch, next: &Next, look: &Look) -> String {
     let mut out = format!("{} ({})\n", watch.name, text::clean(&watch.file));
     for (kind, words) in &watch.schedules {
@@ -143,7 +152,10 @@ fn told(watch: &Watch, next: &Next, look: &Look) -> String {
             table.row([
                 check.kind.as_str().into(),
                 check.state.as_str().into(),
-                result(check),
+                match check.state.as_str() {
+                    "queued" => waits(check.kind).into(),
+                    _ => result(check),
+                },
                 text::when(check.ended_at.or(Some(check.queued_at)), look).into(),
             ]);
         }

@@ -29,19 +29,16 @@ pub struct RunArgs {
 pub struct QueueArgs {
     /// KIND-NAME
     #[arg(value_name = "KIND-NAME")]
-    instance: String,
+    check: String,
 }
 
 /// For a timer: nobody reads what it prints but the journal.
 pub async fn queue(args: QueueArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let parsed = args.instance.split_once('-');
+    let parsed = args.check.split_once('-');
     let parsed =
         parsed.and_then(|(kind, name)| Some((super::kind(kind).ok()?, super::name(name).ok()?)));
     let Some((kind, name)) = parsed else {
-        let what = format!(
-            "'{}' is not KIND-NAME, such as status-example",
-            args.instance
-        );
+        let what = format!("'{}' is not KIND-NAME, such as status-example", args.check);
         return Err(Failure::usage(what));
     };
     ask(&Server::reach(scope).await?, &name, &[kind]).await?;
@@ -110,6 +107,14 @@ fn told(queued: &Queued) -> String {
 mod tests {
     use super::*;
     use crate::model::RunId;
+
+    /// No argument of a verb has the name of one that all verbs have.
+    #[test]
+    fn what_a_timer_asks_for_is_no_instance() {
+        let words = ["archivist", "watch", "queue", "status-site"];
+        let matches = crate::cli::command().try_get_matches_from(words).unwrap();
+        assert!(matches.get_one::<String>("instance").is_none());
+    }
 
     #[test]
     fn what_was_queued_in_words() {

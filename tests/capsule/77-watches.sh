@@ -1,0 +1,208 @@
+#!/bin/bash
+# Watches: a site that goes down, is slow, has a bad certificate and comes back, with history and alerts; nothing is queued twice;
+# timers queue without an orchestrator; slow checks hold up no fast ones; results go when their time is over. With EXTENT=full, 200
+# watches beside slow checks.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+own=/srv/watches
+stand_in=/run/systemd/system/archivist-check-lighthouse-.service.d/90-test.conf
+database=/var/lib/archivist/archivist.sqlite3
+port=18477
+
+clean() {
+    local name
+    for name in $(in_capsule sh -c 'cd /etc/archivist && ls | sed -n "s/\.watch$//p"'); do
+        archivist watch remove "$name" || true
+    done
+    in_capsule systemctl stop test-watched.service test-tls.service 2>/dev/null || true
+    in_capsule sh -c "rm -rf $own ${stand_in%/*}; systemctl daemon-reload"
+    in_capsule sh -c 'systemctl stop "archivist-check-*.service" "archivist-alert-*.service"; systemctl reset-failed "archivist-check-*"' 2>/dev/null || true
+    forget_configuration
+}
+
+mood() { in_capsule sh -c "echo $1 >$own/mood"; }
+
+start_watched() {
+    in_capsule systemd-run --quiet --collect --unit=test-watched --property=Type=exec python3 $own/site.py $port $own/mood
+    wait_for 20 listens $port
+}
+
+listens() { in_capsule python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null; }
+
+# asks NAME [KIND]: one check, to its end; prints its status code.
+asks() { archivist watch run "$1" --kind "${2-status}" --wait --json | evaluate 'd[0]["status_code"]' || true; }
+
+# told WORD: the alerts so far.
+told() { in_capsule sh -c "cat $own/told 2>/dev/null || true" | paste -sd " "; }
+
+has_told() { [[ $(told) == "$1" ]]; }
+
+count_of() { query 'len([c for c in d if c["state"] == "done"])' watch history "$1" --kind "${2-status}" -n 0; }
+
+has_done() { [[ $(count_of "$1") -ge $2 ]]; }
+
+# Of a run of this test before.
+forget_results() {
+    in_capsule systemctl stop $service
+    in_capsule python3 -c "import sqlite3
+d = sqlite3.connect('$database')
+d.executescript('delete from check_result; delete from watch')"
+}
+
+a_site_in_all_its_moods() {
+    local code
+    archivist watch add site "http://127.0.0.1:$port/" --status "every 1h" --lighthouse no --crawl no \
+        --on-down "$own/tell 'it is'" --on-recovery told@.service >/dev/null
+    assert_eq 200 "$(asks site)" "code of a good site"
+    mood bad
+    assert_eq 500 "$(asks site)" "code of a bad one"
+    assert_eq "" "$(told)" "alerts after one failure"
+    mood slow
+    assert_eq 408 "$(asks site)" "code of one that does not answer in time"
+    wait_for 20 has_told "it is down 408 http://127.0.0.1:$port/"
+    assert_contains "$(archivist watch list)" "down" "list"
+    in_capsule systemctl stop test-watched.service
+    assert_eq 408 "$(asks site)" "code of one that is not there"
+    mood good
+    start_watched
+    assert_eq 200 "$(asks site)" "code of one that came back"
+    wait_for 20 has_told "it is down 408 http://127.0.0.1:$port/ recovered site"
+    code=$(query '" ".join(str(c["status_code"]) for c in reversed(d))' watch history site --kind status)
+    assert_eq "200 500 408 408 200" "$code" "history"
+    assert_eq "40.0 None" "$(query 'd[0]["sites"][0]["uptime"], d[0]["sites"][0]["down_since"]' watch show site)" "uptime"
+    archivist watch history site --plot - | in_capsule python3 -c 'import sys, xml.dom.minidom as m
+assert m.parse(sys.stdin).getElementsByTagName("polyline") is not None'
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -x -u $service)" "is down since" "journal"
+}
+
+a_bad_certificate() {
+    in_capsule sh -c "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout $own/key -out $own/crt &&
+        cat $own/key $own/crt >$own/tls.pem" 2>/dev/null || { echo "no openssl: certificates are not tried"; return 0; }
+    in_capsule systemd-run --quiet --collect --unit=test-tls --property=Type=exec python3 $own/site.py $((port + 1)) $own/mood $own/tls.pem
+    wait_for 20 listens $((port + 1))
+    archivist watch add tls "https://127.0.0.1:$((port + 1))/" --status "every 1h" --lighthouse no --crawl no >/dev/null
+    assert_eq 526 "$(asks tls)" "code of a bad certificate"
+    archivist watch remove tls
+    in_capsule systemctl stop test-tls.service
+}
+
+the_same_twice_is_one() {
+    mood slow
+    assert_eq "1 0" "$(query 'len(d["queued"]), d["open"]' watch run site --kind status)" "first"
+    assert_eq "0 1" "$(query 'len(d["queued"]), d["open"]' watch run site --kind status)" "second"
+    in_capsule systemctl start archivist-watch@status-site.service
+    # The orchestrator dies amid it, and its successor hears of the end.
+    in_capsule systemctl kill --signal=KILL $service
+    wait_for 60 has_done site 6
+    mood good
+    assert_eq 6 "$(count_of site)" "checks"
+    [[ $(query 'd[0]["status_code"]' watch history site) -eq 408 ]] || fail "the check was lost with the orchestrator"
+}
+
+timers_and_list_agree() {
+    local ours theirs
+    ours=$(query 'd[0]["next"]["status"][:19]' watch show site)
+    theirs=$(in_capsule env TZ=UTC systemctl show --property=NextElapseUSecRealtime --value --timestamp=utc archivist-watch-site-status.timer)
+    theirs=$(in_capsule date --utc --date="$theirs" +%Y-%m-%dT%H:%M:%S)
+    assert_eq "$theirs" "$ours" "next run"
+    assert_contains "$theirs" ":00:00" "every hour stands on the clock"
+    assert_contains "$(in_capsule systemctl list-timers --all 'archivist-watch-*')" "archivist-watch-site-status.timer" "list-timers"
+}
+
+timers_queue_without_an_orchestrator() {
+    local before
+    archivist watch add often "http://127.0.0.1:$port/" --status "every 2s" --lighthouse no --crawl no >/dev/null
+    wait_for 20 has_done often 2
+    before=$(count_of often)
+    in_capsule systemctl stop $service
+    wait_for 30 has_unit $service
+    wait_for 20 has_done often $((before + 2))
+}
+
+slow_checks_hold_up_no_fast_ones() {
+    local n checks p95 most
+    in_capsule sh -c "mkdir -p ${stand_in%/*} && printf '[Service]\nExecStart=\nExecStart=/bin/sleep 600\n' >$stand_in && systemctl daemon-reload"
+    for n in 1 2 3 4 5; do
+        archivist watch add "slow$n" "http://127.0.0.1:$port/$n" --status no --lighthouse "every 1d" --crawl no >/dev/null
+        archivist watch run "slow$n" --kind lighthouse >/dev/null
+    done
+    assert_eq 2 "$(in_capsule systemctl list-units --plain --no-legend 'archivist-check-lighthouse-*.service' | wc -l)" "slow checks at a time"
+    n=$(count_of often)
+    wait_for 60 has_done often $((n + 10))
+    read -r checks p95 most < <( (archivist watch list --json; archivist watch history often --kind status -n 10 --json) |
+        in_capsule python3 $own/lateness.py 2)
+    echo "status checks beside a slow pool that is full: $checks, 95 % within $p95 ms, all within $most ms"
+    [[ $p95 -lt 1000 ]] || fail "status checks are late: $p95 ms"
+    assert_contains "$(unit_property archivist-check-slow.slice ActiveState)" "active" "slice"
+    for n in 1 2 3 4 5; do archivist watch remove "slow$n"; done
+    archivist watch remove often
+    in_capsule systemctl stop 'archivist-check-lighthouse-*.service'
+    wait_for 20 nothing_is_left
+}
+
+results_go_in_time() {
+    in_capsule systemctl stop $service
+    in_capsule python3 -c "import sqlite3
+d = sqlite3.connect('$database')
+d.execute('update check_result set keep_until = keep_until - 10 * 86400000 where watch = ?', ('site',))
+d.commit()"
+    in_capsule systemctl start $service
+    assert_eq 0 "$(query 'len(d)' watch history site -n 0)" "results that are kept no longer"
+}
+
+a_bad_file_spoils_no_other() {
+    in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every now and then\n' >/etc/archivist/bad.watch; systemctl daemon-reload"
+    assert_eq not-found "$(unit_property archivist-watch-bad-status.timer LoadState)" "timer of a bad file"
+    assert_eq loaded "$(unit_property archivist-watch-site-status.timer LoadState)" "timer of another"
+    in_capsule rm /etc/archivist/bad.watch
+    archivist watch remove site
+    assert_eq not-found "$(unit_property archivist-watch-site-status.timer LoadState)" "timer of a watch that was removed"
+    assert_status 1 archivist watch show site
+}
+
+# 200 watches, each asked every 3 minutes at a second of its own, beside lighthouse stand-ins that take the slow pool for good.
+two_hundred() {
+    local n checks p95 most
+    in_capsule sh -c "for n in \$(seq 200); do
+            printf '[Watch]\nURL=http://127.0.0.1:$port/%s\nStatus=every 3min\nSpread=170s\nLighthouse=no\nCrawl=no\n' \$n >/etc/archivist/many\$n.watch
+        done
+        systemctl daemon-reload
+        systemctl start \$(seq --format 'archivist-watch-many%g-status.timer' 200)"
+    for n in $(seq 10); do archivist watch run "many$n" --kind lighthouse >/dev/null; done
+    # Two rounds, and what is left of the first.
+    in_capsule sleep 380
+    read -r checks p95 most < <(in_capsule sh -c "archivist watch list --json
+        for n in \$(seq 200); do archivist watch history many\$n --kind status -n 0 --json; done" | in_capsule python3 $own/lateness.py 180)
+    echo "200 watches beside a slow pool that is full: $checks checks, 95 % within $p95 ms, all within $most ms"
+    [[ $checks -ge 400 && $p95 -lt 1000 ]] || fail "status checks are late: 95 % of $checks within $p95 ms"
+    in_capsule sh -c "systemctl stop 'archivist-watch-many*'; rm /etc/archivist/many*.watch; systemctl daemon-reload"
+    in_capsule systemctl stop 'archivist-check-lighthouse-*.service'
+    wait_for 20 nothing_is_left
+}
+
+trap clean EXIT
+in_capsule mkdir -p $own
+for file in site.py lateness.py; do capsule cp "$ROOT/tests/capsule/watches/$file" "$CAPSULE:$own/$file"; done
+in_capsule sh -c "cat >$own/tell && chmod 755 $own/tell && chmod 1777 $own" <<'SH'
+#!/bin/sh
+echo "$1 $ARCHIVIST_STATE $ARCHIVIST_STATUS_CODE $ARCHIVIST_URL" >>/srv/watches/told
+SH
+in_capsule sh -c "printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo recovered %%i >>$own/told\"\n' >/run/systemd/system/told@.service
+    touch $own/told && chmod 666 $own/told; systemctl daemon-reload"
+mood good
+start_watched
+forget_results
+restart
+a_site_in_all_its_moods
+a_bad_certificate
+the_same_twice_is_one
+timers_and_list_agree
+timers_queue_without_an_orchestrator
+slow_checks_hold_up_no_fast_ones
+[[ ${EXTENT-} != full ]] || two_hundred
+results_go_in_time
+a_bad_file_spoils_no_other
+trap - EXIT
+clean
+assert_system_running

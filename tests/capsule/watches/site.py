@@ -1,0 +1,33 @@
+"""A site in moods: what the file MOOD says (good, bad, slow) is how it answers. With a certificate, over TLS.
+
+site.py PORT MOOD [CERTIFICATE]
+"""
+import ssl
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open(sys.argv[2]) as file:
+            mood = file.read().strip()
+        if mood == "slow":
+            time.sleep(60)
+        body = b"<title>a site</title>"
+        self.send_response(500 if mood == "bad" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Site)
+server.daemon_threads = True
+if len(sys.argv) > 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[3])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
