@@ -4,7 +4,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::look;
 use super::timers;
 use crate::config::{Scope, ini};
-use crate::generate::watch::timer_name;
+use crate::generate::watch::{service_name, timer_name};
 use crate::model::CheckKind;
 use crate::watch::{KEYS, Watch};
 use clap::Args;
@@ -194,27 +194,23 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
 
 pub fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     let path = directory(scope).join(format!("{}.watch", args.name));
-    match fs::remove_file(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let what = format!(
-                "there is no watch '{}' in '{}'",
-                args.name,
-                directory(scope).display()
-            );
-            return Err(Failure::failed(what));
-        }
-        Err(error) => {
-            return Err(Failure::failed(format!(
-                "failed to delete '{}': {error}",
-                path.display()
-            )));
-        }
+    if !path.exists() {
+        return Err(Failure::failed(format!(
+            "there is no watch '{}' in '{}'",
+            args.name,
+            directory(scope).display()
+        )));
     }
+    // First the timers, and what they started: it would ask for a watch that is not there.
     let mut stop = command(scope, &["stop"]);
-    stop.args(CheckKind::SCHEDULED.map(|kind| timer_name(&args.name, kind)));
+    for kind in CheckKind::SCHEDULED {
+        stop.args([timer_name(&args.name, kind), service_name(&args.name, kind)]);
+    }
     // Some kinds have no timer, which systemctl calls a failure.
     let _ = stop.stderr(std::process::Stdio::null()).status();
+    fs::remove_file(&path).map_err(|error| {
+        Failure::failed(format!("failed to delete '{}': {error}", path.display()))
+    })?;
     timers::run(command(scope, &["daemon-reload"]))?;
     Ok(Exit::Done)
 }
