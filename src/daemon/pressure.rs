@@ -69,8 +69,9 @@ impl Turn<'_> {
 
 /// Why nothing is started although something is due.
 pub fn blocked(view: &View) -> Option<&str> {
-    let due =
-        !view.due_crawls.is_empty() || view.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
+    let due = !view.due_crawls.is_empty()
+        || !view.checks.slow.due.is_empty()
+        || view.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
     view.pressure.as_deref().filter(|_| due)
 }
 

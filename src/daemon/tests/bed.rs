@@ -479,9 +479,8 @@ impl Bed {
             }
             let open = self.look(|tx| tx.open_runs());
             let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
-            let checks = self.has_checks();
             let unfinished = crawls.iter().find(|crawl| !crawl.status.is_final());
-            if open.is_empty() && unfinished.is_none() && !checks {
+            if open.is_empty() && unfinished.is_none() && !self.has_checks() {
                 assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
                 return;
             }
