@@ -109,6 +109,12 @@ const ROOMS: &[Room] = &[
         &["bus", "config", "generate", "model", "watch"],
         &["rusqlite"],
     ),
+    // Pools are systemd's: the verb talks to it as systemctl does.
+    room(
+        "cli/pool",
+        &["config", "generate", "manager", "model", "cli"],
+        &["rusqlite"],
+    ),
     room("cli", &["bus", "config", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),

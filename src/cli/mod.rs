@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod follow;
 mod generate;
+mod heartbeat;
 mod hook;
 mod list;
 mod logs;
@@ -16,6 +17,7 @@ mod open;
 mod orchestrator;
 mod pause;
 mod plugins;
+mod pool;
 mod progress;
 mod resume;
 mod retry;
@@ -96,6 +98,10 @@ enum Verb {
     Watch(watch::WatchArgs),
     /// List the plugins, and say why some are not run
     Plugins(plugins::PluginsArgs),
+    /// Start, watch and change pools of workers
+    Pool(pool::PoolArgs),
+    /// Say from a worker of a pool that it is alive
+    Heartbeat,
     /// Check this machine and say what to do about what is missing
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in effect and where each value comes from
@@ -154,6 +160,8 @@ pub fn main() -> ExitCode {
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
         Verb::Watch(args) => wait_for(watch::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
+        Verb::Pool(args) => wait_for(pool::run(args, &scope)),
+        Verb::Heartbeat => heartbeat::run(),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),
         Verb::Generate(args) => generate::run(args, &scope),

@@ -33,8 +33,7 @@ pub fn read(scope: &Scope) -> Result<Vec<Fragment>, ConfigError> {
     Ok(fragments)
 }
 
-/// Reads one file; `None` if it is not there.
-pub fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
+fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -45,18 +44,23 @@ pub fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
             )));
         }
     };
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let text = text(bytes, path)?;
+    Ok(Some(Fragment {
+        path: path.to_owned(),
+        text,
+    }))
+}
+
+/// The content of the file `path` as text, or where it is none.
+pub fn text(bytes: Vec<u8>, path: &Path) -> Result<String, ConfigError> {
+    String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|b| **b == b'\n').count();
         ConfigError::one(format!(
             "{}:{line}: not UTF-8 text; save the file as UTF-8",
             path.display()
         ))
-    })?;
-    Ok(Some(Fragment {
-        path: path.to_owned(),
-        text,
-    }))
+    })
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use super::declaration::{Declaration, Kind, NAME_ALLOWED, Problem};
 use crate::config::{Scope, fragments, ini};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::ErrorKind;
-use std::os::unix::fs::FileTypeExt;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Largest file, in bytes.
@@ -150,7 +150,7 @@ fn declaration(
     }))
 }
 
-/// `None` for /dev/null. Nothing but a file is opened: a named pipe would hold up the boot.
+/// `None` for /dev/null. Nothing but a file is read: a named pipe would hold up the boot.
 fn text_of(path: &Path) -> Result<Option<String>, Problem> {
     let failed = |error: std::io::Error| {
         let what = match error.kind() {
@@ -159,7 +159,12 @@ fn text_of(path: &Path) -> Result<Option<String>, Problem> {
         };
         Problem::of(path, &what)
     };
-    let about = std::fs::metadata(path).map_err(failed)?;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY)
+        .open(path)
+        .map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
     if about.file_type().is_char_device() {
         return Ok(None);
     }
@@ -169,7 +174,20 @@ fn text_of(path: &Path) -> Result<Option<String>, Problem> {
     if about.len() > SIZE_MAX {
         return Err(Problem::of(path, "it is larger than 1M"));
     }
-    let fragment =
-        fragments::read_file(path).map_err(|error| Problem::told(&error.to_string(), true))?;
-    Ok(fragment.map(|fragment| fragment.text))
+    let bytes = whole(file, about.len()).map_err(failed)?;
+    let text = fragments::text(bytes, path);
+    text.map(Some)
+        .map_err(|error| Problem::told(&error.to_string(), true))
+}
+
+/// Everything in a file of this size, with a single call as long as it does not grow.
+fn whole(mut file: std::fs::File, size: u64) -> std::io::Result<Vec<u8>> {
+    let size = usize::try_from(size).unwrap_or(0);
+    let mut bytes = vec![0; size + 1];
+    let count = file.read(&mut bytes)?;
+    bytes.truncate(count);
+    if count != size {
+        file.take(SIZE_MAX).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }

@@ -14,7 +14,7 @@ pub mod watch;
 pub mod write;
 
 pub use declaration::{Declaration, Kind, NAME_ALLOWED, Problem};
-pub use pool::command_line;
+pub use pool::{Pool, WORKERS_MAX, command_line};
 pub use reader::Reader;
 pub use run::{dry_run, main};
 pub use unit_file::{Content, UnitFile, Units};

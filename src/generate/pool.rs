@@ -6,11 +6,13 @@ mod health;
 mod restarts;
 
 use super::Context;
+use super::declaration::{Declaration, Kind, Problem};
 use super::install;
 use super::reader::Reader;
 use super::unit_file::{UnitFile, Units, literal};
 use crate::config::units::show_span;
 use restarts::Restarts;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Keys of [Pool].
@@ -37,7 +39,7 @@ pub const KEYS: [&str; 15] = [
 const PASSED: [&str; 5] = ["Unit", "Service", "Timer", "Slice", "Install"];
 
 /// More workers than this on one machine are a mistake in typing; a slice gets slow as well.
-const WORKERS_MAX: u32 = 1000;
+pub const WORKERS_MAX: u32 = 1000;
 
 const STOP: Duration = Duration::from_secs(5);
 
@@ -51,6 +53,10 @@ impl Names<'_> {
 
     fn worker(&self, index: u32) -> String {
         format!("archivist-pool-{}@{index}.service", self.0)
+    }
+
+    fn worker_pattern(&self) -> String {
+        format!("archivist-pool-{}@*.service", self.0)
     }
 
     /// In a template: the worker of the same instance.
@@ -210,4 +216,77 @@ pub fn command_line(argv: &[String]) -> String {
         }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What there is to know of a declared pool without systemd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub name: String,
+    pub description: String,
+    /// The main file.
+    pub path: PathBuf,
+    pub workers: u32,
+    /// Longest time between two beats of a worker; `None` where nobody listens.
+    pub heartbeat: Option<Duration>,
+    /// Nothing of it is started as long as there is one that is fatal.
+    pub problems: Vec<Problem>,
+}
+
+impl Pool {
+    /// The pools among the declarations.
+    pub fn all(declarations: &[Declaration]) -> Vec<Pool> {
+        let pools = declarations.iter().filter(|d| d.kind == Kind::Pool);
+        pools.map(Pool::of).collect()
+    }
+
+    fn of(declaration: &Declaration) -> Pool {
+        let mut reader = Reader::new(declaration);
+        units(&mut reader, &Context::default());
+        let problems = reader.finish();
+        let mut reader = Reader::new(declaration);
+        let monitored = reader.flag("Monitor").unwrap_or(true);
+        let heartbeat = reader.span("HeartbeatSec").filter(|span| !span.is_zero());
+        Pool {
+            name: declaration.name.clone(),
+            description: reader
+                .last("Description")
+                .map_or_else(String::new, |e| e.value.clone()),
+            path: declaration.path.clone(),
+            workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1),
+            heartbeat: heartbeat.filter(|_| monitored),
+            problems,
+        }
+    }
+
+    pub fn target(&self) -> String {
+        Names(&self.name).target()
+    }
+
+    pub fn worker(&self, index: u32) -> String {
+        Names(&self.name).worker(index)
+    }
+
+    /// The index in the name of a unit that is a worker of this pool.
+    pub fn index_of(&self, unit: &str) -> Option<u32> {
+        let template = Names(&self.name).template();
+        let rest = unit.strip_prefix(template.strip_suffix(".service")?)?;
+        let index = rest.strip_suffix(".service")?.parse().ok()?;
+        (self.worker(index) == unit).then_some(index)
+    }
+
+    /// Finds every unit that is a worker of this pool, whatever its index.
+    pub fn pattern(&self) -> String {
+        Names(&self.name).worker_pattern()
+    }
+
+    /// Finds everything that is logged for the pool, or for one worker of it.
+    pub fn log_patterns(&self, index: Option<u32>) -> Vec<String> {
+        let names = Names(&self.name);
+        let instance = index.map_or("*".to_owned(), |index| index.to_string());
+        vec![
+            format!("archivist-pool-{}@{instance}.service", self.name),
+            names.health(&instance, "service"),
+            format!("archivist-unhealthy@{}-{instance}.service", self.name),
+        ]
+    }
 }

@@ -2,12 +2,14 @@
 //! traps it steps around are those of org.freedesktop.systemd1(5).
 
 mod hints;
+mod jobs;
 mod own;
 mod reading;
 mod scope;
 mod variants;
 
 pub use hints::Hint;
+pub use jobs::{Job, Loaded, Service, Systemd, Undone};
 pub use own::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
 

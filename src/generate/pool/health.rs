@@ -82,14 +82,15 @@ impl<'a> Check<'a> {
         let mut file = with_worker(reader, names, &description);
         let ending = format!("archivist-unhealthy@{}-%i.service", reader.name());
         file.set("Unit", "OnFailure", &ending);
-        // The timer decides how often; a failed check shall not look like a broken system.
-        file.set("Unit", "StartLimitIntervalSec", "0");
+        // A failed check shall not look like a broken system.
         file.set("Unit", "CollectMode", "inactive-or-failed");
         file.set("Service", "Type", "oneshot");
         file.set("Service", "Slice", &names.slice());
         file.set("Service", "ExecStart", &self.command.value);
         file.set("Service", "TimeoutStartSec", &show_span(self.timeout));
         file.set("Service", "TimeoutStopSec", "1s");
+        // A check is ended when its worker is, and has not failed then.
+        file.set("Service", "SuccessExitStatus", "SIGTERM");
         set_environment(reader, names, &mut file);
         let shared = reader.section("Service");
         file.pass(
@@ -106,5 +107,7 @@ fn with_worker(reader: &Reader<'_>, names: &Names<'_>, description: &str) -> Uni
     file.set("Unit", "Documentation", "man:archivist.pool(5)");
     file.set("Unit", "BindsTo", &names.this_worker());
     file.set("Unit", "After", &names.this_worker());
+    // How often the worker starts is limited, and that limits these as well.
+    file.set("Unit", "StartLimitIntervalSec", "0");
     file
 }

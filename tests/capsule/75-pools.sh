@@ -1,0 +1,201 @@
+#!/bin/bash
+# Pools: systemd starts, watches, restarts and stops workers, and the orchestrator has no part in it.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+state=/run/test-pool
+
+clean() {
+    in_capsule sh -c "archivist pool remove testpool 2>/dev/null; archivist pool remove testrun 2>/dev/null
+        rm -rf $state /etc/archivist/test*.pool /etc/archivist/test*.pool.d; systemctl daemon-reload
+        systemctl reset-failed 'archivist-pool-test*' 2>/dev/null; systemctl start $service" || true
+}
+
+prepare() {
+    in_capsule sh -c "systemctl stop $service; mkdir -p $state /opt/pools"
+    capsule cp "$ROOT/tests/capsule/pools/worker.py" "$CAPSULE:/opt/pools/worker.py"
+}
+
+mode() { in_capsule sh -c "echo $2 >$state/mode$1"; }
+
+# worker INDEX FIELD: of archivist pool status --json.
+worker() { query "[w.get('$2') for w in d['workers'] if w['index'] == $1][0]" pool status testpool; }
+
+all_run() { [[ $(query 'd["running"] == d["declared"] == len(d["pids"])' pool status testpool) == True ]]; }
+
+is_new() { # INDEX OLD-PID
+    [[ $(worker "$1" alive) == True && $(worker "$1" pid) != "$2" ]]
+}
+
+has_problem() { # INDEX WORDS
+    [[ $(worker "$1" problem) == *"$2"* ]]
+}
+
+makes_valid_units() {
+    capsule cp "$ROOT/tests/generate/pools/in/etc/archivist/web.pool" "$CAPSULE:/etc/archivist/testweb.pool"
+    in_capsule sh -c "sed -i 's|/usr/bin/web-worker|/bin/true|; s|/usr/bin/curl|/bin/true|; s/^User=web/User=archivist/' /etc/archivist/testweb.pool
+        printf '[Pool]\nExec=/bin/true\nWorkers=lots\n' >/etc/archivist/testbad.pool
+        systemctl daemon-reload"
+    local said
+    said=$(in_capsule sh -c 'systemd-analyze verify --man=no /run/systemd/generator/archivist-* 2>&1' || echo "status $?")
+    assert_eq "" "$said" "systemd-analyze verify"
+    said=$(in_capsule journalctl --quiet --no-pager --output=cat --identifier=archivist-generator -n 1)
+    assert_contains "$said" "/etc/archivist/testbad.pool:3: Workers= is 'lots'; write a number" "the journal about a bad file"
+    assert_contains "$(archivist pool list 2>&1)" "testbad.pool:3: Workers=" "pool list about a bad file"
+    assert_status 1 archivist pool start testbad
+    in_capsule sh -c 'rm /etc/archivist/testbad.pool /etc/archivist/testweb.pool; systemctl daemon-reload'
+}
+
+runs_workers_by_index() {
+    archivist pool add testpool -n 3 --set HeartbeatSec=4s --set StopSec=2s --set HealthIntervalSec=1s --set HealthTimeoutSec=4s \
+        --set "HealthCheck=/bin/sh -c \"test ! -e $state/slow%i || sleep 60; test ! -e $state/sick%i\"" --now -- \
+        /usr/bin/python3 /opt/pools/worker.py $state 'a b' '$HOME' '%i'
+    wait_for 20 all_run
+    assert_eq "worker-2" "$(worker 2 name)" "name of a worker"
+    wait_for 20 logs_contain 2 'worker 2 worker-2 a b $HOME %i'
+    assert_eq "active" "$(in_capsule systemctl is-active archivist-pool-testpool.target)" "the target"
+}
+
+logs_contain() { [[ $(archivist pool logs testpool "$1" 2>&1) == *"$2"* ]]; }
+
+restarts_who_dies() {
+    local pid others
+    pid=$(worker 0 pid) others=$(worker 1 pid),$(worker 2 pid)
+    in_capsule kill -KILL "$pid"
+    wait_for 20 is_new 0 "$pid"
+    assert_eq 1 "$(worker 0 restarts)" "restarts of the worker that was killed"
+    assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the other workers"
+}
+
+# The worker reads its mode at every beat.
+restarts_who_stops_beating() {
+    local pid
+    pid=$(worker 1 pid)
+    mode 1 hang
+    wait_for 30 is_new 1 "$pid"
+    mode 1 good
+    assert_contains "$(archivist pool logs testpool 1)" "Watchdog timeout" "the journal about a worker that hung"
+    wait_for 30 all_run
+}
+
+tells_of_who_never_beats() {
+    local pid
+    mode 2 never
+    in_capsule kill -KILL "$(worker 2 pid)"
+    wait_for 30 has_problem 2 "never beaten"
+    pid=$(worker 2 pid)
+    assert_contains "$(archivist pool status testpool)" "archivist heartbeat" "what to do about it"
+    mode 2 good
+    wait_for 20 beats 2
+    assert_eq "$pid" "$(worker 2 pid)" "the worker that had not beaten"
+    assert_status 1 archivist heartbeat
+    assert_contains "$output" "NOTIFY_SOCKET" "a heartbeat that nobody hears"
+}
+
+beats() { [[ $(worker "$1" last_beat) != None ]]; }
+
+ends_only_the_unhealthy() {
+    local pid others
+    wait_for 30 all_run
+    for how in sick slow; do
+        pid=$(worker 0 pid) others=$(worker 1 pid),$(worker 2 pid)
+        in_capsule touch $state/${how}0
+        wait_for 30 is_new 0 "$pid"
+        in_capsule rm $state/${how}0
+        assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the workers that are well"
+    done
+    # One that takes no notice is killed.
+    mode 0 ignore
+    in_capsule systemctl kill --signal=KILL archivist-pool-testpool@0.service
+    wait_for 30 all_run
+    pid=$(worker 0 pid)
+    in_capsule touch $state/sick0
+    wait_for 30 is_new 0 "$pid"
+    in_capsule rm $state/sick0
+    assert_contains "$(archivist pool logs testpool 0)" "ignores SIGTERM, killing it" "the journal about its end"
+    wait_for 30 all_run
+}
+
+scales() {
+    archivist pool scale testpool 5
+    wait_for 20 all_run
+    assert_eq 5 "$(query 'd["running"]' pool status testpool)" "workers after scaling up"
+    archivist pool scale testpool 2
+    assert_eq "2 2" "$(query '(d["running"], len(d["workers"]))' pool status testpool)" "workers after scaling down"
+    assert_status 2 archivist pool scale testpool 5000
+    assert_eq 2 "$(query 'd["declared"]' pool status testpool)" "workers after a mistake"
+}
+
+# With a check that fails, a worker that is deaf, and one that waits for its restart.
+stops_and_restarts_nobody() {
+    local how began
+    for how in "" --force --no-wait; do
+        mode 0 ignore
+        archivist pool restart testpool
+        in_capsule sh -c "touch $state/sick1; systemctl kill --signal=KILL archivist-pool-testpool@1.service"
+        began=$EPOCHSECONDS
+        archivist pool stop $how testpool
+        [[ $how == --no-wait ]] || nothing_runs || fail "after pool stop $how: $(archivist pool status testpool)"
+        ((EPOCHSECONDS - began < 15)) || fail "pool stop $how took $((EPOCHSECONDS - began)) s"
+        wait_for 15 nothing_runs
+        in_capsule rm $state/sick1
+    done
+    mode 0 good
+    # Longer than RestartSec= and a check's interval.
+    in_capsule sleep 3
+    nothing_runs || fail "somebody was started again: $(archivist pool status testpool)"
+    in_capsule systemctl reset-failed 'archivist-pool-testpool@*' 2>/dev/null || true
+}
+
+nothing_runs() {
+    [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=active,activating,deactivating \
+        'archivist-pool-testpool@*' 'archivist-pool-testpool-health@*') ]]
+}
+
+# A program that cannot even start is given up after a while; from then on nothing happens.
+gives_up_who_never_starts() {
+    archivist pool start testpool
+    mode 1 crash
+    in_capsule sh -c "mkdir -p /etc/archivist/testpool.pool.d
+        printf '[Pool]\nRestartSec=100ms\nRestartMaxSec=100ms\n' >/etc/archivist/testpool.pool.d/50-fast.conf
+        systemctl daemon-reload; systemctl restart archivist-pool-testpool@1.service"
+    wait_for 60 has_problem 1 "nobody starts it again"
+    assert_eq "failed" "$(worker 1 state)" "a worker that never starts"
+    assert_eq "running" "$(worker 0 state)" "the other worker"
+    mode 1 good
+    archivist pool start testpool
+    wait_for 20 all_run
+}
+
+runs_without_a_file() {
+    assert_eq testrun "$(in_capsule sh -c 'cd /opt/pools && archivist pool run -n 2 --name testrun -- ./run.sh "a b"' 2>&1 || true)" "the name of the pool" 
+    assert_eq "2" "$(query 'd["running"]' pool status testrun)" "workers without a file"
+    in_capsule test ! -e /etc/archivist/testrun.pool
+    archivist pool remove testrun
+    assert_status 1 archivist pool status testrun
+}
+
+removes() {
+    archivist pool remove testpool
+    in_capsule sh -c 'test ! -e /etc/archivist/testpool.pool && test ! -e /etc/archivist/testpool.pool.d'
+    assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-pool-testpool*.service' 'archivist-pool-testpool*.timer')" "what is left"
+    assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, all the while"
+}
+
+trap clean EXIT
+prepare
+in_capsule sh -c 'printf "#!/bin/sh\nexec sleep 1000\n" >/opt/pools/run.sh; chmod 755 /opt/pools/run.sh'
+makes_valid_units
+runs_workers_by_index
+restarts_who_dies
+restarts_who_stops_beating
+tells_of_who_never_beats
+ends_only_the_unhealthy
+scales
+stops_and_restarts_nobody
+gives_up_who_never_starts
+runs_without_a_file
+removes
+trap - EXIT
+clean
+assert_system_running
