@@ -4,6 +4,7 @@
 //! judgement, the daemon only carries. ARCHITECTURE.md has the map of the rooms below.
 
 pub mod bus;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod daemon;

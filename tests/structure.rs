@@ -74,6 +74,7 @@ const ROOMS: &[Room] = &[
     room("plugin", &["model"], &["zbus", "tokio", "rusqlite"]),
     room("hook", &["model"], &["zbus", "rusqlite"]),
     room("watch", &["config::ini", "config::units", "model"], PURE),
+    room("check", &["hook", "model"], &["zbus", "rusqlite", "tokio"]),
     room("journal.rs", &[], &["tokio", "rusqlite"]),
     // Those that carry.
     room(
@@ -94,6 +95,7 @@ const ROOMS: &[Room] = &[
     room("cli/worker.rs", &["worker"], &["rusqlite"]),
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
     room("cli/generate.rs", &["config", "generate"], &["rusqlite"]),
+    room("cli/check.rs", &["check", "config"], &["rusqlite"]),
     room(
         "cli/plugins",
         &["bus", "config", "model", "plugin"],

@@ -2,6 +2,7 @@
 
 mod add;
 mod cancel;
+mod check;
 mod completions;
 mod config;
 mod doctor;
@@ -119,6 +120,9 @@ enum Verb {
     /// Run the program of a built-in plugin
     #[command(hide = true)]
     Hook(hook::HookArgs),
+    /// Check one site once, as watches do
+    #[command(hide = true)]
+    Check(check::CheckArgs),
 }
 
 fn instance(text: &str) -> Result<String, String> {
@@ -166,6 +170,7 @@ pub fn main() -> ExitCode {
         Verb::Config(args) => config::run(args, &scope),
         Verb::Generate(args) => generate::run(args, &scope),
         Verb::Completions(args) => completions::run(args),
+        Verb::Check(args) => check::run(args, &scope),
     };
     match done {
         Ok(exit) => exit.into(),

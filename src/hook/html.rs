@@ -101,7 +101,7 @@ pub fn icons(page: &Html, address: &Url) -> Vec<Url> {
 }
 
 /// The page's address, or what its first `base` element makes of it.
-fn base(page: &Html, address: &Url) -> Url {
+pub fn base(page: &Html, address: &Url) -> Url {
     let href = select(page, "base[href]").find_map(|it| it.attr("href"));
     let joined = href.and_then(|href| address.join(href.trim()).ok());
     joined
@@ -109,7 +109,8 @@ fn base(page: &Html, address: &Url) -> Url {
         .unwrap_or_else(|| address.clone())
 }
 
-fn web_url(base: &Url, target: &str) -> Option<Url> {
+/// What a page's attribute points to, if that is a web page; without fragment.
+pub fn web_url(base: &Url, target: &str) -> Option<Url> {
     let target = target.trim();
     if target.is_empty() || target.starts_with('#') || target.len() > LONGEST_URL {
         return None;
@@ -132,7 +133,8 @@ fn refresh_target<'a>(element: &ElementRef<'a>) -> Option<&'a str> {
     key.trim().eq_ignore_ascii_case("url").then_some(target)
 }
 
-fn select<'a>(page: &'a Html, selector: &str) -> impl Iterator<Item = ElementRef<'a>> {
+/// The elements that fit a selector, in the page's order; none if it is no selector.
+pub fn select<'a>(page: &'a Html, selector: &str) -> impl Iterator<Item = ElementRef<'a>> {
     let selector = Selector::parse(selector).ok();
     page.root_element()
         .descendent_elements()
