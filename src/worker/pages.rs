@@ -2,7 +2,7 @@
 
 use super::index::{Index, Known};
 use super::shelf::Shelf;
-use super::write::replace;
+use super::write::{replace, settle};
 use super::{WorkerError, shelf};
 use crate::bus::work::Assignment;
 use crate::model::{Owner, ResultState, SnapshotId, Time};
@@ -14,9 +14,18 @@ use std::time::Duration;
 /// How long the lists may be held by others. The page about the snapshot itself waits for nobody.
 const LISTS_MAX: Duration = Duration::from_secs(20);
 
-/// Writes the pages. What goes wrong with them is told, and fails nothing: everything that they
-/// show is elsewhere as well.
+/// Writes the pages and brings them to the disk. What goes wrong with them is told, and fails
+/// nothing: everything that they show is elsewhere as well.
 pub async fn publish(assignment: &Assignment, index: &Index) {
+    write_pages(assignment, index).await;
+    let directory = assignment.directory.clone();
+    let settling = tokio::task::spawn_blocking(move || settle(&directory)).await;
+    if let Err(error) = settling.map_err(Into::into).flatten() {
+        tracing::warn!("the pages may not be on the disk: {error}, ignoring");
+    }
+}
+
+async fn write_pages(assignment: &Assignment, index: &Index) {
     let Owner::Snapshot(id) = assignment.owner else {
         return;
     };

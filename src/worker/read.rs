@@ -1,6 +1,7 @@
 //! Reading what a hook said and left. All of it is hostile input.
 
 use super::claims::Claims;
+use super::write::settle;
 use crate::bus::report::File as OutputFile;
 use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
@@ -206,6 +207,15 @@ pub fn report(
     let stated = said.result.as_ref().map(|result| state(result.status));
     let stated = brought.or(stated);
     let mut verdict = Verdict::of(outcome, stated, left);
+    if verdict.state == ResultState::Succeeded
+        && left
+        && let Err(error) = settle(directory)
+    {
+        verdict = Verdict {
+            state: ResultState::Failed,
+            error: Some(format!("its files cannot be brought to the disk: {error}")),
+        };
+    }
     let asked = |name: &str| -> Option<u64> { said.result.as_ref()?.raw.get(name)?.as_u64() };
     let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
     let (mut text, stated_error) = match said.result {

@@ -36,6 +36,12 @@ pub fn replace(directory: &Path, name: &str, text: &str) -> Result<(), WorkerErr
     write().map_err(failed(&path))
 }
 
+/// Returns when everything that was written to the file system of `directory` is on its disk, by
+/// whomever: hooks do not see to that, and what is called done is there after a power cut.
+pub fn settle(directory: &Path) -> io::Result<()> {
+    Ok(nix::unistd::syncfs(File::open(directory)?)?)
+}
+
 /// Opens `path` for reading and appending, as an empty file when it is not one.
 pub fn open_to_append(path: &Path) -> Result<File, WorkerError> {
     let mut options = File::options();
