@@ -12,7 +12,7 @@ archivist() { in_capsule archivist "$@"; }
 # configure: the lines of stdin are the configuration for this test; plugins of the test run only where a crawl names them.
 # Undone by forget_configuration.
 configure() {
-    in_capsule mkdir -p "${drop_in%/*}" $signs
+    in_capsule mkdir -p "${drop_in%/*}" $signs </dev/null
     { printf '[Archive]\nPlugins=wget favicon headers screenshot pdf dom title outlinks hashes\n'; cat; } |
         in_capsule sh -c "cat >$drop_in"
     restart

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -136,6 +137,43 @@ def latency(count, pause):
         time.sleep(float(pause))
     taken.sort()
     print("median=%.0f" % taken[len(taken) // 2], "p99=%.0f" % taken[min(len(taken) - 1, int(len(taken) * 0.99))])
+
+
+def promises(plugin):
+    """Adds pages, one crawl each, and says on stdout what was acknowledged (`added CRAWL`), and what the orchestrator says is
+    done (`sealed CRAWL`), until it is ended."""
+    sealed = set()
+    for number in range(100_000):
+        url = "http://power%d.test/%d" % (number % 5, number)
+        print("added", ask("add", "--plugins", plugin, url)["crawl"], flush=True)
+        for crawl in ask("list", "crawls", "--status", "sealed", "--limit", "0"):
+            if crawl["id"] not in sealed:
+                sealed.add(crawl["id"])
+                print("sealed", crawl["id"], flush=True)
+
+
+def kept():
+    """Whether the database is sound, and how much of what `promises` said, on stdin, is not so: pages that are not there, that
+    were done and are not, and files of hooks that succeeded which are not what they were."""
+    said = [line.split() for line in sys.stdin if len(line.split()) == 2]
+    added, sealed = ({name for word, name in said if word == kind} for kind in ("added", "sealed"))
+    database = sqlite3.connect("file:/var/lib/archivist/archivist.sqlite3?mode=ro", uri=True)
+    integrity = database.execute("PRAGMA integrity_check").fetchone()[0]
+    crawls = {crawl["id"]: crawl["status"] for crawl in ask("list", "crawls", "--limit", "0")}
+    undone = [name for name in sealed if crawls.get(name) != "sealed"]
+    print("integrity=%s" % integrity, "lost=%d" % len(added - set(crawls)), "undone=%d" % len(undone), "spoilt=%d" % len(list(spoilt())),
+          "added=%d" % len(added), "sealed=%d" % len(sealed))
+
+
+def spoilt():
+    """Results that succeeded and whose files are not whole."""
+    directories = {page["id"]: page["directory"] for page in ask("list", "snapshots", "--limit", "0")}
+    for result in ask("list", "results", "--status", "succeeded", "--limit", "0"):
+        if result["plugin"] == "testpower":
+            directory = os.path.join(directories[result["owner"]], result["plugin"])
+            check = subprocess.run(["sha256sum", "--check", "--status", result["output"]], cwd=directory, capture_output=True)
+            if check.returncode:
+                yield result
 
 
 if __name__ == "__main__":

@@ -1,0 +1,96 @@
+#!/bin/bash
+# F11: hooks with several processes that take more memory than they may: each is on record as out of memory, whichever of its
+# processes took it, those beside it are unharmed, and how much memory each had is on record. Then all of our work waits for
+# memory: nothing more is started, it says so, and goes on by itself.
+source "$(dirname "$0")/machine.sh"
+
+PAGES=$(times 2 30)
+limits=/etc/systemd/system/archivist-hook-testhog-.service.d
+
+clean() {
+    in_capsule sh -c "rm -rf $limits; systemctl stop test-press.service 2>/dev/null; systemctl daemon-reload"
+    forget_configuration
+}
+
+# Both hogs have three processes. In the first the main process takes the memory, in the second a child does, while the main
+# process says that all is well.
+prepare() {
+    put_tool
+    plugin testhog on_Snapshot__20_main.sh <<'SH'
+#!/bin/sh
+sleep 60 & sleep 60 &
+exec python3 -c 'x = bytearray(256 << 20)'
+SH
+    plugin testhog on_Snapshot__21_child.sh <<'SH'
+#!/bin/sh
+sleep 60 &
+python3 -c 'x = bytearray(256 << 20)' &
+wait $!
+echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "all is well"}'
+echo done >done.txt
+SH
+    plugin testcalm on_Snapshot__19_calm.finite.bg.sh <<'SH'
+#!/bin/sh
+python3 -c 'import time; x = bytearray(20 << 20); time.sleep(3)'
+echo done >done.txt
+SH
+    in_capsule sh -c "mkdir -p $limits && printf '[Service]\nMemoryMax=32M\n' >$limits/90-test.conf && systemctl daemon-reload"
+    configure <<'END'
+[Orchestrator]
+RetrySec=1s
+MemoryPressureMax=20%
+END
+}
+
+a_hog_is_alone() {
+    local crawl peaks
+    crawl=$(pages "$PAGES" hog testhog,testcalm)
+    finish "$crawl" 900
+    assert_eq "testcalm=exit testhog=out-of-memory" "$(hooks "$crawl" 'r["outcome"]["kind"]')" "outcomes"
+    assert_eq "$((2 * PAGES)) failed" "$(results "$crawl" testhog)" "results of those that took too much"
+    assert_eq "$PAGES succeeded" "$(results "$crawl" testcalm)" "results of those beside them"
+    assert_contains "$(archivist list results "$crawl")" "out of memory" "list of results"
+    peaks=$(query '*(f"{p}={max(r.get("memory_peak") or 0 for r in d if r["plugin"] == p) >> 20}M" for p in ("testhog", "testcalm")),' \
+        list runs "$crawl" --limit 0)
+    [[ $peaks =~ testhog=3[0-2]M\ testcalm=[2-9][0-9]M ]] || fail "peaks of memory: $peaks"
+    figure "F11 hooks over MemoryMax: $((2 * PAGES)), on record as out of memory: $((2 * PAGES)), unharmed beside them: $PAGES, peaks $peaks"
+    assert_nothing_is_left
+}
+
+# hooks CRAWL EXPRESSION: what the runs r of each plugin's hooks have in common.
+hooks() { query "*sorted({r['plugin'] + '=' + $2 for r in d if r['kind'] == 'hook'})," list runs "$1" --limit 0; }
+
+# results CRAWL PLUGIN: how many there are, and what they are.
+results() {
+    query "*(lambda rows: (len(rows), *{row['status'] for row in rows}))([row for row in d if row['plugin'] == '$2'])," list results "$1" --limit 0
+}
+
+# A unit of our slice that takes more than it may again and again: the kernel has it wait each time.
+pressure_holds_up_what_is_new() {
+    local crawl began
+    in_capsule systemd-run --quiet --unit=test-press --slice=archivist.slice --property=MemoryHigh=24M --property=MemorySwapMax=0 \
+        --property=RuntimeMaxSec=300 python3 -c 'while True: x = bytearray(64 << 20)'
+    wait_for 120 is_short_of_memory
+    crawl=$(pages 1 press testcalm)
+    assert_contains "$(archivist why "$crawl")" "MemoryPressureMax=20%" "why nothing is started"
+    assert_contains "$(archivist status)" "memory is short" "status"
+    assert_eq queued "$(crawl_status "$crawl")" "crawl while memory is short"
+    in_capsule systemctl stop test-press.service
+    began=$EPOCHSECONDS
+    finish "$crawl" 180
+    assert_eq sealed "$(crawl_status "$crawl")" "crawl after memory was short"
+    figure "F11 nothing started while memory was short, done by itself $((EPOCHSECONDS - began)) s after that was over"
+    assert_nothing_is_left
+}
+
+is_short_of_memory() {
+    in_capsule awk '/^some/ { sub("avg10=", "", $2); exit !($2 > 40) }' /sys/fs/cgroup/archivist.slice/memory.pressure
+}
+
+need_machine
+trap clean EXIT
+prepare
+a_hog_is_alone
+pressure_holds_up_what_is_new
+trap - EXIT
+clean
