@@ -93,6 +93,11 @@ impl Turn<'_> {
                     self.actions.push(Action::List);
                     Ok(())
                 }
+                // No fault of what was to be started: it is tried again, after the boot.
+                ErrorKind::GoingDown => {
+                    self.tx.forgive_attempt(&run)?;
+                    self.ended(&run, &Outcome::Lost, &Reading::default(), false)
+                }
                 _ => {
                     let why = Outcome::NotStarted(error.why.clone());
                     self.ended(&run, &why, &Reading::default(), false)
@@ -294,6 +299,7 @@ impl Turn<'_> {
                         self.check_lost(id)?;
                         continue;
                     };
+                    self.tx.forgive_attempt(run)?;
                     self.ended(run, &Outcome::Lost, &Reading::default(), false)?;
                 }
                 Repair::Release(unit) => {

@@ -58,6 +58,8 @@ pub enum ErrorKind {
     Busy,
     /// The connection or the bus failed: nothing is known of whether the call had an effect.
     Unreachable,
+    /// Something that it needs is being stopped, such as the whole system.
+    GoingDown,
     /// systemd said no.
     Refused,
 }
@@ -461,6 +463,8 @@ fn explain(verb: &'static str, object: &str, error: &zbus::Error) -> ManagerErro
         "org.freedesktop.systemd1.UnitBusy" | "org.freedesktop.systemd1.UnitInactive" => {
             ErrorKind::Busy
         }
+        "org.freedesktop.systemd1.TransactionIsDestructive"
+        | "org.freedesktop.systemd1.ShuttingDown" => ErrorKind::GoingDown,
         name if name.is_empty() || AWAY.contains(&name) => ErrorKind::Unreachable,
         _ => ErrorKind::Refused,
     };

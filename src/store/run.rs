@@ -46,6 +46,9 @@ pub struct RunRow {
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
                        outcome, started_at, ended_at, argv, frozen";
 
+/// How often a machine may go down under something before that counts as an attempt of it.
+const FORGIVEN_MAX: i64 = 20;
+
 type Parts = (RunRow, String, String, String, Option<String>, String);
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
@@ -172,6 +175,40 @@ impl Tx<'_> {
                 count(used.ip_out),
             ])?;
         Ok(rows == 1)
+    }
+
+    /// The attempt that an open run is part of does not count: the machine went down under it. Not for
+    /// ever: what takes the machine with it each time is put aside in the end.
+    pub fn forgive_attempt(&self, run: &RunRow) -> Result<()> {
+        let lost = serde_json::to_string(&Outcome::Lost)?;
+        let before: i64 = self
+            .inner
+            .prepare_cached("SELECT count(*) FROM run WHERE unit = ?1 AND outcome = ?2")?
+            .query_row((&run.unit, lost), |row| row.get(0))?;
+        if before >= FORGIVEN_MAX {
+            return Ok(());
+        }
+        let (sql, id) = match (run.kind, run.owner) {
+            (UnitKind::Hook, _) => {
+                self.inner
+                    .prepare_cached(
+                        "UPDATE result SET attempts = attempts - 1
+                         WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND attempts > 1",
+                    )?
+                    .execute((run.owner.to_string(), &run.plugin, &run.hook))?;
+                return Ok(());
+            }
+            (_, Owner::Crawl(id)) => (
+                "UPDATE crawl SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 1",
+                id.0,
+            ),
+            (_, Owner::Snapshot(id)) => (
+                "UPDATE snapshot SET attempts = attempts - 1 WHERE id = ?1 AND attempts > 1",
+                id.0,
+            ),
+        };
+        self.inner.prepare_cached(sql)?.execute([id])?;
+        Ok(())
     }
 
     /// All runs that have not ended.

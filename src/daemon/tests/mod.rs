@@ -11,6 +11,8 @@ mod worker;
 mod world;
 
 use crate::bus::report::Filter;
+use crate::daemon::event::Event;
+use crate::manager::{ErrorKind, ManagerError};
 use crate::model::{Lifecycle, Outcome, ResultState};
 use bed::Bed;
 use proptest::prelude::*;
@@ -175,6 +177,53 @@ fn a_start_that_died_with_its_orchestrator_is_made_again() {
     assert_eq!(bed.world.units.len(), 1, "the first worker's unit");
     bed.restart(0);
     bed.come_to_an_end();
+}
+
+/// The machine goes down again and again under a crawl that takes long: it is no fault of the crawl,
+/// unless that never ends.
+#[test]
+fn reboots_use_up_no_attempts() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let mut boots = 0;
+    loop {
+        bed.until_quiet();
+        boots += 1;
+        bed.world = world::World::default();
+        bed.restart(0);
+        bed.engine.boot = format!("boot {boots}");
+        bed.until_quiet();
+        let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+        if crawls[0].status.is_final() {
+            break;
+        }
+        bed.pass(7_200_000);
+    }
+    assert!((20..30).contains(&boots), "{boots}");
+    bed.come_to_an_end();
+}
+
+/// The system goes down, and systemd starts nothing more: that is no failure of what was to be started.
+#[test]
+fn what_is_not_started_at_a_shutdown_is_started_later() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let run = bed.look(|tx| tx.open_runs()).remove(0);
+    let why = ManagerError {
+        verb: "start",
+        object: run.unit.clone(),
+        why: "Transaction is destructive".into(),
+        kind: ErrorKind::GoingDown,
+    };
+    bed.turn(vec![Event::Started {
+        run: run.id,
+        unit: run.unit,
+        result: Err(why),
+    }]);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Queued);
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    assert_eq!(runs[0].outcome, Some(Outcome::Lost));
 }
 
 /// A cancel is on disk, and its orchestrator dies before it can stop anything: the next one does.
