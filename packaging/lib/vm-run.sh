@@ -2,7 +2,7 @@
 # Switching a virtual machine on and off, and commands in it.
 
 # Under emulation on a machine that has other things to do.
-VM_BOOT_SECONDS=300
+VM_BOOT_SECONDS=600
 VM_STOP_SECONDS=120
 
 # vm_prepare NAME RELEASE MEMORY KEEP: a fresh disk, unless the one that is there is to be kept.
@@ -54,6 +54,7 @@ vm_fail_boot() {
     local name=$1
     tail -n 30 "$(vm_dir "$name")/console" >&2
     ! vm_is_running "$name" || vm_kill "$name"
+    vm_settle "$name" all
     die "machine '$name' did not boot: $2; the lines above are from $(vm_dir "$name")/console"
 }
 
