@@ -10,6 +10,8 @@ use crate::unit::UnitKind;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
+/// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
+const MANY: u64 = 1000;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
 /// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when
@@ -149,6 +151,11 @@ impl Turn<'_> {
         Ok(counts.get(status).copied().unwrap_or(0))
     }
 
+    fn waiting_in(&self, crawl: CrawlId) -> TurnResult<u64> {
+        let counts = self.tx.counts("snapshot", Some(crawl))?;
+        Ok(counts.get("queued").copied().unwrap_or(0))
+    }
+
     /// Seals a crawl that cannot go on, with the reason, and gives up its snapshots.
     pub(super) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
@@ -196,6 +203,11 @@ impl Turn<'_> {
         use Lifecycle::*;
         self.tx
             .fail_open_results(Owner::Crawl(id), reason, self.now)?;
+        if self.waiting_in(id)? > MANY {
+            // One by one they would hold up everything else for a minute.
+            let beat = super::notify::beat;
+            self.tx.cancel_unbegun(id, reason, self.now, beat)?;
+        }
         for snapshot in self.tx.snapshots_in(id, &[Queued, Started, Paused])? {
             self.cancel_snapshot(id, snapshot, reason)?;
         }

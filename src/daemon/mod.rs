@@ -108,6 +108,7 @@ pub fn main(options: Options) -> ExitCode {
             }
         };
         let result = runtime.block_on(run(&options, &mut me));
+        let result = result.map_err(|error| setup::explain(&options.scope, error));
         if let Err(DaemonError::Failed(error)) = &result
             && room::lack(&options.scope).is_some()
         {
@@ -196,6 +197,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     for call in passed.pending {
         let _ = sender.send(call.into());
     }
+    setup::read_through(scope, sender.clone());
     tokio::spawn(rivals(passed.news, sender.clone()));
     tokio::spawn(forward(passed.arriving, sender));
     notify::ready();
@@ -307,6 +309,9 @@ impl Daemon<'_> {
             ) {
                 self.reload();
             }
+            if let Event::Damaged(what) = event {
+                return Err(setup::damaged(&self.engine.scope, what));
+            }
             if matches!(event, Event::Rival) {
                 self.yield_to_newer()?;
             }
@@ -337,6 +342,9 @@ impl Daemon<'_> {
                     Some(newer) => DaemonError::Displaced(Box::new(newer)),
                     None => DaemonError::Failed(error.to_string()),
                 })
+            }
+            Err(error) if error.is_damage() => {
+                Err(setup::damaged(&self.engine.scope, &error.to_string()))
             }
             Err(error) => {
                 self.defer(events, &error);

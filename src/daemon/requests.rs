@@ -18,6 +18,8 @@ const DEPTH_MAX: u32 = 4;
 /// Refused lines that are answered one by one.
 const REFUSED_SHOWN: usize = 1000;
 const SHOWN_TEXT: usize = 120;
+/// Pages of one list that are queued between two beats for the watchdog.
+const BEAT_EVERY: usize = 10_000;
 
 fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
@@ -166,7 +168,13 @@ impl Turn<'_> {
             self.tx.tag_crawl(crawl, tag)?;
         }
         let mut accepted = 0;
-        for entry in entries.iter().filter(|entry| entry.depth <= options.depth) {
+        for (place, entry) in entries.iter().enumerate() {
+            if place % BEAT_EVERY == BEAT_EVERY - 1 {
+                super::notify::beat();
+            }
+            if entry.depth > options.depth {
+                continue;
+            }
             let url = &entry.url;
             let added = self.tx.add_snapshot(&NewSnapshot {
                 crawl,

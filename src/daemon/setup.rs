@@ -9,8 +9,9 @@ use crate::config::{self, Scope, Settings};
 use crate::journal::message;
 use crate::manager::{Manager, ManagerError};
 use crate::plugin::{Catalogue, Trust};
-use crate::store::Store;
+use crate::store::{OpenError, Store, damage};
 use crate::unit::Names;
+use std::path::Path;
 use tokio::sync::mpsc;
 
 /// Name of the database in the data directory.
@@ -48,18 +49,76 @@ pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
         })?;
     }
     let path = data.join(DATABASE);
+    keep_damaged_log(&path);
     Store::open(&path).map_err(|error| {
         if error.may_pass() && room::lack(scope).is_some() {
             return DaemonError::Failed(error.to_string());
         }
-        tracing::error!(
-            message_id = message::DATABASE_REFUSED,
-            archivist_database = %path.display(),
-            archivist_reason = %error,
-            "{error}"
-        );
-        DaemonError::Unusable("the database cannot be used".to_owned())
+        refused(&path, &error)
     })
+}
+
+fn refused(path: &Path, error: &OpenError) -> DaemonError {
+    tracing::error!(
+        message_id = message::DATABASE_REFUSED,
+        archivist_database = %path.display(),
+        archivist_reason = %error,
+        "{error}"
+    );
+    DaemonError::Unusable("the database cannot be used".to_owned())
+}
+
+/// SQLite goes on with what is before the damage: a state that was, but not the last one.
+fn keep_damaged_log(path: &Path) {
+    let log = damage::log_of(path);
+    match damage::log_is_damaged(&log) {
+        Ok(false) => {}
+        Ok(true) => {
+            let kept = log.with_extension("sqlite3-wal.damaged");
+            let copied = std::fs::copy(&log, &kept);
+            let copied = match copied {
+                Ok(_) => format!("it is kept as '{}'", kept.display()),
+                Err(error) => format!("it cannot be kept: {error}"),
+            };
+            tracing::error!(
+                "'{}' is damaged, and what was recorded last is lost with it: crawls may have to be added again; {copied}",
+                log.display()
+            );
+        }
+        Err(error) => tracing::warn!("cannot read '{}': {error}, ignoring", log.display()),
+    }
+}
+
+/// The database is damaged: nothing more may be written to it.
+pub fn damaged(scope: &Scope, what: &str) -> DaemonError {
+    let (path, what) = (scope.data_dir().join(DATABASE), what.to_owned());
+    let error = OpenError::Damaged {
+        path: path.clone(),
+        what,
+    };
+    refused(&path, &error)
+}
+
+/// Whether the database is why we failed.
+pub fn explain(scope: &Scope, error: DaemonError) -> DaemonError {
+    let DaemonError::Failed(_) = &error else {
+        return error;
+    };
+    match damage::check(&scope.data_dir().join(DATABASE)) {
+        Some(what) => damaged(scope, &what),
+        None => error,
+    }
+}
+
+/// Reads the whole database, beside the work: a damaged page is not met before it is needed, and
+/// an index that is damaged may never be.
+pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
+    let path = scope.data_dir().join(DATABASE);
+    std::thread::spawn(move || {
+        if let Some(what) = damage::check(&path) {
+            let _ = events.send(Event::Damaged(what));
+        }
+    });
 }
 
 /// What the active runner works with.

@@ -5,6 +5,7 @@ mod binary;
 mod clock;
 mod check;
 mod crawl;
+pub mod damage;
 mod host;
 mod lists;
 mod open;
@@ -56,6 +57,24 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether what was read can only have come about by damage.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, Utf8Error};
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        match self {
+            StoreError::Corrupt { .. } | StoreError::Document(_) => true,
+            StoreError::Sqlite(error) => {
+                let code = error.sqlite_error_code();
+                matches!(code, Some(DatabaseCorrupt | NotADatabase))
+                    || matches!(
+                        error,
+                        FromSqlConversionFailure(..) | InvalidColumnType(..) | Utf8Error(..)
+                    )
+            }
+            _ => false,
+        }
+    }
+
     /// Whether another process keeps its transaction open for too long.
     pub fn is_busy(&self) -> bool {
         let StoreError::Sqlite(error) = self else {

@@ -4,6 +4,7 @@ use super::Store;
 use super::schema::MIGRATIONS;
 use nix::sys::statfs::{self, FsType};
 use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ pub enum OpenError {
         path: PathBuf,
         source: rusqlite::Error,
     },
+    #[error(
+        "the database '{path}' is damaged: {what}\nit is left as it is: copy it and '{path}-wal' away, then put back a copy from before, or save what can be read of it: sqlite3 '{path}' .recover | sqlite3 new.sqlite3; the archive's own files do not need it"
+    )]
+    Damaged { path: PathBuf, what: String },
     #[error(
         "'{path}' was written by a newer archivist (schema {found}, this one knows {known})\nnothing was changed; install the newer version again"
     )]
@@ -85,12 +90,15 @@ impl Store {
                 source,
             })?;
         let told = |source: rusqlite::Error| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-                OpenError::Garbage {
-                    path: path.to_owned(),
-                    source,
-                }
-            }
+            Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Garbage {
+                path: path.to_owned(),
+                source,
+            },
+            // None: what was read is not even text.
+            Some(rusqlite::ErrorCode::DatabaseCorrupt) | None => OpenError::Damaged {
+                path: path.to_owned(),
+                what: source.to_string(),
+            },
             _ => OpenError::Open {
                 path: path.to_owned(),
                 source,
@@ -107,6 +115,14 @@ impl Store {
         }
         configure(&connection).map_err(told)?;
         migrate(&mut connection, path, found)?;
+        let known = schema(&newest().map_err(told)?).map_err(told)?;
+        let there = schema(&connection).map_err(told)?;
+        if let Some(odd) = known.difference(&there).next() {
+            return Err(OpenError::Damaged {
+                path: path.to_owned(),
+                what: format!("its {} '{}' is not what it was made as", odd.0, odd.1),
+            });
+        }
         Ok(Store {
             connection,
             epoch: 0,
@@ -129,6 +145,28 @@ fn schema_of(connection: &Connection) -> rusqlite::Result<usize> {
     connection.pragma_query_value(None, "user_version", |row| {
         row.get::<_, u32>(0).map(|n| n as usize)
     })
+}
+
+/// An empty database of the newest schema.
+fn newest() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection)
+}
+
+/// Kind, name and definition of everything in a database, whatever its spaces. Others may have
+/// added to it.
+fn schema(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
+    let mut statement =
+        connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''")?;
+    let rows = statement.query_map([], |row| {
+        let sql: String = row.get(2)?;
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        Ok((row.get(0)?, row.get(1)?, words.join(" ")))
+    })?;
+    rows.collect()
 }
 
 fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(), OpenError> {
@@ -170,6 +208,25 @@ mod tests {
         let error = Store::open(&path).err().unwrap();
         assert!(matches!(error, OpenError::Garbage { .. }), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_damaged_definition_is_found_and_an_additional_one_is_fine() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        drop(Store::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch("CREATE INDEX mine ON crawl (created_at)")
+            .unwrap();
+        drop(connection);
+        drop(Store::open(&path).unwrap());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let place = bytes.windows(7).position(|w| w == b"abspath").unwrap();
+        bytes[place] = b'A';
+        std::fs::write(&path, &bytes).unwrap();
+        let error = Store::open(&path).err().unwrap().to_string();
+        assert!(error.contains("damaged: its table 'binary'"), "{error}");
     }
 
     #[test]

@@ -5,6 +5,9 @@ use super::{Result, Tx};
 use crate::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use rusqlite::OptionalExtension;
 
+/// Rows that one statement changes at most.
+const AT_ONCE: usize = 10_000;
+
 /// A page to be queued.
 pub struct NewSnapshot<'a> {
     pub crawl: CrawlId,
@@ -155,6 +158,40 @@ impl Tx<'_> {
         Ok(found)
     }
 
+    /// Cancels the snapshots of a crawl that never began, of which nothing else is on record, and
+    /// answers how many these were. `pause` is called every so many rows.
+    pub fn cancel_unbegun(
+        &self,
+        crawl: CrawlId,
+        reason: &str,
+        now: Time,
+        pause: fn(),
+    ) -> Result<usize> {
+        let cancelled =
+            Lifecycle::Queued
+                .apply(Step::Cancel)
+                .map_err(|source| super::StoreError::Illegal {
+                    what: format!("snapshots of {crawl}"),
+                    source,
+                })?;
+        let mut statement = self.inner.prepare_cached(
+            "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = ?3, ended_at = ?4,
+                    changed_at = ?4
+             WHERE id IN (SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued'
+                          AND directory IS NULL LIMIT ?5)",
+        )?;
+        let mut all = 0;
+        loop {
+            let some =
+                statement.execute((crawl.0, cancelled.as_str(), reason, now.0, AT_ONCE as i64))?;
+            all += some;
+            if some < AT_ONCE {
+                return Ok(all);
+            }
+            pause();
+        }
+    }
+
     /// Whether a crawl has a snapshot that is not final.
     pub fn has_open_snapshots(&self, crawl: CrawlId) -> Result<bool> {
         let open: i64 = self
@@ -165,5 +202,63 @@ impl Tx<'_> {
             )?
             .query_row([crawl.0], |row| row.get(0))?;
         Ok(open > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Lifecycle, SnapshotId, Step, Time};
+    use crate::store::{NewCrawl, NewSnapshot, Store, Tx};
+    use std::collections::BTreeMap;
+
+    fn fill(tx: &Tx<'_>, pages: usize) -> crate::model::CrawlId {
+        let crawl = NewCrawl {
+            url: "http://a.test/",
+            max_depth: 0,
+            plugins: &[],
+            config: &BTreeMap::new(),
+            now: Time(1),
+        };
+        let crawl = tx.add_crawl(&crawl).unwrap();
+        for page in 0..pages {
+            let url = format!("http://a.test/{page}");
+            let page = NewSnapshot {
+                crawl,
+                parent: None,
+                url: &url,
+                host: "a.test",
+                title: None,
+                depth: 0,
+                now: Time(1),
+            };
+            tx.add_snapshot(&page).unwrap();
+        }
+        crawl
+    }
+
+    #[test]
+    fn what_never_began_is_cancelled_at_once_and_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let (other, crawl) = (fill(&tx, 2), fill(&tx, super::AT_ONCE + 5));
+        let begun = tx.snapshots_in(crawl, &[Lifecycle::Queued]).unwrap()[7];
+        tx.equip_snapshot(begun, "token", "/somewhere").unwrap();
+        let step = |step| tx.step_snapshot(begun, step, None, None, Time(2)).unwrap();
+        step(Step::Start);
+        step(Step::Requeue);
+        let cancelled = tx.cancel_unbegun(crawl, "why", Time(3), || ()).unwrap();
+        assert_eq!(cancelled, super::AT_ONCE + 4);
+        let counts = tx.counts("snapshot", Some(crawl)).unwrap();
+        assert_eq!(counts["cancelled"], cancelled as u64);
+        assert_eq!(counts["queued"], 1);
+        assert_eq!(tx.counts("snapshot", Some(other)).unwrap()["queued"], 2);
+        let last = SnapshotId(begun.0 + 1);
+        let row = tx.snapshot(last).unwrap().unwrap();
+        assert_eq!(
+            (row.status, row.reason.as_deref()),
+            (Lifecycle::Cancelled, Some("why"))
+        );
     }
 }

@@ -1,0 +1,208 @@
+//! What a disk did to the database: found before it is believed.
+//!
+//! SQLite notices a damaged page when it happens to read it, and takes a damaged write-ahead log for
+//! one that ends there: transactions after that place are gone without a word.
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Sizes in a write-ahead log (sqlite.org/fileformat2.html, section 4).
+const HEADER: usize = 32;
+const FRAME: usize = 24;
+/// The other byte order of checksums is this, plus one.
+const MAGIC: u32 = 0x377f_0682;
+
+/// The write-ahead log of the database at `path`.
+pub fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Reads everything that the database has, on a connection of its own, and answers what is wrong
+/// with it: seconds of CPU time for a million snapshots. A database that cannot be read now is not damaged.
+pub fn check(path: &Path) -> Option<String> {
+    let is_damage = |error: &rusqlite::Error| {
+        let code = error.sqlite_error_code();
+        matches!(
+            code,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        )
+    };
+    match look(path) {
+        Ok(said) if said == "ok" => None,
+        Ok(said) => Some(said),
+        Err(error) if is_damage(&error) => Some(error.to_string()),
+        Err(_) => None,
+    }
+}
+
+fn look(path: &Path) -> rusqlite::Result<String> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+}
+
+/// Whether transactions that were acknowledged are lost with a damaged part of the write-ahead log
+/// at `path`. One that was being written when the machine stopped is none of them, and neither is
+/// the very last one if it is that which is damaged: nobody can tell the two apart.
+///
+/// # Errors
+/// When the file cannot be read; one that is not there is whole.
+pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
+    };
+    let mut log = BufReader::new(file);
+    let mut header = [0; HEADER];
+    if !fills(&mut log, &mut header)? {
+        return Ok(false);
+    }
+    let magic = word(&header, 0);
+    let big_endian = magic & 1 == 1;
+    let mut sum = Sum::default();
+    sum.add(&header[..24], big_endian);
+    let size = word(&header, 8) as usize;
+    let good = magic & !1 == MAGIC
+        && size.is_power_of_two()
+        && (512..=65536).contains(&size)
+        && sum == Sum(word(&header, 24), word(&header, 28));
+    let salts = &header[16..24];
+    let mut frame = [0; FRAME];
+    if !good {
+        // With nothing behind it, it was being written.
+        return fills(&mut log, &mut frame);
+    }
+    let mut page = vec![0; size];
+    let (mut is_whole, mut commits_behind) = (true, 0);
+    while fills(&mut log, &mut frame)? && fills(&mut log, &mut page)? {
+        let is_ours = frame[8..16] == *salts;
+        if is_whole {
+            sum.add(&frame[..8], big_endian);
+            sum.add(&page, big_endian);
+            is_whole = is_ours && sum == Sum(word(&frame, 16), word(&frame, 20));
+        }
+        // Behind the place of the damage. What another writer left there has other salts.
+        if !is_whole && is_ours && word(&frame, 4) != 0 {
+            commits_behind += 1;
+        }
+    }
+    Ok(commits_behind >= 2)
+}
+
+/// Running checksum of a write-ahead log.
+#[derive(Default, PartialEq)]
+struct Sum(u32, u32);
+
+impl Sum {
+    fn add(&mut self, bytes: &[u8], big_endian: bool) {
+        for pair in bytes.as_chunks::<8>().0 {
+            let word = |at: usize| {
+                let word = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+                match big_endian {
+                    true => u32::from_be_bytes(word),
+                    false => u32::from_le_bytes(word),
+                }
+            };
+            self.0 = self.0.wrapping_add(word(0)).wrapping_add(self.1);
+            self.1 = self.1.wrapping_add(word(4)).wrapping_add(self.0);
+        }
+    }
+}
+
+/// Numbers in headers are big-endian.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Reads as many bytes as there is room for; false at the end of the file.
+fn fills(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match from.read_exact(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Database and log of ten transactions, as a killed process leaves them.
+    fn killed(directory: &Path) -> (PathBuf, Vec<u8>) {
+        let path = directory.join("db");
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "wal")
+            .unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a TEXT UNIQUE)")
+            .unwrap();
+        for n in 0..10 {
+            connection
+                .execute("INSERT INTO t VALUES (?1)", [format!("row {n}")])
+                .unwrap();
+        }
+        let left = directory.join("left");
+        std::fs::copy(&path, &left).unwrap();
+        std::fs::copy(log_of(&path), log_of(&left)).unwrap();
+        let log = std::fs::read(log_of(&left)).unwrap();
+        (left, log)
+    }
+
+    fn rows(path: &Path) -> i64 {
+        let connection = Connection::open(path).unwrap();
+        let count = connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0));
+        count.unwrap_or(0)
+    }
+
+    #[test]
+    fn a_whole_log_and_one_that_ends_early_are_fine() {
+        let directory = tempfile::tempdir().unwrap();
+        let (left, log) = killed(directory.path());
+        assert!(!log_is_damaged(&log_of(&left)).unwrap());
+        for end in [0, 20, HEADER, log.len() / 2, log.len() - 1] {
+            std::fs::write(log_of(&left), &log[..end]).unwrap();
+            assert!(!log_is_damaged(&log_of(&left)).unwrap(), "{end} bytes");
+        }
+        assert!(!log_is_damaged(&directory.path().join("none")).unwrap());
+    }
+
+    #[test]
+    fn a_damaged_index_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a TEXT UNIQUE); INSERT INTO t VALUES ('needle')")
+            .unwrap();
+        drop(connection);
+        assert_eq!(check(&path), None);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let place = bytes.windows(6).position(|w| w == b"needle").unwrap();
+        bytes[place] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(check(&path).is_some());
+        assert_eq!(check(&directory.path().join("none")), None);
+    }
+
+    proptest! {
+        /// However a log is changed: if more than the last transaction is gone, it is said.
+        #[test]
+        fn no_acknowledged_transaction_goes_without_a_word(place in any::<prop::sample::Index>(), bit in 0..8u32) {
+            let directory = tempfile::tempdir().unwrap();
+            let (left, mut log) = killed(directory.path());
+            let place = place.index(log.len());
+            log[place] ^= 1 << bit;
+            std::fs::write(log_of(&left), &log).unwrap();
+            let damaged = log_is_damaged(&log_of(&left)).unwrap();
+            prop_assert!(damaged || rows(&left) >= 9, "byte {place}: {} rows", rows(&left));
+        }
+    }
+}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# F17: random bytes flipped in the database, in its write-ahead log and in the configuration: refused with a hint, or recovered
+# and told; never silent. Silent is an orchestrator that works on what SQLite's integrity_check finds damaged, or on a log of which
+# more than the last transaction is gone, without a word. A flip that changes one valid document into another one, such as a letter
+# of a title, nobody can see. SEED=N repeats a run.
+source "$(dirname "$0")/lib.sh"
+
+COUNT=$(times 24 400) SEED=${SEED-$RANDOM}
+data=/var/lib/archivist
+
+clean() {
+    # The database is as it was, whatever came of the test.
+    in_capsule sh -c "cd $data; if [ -e /srv/flip/closed ]; then
+            systemctl stop $service; rm -f archivist.sqlite3-*; cp /srv/flip/closed archivist.sqlite3
+        fi; rm -rf /srv/flip archivist.sqlite3-wal.damaged"
+    forget_configuration
+}
+
+trap clean EXIT
+put_tool
+capsule cp "$ROOT/tests/faults/flip.py" "$CAPSULE:/opt/faults/flip.py"
+hooks_with_codes 2
+configure <<'END'
+[Orchestrator]
+WorkersMax=8
+RetrySec=1s
+IdleTimeoutSec=10min
+END
+finish "$(pages 10 flips testcode)"
+# As a kill leaves it, and as a good end does.
+in_capsule sh -c "mkdir -p /srv/flip; systemctl kill --signal=STOP $service; cd $data
+    cp archivist.sqlite3 /srv/flip/log; cp archivist.sqlite3-wal /srv/flip/log-wal
+    systemctl kill --signal=CONT $service; systemctl stop $service; cp archivist.sqlite3 /srv/flip/closed"
+verdict=$(in_capsule python3 /opt/faults/flip.py "$SEED" "$COUNT")
+assert_contains "$verdict " " silent=0 " "flips of seed $SEED"
+figure "F17 flips in database, log and configuration=$COUNT, seed $SEED: $verdict"
+trap - EXIT
+clean
+assert_nothing_is_left
