@@ -263,7 +263,13 @@ impl Report {
                 continue;
             };
             let cost = reference.weight * (1.0 - audit.score.unwrap_or(1.0));
-            if cost.is_finite() && cost > 0.0 && audit.score.is_some_and(|score| score < 0.9) {
+            // One audit may count in several categories.
+            let known = lost.iter().any(|(_, id, _)| *id == reference.id);
+            if !known
+                && cost.is_finite()
+                && cost > 0.0
+                && audit.score.is_some_and(|score| score < 0.9)
+            {
                 lost.push((cost, &reference.id, audit));
             }
         }
