@@ -14,9 +14,9 @@ use url::Url;
 const OWN: Patience = Patience::of(5, 15);
 const ELSEWHERE: Patience = Patience::of(3, 8);
 /// Bytes that are read of a page, of a robots.txt (RFC 9309), of a sitemap.
-const PAGE: u64 = 2 << 20;
+const PAGE: u64 = 1 << 20;
 const ROBOTS: u64 = 500 << 10;
-const SITEMAP: u64 = 50 << 20;
+const SITEMAP: u64 = 16 << 20;
 /// Redirects that are followed where their way is of no interest.
 const REDIRECTS: usize = 10;
 const LONGEST: Duration = Duration::from_secs(30);

@@ -24,9 +24,9 @@ struct Bounds {
     urls: usize,
 }
 
-/// What the format allows.
+/// As many URLs as the format allows, and less of its bytes: four are read at a time.
 const BOUNDS: Bounds = Bounds {
-    unpacked: 50 << 20,
+    unpacked: 16 << 20,
     urls: 50_000,
 };
 /// The longest URL in bytes.
