@@ -131,7 +131,7 @@ slow_checks_hold_up_no_fast_ones() {
     n=$(count_of often)
     wait_for 60 has_done often $((n + 10))
     read -r checks p95 most < <( (archivist watch list --json; archivist watch history often --kind status -n 10 --json) |
-        in_capsule python3 $own/lateness.py 2)
+        in_capsule python3 $own/lateness.py 2 0)
     echo "status checks beside a slow pool that is full: $checks, 95 % within $p95 ms, all within $most ms"
     [[ $p95 -lt 1000 ]] || fail "status checks are late: $p95 ms"
     assert_contains "$(unit_property archivist-check-slow.slice ActiveState)" "active" "slice"
