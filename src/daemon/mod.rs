@@ -4,8 +4,8 @@
 mod action;
 mod alerts;
 mod begin;
-mod clock;
 mod checks;
+mod clock;
 mod ends;
 mod engine;
 mod event;

@@ -77,7 +77,7 @@ impl CheckKind {
     /// `RuntimeMaxSec=` of its unit. A check has limits of its own below that, for what it waits for.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
-            CheckKind::Status => 30,
+            CheckKind::Status => 60,
             CheckKind::Lighthouse => 180,
             CheckKind::Crawl => 540,
             CheckKind::Archive | CheckKind::Alert => 60,

@@ -2,8 +2,8 @@
 //! sure that this process still is the runner of its data directory.
 
 mod binary;
-mod clock;
 mod check;
+mod clock;
 mod crawl;
 pub mod damage;
 mod host;

@@ -76,6 +76,21 @@ assert m.parse(sys.stdin).getElementsByTagName("polyline") is not None'
     assert_contains "$(in_capsule journalctl --quiet --no-pager -x -u $service)" "is down since" "journal"
 }
 
+# The script of archivist.watch(5), against a server of ours.
+a_webhook_is_told() {
+    sed -n '/^#!.usr.bin.python3/,/^\.fi/{/^\.fi/d;s/\\-/-/g;p}' "$ROOT/man/archivist.watch.5" |
+        in_capsule sh -c "cat >$own/webhook && chmod 755 $own/webhook"
+    mood bad
+    archivist watch add hook "http://127.0.0.1:$port/hook" --status "every 1h" --lighthouse no --crawl no --set DownAfter=1 \
+        --on-down "$own/webhook http://127.0.0.1:$port/chat" >/dev/null
+    assert_eq 500 "$(asks hook)" "code of a bad site"
+    wait_for 20 has_posted "http://127.0.0.1:$port/hook is down (500 "
+    archivist watch remove hook
+    mood good
+}
+
+has_posted() { [[ $(in_capsule sh -c "cat $own/mood.posted 2>/dev/null" || true) == *"$1"* ]]; }
+
 a_bad_certificate() {
     in_capsule sh -c "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout $own/key -out $own/crt &&
         cat $own/key $own/crt >$own/tls.pem" 2>/dev/null || { echo "no openssl: certificates are not tried"; return 0; }
@@ -195,6 +210,7 @@ start_watched
 forget_results
 restart
 a_site_in_all_its_moods
+a_webhook_is_told
 a_bad_certificate
 the_same_twice_is_one
 timers_and_list_agree

@@ -20,6 +20,14 @@ class Site(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def do_POST(self):
+        """A webhook: what was said is kept beside the mood."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with open(sys.argv[2] + ".posted", "ab") as file:
+            file.write(body + b"\n")
+        self.send_response(204)
+        self.end_headers()
+
     def log_message(self, *arguments):
         pass
 
