@@ -222,8 +222,10 @@ impl Turn<'_> {
                 archivist_watch = check.watch.as_str(),
                 archivist_url = check.url.as_str(),
                 archivist_unit = check.unit.as_str(),
-                "{}: {}",
-                check.unit,
+                "{} of watch {}, {}: {}",
+                check.kind,
+                check.watch,
+                check.url,
                 record.error.as_deref().unwrap_or("nothing is known")
             );
         }

@@ -11,10 +11,7 @@ database=/var/lib/archivist/archivist.sqlite3
 port=18477
 
 clean() {
-    local name
-    for name in $(in_capsule sh -c 'cd /etc/archivist && ls | sed -n "s/\.watch$//p"'); do
-        archivist watch remove "$name" || true
-    done
+    in_capsule sh -c 'systemctl stop "archivist-watch-*.timer"; rm -f /etc/archivist/*.watch' || true
     in_capsule systemctl stop test-watched.service test-tls.service 2>/dev/null || true
     in_capsule sh -c "rm -rf $own ${stand_in%/*}; systemctl daemon-reload"
     in_capsule sh -c 'systemctl stop "archivist-check-*.service" "archivist-alert-*.service"; systemctl reset-failed "archivist-check-*"' 2>/dev/null || true
