@@ -6,6 +6,7 @@ use crate::config::{Scope, fragments, ini};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
+use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,36 +15,76 @@ const SIZE_MAX: u64 = 1 << 20;
 
 /// What the directories hold.
 #[derive(Default)]
-struct Found {
-    files: BTreeMap<(Kind, String), PathBuf>,
-    /// Names of directories with drop-ins.
-    drop_ins: BTreeSet<String>,
-    problems: Vec<Problem>,
+pub struct Found {
+    files: Vec<Listed>,
+    directories: Vec<PathBuf>,
+    pub problems: Vec<Problem>,
 }
 
-/// Reads all declarations of `scope`, in the order of kind and name.
-pub fn read(scope: &Scope) -> (Vec<Declaration>, Vec<Problem>) {
+/// One declaration that is there to be read.
+struct Listed {
+    kind: Kind,
+    name: String,
+    path: PathBuf,
+    /// The name of its directories of drop-ins, where there are any.
+    overlay: Option<String>,
+}
+
+/// Lists the declarations of `scope`, in the order of kind and name.
+pub fn find(scope: &Scope) -> Found {
     let directories = scope.declaration_dirs();
-    let mut found = Found::default();
+    let mut seen = Seen::default();
     for directory in &directories {
-        found.look_into(directory);
+        seen.look_into(directory);
     }
-    let mut declarations = Vec::new();
-    let Found {
-        files,
-        drop_ins,
-        mut problems,
-    } = found;
-    for ((kind, name), path) in files {
+    let files = seen.files.into_iter().map(|((kind, name), path)| {
         let overlay = format!("{name}.{}.d", kind.as_str());
-        let overlay = drop_ins.contains(&overlay).then_some(overlay.as_str());
-        match declaration(kind, &name, &path, &directories, overlay) {
-            Ok(Some(declaration)) => declarations.push(declaration),
-            Ok(None) => {}
-            Err(problem) => problems.push(problem),
+        Listed {
+            overlay: seen.drop_ins.contains(&overlay).then_some(overlay),
+            kind,
+            name,
+            path,
         }
+    });
+    Found {
+        files: files.collect(),
+        directories,
+        problems: seen.problems,
     }
-    (declarations, problems)
+}
+
+impl Found {
+    pub fn count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Reads those at these places.
+    pub fn read(&self, places: Range<usize>) -> (Vec<Declaration>, Vec<Problem>) {
+        let (mut declarations, mut problems) = (Vec::new(), Vec::new());
+        for file in &self.files[places] {
+            let overlay = file.overlay.as_deref();
+            match declaration(
+                file.kind,
+                &file.name,
+                &file.path,
+                &self.directories,
+                overlay,
+            ) {
+                Ok(Some(declaration)) => declarations.push(declaration),
+                Ok(None) => {}
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (declarations, problems)
+    }
+}
+
+/// Reads all declarations of `scope`.
+pub fn read(scope: &Scope) -> (Vec<Declaration>, Vec<Problem>) {
+    let mut found = find(scope);
+    let (declarations, problems) = found.read(0..found.count());
+    found.problems.extend(problems);
+    (declarations, found.problems)
 }
 
 /// The declaration of this name, from all directories; `None` if there is none.
@@ -88,7 +129,16 @@ fn check_name(kind: Kind, name: &str, path: &Path) -> Result<(), Problem> {
     }
 }
 
-impl Found {
+/// What was seen so far; a stronger directory takes the place of a weaker one.
+#[derive(Default)]
+struct Seen {
+    files: BTreeMap<(Kind, String), PathBuf>,
+    /// Names of directories with drop-ins.
+    drop_ins: BTreeSet<String>,
+    problems: Vec<Problem>,
+}
+
+impl Seen {
     fn look_into(&mut self, directory: &Path) {
         let entries = match std::fs::read_dir(directory) {
             Ok(entries) => entries,

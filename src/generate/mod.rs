@@ -16,7 +16,7 @@ pub mod write;
 pub use declaration::{Declaration, Kind, NAME_ALLOWED, Problem};
 pub use pool::{Pool, WORKERS_MAX, command_line};
 pub use reader::Reader;
-pub use run::{dry_run, main};
+pub use run::{dry_run, main, write_all};
 pub use unit_file::{Content, UnitFile, Units};
 
 /// What the units depend on besides the declarations.

@@ -8,15 +8,47 @@ use std::path::Path;
 /// Where the program is when the process does not say.
 const PROGRAM: &str = "/usr/bin/archivist";
 
+/// More do not help: the directory is one.
+const THREADS_MAX: usize = 4;
+
+/// A thread for fewer files costs more than it saves.
+const SHARE_MIN: usize = 100;
+
 /// What systemd calls (systemd.generator(7)): reads the declarations of `scope`, writes their units
 /// into `directory`. `false` when something is wrong with any of them, which was told.
 pub fn main(scope: &Scope, directory: &Path) -> bool {
-    let (declarations, mut problems) = files::read(scope);
-    let generated = generate(&declarations, &context(scope));
-    problems.extend(generated.problems);
-    problems.extend(write::units(&generated.units, directory));
+    let problems = write_all(scope, directory);
     report::problems(&problems);
     !problems.iter().any(|problem| problem.fatal)
+}
+
+/// The boot waits for this: many files are shared among threads.
+pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
+    let mut found = files::find(scope);
+    let context = context(scope);
+    let count = found.count();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = (count / cores.min(THREADS_MAX) + 1).max(SHARE_MIN);
+    let part = &|begin: usize| {
+        let (declarations, mut problems) = found.read(begin..count.min(begin + share));
+        let generated = generate(&declarations, &context);
+        problems.extend(generated.problems);
+        problems.extend(write::units(&generated.units, directory));
+        problems
+    };
+    let problems: Vec<Problem> = match count <= share {
+        true => part(0),
+        false => std::thread::scope(|threads| {
+            let begins = (0..count).step_by(share);
+            let parts: Vec<_> = begins
+                .map(|begin| threads.spawn(move || part(begin)))
+                .collect();
+            let done = parts.into_iter().filter_map(|part| part.join().ok());
+            done.flatten().collect()
+        }),
+    };
+    found.problems.extend(problems);
+    found.problems
 }
 
 /// What would be written for all declarations of `scope`, or for the one in `file`.

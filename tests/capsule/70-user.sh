@@ -70,6 +70,29 @@ cancels_as_a_user() {
     assert_eq "" "$(units_of_user --failed)" "failed units of the user"
 }
 
+pool_pid() { ask "[w.get('pid') for w in d['workers']][$1]" pool status testmine; }
+
+pool_pid_is_new() { [[ $(pool_pid "$1") != "$2" && $(pool_pid "$1") != None ]]; }
+
+# The user's own manager has the generator as well, and nobody needs root for a pool.
+keeps_workers_of_a_user() {
+    local pid other
+    # shellcheck disable=SC2016 # %t is systemd's
+    assert_status 0 as_user archivist --user pool add testmine -n 2 --set HealthIntervalSec=1s \
+        --set 'HealthCheck=/bin/sh -c "test ! -e %t/sick%i"' --now -- sleep 1000
+    assert_eq 2 "$(ask 'd["running"]' pool status testmine)" "workers of the user"
+    in_capsule test -e /home/$name/.config/archivist/testmine.pool
+    pid=$(pool_pid 0) other=$(pool_pid 1)
+    in_capsule touch "/run/user/$uid/sick0"
+    wait_for 30 pool_pid_is_new 0 "$pid"
+    in_capsule rm "/run/user/$uid/sick0"
+    assert_eq "$other" "$(pool_pid 1)" "the worker that is well"
+    as_user archivist --user pool remove testmine
+    assert_eq "" "$(units_of_user 'archivist-pool-testmine*.service')" "what is left of the user's pool"
+    assert_status 1 as_user archivist pool add testtheirs -- sleep 1
+    assert_contains "$output" "sudo" "a pool of the machine, by a user"
+}
+
 # The system's archive is not the user's: who is in no group may not touch it, and neither notices the other.
 leaves_the_system_alone() {
     assert_status 1 as_user archivist list crawls
@@ -82,6 +105,7 @@ trap clean EXIT
 prepare
 archives_as_a_user
 cancels_as_a_user
+keeps_workers_of_a_user
 leaves_the_system_alone
 trap - EXIT
 clean

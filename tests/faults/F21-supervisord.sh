@@ -82,8 +82,8 @@ orphans() { in_capsule sh -c "pgrep -c -x -f 'sleep (7777|8888)'" || true; }
 
 end_orphans() { in_capsule sh -c "pgrep -x -f 'sleep (7777|8888)' | xargs -r kill -KILL" || true; }
 
-# Clock ticks of a process and its waited-for children, in ms.
-cpu() { in_capsule awk '{ print ($14 + $15 + $16 + $17) * 10 }' "/proc/$1/stat"; }
+# CPU time of a process with one thread, in microseconds.
+cpu() { in_capsule awk '{ print int($1 / 1000) }' "/proc/$1/schedstat"; }
 
 family_runs() { [[ $(in_capsule pgrep -c -x -f 'sleep 8888') == "$WORKERS" ]]; }
 
@@ -101,7 +101,7 @@ supervisorctl stop all >/dev/null
 left=$(orphans)
 in_capsule systemctl stop test-supervisord.service
 end_orphans
-figure "F21 supervisord: back after $back ms, left after a stop=$left, CPU in $IDLE s idle=$idle ms"
+figure "F21 supervisord: back after $back ms, left after a stop=$left, CPU in $IDLE s idle=$idle µs"
 
 archivist pool add $POOL -n $WORKERS --set RestartSec=100ms --set RestartMaxSec=100ms --now -- /opt/pools/family.sh
 wait_for 20 family_runs
@@ -111,7 +111,7 @@ idle=$(($(cpu 1) - before))
 back=$(restart_time)
 archivist pool stop $POOL
 ours=$(orphans)
-figure "F21 archivist pool (RestartSec=100ms): back after $back ms, left after a stop=$ours, CPU of PID 1 in $IDLE s idle=$idle ms"
+figure "F21 archivist pool (RestartSec=100ms): back after $back ms, left after a stop=$ours, CPU of PID 1 in $IDLE s idle=$idle µs"
 assert_eq 0 "$ours" "what the pool left behind"
 trap - EXIT
 clean
