@@ -113,7 +113,6 @@ const ROOMS: &[Room] = &[
     ),
     // Pools are systemd's: the verb talks to it as systemctl does.
     room(
-        // Pools are systemd's: the verb talks to it as systemctl does.
         "cli/pool",
         &["config", "generate", "manager", "model", "cli"],
         &["rusqlite"],
