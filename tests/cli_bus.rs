@@ -146,6 +146,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         results: Default::default(),
         directory: None,
         current_step: None,
+        bookmarked_at: None,
     }
 }
 

@@ -158,6 +158,7 @@ fn work_goes_on_in_it() {
             url: "https://new.example/",
             host: "new.example",
             title: None,
+            bookmarked_at: Some("2024-01-01"),
             depth: 0,
             now: NOW,
         });

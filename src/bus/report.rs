@@ -48,6 +48,9 @@ pub struct Snapshot {
     pub status: Lifecycle,
     pub reason: Option<String>,
     pub tags: Vec<String>,
+    /// As the list of bookmarks has it that the page is from.
+    #[serde(default)]
+    pub bookmarked_at: Option<String>,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,

@@ -221,5 +221,7 @@ pub struct Child {
     #[serde(default)]
     pub title: Option<String>,
     #[serde(default)]
+    pub bookmarked_at: Option<String>,
+    #[serde(default)]
     pub tags: Vec<String>,
 }

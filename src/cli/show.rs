@@ -175,6 +175,10 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
         format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
     );
     block.line("Tags", snapshot.tags.join(", "));
+    block.line(
+        "Bookmarked",
+        text::clean(snapshot.bookmarked_at.as_deref().unwrap_or_default()),
+    );
     if let Some(step) = snapshot.current_step {
         block.line("Step", step.to_string());
     }

@@ -182,6 +182,7 @@ impl Turn<'_> {
                 url: url.as_str(),
                 host: &url.domain(),
                 title: entry.title.as_deref(),
+                bookmarked_at: entry.bookmarked_at.as_deref(),
                 depth: entry.depth,
                 now: self.now,
             })?;

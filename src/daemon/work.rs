@@ -253,6 +253,7 @@ impl Turn<'_> {
                 url: url.as_str(),
                 host: &url.domain(),
                 title: child.title.as_deref(),
+                bookmarked_at: child.bookmarked_at.as_deref(),
                 depth,
                 now: self.now,
             })?;

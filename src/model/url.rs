@@ -88,10 +88,16 @@ pub struct Entry {
     pub url: PageUrl,
     pub depth: u32,
     pub title: Option<String>,
+    /// As whoever kept the bookmark wrote it.
+    pub bookmarked_at: Option<String>,
     pub tags: Vec<String>,
 }
 
-/// Reads one line of a list: a URL, or a JSON object with `url`, `depth`, `title` and `tags`.
+/// Longer times are none.
+const TIME_MAX: usize = 64;
+
+/// Reads one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
+/// `bookmarked_at` or `timestamp`.
 /// `None` for blank lines and those that begin with `#`.
 pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
     let text = String::from_utf8_lossy(line);
@@ -106,6 +112,7 @@ pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
         url,
         depth: 0,
         title: None,
+        bookmarked_at: None,
         tags: Vec::new(),
     };
     Some(PageUrl::parse(text).map(entry))
@@ -132,8 +139,17 @@ fn parse_object(text: &str) -> Result<Entry, UrlError> {
             .collect(),
         _ => Vec::new(),
     };
+    let time = object
+        .get("bookmarked_at")
+        .or_else(|| object.get("timestamp"));
+    let time = match time {
+        Some(serde_json::Value::String(text)) => Some(text.trim().to_owned()),
+        Some(serde_json::Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
     Ok(Entry {
         url: PageUrl::parse(url)?,
+        bookmarked_at: time.filter(|text| !text.is_empty() && text.len() <= TIME_MAX),
         depth: u32::try_from(depth).map_err(|_| malformed("\"depth\" is too large"))?,
         title: object
             .get("title")
@@ -197,11 +213,13 @@ mod tests {
     fn lines_of_a_list() {
         assert_eq!(parse_line(b"# comment"), None);
         assert_eq!(parse_line(b"  "), None);
-        let entry = parse_line(br#"{"url": "http://x/", "depth": 1, "tags": "a, b"}"#).unwrap();
+        let entry =
+            parse_line(br#"{"url": "http://x/", "depth": 1, "tags": "a, b", "timestamp": 17}"#)
+                .unwrap();
         let entry = entry.unwrap();
         assert_eq!(
-            (entry.depth, entry.tags),
-            (1, vec!["a".to_owned(), "b".to_owned()])
+            (entry.depth, entry.tags, entry.bookmarked_at.as_deref()),
+            (1, vec!["a".to_owned(), "b".to_owned()], Some("17"))
         );
         assert!(parse_line(b"http://x/\xff").unwrap().is_err());
         assert!(parse_line(b"{\"url\": 7}").unwrap().is_err());

@@ -91,7 +91,8 @@ impl Tx<'_> {
     pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
         let mut query = Query::new(
             "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
-                    started_at, ended_at, retry_at, attempts, directory FROM snapshot"
+                    started_at, ended_at, retry_at, attempts, directory, bookmarked_at
+             FROM snapshot"
                 .to_owned(),
         );
         if let Some(status) = &filter.status {
@@ -126,6 +127,7 @@ impl Tx<'_> {
                 attempts: row.get(12)?,
                 results: self.result_counts(Owner::Snapshot(id))?,
                 directory: row.get(13)?,
+                bookmarked_at: row.get(14)?,
                 current_step: None,
             });
         }

@@ -207,7 +207,7 @@ pub const MIGRATIONS: &[&str] = &[
     ALTER TABLE runner ADD COLUMN components TEXT NOT NULL DEFAULT '';
     ALTER TABLE runner ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;
     ",
-    // 5: watches and their checks; pages that a schedule archives once only
+    // 5: watches and their checks; pages that a schedule archives once only, and when pages were bookmarked
     "
     CREATE TABLE watch (
         name TEXT NOT NULL,
@@ -251,6 +251,7 @@ pub const MIGRATIONS: &[&str] = &[
     CREATE INDEX check_history ON check_result (watch, kind, url, id, ok);
     CREATE INDEX check_old ON check_result (keep_until) WHERE keep_until IS NOT NULL;
 
+    ALTER TABLE snapshot ADD COLUMN bookmarked_at TEXT;
     ALTER TABLE crawl ADD COLUMN only_new INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX snapshot_url ON snapshot (url);
     ",
@@ -267,7 +268,7 @@ mod tests {
         "e446d824e2cbfbf653696915bb16497c0275f6a3c79da317aa6ec7a4c9c928ec",
         "69d6fdaf21f50665bead03d1a0e7824835abb73144e352e5873054454c4d72b5",
         "595224473407ef7138895fc8aaac73649b1664e0a5ca7ae2ec9913aaf4e38ee2",
-        "40e9a80c741194324b89583e20d18604f20da17043ba250195d5d3ea782b0f83",
+        "2e7f001d24fe049ad1ea4e09b243b98ded1c38ac09e69d78f9351284f6f2fb1c",
     ];
 
     #[test]

@@ -15,6 +15,8 @@ pub struct NewSnapshot<'a> {
     pub url: &'a str,
     pub host: &'a str,
     pub title: Option<&'a str>,
+    /// As whoever kept the bookmark wrote it.
+    pub bookmarked_at: Option<&'a str>,
     pub depth: u32,
     pub now: Time,
 }
@@ -43,8 +45,9 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "INSERT INTO snapshot
-                     (crawl_id, parent_id, host_id, url, title, depth, created_at, retry_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT DO NOTHING",
+                     (crawl_id, parent_id, host_id, url, title, depth, created_at, retry_at,
+                      bookmarked_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8) ON CONFLICT DO NOTHING",
             )?
             .execute((
                 new.crawl.0,
@@ -54,6 +57,7 @@ impl Tx<'_> {
                 new.title,
                 new.depth,
                 new.now.0,
+                new.bookmarked_at,
             ))?;
         Ok((rows == 1).then(|| SnapshotId(self.inner.last_insert_rowid())))
     }
@@ -228,6 +232,7 @@ mod tests {
                 url: &url,
                 host: "a.test",
                 title: None,
+                bookmarked_at: None,
                 depth: 0,
                 now: Time(1),
             };

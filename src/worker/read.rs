@@ -21,6 +21,8 @@ const FILES_MAX: usize = 1000;
 const CHILDREN_MAX: usize = 10_000;
 /// Longest text that is kept of an output or error.
 const TEXT_MAX: usize = 4096;
+/// Longer times are none.
+const TIME_MAX: usize = 64;
 /// Settings and programs that one hook may tell those after it of.
 const DERIVED_MAX: usize = 100;
 /// File in which hooks may name child pages instead of printing them.
@@ -77,9 +79,19 @@ impl Said {
     fn child(&mut self, child: ChildSnapshot) {
         if self.children.len() < CHILDREN_MAX {
             let ChildSnapshot {
-                url, title, tags, ..
+                url,
+                title,
+                tags,
+                bookmarked_at,
+                ..
             } = child;
-            self.children.push(Child { url, title, tags });
+            let bookmarked_at = bookmarked_at.filter(|text| text.len() <= TIME_MAX);
+            self.children.push(Child {
+                url,
+                title,
+                bookmarked_at,
+                tags,
+            });
         }
     }
 

@@ -160,14 +160,14 @@ CREATE TABLE snapshot (
     retry_at INTEGER,
     attempts INTEGER NOT NULL DEFAULT 0,
     token TEXT,
-    directory TEXT,
+    directory TEXT, bookmarked_at TEXT,
     UNIQUE (crawl_id, url)
 );
-INSERT INTO "snapshot" VALUES(1,1,NULL,1,'https://example.org/','Example ☂',0,'sealed',NULL,1767225601000,1767225603000,1767225650000,1767225650000,NULL,1,NULL,'/var/lib/archivist/archive/20260101/example.org/s1');
-INSERT INTO "snapshot" VALUES(2,1,1,1,'https://example.org/deeper',NULL,1,'sealed','given up after 3 attempts, the last: worker: ended by SIGKILL',1767225640000,1767225641000,1767225659000,1767225659000,NULL,3,NULL,'/var/lib/archivist/archive/20260101/example.org/s2');
-INSERT INTO "snapshot" VALUES(3,2,NULL,2,'https://example.com/a?b=1',NULL,0,'started',NULL,1767312001000,1767312005000,NULL,1767312005000,NULL,1,'fedcba9876543210fedcba9876543210','/var/lib/archivist/archive/20260102/example.com/s3');
-INSERT INTO "snapshot" VALUES(4,2,NULL,2,'https://example.com/later',NULL,0,'queued','worker: watchdog; attempt 1 of 3',1767312001000,1767312006000,NULL,1767312007000,4102444800000,1,NULL,NULL);
-INSERT INTO "snapshot" VALUES(5,3,NULL,3,'https://example.net/',NULL,0,'cancelled','cancelled by request',1767312003000,NULL,1767312004000,1767312004000,NULL,0,NULL,NULL);
+INSERT INTO "snapshot" VALUES(1,1,NULL,1,'https://example.org/','Example ☂',0,'sealed',NULL,1767225601000,1767225603000,1767225650000,1767225650000,NULL,1,NULL,'/var/lib/archivist/archive/20260101/example.org/s1','2024-02-03T04:05:06Z');
+INSERT INTO "snapshot" VALUES(2,1,1,1,'https://example.org/deeper',NULL,1,'sealed','given up after 3 attempts, the last: worker: ended by SIGKILL',1767225640000,1767225641000,1767225659000,1767225659000,NULL,3,NULL,'/var/lib/archivist/archive/20260101/example.org/s2',NULL);
+INSERT INTO "snapshot" VALUES(3,2,NULL,2,'https://example.com/a?b=1',NULL,0,'started',NULL,1767312001000,1767312005000,NULL,1767312005000,NULL,1,'fedcba9876543210fedcba9876543210','/var/lib/archivist/archive/20260102/example.com/s3',NULL);
+INSERT INTO "snapshot" VALUES(4,2,NULL,2,'https://example.com/later',NULL,0,'queued','worker: watchdog; attempt 1 of 3',1767312001000,1767312006000,NULL,1767312007000,4102444800000,1,NULL,NULL,NULL);
+INSERT INTO "snapshot" VALUES(5,3,NULL,3,'https://example.net/',NULL,0,'cancelled','cancelled by request',1767312003000,NULL,1767312004000,1767312004000,NULL,0,NULL,NULL,NULL);
 CREATE TABLE snapshot_tag (
     snapshot_id INTEGER NOT NULL REFERENCES snapshot (id),
     tag_id INTEGER NOT NULL REFERENCES tag (id),
