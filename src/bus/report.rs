@@ -341,3 +341,30 @@ pub struct AddOptions {
     pub plugins: Vec<String>,
     pub config: BTreeMap<String, String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Documents that anybody on the bus may send: taken as they are, or refused.
+        #[test]
+        fn any_options_are_refused_or_read_back(depth: u32, tags: Vec<String>, plugins: Vec<String>, config: BTreeMap<String, String>,
+            key in "[a-z_]{1,8}", noise in ".{0,60}") {
+            let options = AddOptions { depth, tags, plugins, config };
+            let text = serde_json::to_string(&options).unwrap();
+            let read: AddOptions = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(serde_json::to_string(&read).unwrap(), text.clone());
+            let known = ["depth", "tags", "plugins", "config"].contains(&key.as_str());
+            let odd = text.replacen('{', &format!("{{\"{key}\": null, "), 1);
+            prop_assert!(known || serde_json::from_str::<AddOptions>(&odd).is_err());
+            for text in [noise.clone(), format!("{{\"owner\": {noise:?}, \"limit\": 1}}")] {
+                let _ = serde_json::from_str::<AddOptions>(&text);
+                if let Ok(Filter { owner: Some(owner), .. }) = serde_json::from_str(&text) {
+                    prop_assert_eq!(owner.to_string(), noise.clone());
+                }
+            }
+        }
+    }
+}

@@ -183,4 +183,20 @@ mod tests {
         let mut file = File::from(Urls::default().to_memfd().unwrap());
         assert!(file.write_all(b"x").is_err());
     }
+
+    proptest::proptest! {
+        /// Each line is sent as one line or refused, whatever is in it, and keeps its number.
+        #[test]
+        fn no_line_is_lost_or_becomes_two(file: Vec<u8>, argument: Vec<u8>) {
+            let mut urls = Urls::default();
+            urls.add_argument(1, OsStr::from_bytes(&argument));
+            urls.add_lines(&file[..]).unwrap();
+            let said = file.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+            let said = said.filter(|line| !line.is_empty() && !line.starts_with(b"#")).count();
+            assert_eq!(urls.origins.len() + urls.rejected.len(), said + 1);
+            let sent = urls.lines.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(sent, urls.origins.len());
+            assert!(std::str::from_utf8(&urls.lines).is_ok());
+        }
+    }
 }

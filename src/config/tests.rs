@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -158,4 +159,42 @@ fn an_unreadable_file_is_an_error() {
     let error = load(&scope).unwrap_err().to_string();
     assert!(error.starts_with("failed to read '"), "{error}");
     assert!(error.contains(&Path::new("archivist.conf").display().to_string()));
+}
+
+/// Files that look like ours, and some that do not.
+fn file() -> impl Strategy<Value = String> {
+    let key = (0..keys::KEYS.len()).prop_map(|n| (keys::KEYS[n].section, keys::KEYS[n].name));
+    let value = prop_oneof!["[0-9]{1,20}[a-zA-Z]{0,3}", ".{0,30}", "(yes|no|0|\\\\)?"];
+    let assignment =
+        (key, value).prop_map(|((section, key), value)| format!("[{section}]\n{key}={value}"));
+    let line = prop_oneof![4 => assignment, 1 => ".{0,40}", 1 => "[#;\\[].{0,10}", 1 => "\\[Config\\]\n[A-Z_]{1,9}=.{0,9}"];
+    prop::collection::vec(line, 0..12).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    /// Everything in a file counts, is warned of or is refused, at a line that it has.
+    #[test]
+    fn any_file_is_read_or_said_what_is_wrong_with_it(text in file()) {
+        let path = std::path::PathBuf::from("/etc/archivist/archivist.conf");
+        let lines = text.lines().count();
+        let inputs = inputs::collect(&[fragments::Fragment { path: path.clone(), text }]);
+        let places = inputs.warnings.iter().map(|warning| &warning.place);
+        for place in places.chain(inputs.inputs.iter().map(|input| &input.place)) {
+            prop_assert!((1..=lines).contains(&(place.line as usize)), "{place}");
+        }
+        if let Err(error) = Settings::from_inputs(&inputs) {
+            let error = error.to_string();
+            prop_assert!(error.contains("archivist.conf:"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_what_is_read(entries in prop::collection::vec(("[A-Z][a-z]{0,8}", "[A-Z][A-Za-z]{0,8}", r"([!-~ µ]{0,20}[!-\[\]-~])?"), 0..8)) {
+        let text: String = entries.iter().map(|(section, key, value)| format!("[{section}]\n{key} = {value}\n")).collect();
+        let parsed = ini::parse(&text, Path::new("x"));
+        prop_assert!(parsed.malformed.is_empty(), "{:?}", parsed.malformed);
+        let read: Vec<_> = parsed.entries.into_iter().map(|e| (e.section, e.key, e.value)).collect();
+        let written: Vec<_> = entries.into_iter().map(|(s, k, v)| (s, k, v.trim().to_owned())).collect();
+        prop_assert_eq!(read, written);
+    }
 }

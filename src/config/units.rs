@@ -188,4 +188,16 @@ mod tests {
             assert_eq!(parse_size(&show_size(size)), Some(size));
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_quantity_reads_back_and_any_text_is_survived(micros: u64, bytes: u64, text in ".{0,40}", near in "[0-9. ]{0,24}[a-zA-Zµ]{0,5}") {
+            let span = Duration::from_micros(micros);
+            assert_eq!(parse_span(&show_span(span)), Some(span));
+            assert_eq!(parse_size(&show_size(bytes)), Some(bytes));
+            for text in [text, near] {
+                let _ = (parse_span(&text), parse_size(&text));
+            }
+        }
+    }
 }

@@ -121,4 +121,18 @@ mod tests {
         assert_eq!(document["response_headers"]["a"], "1\n2");
         assert_eq!(document["content_type"], Value::Null);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_answer_is_survived(text in r"(?s).{0,200}", value in "[-+0-9A-Za-z,: ]{0,40}", status in 100u16..600) {
+            let url = Url::parse("http://a.test/").unwrap();
+            let near = format!("HTTP/1.1 {status} X\r\nRetry-After: {value}\r\n\r\n");
+            for dump in [text, near] {
+                for hop in fetch::parse_hops(&dump, &url) {
+                    let asked = retry_after(&hop, jiff::Timestamp::UNIX_EPOCH);
+                    assert!(asked.is_none() || matches!(hop.status, 429 | 503));
+                }
+            }
+        }
+    }
 }

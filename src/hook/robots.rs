@@ -62,4 +62,17 @@ mod tests {
         assert!(is_first(crawl.path(), "http://a.test:8081"));
         assert!(!is_first(Path::new("/nonexistent"), "http://a.test"));
     }
+
+    proptest::proptest! {
+        /// A host cannot have itself left alone for longer, or us fall over it.
+        #[test]
+        fn any_file_is_survived_and_no_delay_is_too_long(text in r"(?s).{0,200}",
+            near in "((User-agent: (archivist|\\*)|Crawl-delay: ?[-+0-9.eE]{0,12}|Disallow: /)[ #\r]?\n){0,12}") {
+            for text in [text, near] {
+                if let Some(delay) = parse(&text) {
+                    assert!(delay <= Duration::from_secs(3600), "{delay:?}");
+                }
+            }
+        }
+    }
 }

@@ -145,4 +145,17 @@ mod tests {
             );
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_read_is_what_would_be_written(id in 1i64.., text in ".{0,24}", near in "[csr]?[0-9+-]{0,21}") {
+            let owner = Owner::Snapshot(SnapshotId(id));
+            assert_eq!(owner.to_string().parse(), Ok(owner));
+            for text in [text, near] {
+                if let Ok(owner) = text.parse::<Owner>() {
+                    assert_eq!(owner.to_string(), text);
+                }
+            }
+        }
+    }
 }

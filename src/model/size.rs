@@ -32,4 +32,13 @@ mod tests {
         assert_eq!(parse_size("many"), None);
         assert_eq!(parse_size("-1"), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_survived_and_whole_numbers_are_exact(text in ".{0,30}", near in "[0-9.]{0,400} ?[a-zA-Z]{0,4}", bytes in 0u64..1 << 53) {
+            let _ = (parse_size(&text), parse_size(&near));
+            assert_eq!(parse_size(&bytes.to_string()), Some(bytes));
+            assert_eq!(parse_size(&format!("{} KiB", bytes >> 10)), Some(bytes >> 10 << 10));
+        }
+    }
 }

@@ -296,4 +296,45 @@ mod tests {
                 < 255
         );
     }
+
+    /// As systemd names objects on the bus: sd_bus_path_encode(3).
+    fn path_of(unit: &str) -> String {
+        let encode = |(place, byte): (usize, u8)| {
+            let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0);
+            match plain {
+                true => char::from(byte).to_string(),
+                false => format!("_{byte:02x}"),
+            }
+        };
+        let encoded: String = unit.bytes().enumerate().map(encode).collect();
+        format!("/org/freedesktop/systemd1/unit/{encoded}")
+    }
+
+    proptest::proptest! {
+        /// Whatever plugins and hooks are called, by whoever wrote them.
+        #[test]
+        fn every_hook_has_a_name_that_systemd_takes(plugin in ".{1,200}", hook in ".{1,200}", id in 1i64..) {
+            let names = Names::new("archivist-second");
+            let owner = Owner::Snapshot(SnapshotId(id));
+            let unit = names.hook(&plugin, &hook, owner);
+            assert!(unit.len() < 256, "{unit}");
+            let allowed = |b: u8| b.is_ascii_alphanumeric() || br"-_.\".contains(&b);
+            assert!(unit.bytes().all(allowed), "{unit}");
+            assert_eq!(names.parse(&unit), Some(Parsed { kind: UnitKind::Hook, owner }));
+            assert_eq!(names.unit_of_path(&path_of(&unit)), Some(unit));
+        }
+
+        #[test]
+        fn any_name_and_path_is_survived(text in ".{0,60}", rest in "[-_.a-z0-9\\\\]{0,40}") {
+            let names = Names::new("archivist");
+            let near = [format!("archivist-{rest}"), format!("archivist-crawl-{rest}.slice"),
+                format!("/org/freedesktop/systemd1/unit/archivist_2d{rest}{text}")];
+            for text in near.iter().chain([&text]) {
+                let _ = (names.parse(text), names.unit_of_path(text));
+                if let Some(id) = names.crawl_of_slice(text) {
+                    assert_eq!(&names.crawl_slice(id), text);
+                }
+            }
+        }
+    }
 }

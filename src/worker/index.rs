@@ -224,3 +224,36 @@ impl Index {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SnapshotId;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Hooks can write the file: what is learnt from it names each hook once, and lines that
+        /// are nothing change nothing.
+        #[test]
+        fn any_file_is_survived(lines in prop::collection::vec(("[ab]", "[xy]", "succeeded|failed|nonsense", ".{0,20}"), 0..30), noise in ".{0,60}") {
+            let mut known = Known::default();
+            let mut understood = 0;
+            for (plugin, hook, status, title) in lines {
+                let record = json!({"type": "ArchiveResult", "plugin": plugin, "hook_name": hook, "status": status, "title": title});
+                let broken = format!("{{\"type\": \"Listed\", \"lists\": {noise}");
+                for line in [record.to_string(), noise.clone(), broken] {
+                    if let Ok(line) = serde_json::from_str(&line) {
+                        known.take(Owner::Snapshot(SnapshotId(1)), line);
+                        understood += 1;
+                    }
+                }
+            }
+            let mut keys: Vec<_> = known.results.iter().map(|r| (&r.plugin, &r.hook)).collect();
+            keys.sort();
+            keys.dedup();
+            prop_assert_eq!(keys.len(), known.results.len());
+            let attempts: u64 = known.results.iter().map(|r| u64::from(r.attempts)).sum();
+            prop_assert_eq!(attempts, understood);
+        }
+    }
+}
