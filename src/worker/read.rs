@@ -336,4 +336,32 @@ not a record
         std::fs::write(top.path().join(CHILDREN_FILE), "").unwrap();
         assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
     }
+
+    proptest::proptest! {
+        /// Whatever a hook prints and leaves: what is passed on is bounded, and a hook that was
+        /// ended for its limit never succeeds.
+        #[test]
+        fn any_output_makes_a_bounded_report(noise: Vec<u8>, kind in "ArchiveResult|Snapshot|Machine|Binary|Tag|Sonic[A-Z]?",
+            key in "status|url|title|tags|config|name|abspath|output_str", value in r#"(".{0,20}"|[0-9]{1,30}|\[\]|\{"A": ?"b"\}|null|"succeeded")"#, times in 1usize..300) {
+            let top = tempfile::tempdir().unwrap();
+            let line = format!("{{\"type\": \"{kind}\", \"{key}\": {value}, \"url\": \"http://a/\", \"status\": \"succeeded\"}}\n");
+            let mut text = noise.clone();
+            text.push(b'\n');
+            text.extend(line.repeat(times).bytes());
+            std::fs::write(top.path().join("stdout.log"), &text).unwrap();
+            std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
+            let stdout = File::open(top.path().join("stdout.log")).unwrap();
+            let of = |outcome| report("p/h", "title", &outcome, &stdout, top.path(), None);
+            let said = of(Outcome::Exit(0));
+            let texts = [&said.output, &said.verdict.error, &said.title];
+            assert!(texts.into_iter().flatten().all(|text| text.len() <= TEXT_MAX + 4));
+            assert!(said.derived.settings.len() <= DERIVED_MAX && said.derived.programs.len() <= DERIVED_MAX);
+            assert!(said.children.len() <= CHILDREN_MAX && said.files.len() <= FILES_MAX);
+            assert_eq!(of(Outcome::TimeLimit).verdict.state, ResultState::Failed);
+            // The orchestrator reads what we write.
+            let text = serde_json::to_string(&said).unwrap();
+            let read: Report = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&read).unwrap(), text);
+        }
+    }
 }
