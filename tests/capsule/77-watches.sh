@@ -194,7 +194,7 @@ two_hundred() {
 }
 
 trap clean EXIT
-in_capsule mkdir -p $own
+in_capsule sh -c "rm -rf $own; mkdir -p $own"
 for file in site.py lateness.py; do capsule cp "$ROOT/tests/capsule/watches/$file" "$CAPSULE:$own/$file"; done
 in_capsule sh -c "cat >$own/tell && chmod 755 $own/tell && chmod 1777 $own" <<'SH'
 #!/bin/sh
