@@ -76,7 +76,11 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 /// Who had to be killed in the end was stopped all the same, and is no trouble of the system's.
 async fn forget_failures(systemd: &Systemd, pools: &[Pool]) -> Result<(), Failure> {
-    let patterns: Vec<_> = pools.iter().map(Pool::pattern).collect();
+    // A check that was cut short by the stop as well.
+    let patterns: Vec<_> = pools
+        .iter()
+        .flat_map(|pool| pool.log_patterns(None))
+        .collect();
     let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
     for unit in loaded.iter().filter(|unit| unit.active_state == "failed") {
         systemd.forget_failure(&unit.name).await.map_err(failure)?;
