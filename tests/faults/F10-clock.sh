@@ -1,0 +1,83 @@
+#!/bin/bash
+# F10: the clock of a machine is set back and forth by a day under work: time limits end hooks after the time that they
+# have, what is to be tried again is tried after its back-off, and what waits for its turn has it. All times are of our clock.
+source "$(dirname "$0")/machine.sh"
+
+LIMIT=15 RETRY=40 SLACK=90
+
+clean() {
+    in_capsule date -u -s "@$EPOCHSECONDS" >/dev/null
+    forget_configuration
+}
+
+prepare() {
+    put_tool
+    plugin testlong <<'SH'
+#!/bin/sh
+sleep 600
+SH
+    plugin testquick <<'SH'
+#!/bin/sh
+echo done >done.txt
+SH
+    configure <<END
+[Orchestrator]
+RetrySec=${RETRY}s
+RetryMaxSec=${RETRY}s
+[Hooks]
+TimeoutSec=${LIMIT}s
+END
+}
+
+# set_clock DAYS
+set_clock() { in_capsule date -u -s "@$((EPOCHSECONDS + $1 * 86400))" >/dev/null; }
+
+# What came to its end, in seconds since it began by our clock: sets $ended.
+end_of() {
+    local began=$1
+    shift
+    wait_for $((RETRY + SLACK + LIMIT)) "$@"
+    ended=$((EPOCHSECONDS - began))
+}
+
+# within LEAST MOST SECONDS WHAT
+within() { (($3 >= $1 && $3 <= $2)) || fail "$4: $3 s, expected $1 to $2"; }
+
+is_put_off() { [[ $(query 'd[0]["status"], d[0]["retry_at"] is not None, d[0]["attempts"]' list crawls "$1") == "queued True 1" ]]; }
+
+is_tried_again() { [[ $(query 'd[0]["attempts"]' list crawls "$1") == 2 ]]; }
+
+# Before it a hook runs that has a limit, and a crawl is in back-off, its worker having been killed; after it a page is added.
+the_clock_is_set_by() {
+    local days=$1 limited retried added began killed ended outcome
+    retried=$(pages 1 retried testquick)
+    wait_for 120 in_capsule systemctl kill --signal=KILL --kill-whom=main "archivist-crawl-${retried#c}.service" 2>/dev/null
+    wait_for 90 is_put_off "$retried"
+    killed=$EPOCHSECONDS
+    limited=$(pages 1 limited testlong)
+    wait_for 120 has_unit 'archivist-hook-testlong-*'
+    began=$EPOCHSECONDS
+    set_clock "$days"
+    added=$(pages 1 added testquick)
+    finish "$added" 180
+    end_of "$began" is_over "$limited"
+    within $((LIMIT - 5)) $((LIMIT + SLACK)) "$ended" "hook with a time limit, the clock set by $days days"
+    outcome=$(query '*{r["outcome"]["kind"] for r in d if r["kind"] == "hook"},' list runs "$limited")
+    assert_eq time-limit "$outcome" "outcome of the hook"
+    figure "F10 clock set by $days days: a hook limited to $LIMIT s ended after $ended s"
+    end_of "$killed" is_tried_again "$retried"
+    within $((RETRY / 2 - 5)) $((RETRY + SLACK)) "$ended" "back-off, the clock set by $days days"
+    finish "$retried" 180
+    assert_eq "sealed sealed" "$(crawl_status "$retried") $(crawl_status "$added")" "crawls"
+    figure "F10 clock set by $days days: a retry after $((RETRY / 2)) to $RETRY s came after $ended s"
+    set_clock 0
+    assert_nothing_is_left
+}
+
+need_machine
+trap clean EXIT
+prepare
+the_clock_is_set_by -1
+the_clock_is_set_by 1
+trap - EXIT
+clean
