@@ -69,7 +69,7 @@ mod tests {
         fn any_file_is_survived_and_no_delay_is_too_long(text in r"(?s).{0,200}",
             near in "((User-agent: (archivist|\\*)|Crawl-delay: ?[-+0-9.eE]{0,12}|Disallow: /)[ #\r]?\n){0,12}") {
             for text in [text, near] {
-                if let Some(delay) = parse(&text) {
+                if let Some(delay) = Robots::parse(&text, OUR_NAME).delay {
                     assert!(delay <= Duration::from_secs(3600), "{delay:?}");
                 }
             }

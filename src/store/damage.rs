@@ -80,7 +80,7 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
         return fills(&mut log, &mut frame);
     }
     let mut page = vec![0; size];
-    let (mut is_whole, mut commits_behind) = (true, 0);
+    let (mut is_whole, mut commits_behind, mut foreign) = (true, 0, 0);
     while fills(&mut log, &mut frame)? && fills(&mut log, &mut page)? {
         let is_ours = frame[8..16] == *salts;
         if is_whole {
@@ -88,9 +88,14 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
             sum.add(&page, big_endian);
             is_whole = is_ours && sum == Sum(word(&frame, 16), word(&frame, 20));
         }
-        // Behind the place of the damage. What another writer left there has other salts.
-        if !is_whole && is_ours && word(&frame, 4) != 0 {
-            commits_behind += 1;
+        // Behind the place of the damage. What another writer left there has other salts, and has
+        // nothing of ours behind it: a frame that does is one of ours whose salts were damaged.
+        if is_whole || word(&frame, 4) == 0 {
+            continue;
+        }
+        match is_ours {
+            true => commits_behind += 1 + std::mem::take(&mut foreign),
+            false => foreign += 1,
         }
     }
     Ok(commits_behind >= 2)

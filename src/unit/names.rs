@@ -320,7 +320,7 @@ mod tests {
             assert!(unit.len() < 256, "{unit}");
             let allowed = |b: u8| b.is_ascii_alphanumeric() || br"-_.\".contains(&b);
             assert!(unit.bytes().all(allowed), "{unit}");
-            assert_eq!(names.parse(&unit), Some(Parsed { kind: UnitKind::Hook, owner }));
+            assert_eq!(names.parse(&unit), Some(Parsed { kind: UnitKind::Hook, owner: Some(owner) }));
             assert_eq!(names.unit_of_path(&path_of(&unit)), Some(unit));
         }
 

@@ -351,7 +351,8 @@ not a record
             std::fs::write(top.path().join("stdout.log"), &text).unwrap();
             std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
             let stdout = File::open(top.path().join("stdout.log")).unwrap();
-            let of = |outcome| report("p/h", "title", &outcome, &stdout, top.path(), None);
+            let place = Place { directory: top.path().to_owned(), before: None, claims: Arc::default() };
+            let of = |outcome| report("p/h", "title", &outcome, &stdout, &place, None);
             let said = of(Outcome::Exit(0));
             let texts = [&said.output, &said.verdict.error, &said.title];
             assert!(texts.into_iter().flatten().all(|text| text.len() <= TEXT_MAX + 4));

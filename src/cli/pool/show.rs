@@ -214,9 +214,9 @@ mod tests {
       File: /etc/archivist/web.pool
    Workers: 1 of 2 running
 
-WORKER  NAME      STATE    PID  UPTIME    RESTARTS  LAST BEAT
-0       worker-0  running  41   1min 0s   2         3.0s ago
-1       worker-1  failed                  2
+WORKER  NAME      STATE    PID  UPTIME   RESTARTS  LAST BEAT
+0       worker-0  running  41   1min 0s  2         3.0s ago
+1       worker-1  failed                 2
 worker-1: given up
 ";
         assert_eq!(told(&report, &Look::plain(now)), want);
