@@ -13,14 +13,15 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Takes note of `view`; answers when to look again, or `None` while there is work.
+    /// Takes note of `view`; answers when to look again. `None` while there is work, and where
+    /// idleness never is long enough.
     pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
         if view.is_busy() {
             self.since = None;
             return None;
         }
         let since = *self.since.get_or_insert(now);
-        Some(since.after(self.timeout))
+        (!self.timeout.is_zero()).then(|| since.after(self.timeout))
     }
 
     /// Whether it has lasted long enough.
@@ -56,10 +57,11 @@ mod tests {
             "future work keeps it alive"
         );
         assert!(!idle.is_over(Time(9000)));
-        let never = Idle {
+        let mut never = Idle {
             timeout: Duration::ZERO,
             since: Some(Time(0)),
         };
         assert!(!never.is_over(Time(i64::MAX)));
+        assert_eq!(never.observe(&nothing, Time(1)), None);
     }
 }
