@@ -240,6 +240,25 @@ a_foreground_command_stands_by() {
 has_announced_to_the_command() { in_capsule grep -q "$TOOK_OVER" $signs/run.log; }
 holds_again() { [[ $(query 'd[-1]["status"]' list crawls --limit 1) == started ]]; }
 
+hook_is() { [[ $(unit_property "archivist-hook-testhold-s$snapshot.service" FreezerState) == "$1" ]]; }
+
+# What the one before froze stays frozen, and goes on when the next one is asked for it.
+what_is_paused_stays_so() {
+    hold paused
+    assert_status 0 archivist pause "$held"
+    wait_for 10 hook_is frozen
+    by_hand pauses
+    wait_for 10 works "$(pid_of pauses)"
+    takeovers=$((takeovers + 1))
+    hook_is frozen || fail "the hook of a paused crawl goes on under the next runner"
+    assert_eq paused "$(query 'd[0]["status"]' list crawls "$held")" "the crawl under the next runner"
+    assert_status 0 archivist resume "$held"
+    wait_for 10 hook_is running
+    let_go
+    in_capsule kill -TERM "$(pid_of pauses)"
+    wait_for 5 service_works
+}
+
 # One that is to leave when the queue is empty does so while it stands by.
 an_idle_one_leaves_its_standby() {
     hold leaving
@@ -263,6 +282,7 @@ a_frozen_one_is_replaced
 one_frozen_amid_a_transaction_is_replaced
 a_stranger_is_not_killed
 a_foreground_command_stands_by
+what_is_paused_stays_so
 an_idle_one_leaves_its_standby
 stale=$(stale_writes)
 trap - EXIT
