@@ -123,6 +123,9 @@ scales() {
     archivist pool scale testpool 2
     assert_eq "2 2" "$(query '(d["running"], len(d["workers"]))' pool status testpool)" "workers after scaling down"
     assert_status 2 archivist pool scale testpool 5000
+    assert_status 2 archivist pool add testnone -- no-such-program
+    assert_contains "$output" "there is no program 'no-such-program'" "a program that is not there"
+    assert_status 2 archivist pool add testnone -- /etc/passwd
     assert_eq 2 "$(query 'd["declared"]' pool status testpool)" "workers after a mistake"
 }
 

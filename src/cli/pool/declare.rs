@@ -12,6 +12,7 @@ use crate::generate::{
 use crate::manager::{Job, Systemd};
 use clap::Args;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a pool is made of.
@@ -72,6 +73,7 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         true => "default.target",
         false => "multi-user.target",
     };
+    check_program(&args.parts)?;
     let text = text_of(&args.parts, &[], &[("Install", "WantedBy", at_boot)])?;
     let path = strongest(scope).join(format!("{}.pool", args.name));
     make(&args.name, &path, &text, scope)?;
@@ -93,6 +95,7 @@ pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     if let Some(program) = args.parts.command.first_mut().filter(|p| p.contains('/')) {
         *program = here.join(&*program).to_string_lossy().into_owned();
     }
+    check_program(&args.parts)?;
     let place = [(
         "Service",
         "WorkingDirectory",
@@ -106,6 +109,43 @@ pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&name, scope)?;
     look::print(&format!("{name}\n"))?;
     start(&systemd, pool).await
+}
+
+/// Where systemd looks for programs without a path: systemd.exec(5), `ExecSearchPath=`.
+const SEARCHED: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
+
+/// A program that is not there is told now, as systemd-run does it, and not by workers that die.
+fn check_program(parts: &Parts) -> Result<(), Failure> {
+    let elsewhere = |setting: &String| {
+        let places = ["Service.Root", "Service.ExecSearchPath="];
+        places.iter().any(|place| setting.starts_with(place))
+    };
+    let Some(program) = parts.command.first() else {
+        return Ok(());
+    };
+    if parts.settings.iter().any(elsewhere) {
+        return Ok(());
+    }
+    let runs = |path: &Path| {
+        let found = path.metadata();
+        found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return match runs(Path::new(program)) {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "'{program}' is no program that could be run"
+            ))),
+        };
+    }
+    let mut searched = SEARCHED.iter();
+    match searched.any(|directory| runs(&Path::new(directory).join(program))) {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "there is no program '{program}' in {}; give its path",
+            SEARCHED.join(", ")
+        ))),
+    }
 }
 
 async fn start(systemd: &Systemd, pool: Pool) -> Result<Exit, Failure> {
