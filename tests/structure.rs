@@ -108,7 +108,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "cli/watch",
-        &["bus", "config", "generate", "model", "watch"],
+        &["bus", "config", "generate", "manager", "model", "watch"],
         &["rusqlite"],
     ),
     // Pools are systemd's: the verb talks to it as systemctl does.

@@ -44,11 +44,11 @@ pub struct Loaded {
     pub active_state: String,
 }
 
-/// The properties of a service and of the unit that it is.
+/// The properties of a service or a timer, and of the unit that it is.
 #[derive(Debug, Default)]
-pub struct Service(HashMap<String, OwnedVariant>);
+pub struct Properties(HashMap<String, OwnedVariant>);
 
-impl Service {
+impl Properties {
     pub fn text(&self, name: &str) -> String {
         let value = self.0.get(name).and_then(|v| <&str>::try_from(v).ok());
         value.unwrap_or_default().to_owned()
@@ -127,14 +127,20 @@ impl Systemd {
     }
 
     /// Reads a service; one that is not there has a LoadState= of `not-found`.
-    pub async fn service(&self, unit: &str) -> Result<Service, ManagerError> {
+    pub async fn service(&self, unit: &str) -> Result<Properties, ManagerError> {
+        self.read(unit, "org.freedesktop.systemd1.Service").await
+    }
+
+    /// Reads a timer, in the same way.
+    pub async fn timer(&self, unit: &str) -> Result<Properties, ManagerError> {
+        self.read(unit, "org.freedesktop.systemd1.Timer").await
+    }
+
+    async fn read(&self, unit: &str, kind: &str) -> Result<Properties, ManagerError> {
         let fail = |error: zbus::Error| explain("read unit", unit, &error);
         let path = unit_path(unit);
         let mut all = HashMap::new();
-        for interface in [
-            "org.freedesktop.systemd1.Unit",
-            "org.freedesktop.systemd1.Service",
-        ] {
+        for interface in ["org.freedesktop.systemd1.Unit", kind] {
             let call = self.connection.call_method(
                 Some(SYSTEMD),
                 path.as_str(),
@@ -147,7 +153,7 @@ impl Systemd {
             let some: HashMap<String, OwnedVariant> = body.deserialize().map_err(fail)?;
             all.extend(some);
         }
-        Ok(Service(all))
+        Ok(Properties(all))
     }
 
     /// Queues the job for all `units` at once, and waits for the end of all of them if that is
@@ -221,6 +227,18 @@ impl Systemd {
         match self.call("ResetFailedUnit", &unit).await {
             Ok(_) => Ok(()),
             Err(error) => match explain("reset unit", unit, &error) {
+                error if error.kind == ErrorKind::NoSuchUnit => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Deletes what systemd keeps of a unit that does not run, such as the time a timer elapsed last.
+    /// One that is not loaded has nothing.
+    pub async fn clean(&self, unit: &str) -> Result<(), ManagerError> {
+        match self.call("CleanUnit", &(unit, ["state"].as_slice())).await {
+            Ok(_) => Ok(()),
+            Err(error) => match explain("clean unit", unit, &error) {
                 error if error.kind == ErrorKind::NoSuchUnit => Ok(()),
                 error => Err(error),
             },

@@ -9,7 +9,7 @@ mod scope;
 mod variants;
 
 pub use hints::Hint;
-pub use jobs::{Job, Loaded, Service, Systemd, Undone};
+pub use jobs::{Job, Loaded, Properties, Systemd, Undone};
 pub use own::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
 

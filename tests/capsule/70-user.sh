@@ -72,7 +72,9 @@ cancels_as_a_user() {
 
 pool_pid() { ask "[w.get('pid') for w in d['workers']][$1]" pool status testmine; }
 
-pool_pid_is_new() { [[ $(pool_pid "$1") != "$2" && $(pool_pid "$1") != None ]]; }
+pool_pid_is_gone() { [[ $(pool_pid "$1") != "$2" ]]; }
+
+pool_pid_is_new() { [[ $(pool_pid "$1") != @("$2"|None) ]]; }
 
 # The user's own manager has the generator as well, and nobody needs root for a pool.
 keeps_workers_of_a_user() {
@@ -84,8 +86,9 @@ keeps_workers_of_a_user() {
     in_capsule test -e /home/$name/.config/archivist/testmine.pool
     pid=$(pool_pid 0) other=$(pool_pid 1)
     in_capsule touch "/run/user/$uid/sick0"
-    wait_for 30 pool_pid_is_new 0 "$pid"
+    wait_for 30 pool_pid_is_gone 0 "$pid"
     in_capsule rm "/run/user/$uid/sick0"
+    wait_for 30 pool_pid_is_new 0 "$pid"
     assert_eq "$other" "$(pool_pid 1)" "the worker that is well"
     as_user archivist --user pool remove testmine
     assert_eq "" "$(units_of_user 'archivist-pool-testmine*.service')" "what is left of the user's pool"

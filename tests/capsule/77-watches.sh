@@ -165,6 +165,20 @@ d.commit()"
     assert_eq 0 "$(query 'len(d)' watch history site -n 0)" "results that are kept no longer"
 }
 
+# Only systemd can tell; nothing is left of it then.
+a_wrong_time_is_refused() {
+    assert_status 2 archivist watch add wrong http://a.example --status "every 5min" --crawl "when it rains" --lighthouse no
+    assert_contains "$output" "crawl: 'when it rains' is neither 'every SPAN' nor a calendar expression" "what is wrong"
+    ! in_capsule test -e /etc/archivist/wrong.watch || fail "a file that nothing can be made of is left"
+    archivist watch add wrong http://a.example --crawl daily --lighthouse no >/dev/null
+    assert_status 2 archivist watch add --replace wrong http://a.example --crawl "when it rains" --lighthouse no
+    assert_contains "$(in_capsule cat /etc/archivist/wrong.watch)" "Crawl=daily" "the file that was to be replaced"
+    assert_eq active "$(unit_property archivist-watch-wrong-crawl.timer ActiveState)" "its timer"
+    archivist watch remove wrong
+    assert_eq "" "$(in_capsule sh -c 'ls /var/lib/systemd/timers/ | grep watch-wrong || true')" "what systemd keeps of the timers"
+    assert_eq not-found "$(unit_property archivist-watch-wrong-crawl.timer LoadState)" "the timer of a watch that was removed"
+}
+
 a_bad_file_spoils_no_other() {
     in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every now and then\n' >/etc/archivist/bad.watch; systemctl daemon-reload"
     assert_eq not-found "$(unit_property archivist-watch-bad-status.timer LoadState)" "timer of a bad file"
@@ -217,6 +231,7 @@ timers_queue_without_an_orchestrator
 slow_checks_hold_up_no_fast_ones
 [[ ${EXTENT-} != full ]] || two_hundred
 results_go_in_time
+a_wrong_time_is_refused
 a_bad_file_spoils_no_other
 trap - EXIT
 clean

@@ -4,7 +4,7 @@
 use super::super::exit::{Exit, Failure};
 use super::{connect, failure};
 use crate::config::Scope;
-use crate::manager::{Service, Systemd};
+use crate::manager::{Properties, Systemd};
 use clap::Args;
 use futures_util::StreamExt;
 use nix::sys::signal::Signal;
@@ -54,11 +54,11 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 /// Whether it still is in the life that began then, and nobody stops it.
-fn is_alive(worker: &Service, life: u64) -> bool {
+fn is_alive(worker: &Properties, life: u64) -> bool {
     worker.text("ActiveState") == "active" && worker.number("ActiveEnterTimestampMonotonic") == life
 }
 
-fn patience(worker: &Service) -> Duration {
+fn patience(worker: &Properties) -> Duration {
     match worker.number("TimeoutStopUSec") {
         0 => PATIENCE_MAX,
         usec => Duration::from_micros(usec).min(PATIENCE_MAX),
@@ -67,7 +67,7 @@ fn patience(worker: &Service) -> Duration {
 
 /// Whether the worker was restarted after the check that failed had begun; systemd names that check
 /// (systemd.exec(5), $MONITOR_UNIT).
-async fn is_younger(worker: &Service, systemd: &Systemd) -> Result<bool, Failure> {
+async fn is_younger(worker: &Properties, systemd: &Systemd) -> Result<bool, Failure> {
     let Ok(check) = std::env::var("MONITOR_UNIT") else {
         return Ok(false);
     };

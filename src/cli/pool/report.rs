@@ -4,7 +4,7 @@ use super::failure;
 use crate::cli::exit::Failure;
 use crate::cli::text;
 use crate::generate::Pool;
-use crate::manager::{Service, Systemd};
+use crate::manager::{Properties, Systemd};
 use crate::model::Time;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    fn of(service: &Service) -> State {
+    fn of(service: &Properties) -> State {
         let (active, sub) = (service.text("ActiveState"), service.text("SubState"));
         match (active.as_str(), sub.as_str()) {
             ("active" | "reloading" | "refreshing", _) => State::Running,
@@ -127,13 +127,13 @@ pub async fn of(pool: &Pool, systemd: &Systemd, now: Time) -> Result<Report, Fai
     })
 }
 
-fn time(service: &Service, property: &str) -> Option<Time> {
+fn time(service: &Properties, property: &str) -> Option<Time> {
     let usec = service.number(property);
     let msec = i64::try_from(usec / 1000).ok()?;
     (msec != 0).then_some(Time(msec))
 }
 
-fn worker(pool: &Pool, index: u32, unit: String, service: &Service, now: Time) -> Worker {
+fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time) -> Worker {
     let state = State::of(service);
     let alive = state == State::Running;
     let since = alive
@@ -158,7 +158,7 @@ fn worker(pool: &Pool, index: u32, unit: String, service: &Service, now: Time) -
 }
 
 /// The name that the worker itself is told.
-fn name_of(service: &Service, index: u32) -> String {
+fn name_of(service: &Properties, index: u32) -> String {
     let environment = service.list("Environment");
     let name = environment
         .iter()
@@ -169,7 +169,7 @@ fn name_of(service: &Service, index: u32) -> String {
 fn problem(
     pool: &Pool,
     state: State,
-    service: &Service,
+    service: &Properties,
     last_beat: Option<Time>,
     uptime: Duration,
 ) -> Option<String> {

@@ -4,9 +4,8 @@ use super::super::exit::{Exit, Failure};
 use super::super::look;
 use super::timers;
 use crate::config::{Scope, ini};
-use crate::generate::watch::{service_name, timer_name};
-use crate::model::CheckKind;
-use crate::watch::{KEYS, Watch};
+use crate::generate::watch::timer_name;
+use crate::watch::{KEYS, Watch, When};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -61,31 +60,31 @@ fn directory(scope: &Scope) -> PathBuf {
     scope.config_dirs().pop().unwrap_or_default()
 }
 
-pub fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let text = text(&args)?;
     let path = directory(scope).join(format!("{}.watch", args.name));
     let watch = read(&args.name, &text, &path)?;
+    let before = fs::read_to_string(&path).ok();
     write(&path, &text, args.replace)?;
-    timers::run(command(scope, &["daemon-reload"]))?;
-    let timers: Vec<_> = watch
-        .kinds()
-        .into_iter()
-        .map(|kind| timer_name(&args.name, kind))
-        .collect();
-    if !timers.is_empty() {
-        // Of a watch that is replaced the timers run already, with their old times.
-        let mut start = command(scope, &["restart"]);
-        start.args(&timers);
-        timers::run(start)?;
+    let systemd = timers::connect(scope).await?;
+    let kinds = watch.kinds();
+    if let Some(kind) = timers::start(&systemd, &args.name, &kinds).await? {
+        // Only systemd knows what a calendar expression may be. As it was before:
+        match before {
+            Some(text) => write(&path, &text, true)?,
+            None => delete(&path)?,
+        }
+        timers::start(&systemd, &args.name, &[]).await?;
+        let When::Calendar(expression) = watch.schedule(kind).when else {
+            let timer = timer_name(&args.name, kind);
+            return Err(Failure::failed(format!("systemd refuses {timer}")));
+        };
+        return Err(Failure::usage(format!(
+            "{kind}: '{expression}' is neither 'every SPAN' nor a calendar expression of systemd.time(7)"
+        )));
     }
     look::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
-}
-
-fn command(scope: &Scope, words: &[&str]) -> std::process::Command {
-    let mut command = timers::systemctl(scope);
-    command.args(words);
-    command
 }
 
 /// The file that the arguments ask for.
@@ -136,27 +135,9 @@ fn text(args: &AddArgs) -> Result<String, Failure> {
 fn read(name: &str, text: &str, path: &Path) -> Result<Watch, Failure> {
     let parsed = ini::parse(text, path);
     let (watch, problems) = Watch::read(name, &parsed.entries);
-    for kind in watch.kinds() {
-        check_calendar(kind, &watch)?;
-    }
     match problems.into_iter().next() {
         None => Ok(watch),
         Some(problem) => Err(Failure::usage(problem.what)),
-    }
-}
-
-/// Only systemd knows what a calendar expression may be.
-fn check_calendar(kind: CheckKind, watch: &Watch) -> Result<(), Failure> {
-    let crate::watch::When::Calendar(expression) = watch.schedule(kind).when else {
-        return Ok(());
-    };
-    let mut command = std::process::Command::new("systemd-analyze");
-    command.args(["calendar", "--", &expression]);
-    match command.output() {
-        Ok(output) if !output.status.success() => Err(Failure::usage(format!(
-            "{kind}: '{expression}' is neither 'every SPAN' nor a calendar expression of systemd.time(7)"
-        ))),
-        _ => Ok(()),
     }
 }
 
@@ -192,7 +173,7 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
     written.map_err(failed)
 }
 
-pub fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     let path = directory(scope).join(format!("{}.watch", args.name));
     if !path.exists() {
         return Err(Failure::failed(format!(
@@ -202,17 +183,16 @@ pub fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
         )));
     }
     // First the timers, and what they started: it would ask for a watch that is not there.
-    let mut stop = command(scope, &["stop"]);
-    for kind in CheckKind::SCHEDULED {
-        stop.args([timer_name(&args.name, kind), service_name(&args.name, kind)]);
-    }
-    // Some kinds have no timer, which systemctl calls a failure.
-    let _ = stop.stderr(std::process::Stdio::null()).status();
-    fs::remove_file(&path).map_err(|error| {
-        Failure::failed(format!("failed to delete '{}': {error}", path.display()))
-    })?;
-    timers::run(command(scope, &["daemon-reload"]))?;
+    let systemd = timers::connect(scope).await?;
+    timers::stop(&systemd, &args.name).await?;
+    delete(&path)?;
+    timers::start(&systemd, &args.name, &[]).await?;
     Ok(Exit::Done)
+}
+
+fn delete(path: &Path) -> Result<(), Failure> {
+    fs::remove_file(path)
+        .map_err(|error| Failure::failed(format!("failed to delete '{}': {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -6,14 +6,12 @@ use super::super::server::{Server, decode};
 use super::super::table::{Cell, Table};
 use super::super::text;
 use super::history::result;
-use super::timers;
+use super::timers::{self, Next};
 use crate::bus::watches::{Site, Watch};
 use crate::config::Scope;
 use crate::model::{CheckKind, Pool, Time};
 use clap::Args;
 use std::collections::BTreeMap;
-
-type Next = BTreeMap<(String, CheckKind), Time>;
 
 #[derive(Args)]
 pub struct ListArgs {
@@ -36,7 +34,7 @@ pub struct ShowArgs {
 async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call_again(|| server.proxy().watches(name)).await?;
-    let next = timers::next(scope);
+    let next = timers::next(scope).await;
     let mut document: serde_json::Value = decode(&answer)?;
     for watch in document.as_array_mut().into_iter().flatten() {
         let name = watch["name"].as_str().unwrap_or_default().to_owned();

@@ -41,8 +41,8 @@ pub async fn run(args: WatchArgs, scope: &Scope) -> Result<Exit, Failure> {
     match args.verb {
         WatchVerb::List(args) => list::list(args, scope).await,
         WatchVerb::Show(args) => list::show(args, scope).await,
-        WatchVerb::Add(args) => edit::add(args, scope),
-        WatchVerb::Remove(args) => edit::remove(args, scope),
+        WatchVerb::Add(args) => edit::add(args, scope).await,
+        WatchVerb::Remove(args) => edit::remove(args, scope).await,
         WatchVerb::Run(args) => queue::run(args, scope).await,
         WatchVerb::History(args) => history::run(args, scope).await,
         WatchVerb::Queue(args) => queue::queue(args, scope).await,
