@@ -1,5 +1,6 @@
 #!/bin/bash
 # One browser for the pages of a crawl: how many start, what is left, what happens when it dies.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

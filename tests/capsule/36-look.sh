@@ -1,5 +1,6 @@
 #!/bin/bash
 # What can be seen of the archive with nothing but a browser: a page for every snapshot, lists of them, links that hold.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Hosts are spared: a delay between starts, what Retry-After and robots.txt ask for, and none of them holds up another. A full
 # disk stops what is new until there is room again.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Bad URLs, bad plugins, a full disk, a broken database and configuration: each is a clear error or a recorded failure, the rest
 # goes on, nothing is lost.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
