@@ -7,13 +7,14 @@ use super::watches::HistoryFilter;
 use super::wire::PATH;
 use super::work::Report;
 use crate::model::{CheckKind, Owner};
+use futures_util::StreamExt;
 use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
-use zbus::{Connection, OwnedFd, fdo, interface};
+use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
 
 /// Largest list of URLs, in bytes.
 const LIST_MAX: u64 = 512 << 20;
@@ -160,11 +161,14 @@ impl Manager {
             reply,
         })
         .await
+        .and_then(small_enough)
     }
 
     async fn show(&self, id: &str) -> fdo::Result<String> {
         let id = owner(id)?;
-        request(&self.0, |reply| Request::Show { id, reply }).await
+        request(&self.0, |reply| Request::Show { id, reply })
+            .await
+            .and_then(small_enough)
     }
 
     async fn why(&self, id: &str) -> fdo::Result<String> {
@@ -324,6 +328,25 @@ impl Worker {
 }
 
 /// Serves both interfaces, without the name.
+/// Returns when the bus has hung up on us, as it does on whoever breaks its rules.
+pub async fn hung_up(connection: Connection) {
+    let mut messages = MessageStream::from(connection);
+    while let Some(Ok(_)) = messages.next().await {}
+}
+
+/// Longest text in an answer, in bytes: the bus hangs up on who sends 32 MiB, dbus-daemon(1).
+const ANSWER_MAX: usize = 30 << 20;
+
+fn small_enough(text: String) -> fdo::Result<String> {
+    match text.len() {
+        0..=ANSWER_MAX => Ok(text),
+        length => Err(fdo::Error::LimitsExceeded(format!(
+            "the answer has {} MiB, more than the bus takes: ask for less, with --limit or for one crawl or page",
+            length >> 20
+        ))),
+    }
+}
+
 pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
     let builder = match address.user {
         true => zbus::connection::Builder::session(),

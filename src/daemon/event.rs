@@ -46,6 +46,8 @@ pub enum Event {
     },
     /// The wall clock was set by so many milliseconds.
     ClockSet(i64),
+    /// The bus hung up on us.
+    HungUp,
     /// The database was read through, and is damaged.
     Damaged(String),
     /// A time has come that was asked for.

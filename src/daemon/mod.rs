@@ -199,6 +199,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     }
     setup::read_through(scope, sender.clone());
     tokio::spawn(rivals(passed.news, sender.clone()));
+    tokio::spawn(hung_up(passed.connection.clone(), sender.clone()));
     tokio::spawn(forward(passed.arriving, sender));
     notify::ready();
     let result = daemon.run().await;
@@ -228,6 +229,12 @@ async fn rivals(mut news: seats::News, events: mpsc::UnboundedSender<Event>) {
             return;
         }
     }
+}
+
+/// Nobody reaches us without it.
+async fn hung_up(connection: zbus::Connection, events: mpsc::UnboundedSender<Event>) {
+    crate::bus::service::hung_up(connection).await;
+    let _ = events.send(Event::HungUp);
 }
 
 /// Makes events of what arrives.

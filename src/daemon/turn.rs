@@ -98,6 +98,11 @@ impl Turn<'_> {
             Event::Request(request) => self.request(request),
             Event::Work(work) => self.work(work),
             Event::Hint(hint) => self.hint(hint),
+            Event::HungUp => {
+                let why = "the connection to the bus is gone";
+                self.actions.push(Action::Fail(why));
+                Ok(())
+            }
             Event::Started { run, result, .. } => self.started(*run, result),
             Event::Read {
                 run,

@@ -11,7 +11,8 @@ METHODS = {
     "Manager": {
         "Add": "hs", "Amend": "ss", "Cancel": "s", "Draft": "s", "Hold": "sb", "Install": "as", "Interrupt": "s", "List": "ss",
         "Plugins": "", "Proceed": "sb", "Reload": "", "Retry": "ss", "Run": "hs", "Show": "s", "Status": "", "Watch": "s",
-        "Pause": "s", "Resume": "s", "Why": "s"},
+        "Pause": "s", "Resume": "s", "Why": "s", "Abort": "s",
+        "Check": "sas", "AwaitCheck": "s", "Watches": "s", "History": "ss"},
     "Worker": {"Attach": "s", "Report": "ss", "Run": "ssh", "SnapshotsDone": "s", "Stop": "ssb"},
 }
 VICTIMS = ("c1", "s1", "", "../../etc/passwd", "x" * 100000, '{"key":"a/b"}')

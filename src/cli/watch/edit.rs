@@ -198,6 +198,7 @@ fn delete(path: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::CheckKind;
 
     fn args() -> AddArgs {
         AddArgs {
