@@ -67,7 +67,9 @@ async fn work<T>(
 }
 
 async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
-    request(calls, |reply| Request::Watches { call, reply }).await
+    request(calls, |reply| Request::Watches { call, reply })
+        .await
+        .and_then(small_enough)
 }
 
 fn owner(id: &str) -> fdo::Result<Owner> {

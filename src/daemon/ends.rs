@@ -185,24 +185,19 @@ impl Turn<'_> {
     /// Cancels the pages of a crawl that are not done, and has the crawl's worker come to its last
     /// hooks. Without a worker that waits for its pages the crawl is cancelled as a whole.
     pub(super) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        use Lifecycle::*;
         let crawl = self.crawl_of(id)?;
-        let pages = self.tx.snapshots_in(id, &[Queued, Started, Paused])?;
-        if crawl.status != Started || !crawl.ready || pages.is_empty() {
+        let waits = crawl.status == Lifecycle::Started && crawl.ready;
+        if !waits || !self.tx.has_open_snapshots(id)? {
             return self.cancel_crawl(id, reason);
         }
-        for snapshot in pages {
-            self.cancel_snapshot(id, snapshot, reason)?;
-        }
+        self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
         self.tidy_crawl(id)
     }
 
-    /// Ends everything of a crawl that is final before its time.
-    fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+    /// Cancels the pages of a crawl that are not done.
+    fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         use Lifecycle::*;
-        self.tx
-            .fail_open_results(Owner::Crawl(id), reason, self.now)?;
         if self.waiting_in(id)? > MANY {
             // One by one they would hold up everything else for a minute.
             let beat = super::notify::beat;
@@ -211,6 +206,14 @@ impl Turn<'_> {
         for snapshot in self.tx.snapshots_in(id, &[Queued, Started, Paused])? {
             self.cancel_snapshot(id, snapshot, reason)?;
         }
+        Ok(())
+    }
+
+    /// Ends everything of a crawl that is final before its time.
+    fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .fail_open_results(Owner::Crawl(id), reason, self.now)?;
+        self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
         self.engine.forget(id);
         self.actions.push(Action::Dismiss(Owner::Crawl(id)));
