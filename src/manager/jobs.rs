@@ -7,6 +7,7 @@ use super::{
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 use zbus::connection::Builder;
 use zbus::message::Type;
 use zbus::{Connection, MessageStream, OwnedObjectPath, OwnedVariant};
@@ -59,6 +60,14 @@ impl Properties {
         value
             .and_then(|value| Vec::<String>::try_from(value).ok())
             .unwrap_or_default()
+    }
+
+    /// The time from a timer's start to its first elapse (OnActiveSec=).
+    pub fn first_elapse(&self) -> Option<Duration> {
+        let timers = self.0.get("TimersMonotonic")?.try_clone().ok()?;
+        let timers = Vec::<(String, u64, u64)>::try_from(timers).ok()?;
+        let first = timers.iter().find(|(base, ..)| base == "OnActiveUSec");
+        first.map(|(_, usec, _)| Duration::from_micros(*usec))
     }
 
     /// 0 for what is not there or not set.

@@ -27,6 +27,18 @@ is_new() { # INDEX OLD-PID
     [[ $(worker "$1" alive) == True && $(worker "$1" pid) != "$2" ]]
 }
 
+# How long the last life of worker 0 that has ended was, in microseconds; negative while it lives.
+last_life() {
+    in_capsule sh -c 'eval "$(systemctl show -p ActiveEnterTimestampMonotonic -p ActiveExitTimestampMonotonic archivist-pool-testpool@0)"
+        echo $((ActiveExitTimestampMonotonic - ActiveEnterTimestampMonotonic))'
+}
+
+was_restarted() { # SINCE: more often than that
+    (($(worker 0 restarts) > $1))
+}
+
+has_ended() { (($(last_life) >= 0)); }
+
 has_problem() { # INDEX WORDS
     [[ $(worker "$1" problem) == *"$2"* ]]
 }
@@ -95,22 +107,28 @@ tells_of_who_never_beats() {
 beats() { [[ $(worker "$1" last_beat) != None ]]; }
 
 ends_only_the_unhealthy() {
-    local pid others
+    local restarts others
     wait_for 30 all_run
+    others=$(worker 1 pid),$(worker 2 pid)
     for how in sick slow; do
-        pid=$(worker 0 pid) others=$(worker 1 pid),$(worker 2 pid)
+        restarts=$(worker 0 restarts)
         in_capsule touch $state/${how}0
-        wait_for 30 is_new 0 "$pid"
+        wait_for 60 was_restarted "$restarts"
+        # Its second life ends as well, and it had the time that every worker has before its first check.
+        wait_for 30 has_ended
+        assert_eq 1 "$(($(last_life) >= 1000000))" "whether a worker had a second until its check"
         in_capsule rm $state/${how}0
-        assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the workers that are well"
+        wait_for 30 all_run
     done
-    # One that takes no notice is killed.
+    assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the workers that are well"
+    # One that takes no notice is killed. Its restarts are counted anew, so that they are quick again.
+    archivist pool restart testpool
     mode 0 ignore
     in_capsule systemctl kill --signal=KILL archivist-pool-testpool@0.service
     wait_for 30 all_run
-    pid=$(worker 0 pid)
+    restarts=$(worker 0 restarts)
     in_capsule touch $state/sick0
-    wait_for 30 is_new 0 "$pid"
+    wait_for 30 was_restarted "$restarts"
     in_capsule rm $state/sick0
     assert_contains "$(archivist pool logs testpool 0)" "ignores SIGTERM, killing it" "the journal about its end"
     wait_for 30 all_run

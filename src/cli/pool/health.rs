@@ -3,6 +3,7 @@
 
 use super::super::exit::{Exit, Failure};
 use super::{connect, failure};
+use crate::cli::text;
 use crate::config::Scope;
 use crate::manager::{Properties, Systemd};
 use clap::Args;
@@ -28,8 +29,15 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let systemd = connect(scope).await?;
     let mut changes = systemd.changes(&unit).await.map_err(failure)?;
     let worker = systemd.service(&unit).await.map_err(failure)?;
-    if worker.text("ActiveState") != "active" || is_younger(&worker, &systemd).await? {
+    if worker.text("ActiveState") != "active" {
         println!("{unit} has ended by itself meanwhile");
+        return Ok(Exit::Done);
+    }
+    if let Some(grace) = grace(name, index, &worker, &systemd).await? {
+        let grace = text::span(grace);
+        println!(
+            "{unit} was started less than {grace} before its health check, and is given that time"
+        );
         return Ok(Exit::Done);
     }
     println!("{unit} failed its health check, ending it");
@@ -65,13 +73,23 @@ fn patience(worker: &Properties) -> Duration {
     }
 }
 
-/// Whether the worker was restarted after the check that failed had begun; systemd names that check
-/// (systemd.exec(5), $MONITOR_UNIT).
-async fn is_younger(worker: &Properties, systemd: &Systemd) -> Result<bool, Failure> {
+/// The time that a worker has before its first check, if the check that failed began within it;
+/// systemd names that check (systemd.exec(5), $MONITOR_UNIT). The timer lives as long as the worker,
+/// but counts from the end of the last check: that of the worker's predecessor.
+async fn grace(
+    name: &str,
+    index: &str,
+    worker: &Properties,
+    systemd: &Systemd,
+) -> Result<Option<Duration>, Failure> {
     let Ok(check) = std::env::var("MONITOR_UNIT") else {
-        return Ok(false);
+        return Ok(None);
     };
     let check = systemd.service(&check).await.map_err(failure)?;
-    let began = check.number("ExecMainStartTimestampMonotonic");
-    Ok(began != 0 && worker.number("ActiveEnterTimestampMonotonic") > began)
+    let timer = format!("archivist-pool-{name}-health@{index}.timer");
+    let timer = systemd.timer(&timer).await.map_err(failure)?;
+    let grace = timer.first_elapse().unwrap_or_default();
+    let began = Duration::from_micros(check.number("ExecMainStartTimestampMonotonic"));
+    let started = Duration::from_micros(worker.number("ActiveEnterTimestampMonotonic"));
+    Ok(Some(grace).filter(|grace| !began.is_zero() && began < started + *grace))
 }
