@@ -53,6 +53,7 @@ use event::Event;
 use futures_util::StreamExt;
 use me::Me;
 use perform::Performer;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -67,6 +68,8 @@ const EXIT_CONFIG: u8 = 78;
 /// Exit status of a service when a newer runner took over: systemd starts it again, and it stands by
 /// (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
 const EXIT_DISPLACED: u8 = 75;
+/// From one beat of the watchdog to the next while there is a lot to do.
+const BEAT_AGAIN: Duration = Duration::from_secs(1);
 /// How long what is to be done before we leave may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long to wait before the database is tried again after it failed.
@@ -179,7 +182,10 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         timeout: engine.settings.idle_timeout,
         since: None,
     };
+    // People put the archive on a disk of its own.
+    let places = vec![scope.data_dir(), engine.archive()];
     let mut daemon = Daemon {
+        machine: pressure::Machine::new(places),
         engine,
         store,
         performer,
@@ -260,6 +266,7 @@ struct Daemon<'a> {
     deferred: Vec<Event>,
     /// There is work that is not started for want of space or memory.
     blocked: bool,
+    machine: pressure::Machine,
     clock: clock::Clock,
 }
 
@@ -278,9 +285,11 @@ impl Daemon<'_> {
     async fn run(&mut self) -> Result<(), DaemonError> {
         let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let told = Cell::new(None);
         let tell = || {
             if beat.is_some() {
                 notify::beat();
+                told.set(Some(Instant::now()));
             }
         };
         loop {
@@ -290,7 +299,9 @@ impl Daemon<'_> {
             let Some(batch) = batch else { return Ok(()) };
             self.turn(batch)?;
             // Long turns in a row, such as for very long lists, leave no room for a tick.
-            tell();
+            if told.get().is_none_or(|told| told.elapsed() >= BEAT_AGAIN) {
+                tell();
+            }
             if let Some(why) = self.performer.failure {
                 return Err(DaemonError::Failed(format!("{why}, starting anew")));
             }
@@ -366,9 +377,7 @@ impl Daemon<'_> {
         unanswered: &BTreeSet<RunId>,
     ) -> Result<(Vec<action::Action>, View), StoreError> {
         let followed = self.performer.followed();
-        // People put the archive on a disk of its own.
-        let (data, archive) = (self.engine.scope.data_dir(), self.engine.archive());
-        self.engine.strain = pressure::look(&[&data, &archive]);
+        self.engine.strain = self.machine.look();
         self.engine.shortage.observe(&self.engine.strain, now());
         let tx = self.store.begin()?;
         let mut turn = Turn {

@@ -6,29 +6,64 @@ use crate::plan::{Limits, Strain, View, pressure};
 use crate::store::Sum;
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// Looks at the file systems of `places` and at the pressure on our slice. Both are cheap: a system
-/// call each and a small file of the kernel. The one with the least room counts.
-pub fn look(places: &[&Path]) -> Strain {
-    let found: Vec<Statvfs> = places.iter().filter_map(|at| statvfs(*at).ok()).collect();
-    let free = |space: &Statvfs| {
-        space
-            .blocks_available()
-            .saturating_mul(space.fragment_size())
-    };
-    let counted = found.iter().filter(|space| space.files() > 0);
-    let slice = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let memory = slice_of(&slice).and_then(|slice| {
-        let file = Path::new("/sys/fs/cgroup")
-            .join(slice)
-            .join("memory.pressure");
-        some_avg10(&std::fs::read_to_string(file).ok()?)
-    });
-    Strain {
-        free: found.iter().map(free).min(),
-        inodes: counted.map(|space| space.files_available()).min(),
-        memory,
-        read_only: found.iter().any(|s| s.flags().contains(FsFlags::ST_RDONLY)),
+/// How long a figure of the kernel's holds; it brings it up to date every 2 s.
+const MEMORY_KEPT: Duration = Duration::from_secs(1);
+
+/// The places of the machine that work is done at.
+pub struct Machine {
+    places: Vec<PathBuf>,
+    /// Where the kernel says how long our processes wait for memory.
+    memory: Option<PathBuf>,
+    seen: Option<(Instant, Option<f64>)>,
+}
+
+impl Machine {
+    /// `places` are directories on file systems that are to have room.
+    pub fn new(places: Vec<PathBuf>) -> Machine {
+        let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let slice = slice_of(&cgroups);
+        let memory = slice.map(|slice| {
+            let slice = Path::new("/sys/fs/cgroup").join(slice);
+            slice.join("memory.pressure")
+        });
+        Machine {
+            places,
+            memory,
+            seen: None,
+        }
+    }
+
+    /// Looks at the file systems and at the pressure on our slice: a few system calls. The place with
+    /// the least room counts.
+    pub fn look(&mut self) -> Strain {
+        let places = self.places.iter();
+        let found: Vec<Statvfs> = places.filter_map(|at| statvfs(at).ok()).collect();
+        let free = |space: &Statvfs| {
+            space
+                .blocks_available()
+                .saturating_mul(space.fragment_size())
+        };
+        let counted = found.iter().filter(|space| space.files() > 0);
+        Strain {
+            free: found.iter().map(free).min(),
+            inodes: counted.map(|space| space.files_available()).min(),
+            memory: self.memory(),
+            read_only: found.iter().any(|s| s.flags().contains(FsFlags::ST_RDONLY)),
+        }
+    }
+
+    fn memory(&mut self) -> Option<f64> {
+        if let Some((when, figure)) = self.seen
+            && when.elapsed() < MEMORY_KEPT
+        {
+            return figure;
+        }
+        let text = self.memory.as_ref().map(std::fs::read_to_string);
+        let figure = some_avg10(&text?.ok()?);
+        self.seen = Some((Instant::now(), figure));
+        figure
     }
 }
 
@@ -93,10 +128,13 @@ mod tests {
 
     #[test]
     fn the_space_here_is_seen() {
-        let (root, nowhere) = (Path::new("/"), Path::new("/nonexistent"));
-        assert!(look(&[root, nowhere]).free.is_some());
-        assert_eq!(look(&[nowhere]).free, None);
+        let free = |places: &[&str]| {
+            let places = places.iter().map(PathBuf::from).collect();
+            Machine::new(places).look().free
+        };
+        assert!(free(&["/", "/nonexistent"]).is_some());
+        assert_eq!(free(&["/nonexistent"]), None);
         // The kernel's own cannot be written to and has no room.
-        assert_eq!(look(&[root, Path::new("/proc")]).free, Some(0));
+        assert_eq!(free(&["/", "/proc"]), Some(0));
     }
 }

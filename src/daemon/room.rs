@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What stands against any write to the data directory.
 pub fn lack(scope: &Scope) -> Option<&'static str> {
-    pressure::look(&[&scope.data_dir()]).stuck()
+    let mut machine = pressure::Machine::new(vec![scope.data_dir()]);
+    machine.look().stuck()
 }
 
 /// How it ended.

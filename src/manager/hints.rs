@@ -3,10 +3,9 @@
 
 use crate::unit::Names;
 use futures_util::StreamExt;
-use std::collections::HashMap;
 use tokio::sync::{mpsc, watch};
 use zbus::message::Type;
-use zbus::{Message, MessageStream, OwnedObjectPath, OwnedVariant};
+use zbus::{DeserializeDict, Message, MessageStream, OwnedObjectPath};
 
 /// Two rules: the manager's own signals, and changes of services.
 pub const MATCH_RULES: &[&str] = &[
@@ -103,24 +102,27 @@ impl Hints {
     }
 }
 
+/// What a change of a service says of the end of its main process.
+#[derive(DeserializeDict, zbus::Type)]
+#[zbus(signature = "a{sv}", rename_all = "PascalCase")]
+struct Changed {
+    exec_main_code: Option<i32>,
+    exec_main_status: Option<i32>,
+    result: Option<String>,
+}
+
 fn exited(unit: String, message: &Message) -> Option<Hint> {
     let body = message.body();
-    let (_, changed, _): (String, HashMap<String, OwnedVariant>, Vec<String>) =
-        body.deserialize().ok()?;
-    let number = |key: &str| changed.get(key).and_then(|value| i32::try_from(value).ok());
-    let code = number("ExecMainCode")?;
-    let result = changed
-        .get("Result")
-        .and_then(|value| <&str>::try_from(value).ok())
-        .unwrap_or("");
+    let (_, changed, _): (&str, Changed, Vec<&str>) = body.deserialize().ok()?;
+    let code = changed.exec_main_code?;
+    let result = changed.result.unwrap_or_default();
     if code == 0 && (result == "success" || result.is_empty()) {
         return None;
     }
-    let status = number("ExecMainStatus").unwrap_or(0);
     Some(Hint::Exited {
         unit,
         code,
-        status,
-        result: result.to_owned(),
+        status: changed.exec_main_status.unwrap_or(0),
+        result,
     })
 }

@@ -2,7 +2,8 @@
 //! have them started and stopped, and wait for it. Whether the caller may, systemd decides.
 
 use super::{
-    ErrorKind, MANAGER, MANAGER_PATH, ManagerError, PROPERTIES, SYSTEMD, explain, unit_path,
+    ErrorKind, MANAGER, MANAGER_PATH, ManagerError, PROPERTIES, SYSTEMD, explain, reading,
+    unit_path,
 };
 use futures_util::StreamExt;
 use std::collections::HashMap;
@@ -111,23 +112,10 @@ impl Systemd {
 
     /// The loaded units whose names match one of the patterns.
     pub async fn loaded(&self, patterns: &[String]) -> Result<Vec<Loaded>, ManagerError> {
-        type Path = OwnedObjectPath;
-        type Row = (
-            String,
-            String,
-            String,
-            String,
-            String,
-            String,
-            Path,
-            u32,
-            String,
-            Path,
-        );
         let fail = |error: zbus::Error| explain("list units", &patterns.join(" "), &error);
         let states: Vec<String> = Vec::new();
         let reply = self.call("ListUnitsByPatterns", &(states, patterns)).await;
-        let rows: Vec<Row> = reply.map_err(fail)?.body().deserialize().map_err(fail)?;
+        let rows: Vec<reading::Row> = reply.map_err(fail)?.body().deserialize().map_err(fail)?;
         let loaded = rows.into_iter().map(|row| Loaded {
             name: row.0,
             active_state: row.3,

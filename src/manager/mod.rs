@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use zbus::connection::Builder;
-use zbus::{Connection, DBusError, Message, OwnedObjectPath};
+use zbus::{Connection, DBusError, Message};
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
@@ -231,7 +231,7 @@ impl Manager {
         let _turn = self.calls.acquire().await;
         let changes = !matches!(
             method,
-            "Subscribe" | "ListUnitsByPatterns" | "Get" | "GetAll"
+            "Subscribe" | "ListUnitsByNames" | "ListUnitsByPatterns" | "Get" | "GetAll"
         );
         if changes && self.guard.as_ref().is_some_and(|may| !may()) {
             return Err(zbus::Error::Failure(DISPLACED.to_owned()));
@@ -284,35 +284,27 @@ impl Manager {
     /// Reads what there is to know of a unit; one that is not there reads as `not-found`.
     pub async fn read(&self, unit: &str) -> Result<Reading, ManagerError> {
         let path = unit_path(unit);
-        let fail = |error: zbus::Error| explain("read unit", unit, &error);
-        let of_unit = self.get_all(&path, "org.freedesktop.systemd1.Unit");
-        let of_service = self.get_all(&path, "org.freedesktop.systemd1.Service");
-        let (of_unit, of_service) = futures_util::future::try_join(of_unit, of_service)
+        let names = vec![unit];
+        let invocation = ("org.freedesktop.systemd1.Unit", "InvocationID");
+        // The states come first: what is read after them is as new at least.
+        let listed = self.call_again("ListUnitsByNames", &names);
+        let invocation = self.again(&path, PROPERTIES, "Get", &invocation);
+        let service = self.again(
+            &path,
+            PROPERTIES,
+            "GetAll",
+            &"org.freedesktop.systemd1.Service",
+        );
+        futures_util::future::try_join3(listed, invocation, service)
             .await
-            .map_err(fail)?;
-        let mut reading = reading::parse(&of_unit, &of_service).map_err(fail)?;
-        reading::complete_memory_peak(&mut reading, &of_service);
-        Ok(reading)
-    }
-
-    async fn get_all(&self, path: &str, interface: &'static str) -> zbus::Result<Message> {
-        self.again(path, PROPERTIES, "GetAll", &interface).await
+            .and_then(|(listed, invocation, service)| {
+                reading::parse(&listed, &invocation, &service)
+            })
+            .map_err(|error| explain("read unit", unit, &error))
     }
 
     /// All workers, hooks and slices of crawls of this instance that systemd has loaded.
     pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
-        type Row = (
-            String,
-            String,
-            String,
-            String,
-            String,
-            String,
-            OwnedObjectPath,
-            u32,
-            String,
-            OwnedObjectPath,
-        );
         let states: Vec<String> = Vec::new();
         let mut patterns = self.names.patterns();
         patterns.push(self.names.slice_pattern());
@@ -323,7 +315,7 @@ impl Manager {
             .call_again("ListUnitsByPatterns", &body)
             .await
             .map_err(fail)?;
-        let rows: Vec<Row> = reply.body().deserialize().map_err(fail)?;
+        let rows: Vec<reading::Row> = reply.body().deserialize().map_err(fail)?;
         let ours = rows.into_iter().filter(|row| {
             self.names.parse(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
         });

@@ -1,94 +1,103 @@
-//! Properties of a unit → [`Reading`].
+//! What systemd answers about a unit → [`Reading`].
 
 use crate::model::{Accounting, Reading, Time};
-use std::collections::HashMap;
-use zbus::{Message, OwnedVariant};
-
-type Properties = HashMap<String, OwnedVariant>;
+use zbus::{DeserializeDict, Message, OwnedObjectPath, OwnedVariant, Type};
 
 /// Counters that are not kept read as the largest number.
 const UNSET: u64 = u64::MAX;
 
-fn text(properties: &Properties, key: &str) -> String {
-    let value = properties
-        .get(key)
-        .and_then(|value| <&str>::try_from(value).ok());
-    value.unwrap_or_default().to_owned()
+/// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description, LoadState=,
+/// ActiveState=, SubState= and the unit it follows, its path, and the id, type and path of its job.
+pub type Row = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    OwnedObjectPath,
+    u32,
+    String,
+    OwnedObjectPath,
+);
+
+/// What matters to us of a service; the rest of some 300 properties is passed over unread.
+#[derive(Debug, Default, DeserializeDict, Type)]
+#[zbus(signature = "a{sv}", rename_all = "PascalCase")]
+struct Service {
+    result: Option<String>,
+    exec_main_code: Option<i32>,
+    exec_main_status: Option<i32>,
+    exec_main_start_timestamp: Option<u64>,
+    exec_main_exit_timestamp: Option<u64>,
+    kill_mode: Option<String>,
+    control_group: Option<String>,
+    #[zbus(rename = "CPUUsageNSec")]
+    cpu_usage_nsec: Option<u64>,
+    memory_peak: Option<u64>,
+    #[zbus(rename = "IOReadBytes")]
+    io_read_bytes: Option<u64>,
+    #[zbus(rename = "IOWriteBytes")]
+    io_write_bytes: Option<u64>,
+    #[zbus(rename = "IPIngressBytes")]
+    ip_ingress_bytes: Option<u64>,
+    #[zbus(rename = "IPEgressBytes")]
+    ip_egress_bytes: Option<u64>,
 }
 
-fn number(properties: &Properties, key: &str) -> i32 {
-    properties
-        .get(key)
-        .and_then(|value| i32::try_from(value).ok())
-        .unwrap_or(0)
-}
+impl Service {
+    fn accounting(&self) -> Accounting {
+        let kept = |counter: Option<u64>| counter.filter(|counter| *counter != UNSET);
+        Accounting {
+            cpu_usec: kept(self.cpu_usage_nsec).map(|nsec| nsec / 1000),
+            memory_peak: kept(self.memory_peak).or_else(|| self.memory_peak_of_kernel()),
+            io_read: kept(self.io_read_bytes),
+            io_write: kept(self.io_write_bytes),
+            ip_in: kept(self.ip_ingress_bytes),
+            ip_out: kept(self.ip_egress_bytes),
+        }
+    }
 
-fn counter(properties: &Properties, key: &str) -> Option<u64> {
-    let value = properties
-        .get(key)
-        .and_then(|value| u64::try_from(value).ok())?;
-    (value != UNSET).then_some(value)
+    /// systemd before 254 has no MemoryPeak property; the kernel's figure can be read as long as the
+    /// cgroup is there.
+    fn memory_peak_of_kernel(&self) -> Option<u64> {
+        let group = self.control_group.as_deref().filter(|g| !g.is_empty())?;
+        let file = format!("/sys/fs/cgroup{group}/memory.peak");
+        std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    }
 }
 
 /// A wall-clock timestamp in microseconds; 0 is none.
-fn time(properties: &Properties, key: &str) -> Option<Time> {
-    let usec = counter(properties, key).filter(|usec| *usec != 0)?;
+fn time(usec: Option<u64>) -> Option<Time> {
+    let usec = usec.filter(|usec| *usec != 0 && *usec != UNSET)?;
     i64::try_from(usec / 1000).ok().map(Time)
 }
 
-fn invocation(properties: &Properties) -> String {
-    let bytes: Vec<u8> = properties
-        .get("InvocationID")
-        .and_then(|value| value.try_clone().ok())
-        .and_then(|value| Vec::<u8>::try_from(value).ok())
-        .unwrap_or_default();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Reads the answers of GetAll for the interfaces Unit and Service.
-pub fn parse(of_unit: &Message, of_service: &Message) -> zbus::Result<Reading> {
-    let (unit_body, service_body) = (of_unit.body(), of_service.body());
-    let unit: Properties = unit_body.deserialize()?;
-    let service: Properties = service_body.deserialize()?;
+/// Reads the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll for
+/// the interface Service.
+pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
+    let rows: Vec<Row> = listed.body().deserialize()?;
+    let row = rows.into_iter().next();
+    let row = row.ok_or_else(|| zbus::Error::Failure("systemd lists no such unit".to_owned()))?;
+    let invocation: OwnedVariant = invocation.body().deserialize()?;
+    let invocation = Vec::<u8>::try_from(invocation).unwrap_or_default();
+    let body = service.body();
+    let service: Service = body.deserialize()?;
+    let accounting = service.accounting();
     Ok(Reading {
-        load_state: text(&unit, "LoadState"),
-        active_state: text(&unit, "ActiveState"),
-        sub_state: text(&unit, "SubState"),
-        result: text(&service, "Result"),
-        exec_main_code: number(&service, "ExecMainCode"),
-        exec_main_status: number(&service, "ExecMainStatus"),
-        started: time(&service, "ExecMainStartTimestamp"),
-        ended: time(&service, "ExecMainExitTimestamp"),
-        invocation: invocation(&unit),
-        kill_mode: text(&service, "KillMode"),
-        accounting: Accounting {
-            cpu_usec: counter(&service, "CPUUsageNSec").map(|nsec| nsec / 1000),
-            memory_peak: counter(&service, "MemoryPeak"),
-            io_read: counter(&service, "IOReadBytes"),
-            io_write: counter(&service, "IOWriteBytes"),
-            ip_in: counter(&service, "IPIngressBytes"),
-            ip_out: counter(&service, "IPEgressBytes"),
-        },
+        load_state: row.2,
+        active_state: row.3,
+        sub_state: row.4,
+        result: service.result.unwrap_or_default(),
+        exec_main_code: service.exec_main_code.unwrap_or(0),
+        exec_main_status: service.exec_main_status.unwrap_or(0),
+        started: time(service.exec_main_start_timestamp),
+        ended: time(service.exec_main_exit_timestamp),
+        invocation: invocation
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        kill_mode: service.kill_mode.unwrap_or_default(),
+        accounting,
     })
-}
-
-/// systemd before 254 has no MemoryPeak property; the kernel's figure can be read as long as the
-/// cgroup is there.
-pub fn complete_memory_peak(reading: &mut Reading, of_service: &Message) {
-    if reading.accounting.memory_peak.is_some() {
-        return;
-    }
-    let body = of_service.body();
-    let Ok(service) = body.deserialize::<Properties>() else {
-        return;
-    };
-    let group = text(&service, "ControlGroup");
-    if group.is_empty() {
-        return;
-    }
-    let file = format!("/sys/fs/cgroup{group}/memory.peak");
-    let peak = std::fs::read_to_string(file)
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    reading.accounting.memory_peak = peak;
 }

@@ -3,6 +3,7 @@
 use super::Store;
 use super::schema::MIGRATIONS;
 use nix::sys::statfs::{self, FsType};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -130,13 +131,18 @@ impl Store {
     }
 }
 
+/// More than there are in the source.
+const STATEMENTS: usize = 256;
+
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    // Without it a statement is planned anew whenever a value is bound that its plan could depend on.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }
 

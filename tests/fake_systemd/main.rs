@@ -108,7 +108,7 @@ async fn read(
     fake: &mut Fake,
     manager: &archivist::manager::Manager,
 ) -> (Option<Outcome>, Reading) {
-    let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(2));
+    let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(3));
     let reading = reading.unwrap();
     (Outcome::of(&reading), reading)
 }
@@ -401,7 +401,10 @@ async fn who_was_displaced_changes_nothing() {
     // It may look still.
     let (outcome, _) = read(&mut fake, &manager).await;
     assert_eq!(outcome, None);
-    assert_eq!(fake.heard[heard.len()..], ["GetAll", "GetAll"]);
+    assert_eq!(
+        fake.heard[heard.len()..],
+        ["ListUnitsByNames", "Get", "GetAll"]
+    );
     assert_eq!(fake.units.len(), 1);
 }
 

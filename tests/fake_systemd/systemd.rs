@@ -204,6 +204,19 @@ impl Fake {
                 Some(_) => self.reply(call, &()).await,
             },
             "ListUnitsByPatterns" => self.list(call).await,
+            "ListUnitsByNames" => {
+                let names: Vec<String> = call.body().deserialize().unwrap();
+                let rows: Vec<_> = names
+                    .iter()
+                    .map(|name| row(name, self.units.get(name)))
+                    .collect();
+                self.reply(call, &rows).await;
+            }
+            "Get" if two().1 == "InvocationID" => {
+                let unit = self.unit_at(header.path().unwrap().as_str());
+                let invocation = unit.map_or(Vec::new(), |unit| vec![unit.invocation; 16]);
+                self.reply(call, &Variant::from(invocation)).await;
+            }
             "Get" => {
                 let value = match two().1.as_str() {
                     "Version" => "252.39-1~deb12u1",
@@ -213,17 +226,17 @@ impl Fake {
                 self.reply(call, &Variant::from(value)).await;
             }
             "GetAll" => {
-                let path = header.path().unwrap().as_str();
-                let unit = self.units.iter().find(|(name, _)| unit_path(name) == path);
-                let unit = unit.map(|(_, unit)| unit);
-                let properties = match text().as_str() {
-                    SERVICE => of_service(unit),
-                    _ => of_unit(unit),
-                };
-                self.reply(call, &properties).await;
+                assert_eq!(text(), SERVICE);
+                let unit = self.unit_at(header.path().unwrap().as_str());
+                self.reply(call, &of_service(unit)).await;
             }
             other => panic!("nobody should call {other}"),
         }
+    }
+
+    fn unit_at(&self, path: &str) -> Option<&Unit> {
+        let found = self.units.iter().find(|(name, _)| unit_path(name) == path);
+        found.map(|(_, unit)| unit)
     }
 
     async fn start(&mut self, call: &Message) {
@@ -251,25 +264,9 @@ impl Fake {
                 .filter_map(|pattern| pattern.split_once('*'));
             parts.any(|(head, tail)| name.starts_with(head) && name.ends_with(tail))
         };
-        let none = OwnedObjectPath::try_from("/").unwrap();
         let rows: Vec<_> = (self.units.iter())
             .filter(|(name, _)| fits(name))
-            .map(|(name, unit)| {
-                let path = OwnedObjectPath::try_from(unit_path(name)).unwrap();
-                let (active, none) = (unit.active_state, none.clone());
-                (
-                    name.as_str(),
-                    "",
-                    "loaded",
-                    active,
-                    "",
-                    "",
-                    path,
-                    0_u32,
-                    "",
-                    none,
-                )
-            })
+            .map(|(name, unit)| row(name, Some(unit)))
             .collect();
         self.reply(call, &rows).await;
     }
@@ -377,18 +374,28 @@ fn unit_path(unit: &str) -> String {
     )
 }
 
-fn of_unit(unit: Option<&Unit>) -> HashMap<&'static str, Variant<'static>> {
+/// A unit as it is listed.
+type Row<'a> = (
+    &'a str,
+    &'a str,
+    &'a str,
+    &'a str,
+    &'a str,
+    &'a str,
+    OwnedObjectPath,
+    u32,
+    &'a str,
+    OwnedObjectPath,
+);
+
+fn row<'a>(name: &'a str, unit: Option<&Unit>) -> Row<'a> {
     let (load, active) = match unit {
         Some(unit) => ("loaded", unit.active_state),
         None => ("not-found", "inactive"),
     };
-    let invocation = unit.map_or(Vec::new(), |unit| vec![unit.invocation; 16]);
-    HashMap::from([
-        ("LoadState", Variant::from(load)),
-        ("ActiveState", Variant::from(active)),
-        ("SubState", Variant::from("")),
-        ("InvocationID", Variant::from(invocation)),
-    ])
+    let path = OwnedObjectPath::try_from(unit_path(name)).unwrap();
+    let none = OwnedObjectPath::try_from("/").unwrap();
+    (name, "", load, active, "", "", path, 0, "", none)
 }
 
 /// What is not there reads as success, as it does with systemd.
