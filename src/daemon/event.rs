@@ -4,6 +4,7 @@ use super::inspect::Seen;
 use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, Listed, ManagerError};
 use crate::model::{CrawlId, Reading, RunId};
+use crate::store::Lasting;
 
 /// The evidence in a signal about a main process that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,24 @@ pub enum Event {
     Reload,
     /// SIGTERM or SIGINT.
     Terminate,
+}
+
+impl Event {
+    /// What its transaction is to outlast. What people were told and what hooks came to is kept for
+    /// good; what a power cut takes of the rest, the next orchestrator does again.
+    pub fn lasting(&self) -> Lasting {
+        let kept = matches!(
+            self,
+            Event::Request(_)
+                | Event::Work(Work::Report { .. } | Work::SnapshotsDone { .. })
+                | Event::Abandoned { .. }
+                | Event::Terminate
+        );
+        match kept {
+            true => Lasting::PowerCuts,
+            false => Lasting::Kills,
+        }
+    }
 }
 
 impl From<Call> for Event {

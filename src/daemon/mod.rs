@@ -47,7 +47,7 @@ use crate::config::Scope;
 use crate::manager::Hint;
 use crate::model::{RunId, Runner, Time};
 use crate::plan::{Idle, View};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Lasting, Store, StoreError, Tx};
 use engine::Engine;
 use event::Event;
 use futures_util::StreamExt;
@@ -379,7 +379,10 @@ impl Daemon<'_> {
         let followed = self.performer.followed();
         self.engine.strain = self.machine.look();
         self.engine.shortage.observe(&self.engine.strain, now());
-        let tx = self.store.begin()?;
+        let lasting = events.iter().map(Event::lasting).max();
+        let tx = self
+            .store
+            .begin_lasting(lasting.unwrap_or(Lasting::Kills))?;
         let mut turn = Turn {
             tx: &tx,
             engine: &self.engine,

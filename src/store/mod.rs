@@ -90,6 +90,26 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Store {
     connection: Connection,
     epoch: i64,
+    lasting: Lasting,
+}
+
+/// What a commit outlasts. The log is brought to the disk with the next one that outlasts power cuts,
+/// and before it is taken into the database; so a power cut takes whole transactions, the last ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lasting {
+    /// The end of any process.
+    Kills,
+    /// That of the machine as well.
+    PowerCuts,
+}
+
+impl Lasting {
+    fn synchronous(self) -> &'static str {
+        match self {
+            Lasting::Kills => "normal",
+            Lasting::PowerCuts => "full",
+        }
+    }
 }
 
 /// One transaction; dropped without [`Tx::commit`] it leaves no trace.
@@ -101,6 +121,17 @@ pub struct Tx<'a> {
 impl Store {
     /// Begins a transaction that may write.
     pub fn begin(&mut self) -> Result<Tx<'_>> {
+        self.begin_lasting(Lasting::PowerCuts)
+    }
+
+    /// Begins one that may write, and whose commit outlasts that much at least.
+    pub fn begin_lasting(&mut self, lasting: Lasting) -> Result<Tx<'_>> {
+        // It cannot be changed within a transaction.
+        if lasting != self.lasting {
+            self.connection
+                .pragma_update(None, "synchronous", lasting.synchronous())?;
+            self.lasting = lasting;
+        }
         let epoch = self.epoch;
         let inner = self
             .connection
@@ -113,7 +144,7 @@ impl Store {
 }
 
 impl Tx<'_> {
-    /// Makes the transaction durable; only now may anything be started or acknowledged.
+    /// Makes the transaction last; only now may anything be started or acknowledged.
     pub fn commit(self) -> Result<()> {
         Ok(self.inner.commit()?)
     }

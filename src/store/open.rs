@@ -1,7 +1,7 @@
 //! Opening the database, and refusing what must not be opened.
 
-use super::Store;
 use super::schema::MIGRATIONS;
+use super::{Lasting, Store};
 use nix::sys::statfs::{self, FsType};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -127,6 +127,7 @@ impl Store {
         Ok(Store {
             connection,
             epoch: 0,
+            lasting: Lasting::PowerCuts,
         })
     }
 }
@@ -137,7 +138,7 @@ const STATEMENTS: usize = 256;
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "synchronous", Lasting::PowerCuts.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     // Without it a statement is planned anew whenever a value is bound that its plan could depend on.
@@ -200,6 +201,33 @@ fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(),
 mod tests {
     use super::*;
     use crate::model::Time;
+
+    /// 1 is normal, 2 is full (SQLite's manual, PRAGMA synchronous).
+    #[test]
+    fn a_commit_outlasts_what_it_is_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("archivist.sqlite3")).unwrap();
+        let synchronous = |store: &Store| -> i64 {
+            let value = |row: &rusqlite::Row<'_>| row.get(0);
+            store
+                .connection
+                .pragma_query_value(None, "synchronous", value)
+                .unwrap()
+        };
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        assert_eq!(synchronous(&store), 2);
+        for (lasting, expected) in [
+            (Lasting::Kills, 1),
+            (Lasting::Kills, 1),
+            (Lasting::PowerCuts, 2),
+        ] {
+            store.begin_lasting(lasting).unwrap().commit().unwrap();
+            assert_eq!(synchronous(&store), expected);
+        }
+        store.begin_lasting(Lasting::Kills).unwrap();
+        store.begin().unwrap();
+        assert_eq!(synchronous(&store), 2);
+    }
 
     #[test]
     fn garbage_is_refused_and_left_alone() {
