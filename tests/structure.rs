@@ -94,6 +94,11 @@ const ROOMS: &[Room] = &[
     room("cli/orchestrator.rs", &["config", "daemon"], &["rusqlite"]),
     room("cli/worker.rs", &["worker"], &["rusqlite"]),
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
+    room(
+        "cli/persona.rs",
+        &["config", "hook", "model"],
+        &["rusqlite"],
+    ),
     room("cli/generate.rs", &["config", "generate"], &["rusqlite"]),
     room("cli/check.rs", &["check", "config"], &["rusqlite"]),
     room(

@@ -7,6 +7,7 @@ use super::urls::Urls;
 use super::wait::{self, Form};
 use crate::bus::report::{AddOptions, Added};
 use crate::config::{Scope, keys::is_value_name};
+use crate::model::PersonaName;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
@@ -28,6 +29,9 @@ pub struct AddArgs {
     /// Set a plugin's setting for this crawl; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
+    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    #[arg(long, value_name = "NAME")]
+    persona: Option<PersonaName>,
     /// Read URLs from FILE, one a line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -50,6 +54,12 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
         )),
         None => Err("KEY=VALUE is expected, such as WGET_TIMEOUT=30".to_owned()),
     }
+}
+
+/// The setting that chooses a persona.
+pub(super) fn persona(name: Option<&PersonaName>) -> impl Iterator<Item = (String, String)> {
+    let setting = name.map(|name| ("ACTIVE_PERSONA".to_owned(), name.to_string()));
+    setting.into_iter()
 }
 
 pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -108,7 +118,9 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         depth: args.depth,
         tags: args.tags.clone(),
         plugins: args.plugins.clone(),
-        config: args.settings.iter().cloned().collect(),
+        config: persona(args.persona.as_ref())
+            .chain(args.settings.iter().cloned())
+            .collect(),
     })
     .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
     let memfd = urls.to_memfd()?;

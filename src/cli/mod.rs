@@ -17,6 +17,7 @@ mod look;
 mod open;
 mod orchestrator;
 mod pause;
+mod persona;
 mod plugins;
 mod pool;
 mod progress;
@@ -99,6 +100,8 @@ enum Verb {
     Watch(watch::WatchArgs),
     /// List the plugins, and say why some are not run
     Plugins(plugins::PluginsArgs),
+    /// Keep profiles of browsers and cookies that crawls take up
+    Persona(persona::PersonaArgs),
     /// Start, watch and change pools of workers
     Pool(pool::PoolArgs),
     /// Say from a worker of a pool that it is alive
@@ -164,6 +167,7 @@ pub fn main() -> ExitCode {
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
         Verb::Watch(args) => wait_for(watch::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
+        Verb::Persona(args) => persona::run(args, &scope),
         Verb::Pool(args) => wait_for(pool::run(args, &scope)),
         Verb::Heartbeat => heartbeat::run(),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),

@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::engine::{CrawlPlan, PlannedHook};
+use super::persona;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
@@ -316,6 +317,10 @@ impl Turn<'_> {
         let (library, mut bind_read_only) = self.engine.library_binds(planned);
         bind.extend(library);
         bind_read_only.extend(self.hidden_plugin_directory(&planned.plugin.dir));
+        if let Some(persona) = persona::for_hook(&plan, planned) {
+            environment.push(persona::told(persona));
+            bind_read_only.push(persona.to_owned());
+        }
         let working_directory = own.join(&planned.task.plugin);
         let argv = match &planned.request {
             Some(request) => {

@@ -2,6 +2,7 @@
 //! is derived from them. Everything else is in the database.
 
 use super::install::{self, Library};
+use super::persona;
 use super::seats::Seats;
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
@@ -49,6 +50,8 @@ pub struct CrawlPlan {
     pub limits: CrawlLimits,
     /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
     pub shares_tmp: bool,
+    /// What its browser and its programs take up from visits before, if it exists.
+    pub persona: Option<PathBuf>,
     /// Programs that its plugins use: name and path.
     pub programs: Vec<(String, PathBuf)>,
 }
@@ -185,13 +188,18 @@ impl Engine {
         self.archive().join(".run").join(crawl.to_string())
     }
 
+    /// The same as the hooks see it.
+    fn seen_tmp(&self, shared: Option<&Path>) -> PathBuf {
+        match shared {
+            Some(shared) if self.scope.user => shared.to_owned(),
+            _ => PathBuf::from("/tmp"),
+        }
+    }
+
     /// The directories that hooks are told of. What they may write is their crawl's alone: profiles
     /// are among its temporary files, and a database that some of them make is in its directory.
     pub fn places(&self, crawl: &Path, snapshot: Option<&Path>, shared: Option<&Path>) -> Places {
-        let tmp = match shared {
-            Some(shared) if self.scope.user => shared.to_owned(),
-            _ => PathBuf::from("/tmp"),
-        };
+        let tmp = self.seen_tmp(shared);
         Places {
             lib_dir: self.scope.data_dir().join("lib"),
             personas_dir: tmp.join("personas"),
@@ -239,6 +247,7 @@ impl Engine {
         };
         let selection = Selection {
             plugins: plugins.to_vec(),
+            companions: self.persona(config)?.is_some(),
         };
         self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
             .map_err(|error| error.to_string())
@@ -257,13 +266,23 @@ impl Engine {
     fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
         match install::names(crawl) {
             Some(names) => self.install_plan(crawl, &names),
-            None => self.page_plan(&crawl.plugins, &crawl.config),
+            None => {
+                let tmp = self.shared_tmp(crawl.id);
+                self.page_plan(&crawl.plugins, &crawl.config, &tmp)
+            }
         }
     }
 
-    /// The plan of a crawl of pages with these plugins and settings.
-    pub fn page_plan(&self, plugins: &[String], config: &Values) -> Result<CrawlPlan, String> {
-        let base = Values::new();
+    /// The plan of a crawl of pages with these plugins and settings, whose hooks share `tmp`.
+    pub fn page_plan(
+        &self,
+        plugins: &[String],
+        config: &Values,
+        tmp: &Path,
+    ) -> Result<CrawlPlan, String> {
+        let persona = self.persona(config)?;
+        let personas = self.seen_tmp(Some(tmp)).join("personas");
+        let base = persona::values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
         let layers = self.layers(&all, &base);
         // Which hooks a crawl itself has stays as it is while they run.
@@ -272,6 +291,7 @@ impl Engine {
         let planned = |selected: &Selected<'_>, event: Event| -> Vec<PlannedHook> {
             let hooks = hooks_of(selected, event).into_iter();
             let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
+            let planned = planned.filter(|hook| persona::is_wanted(hook, persona.is_some()));
             planned.map(|hook| told(hook, config)).collect()
         };
         let both = |modern: Event, older: Event| {
@@ -281,6 +301,7 @@ impl Engine {
         };
         let mut setup = both(Event::CrawlSetup, Event::Crawl);
         setup.extend(self.sonics(config, &layers));
+        let snapshot = planned(&selected, Event::Snapshot);
         let shares_tmp = selected
             .plugins
             .iter()
@@ -288,12 +309,13 @@ impl Engine {
         Ok(CrawlPlan {
             shares_tmp,
             setup,
-            snapshot: planned(&selected, Event::Snapshot),
+            snapshot,
             snapshot_end: planned(&selected, Event::SnapshotCleanup),
             end: both(Event::CrawlCleanup, Event::CrawlEnd),
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(config)?,
             limits: self.crawl_limits(config)?,
+            persona: persona.clone(),
             programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
     }

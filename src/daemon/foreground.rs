@@ -203,7 +203,11 @@ impl Turn<'_> {
     /// What a crawl with these options would do.
     pub(super) fn draft(&self, options: &AddOptions) -> TurnResult<Draft> {
         let (plugins, config) = (&options.plugins, &options.config);
-        let plan = self.engine.page_plan(plugins, config).map_err(failed)?;
+        let tmp = self.engine.archive();
+        let plan = self
+            .engine
+            .page_plan(plugins, config, &tmp)
+            .map_err(failed)?;
         let selected = self.engine.select(plugins, config).map_err(failed)?;
         let hooks = |hooks: &[super::engine::PlannedHook]| {
             let hooks = hooks.iter().map(|hook| DraftHook {

@@ -94,6 +94,7 @@ impl Engine {
             filter: self.url_filter(&crawl.config)?,
             limits: self.crawl_limits(&crawl.config)?,
             shares_tmp: false,
+            persona: None,
             programs: Vec::new(),
         };
         for wish in install::wishes(&self.catalogue, names, &layers)? {
@@ -186,7 +187,7 @@ impl Engine {
             paths.filter(|path| path.is_dir()).collect()
         };
         match planned.request {
-            Some(_) => (there(&["lib", "personas"]), Vec::new()),
+            Some(_) => (there(&["lib"]), Vec::new()),
             None => (Vec::new(), there(&["lib"])),
         }
     }

@@ -21,6 +21,7 @@ mod me;
 mod notify;
 mod pause;
 mod perform;
+mod persona;
 mod polite;
 mod pressure;
 mod records;

@@ -1,5 +1,5 @@
 //! What the hooks of one crawl share: a heartbeat that says the crawl is alive, and a temporary
-//! directory that is emptied when it is over.
+//! directory, with a copy of the persona in use, that is emptied when it is over.
 //!
 //! Hooks of the package abx-plugins look for `.heartbeat.json` in a crawl's and a snapshot's
 //! directory before they take a browser for abandoned, and they take EPERM from `kill(pid, 0)`
@@ -7,6 +7,7 @@
 
 use super::Outcome;
 use super::invocation::Invocation;
+use super::persona::{BOUNDS, copy};
 use super::record::Finding;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -65,6 +66,45 @@ pub fn run(it: &Invocation) -> Outcome {
     Ok(Finding::succeeded("the crawl is over"))
 }
 
+/// Copies the persona for a crawl, or for a page that has a browser of its own.
+pub fn persona(it: &Invocation) -> Outcome {
+    take_persona(it)?;
+    Ok(Finding::noresults("the persona is there"))
+}
+
+/// Copies the persona that is to be used, before any hook can look for it. One
+/// that is there is at work: this hook was started again.
+fn take_persona(it: &Invocation) -> Result<(), Finding> {
+    let known = |name| it.settings.variable(name).filter(|text| !text.is_empty());
+    let (Some(from), Some(all)) = (known("PERSONA_TEMPLATE"), known("PERSONAS_DIR")) else {
+        return Ok(());
+    };
+    let from = Path::new(from);
+    let Some(name) = from.file_name() else {
+        return Ok(());
+    };
+    let to = Path::new(all).join(name);
+    if to.exists() {
+        return Ok(());
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        Finding::failed(format!(
+            "the persona {} is not used: {error}",
+            name.display()
+        ))
+    };
+    // Whoever finds it finds all of it.
+    let scratch = Path::new(all).join(".new");
+    fs::create_dir_all(all).map_err(|error| failed(&error))?;
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).map_err(|error| failed(&error))?;
+    }
+    copy(from, &scratch, BOUNDS)
+        .inspect_err(|_| drop(fs::remove_dir_all(&scratch)))
+        .map_err(|error| failed(&error))?;
+    fs::rename(&scratch, &to).map_err(|error| failed(&error))
+}
+
 /// Empties the temporary directory, where everything is of the hooks' user.
 ///
 /// Only as a hook of a crawl, which has a directory of its own: by hand it would empty the system's /tmp.
@@ -119,6 +159,33 @@ fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_persona_is_taken_once_and_whole() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        fs::create_dir_all(at("templates/work")).unwrap();
+        fs::create_dir(at("personas")).unwrap();
+        fs::write(at("templates/work/cookies.txt"), "one").unwrap();
+        let text = |name: &str| at(name).into_os_string();
+        let environment = [
+            ("PERSONA_TEMPLATE".into(), text("templates/work")),
+            ("PERSONAS_DIR".into(), text("personas")),
+        ];
+        let it = Invocation::read("keeper", "{}", &[], environment);
+        take_persona(&it).unwrap();
+        fs::write(at("templates/work/cookies.txt"), "two").unwrap();
+        take_persona(&it).unwrap();
+        let copy = fs::read_to_string(at("personas/work/cookies.txt")).unwrap();
+        assert_eq!(copy, "one", "a browser may be at work on it");
+        assert_eq!(fs::read_dir(at("personas")).unwrap().count(), 1);
+
+        fs::remove_dir_all(at("personas/work")).unwrap();
+        fs::remove_dir_all(at("templates")).unwrap();
+        let why = take_persona(&it).unwrap_err().output_str;
+        assert!(why.contains("the persona work is not used"), "{why}");
+        take_persona(&Invocation::read("keeper", "{}", &[], [])).unwrap();
+    }
 
     #[test]
     fn a_beat_names_a_process_and_a_time() {

@@ -18,6 +18,7 @@ mod outlinks;
 pub(crate) mod output;
 mod page;
 mod pdf;
+pub(crate) mod persona;
 pub(crate) mod program;
 mod record;
 mod robots;
@@ -61,7 +62,7 @@ macro_rules! builtin {
     };
 }
 
-const BUILTINS: [Builtin; 13] = [
+const BUILTINS: [Builtin; 14] = [
     builtin!("chromium_launch", chromium, chromium::launch::run),
     builtin!("chromium_tab", chromium, chromium::tab::run),
     builtin!(wget),
@@ -74,6 +75,7 @@ const BUILTINS: [Builtin; 13] = [
     builtin!(outlinks),
     builtin!(hashes),
     builtin!(keeper),
+    builtin!("keeper_persona", keeper, keeper::persona),
     builtin!("keeper_tidy", keeper, keeper::tidy),
 ];
 

@@ -17,8 +17,9 @@ const SETTINGS_MAX: usize = 100;
 
 /// Variables that would change what the hooks after it are, not what they do. Some plugins have
 /// settings of these names.
-const NOT_FOR_HOOKS: [&str; 12] = [
+const NOT_FOR_HOOKS: [&str; 14] = [
     "ABX_RUNTIME",
+    "ACTIVE_PERSONA",
     "BASH_ENV",
     "ENV",
     "EXTRA_CONTEXT",
@@ -28,6 +29,7 @@ const NOT_FOR_HOOKS: [&str; 12] = [
     "NODE_PATH",
     "NODE_V8_COVERAGE",
     "PATH",
+    "PERSONAS_DIR",
     "TMPDIR",
     "VIRTUAL_ENV",
 ];

@@ -17,6 +17,8 @@ pub use super::verdict::{Programs, Skip};
 pub struct Selection {
     /// Names in any case; what these plugins need is added. Empty stands for all plugins.
     pub plugins: Vec<String>,
+    /// Companions run whoever is there.
+    pub companions: bool,
 }
 
 /// A name on the whitelist that no plugin has.
@@ -75,7 +77,7 @@ pub fn select<'a>(
             _ if plugin.loose => None,
             _ if !plugin.schema.accompanies.is_empty() => {
                 let plugins = &plugin.schema.accompanies;
-                match selected.has_any_of(plugins) {
+                match selection.companions || selected.has_any_of(plugins) {
                     true => judge.verdict(plugin),
                     false => Some(Skip::OnlyBeside {
                         plugins: plugins.clone(),
@@ -273,6 +275,7 @@ mod tests {
         };
         let selection = Selection {
             plugins: names.iter().map(|n| (*n).to_owned()).collect(),
+            companions: false,
         };
         let find = |name: &str| {
             programs
@@ -384,6 +387,7 @@ mod tests {
             };
             let selection = Selection {
                 plugins: names.iter().map(|n| (*n).to_owned()).collect(),
+                companions: false,
             };
             let selected = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap();
             let names = |plugins: &mut dyn Iterator<Item = &Plugin>| {
@@ -472,6 +476,7 @@ mod tests {
         };
         let selection = Selection {
             plugins: vec!["wgett".into()],
+            companions: false,
         };
         let error = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap_err();
         assert_eq!(

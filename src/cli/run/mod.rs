@@ -12,7 +12,7 @@ mod scope;
 mod stream;
 mod work;
 
-use super::add::setting;
+use super::add::{persona, setting};
 use super::exit::{Exit, Failure};
 use super::look::{self, Look};
 use super::server::{Server, decode};
@@ -20,7 +20,7 @@ use super::text;
 use super::urls::Urls;
 use crate::bus::report::{AddOptions, Added, Crawl, Details, Draft, Snapshot};
 use crate::config::Scope;
-use crate::model::{CrawlId, Owner, SnapshotId};
+use crate::model::{CrawlId, Owner, PersonaName, SnapshotId};
 use clap::Args;
 use input::Input;
 use std::collections::BTreeSet;
@@ -49,6 +49,9 @@ pub struct RunArgs {
     /// Set a plugin's setting for this crawl; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
+    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    #[arg(long, value_name = "NAME")]
+    persona: Option<PersonaName>,
     /// Time limit of a hook in seconds; the same as --set TIMEOUT=S
     #[arg(long, value_name = "S")]
     timeout: Option<u32>,
@@ -115,6 +118,7 @@ impl RunArgs {
             plugins: self.plugins.clone(),
             config: short
                 .chain(disabled)
+                .chain(persona(self.persona.as_ref()))
                 .chain(self.settings.iter().cloned())
                 .collect(),
         }

@@ -1,0 +1,78 @@
+//! The names of personas: a persona is what a browser keeps between visits, and cookies.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A name that is a file name and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PersonaName(String);
+
+/// Longest name in bytes.
+const LENGTH_MAX: usize = 64;
+
+/// Why a text is no name of a persona.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' cannot be the name of a persona: it has 1 to 64 letters, digits, '_', '-' and '.', and begins with none of the last two"
+)]
+pub struct BadPersonaName(String);
+
+impl PersonaName {
+    /// The persona of whoever asks for no other.
+    pub fn usual() -> PersonaName {
+        PersonaName("Default".to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PersonaName {
+    type Err = BadPersonaName;
+
+    fn from_str(text: &str) -> Result<PersonaName, BadPersonaName> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let good = (1..=LENGTH_MAX).contains(&text.len())
+            && text.chars().all(plain)
+            && !text.starts_with(['-', '.']);
+        match good {
+            true => Ok(PersonaName(text.to_owned())),
+            false => Err(BadPersonaName(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for PersonaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_name_is_one_part_of_a_path(text in "[-._a-zA-Z0-9/ \\x00é]{0,8}|\\PC{0,70}") {
+            if let Ok(name) = text.parse::<PersonaName>() {
+                let mut parts = std::path::Path::new(name.as_str()).components();
+                prop_assert!(matches!(parts.next(), Some(std::path::Component::Normal(_))));
+                prop_assert!(parts.next().is_none() && !text.contains(['/', '\0', ' ']));
+            }
+        }
+    }
+
+    #[test]
+    fn names() {
+        for good in ["Default", "work-2", "a.b_c", &"x".repeat(64)] {
+            assert_eq!(good.parse::<PersonaName>().unwrap().as_str(), good);
+        }
+        for bad in ["", ".", "..", ".x", "-x", "a/b", "a b", &"x".repeat(65)] {
+            assert!(bad.parse::<PersonaName>().is_err(), "{bad}");
+        }
+        assert_eq!("Default".parse(), Ok(PersonaName::usual()));
+    }
+}

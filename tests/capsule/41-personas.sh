@@ -1,0 +1,116 @@
+#!/bin/bash
+# Personas: each crawl works on a copy of profile and cookies, and nothing that a hook does reaches the original or another crawl.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+personas=/var/lib/archivist/personas
+
+clean() {
+    in_capsule sh -c "rm -rf /srv/test-profile /srv/test-cookies $personas/work $personas/Default $personas/.*.new"
+    forget_configuration
+}
+
+prepare() {
+    # What it finds, and then what it does to it.
+    plugin testpersona <<'SH'
+#!/bin/sh
+mine=$PERSONAS_DIR/$ACTIVE_PERSONA
+cat "$mine/chrome_profile/Default/Cookies" >profile.txt
+cat "$COOKIES_FILE" >cookies.txt
+(cd "$mine" && find . ! -type d | sort) >files.txt
+echo "$PERSONAS_DIR" >where.txt
+echo changed >"$mine/chrome_profile/Default/Cookies"
+echo left >"$mine/left"
+{ ls /var/lib/archivist/personas; cat /var/lib/archivist/personas/*/cookies.txt; } >template.txt 2>/dev/null
+echo "hook" >/var/lib/archivist/personas/work/cookies.txt
+exit 0
+SH
+    # As plugins have it that require chrome.
+    in_capsule sh -c 'cat >$0/testpersona/config.json' $plugins <<<'{"type": "object", "properties": {"CHROME_ISOLATION": {"type": "string"}}}'
+    configure </dev/null
+    in_capsule sh -c 'mkdir -p /srv/test-profile/Default && cd /srv/test-profile && echo logged-in >Default/Cookies &&
+        ln -s /etc/shadow Default/link && ln -s / root && mkfifo pipe && echo 9222 >DevToolsActivePort && chmod -R go= . &&
+        umask 077 && echo "netscape" >/srv/test-cookies'
+}
+
+# file PATH: of the page of the crawl.
+file() { in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl" --limit 1)/testpersona/$1"; }
+
+# crawl OPTION…: sets $crawl, which is over.
+crawl() {
+    crawl=$(add --plugins testpersona "$@")
+    wait_for 60 is_over "$crawl"
+}
+
+imports() {
+    in_capsule ln -s host-1 /srv/test-profile/SingletonLock
+    assert_status 1 archivist persona import work --profile /srv/test-profile
+    assert_contains "$output" "a browser is at work" "the refusal"
+    in_capsule rm /srv/test-profile/SingletonLock
+    assert_eq "0" "$(query 'len(d)' persona list)" "personas"
+    archivist persona import work --profile /srv/test-profile --cookies /srv/test-cookies
+    assert_eq "work True True" "$(query '*(d[0]["name"], d[0]["profile"], d[0]["cookies"]),' persona list)" "the persona"
+    assert_eq "root 2750" "$(in_capsule stat -c '%U %a' $personas)" "whose the personas are"
+    for bad in ../work .. nobody; do
+        assert_status 2 archivist add --set ACTIVE_PERSONA=$bad http://persona.test/
+    done
+    assert_contains "$output" "archivist persona list" "where to look"
+}
+
+# The second crawl finds what the first one found, and nothing of what that did.
+works_on_a_copy() {
+    local round
+    for round in 1 2; do
+        crawl --persona work "http://persona.test/$round"
+        assert_eq "logged-in" "$(file profile.txt)" "the profile in crawl $round"
+        assert_eq "netscape" "$(file cookies.txt)" "the cookies in crawl $round"
+        assert_eq "./chrome_profile/Default/Cookies ./cookies.txt" "$(file files.txt | paste -sd' ')" "the files in crawl $round"
+        assert_eq "" "$(file template.txt)" "what a hook sees of the original"
+    done
+    assert_eq "logged-in netscape" "$(in_capsule cat $personas/work/chrome_profile/Default/Cookies $personas/work/cookies.txt | paste -sd' ')" \
+        "the original"
+    assert_eq "" "$(in_capsule find /var/lib/archivist/archive/.run -mindepth 1)" "what is left of the copies"
+    assert_contains "$(archivist show "$crawl")" "ACTIVE_PERSONA=work" "where it is seen"
+}
+
+# A page with a browser of its own has a copy of its own.
+copies_for_each_page() {
+    crawl --persona work --set CHROME_ISOLATION=snapshot http://persona.test/a http://persona.test/b
+    local id where=() pages
+    pages=$(query '*[s["directory"] for s in d],' list snapshots "$crawl")
+    for id in $pages; do
+        assert_eq "logged-in" "$(in_capsule cat "$id/testpersona/profile.txt")" "the profile of $id"
+        where+=("$(in_capsule cat "$id/testpersona/where.txt")")
+    done
+    [[ ${#where[@]} -eq 2 && ${where[0]} != "${where[1]}" ]] || fail "one profile for two browsers: ${where[*]}"
+}
+
+# Whoever asks for none has Default, if there is one.
+uses_the_default() {
+    crawl http://persona.test/none
+    assert_eq "testpersona" "$(query '*sorted({r["plugin"] for r in d}),' list results "$crawl")" "whose results, without a persona"
+    archivist persona import Default --cookies /srv/test-cookies
+    crawl http://persona.test/default
+    assert_eq "netscape" "$(file cookies.txt)" "the cookies of Default"
+    archivist persona remove Default
+    assert_status 1 archivist persona remove Default
+}
+
+# What cannot be copied is said, and no half of it is used.
+says_what_it_cannot_copy() {
+    in_capsule sh -c "truncate -s 5G $personas/work/chrome_profile/huge"
+    crawl --persona work http://persona.test/huge
+    assert_contains "$(query '*[r["error"] for r in d if r["hook"].endswith("keeper_persona")],' list results "$crawl")" "too large" "the reason"
+    assert_eq "" "$(file profile.txt)" "the profile"
+}
+
+trap clean EXIT
+prepare
+imports
+works_on_a_copy
+copies_for_each_page
+uses_the_default
+says_what_it_cannot_copy
+trap - EXIT
+clean
+assert_system_running
