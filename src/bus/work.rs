@@ -192,6 +192,8 @@ pub struct Derived {
     pub settings: BTreeMap<String, String>,
     /// Programs that it found.
     pub programs: Vec<Found>,
+    /// Programs that it asks for, with where they may come from, separated by commas.
+    pub wanted: BTreeMap<String, String>,
     /// The server it wants to be there, as the record says.
     pub sonic: Option<SonicWish>,
 }

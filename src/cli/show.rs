@@ -134,7 +134,10 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], look: &Look) -> String {
     block.line("Tags", crawl.tags.join(", "));
     block.line("Plugins", crawl.plugins.join(", "));
     for (key, value) in &crawl.config {
-        block.line("Set", format!("{key}={value}"));
+        match key.strip_prefix("wanted/") {
+            Some(program) => block.line("Wanted", format!("{program}: {value}")),
+            None => block.line("Set", format!("{key}={value}")),
+        }
     }
     block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
     block.line("Results", results(&crawl.results));

@@ -379,13 +379,13 @@ fn told(mut hook: PlannedHook, config: &Values) -> PlannedHook {
     hook
 }
 
-/// Hooks that are left out although somebody could expect them: a program is missing.
+/// Hooks that are left out although somebody could expect them: a program is missing, or too old.
 fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
     let mut skipped = Vec::new();
     for (plugin, skip) in &selected.skipped {
         if !matches!(
             skip,
-            Skip::MissingBinary { .. } | Skip::RequiredMissing { .. }
+            Skip::MissingBinary { .. } | Skip::OldBinary { .. } | Skip::RequiredMissing { .. }
         ) {
             continue;
         }

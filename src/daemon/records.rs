@@ -4,10 +4,15 @@
 use super::engine::{Engine, PlannedHook};
 use super::inspect;
 use super::turn::{Turn, TurnResult};
+use crate::bus::report::Reason;
 use crate::bus::work::{Derived, Found, HookTask, SonicWish};
+use crate::model::Owner;
 use crate::plugin::record::SonicDaemonStart;
-use crate::plugin::{Event, Hook, HookName, Layers, Mode, Values, binary, derived, resolve};
+use crate::plugin::{
+    Event, Hook, HookName, Layers, Mode, Values, binary, derived, install, resolve,
+};
 use crate::store::{BinaryRow, CrawlWork};
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 /// Longest version of a program that is kept, in characters.
@@ -101,6 +106,57 @@ impl Turn<'_> {
         if config != crawl.config {
             self.tx.set_crawl_config(crawl.id, &config)?;
             self.engine.forget(crawl.id);
+        }
+        Ok(())
+    }
+
+    /// Takes note of programs that a hook asks for and that are not there. Nothing is installed
+    /// unless somebody says so; who looks at the crawl is told how.
+    pub(super) fn take_requests(
+        &mut self,
+        crawl: &mut CrawlWork,
+        key: &str,
+        wanted: &BTreeMap<String, String>,
+    ) -> TurnResult<()> {
+        if wanted.is_empty() || super::install::names(crawl).is_some() {
+            return Ok(());
+        }
+        let (catalogue, none) = (&self.engine.catalogue, Values::new());
+        let layers = self.engine.layers(&none, &none);
+        let mut config = crawl.config.clone();
+        for (name, providers) in wanted {
+            let there = binary::find_any(name, &|name| self.engine.find(name)).is_some();
+            let advice = install::advice_for(catalogue, name, providers, &layers);
+            if let (false, Some(advice)) = (there, advice) {
+                derived::set_wanted(&mut config, name, &advice.to_string());
+            }
+        }
+        if config != crawl.config {
+            let id = crawl.id;
+            tracing::info!(
+                archivist_crawl_id = id.0,
+                "crawl {id} {key}: it asks for programs that are not there; see: archivist why {id}"
+            );
+            self.tx.set_crawl_config(id, &config)?;
+            crawl.config = config;
+        }
+        Ok(())
+    }
+
+    /// What is said about the programs that hooks of a crawl asked for and that are not there yet.
+    pub(super) fn why_wanted(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let crawl = self.crawl_of_owner(id)?;
+        for (name, advice) in derived::wanted(&crawl.config) {
+            if binary::find_any(name, &|name| self.engine.find(name)).is_none() {
+                let text =
+                    format!("hooks asked for the program '{name}', which is not there: {advice}");
+                let code = "program".to_owned();
+                to.push(Reason {
+                    code,
+                    text,
+                    until: None,
+                });
+            }
         }
         Ok(())
     }

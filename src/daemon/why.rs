@@ -68,6 +68,7 @@ impl Turn<'_> {
             }
         }
         self.why_results(&self.tx.list_results(&filter)?, &mut reasons);
+        self.why_wanted(id, &mut reasons)?;
         Ok(Why {
             id,
             status,

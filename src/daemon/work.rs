@@ -181,7 +181,7 @@ impl Turn<'_> {
             .key
             .split_once('/')
             .ok_or_else(|| invalid("a result without a plugin"))?;
-        let crawl = self.crawl_of_owner(owner)?;
+        let mut crawl = self.crawl_of_owner(owner)?;
         if self.tx.result(owner, plugin, hook)?.is_none() {
             // The start was refused: the attempt is on record all the same.
             self.tx
@@ -211,6 +211,7 @@ impl Turn<'_> {
             hook,
         });
         self.take_programs(&report.derived.programs)?;
+        self.take_requests(&mut crawl, &report.key, &report.derived.wanted)?;
         let Owner::Snapshot(id) = owner else {
             return self.take_derived(crawl, &report.key, &report.derived);
         };

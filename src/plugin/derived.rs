@@ -9,6 +9,7 @@ use super::values::Values;
 
 const MACHINE: &str = "machine/";
 const SONIC: &str = "sonic/";
+const WANTED: &str = "wanted/";
 
 /// Longest value of a setting, in bytes.
 const VALUE_MAX: usize = 4096;
@@ -95,6 +96,19 @@ pub fn set_machine(
     }
     config.insert(name, value.to_owned());
     Ok(())
+}
+
+/// The programs that hooks asked for, with what to do about it.
+pub fn wanted(config: &Values) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = config.iter();
+    pairs.filter_map(|(key, value)| Some((key.strip_prefix(WANTED)?, value.as_str())))
+}
+
+/// Keeps that a program is asked for; `advice` says what to do about it.
+pub fn set_wanted(config: &mut Values, name: &str, advice: &str) {
+    if wanted(config).count() < SETTINGS_MAX {
+        config.insert(format!("{WANTED}{name}"), advice.to_owned());
+    }
 }
 
 /// The servers that hooks asked for, with the plugins whose they are.

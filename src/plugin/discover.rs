@@ -6,13 +6,14 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::binaries;
 use super::catalogue::name_units;
 pub use super::catalogue::{Catalogue, Hook, Plugin, Problem};
 use super::name::HookName;
 use super::schema::Schema;
 use super::trust::Trust;
 
-/// A `config.json` above this size is not read.
+/// A `config.json` or `binaries.jsonl` above this size is not read.
 const MAX_CONFIG: u64 = 1 << 20;
 
 impl Catalogue {
@@ -127,13 +128,14 @@ impl Loader {
                 }
             }
         }
-        let schema = match read_schema(&dir.join("config.json")) {
+        let mut schema = match read_schema(&dir.join("config.json")) {
             Ok(schema) => schema,
             Err(problem) => {
                 self.problems.push(problem);
                 return None;
             }
         };
+        self.older_binaries(&dir.join("binaries.jsonl"), &mut schema);
         Some(Plugin {
             name: name.to_owned(),
             schema,
@@ -141,6 +143,25 @@ impl Loader {
             dir,
             loose: false,
         })
+    }
+
+    /// Adds the programs that an older plugin lists in a file of its own.
+    fn older_binaries(&mut self, file: &Path, schema: &mut Schema) {
+        let text = match read_bounded(file) {
+            Ok(None) => return,
+            Ok(Some(text)) => text,
+            Err(what) => return self.problem(file, format!("{what}, ignoring")),
+        };
+        let (found, bad) = binaries::parse(&text);
+        if bad > 0 {
+            self.problem(file, format!("{bad} lines are no Binary records, ignoring"));
+        }
+        for entry in found {
+            let mut known = schema.required_binaries.iter();
+            if known.all(|known| known.name != entry.name) {
+                schema.required_binaries.push(entry);
+            }
+        }
     }
 
     fn hooks(&mut self, plugin: &str, files: Vec<(String, PathBuf)>) -> Vec<Hook> {
@@ -211,19 +232,27 @@ fn read_schema(file: &Path) -> Result<Schema, Problem> {
         path: file.to_owned(),
         what: format!("{what}; the plugin is not loaded"),
     };
+    let Some(text) = read_bounded(file).map_err(problem)? else {
+        return Ok(Schema::default());
+    };
+    Schema::parse(file, &text).map_err(|error| problem(format!("{}: {}", error.key, error.what)))
+}
+
+/// The text of a file of a plugin; none where there is no such file.
+fn read_bounded(file: &Path) -> Result<Option<String>, String> {
     let mut text = String::new();
     match fs::File::open(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Schema::default()),
-        Err(error) => return Err(problem(format!("cannot be opened: {error}"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be opened: {error}")),
         Ok(open) => open
             .take(MAX_CONFIG + 1)
             .read_to_string(&mut text)
-            .map_err(|error| problem(format!("cannot be read: {error}")))?,
+            .map_err(|error| format!("cannot be read: {error}"))?,
     };
-    if text.len() as u64 > MAX_CONFIG {
-        return Err(problem("is larger than 1 MiB".to_owned()));
+    match text.len() as u64 > MAX_CONFIG {
+        true => Err("is larger than 1 MiB".to_owned()),
+        false => Ok(Some(text)),
     }
-    Schema::parse(file, &text).map_err(|error| problem(format!("{}: {}", error.key, error.what)))
 }
 
 /// Hooks directly in a root make a plugin named like the root, or with a number behind it.
@@ -321,6 +350,23 @@ mod tests {
         assert_eq!(ids(chrome), wanted);
         assert_eq!(chrome.hooks[1].unit_part, "chrome_tab");
         assert!(chrome.hooks[1].file.is_absolute());
+    }
+
+    #[test]
+    fn an_older_plugin_names_its_programs_in_a_file() {
+        let tree = Tree::new();
+        tree.put("r/old/on_Snapshot__10_old.py", 0o755, "");
+        let config = r#"{"required_binaries": [{"name": "wget", "binproviders": "env"}]}"#;
+        tree.put("r/old/config.json", 0o644, config);
+        let listed = "{\"type\": \"Binary\", \"name\": \"wget\", \"binproviders\": \"apt\"}\n{\"name\": \"tool\"}\n?\n";
+        tree.put("r/old/binaries.jsonl", 0o644, listed);
+        let found = tree.load(&["r"]);
+        let needs = found.plugins[0].schema.required_binaries.iter();
+        let needs: Vec<_> = needs
+            .map(|need| (&*need.name, need.providers.len()))
+            .collect();
+        assert_eq!(needs, [("wget", 1), ("tool", 0)]);
+        assert!(found.problems[0].what.starts_with("1 lines"), "{found:?}");
     }
 
     #[test]

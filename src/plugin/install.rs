@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::arguments::BinaryRequest;
+use super::binaries::providers;
 use super::binary::{self, Need, Source};
 use super::catalogue::{Catalogue, Hook, Plugin};
 use super::close::close;
@@ -20,6 +21,9 @@ pub const URL: &str = "archivist:install/";
 
 /// Providers that install nothing for us: the search path, and what needs root.
 const NO_HELP: [&str; 4] = ["env", "*", "apt", "brew"];
+
+/// Longest name of a program that a hook may ask for.
+const PROGRAM_MAX: usize = 64;
 
 /// A program that somebody wants to have.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +62,38 @@ pub fn advice(catalogue: &Catalogue, plugin: &Plugin, need: &Need) -> Source {
         _ if need.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
         other => other.clone(),
     }
+}
+
+/// Where to get a program that a hook asked for. A name that no plugin has is not for hooks to
+/// bring among the commands that people type, unless Debian vouches for what is behind it.
+///
+/// None where the name is not that of a program.
+pub fn advice_for(
+    catalogue: &Catalogue,
+    name: &str,
+    asked: &str,
+    layers: &Layers,
+) -> Option<Source> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+._-".contains(c);
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain);
+    if !is_name || name.len() > PROGRAM_MAX {
+        return None;
+    }
+    for plugin in &catalogue.plugins {
+        if let Some(wish) = wishes_of(catalogue, plugin, layers).find(|w| w.need.name == name) {
+            return Some(advice(catalogue, plugin, &wish.need));
+        }
+    }
+    let entry = RequiredBinary {
+        name: name.to_owned(),
+        providers: providers(asked),
+        min_version: None,
+        overrides: serde_json::Map::new(),
+    };
+    Some(match Source::of(&entry, name) {
+        debian @ Source::Debian(_) => debian,
+        _ => Source::Unknown,
+    })
 }
 
 /// The plugins named, with those that they require: theirs first.
@@ -292,6 +328,22 @@ mod tests {
             assert!(said(2).is_empty(), "there is only the search path");
             assert_eq!(said(3), reader, "* is every provider");
         });
+    }
+
+    #[test]
+    fn what_hooks_ask_for_is_no_command_of_theirs() {
+        let told = |name: &str, providers: &str| {
+            let asked = run(|catalogue, layers| advice_for(catalogue, name, providers, layers));
+            asked.map(|source| source.to_string())
+        };
+        assert_eq!(told("gizmo", "env,apt").unwrap(), "apt install gizmo");
+        for providers in ["pip", "npm,env", ""] {
+            let text = told("evil", providers).unwrap();
+            assert!(!text.contains("evil"), "{text}");
+        }
+        for bad in ["", "-x", "a b", "x;reboot", "../x", &"x".repeat(65)] {
+            assert_eq!(told(bad, "apt"), None, "{bad}");
+        }
     }
 
     #[test]

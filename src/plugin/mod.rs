@@ -8,6 +8,7 @@
 //! a hook's output directory). Nothing here starts a process or knows about systemd.
 
 pub mod arguments;
+pub mod binaries;
 pub mod binary;
 pub mod catalogue;
 pub mod check;

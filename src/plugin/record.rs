@@ -64,11 +64,11 @@ pub struct ChildSnapshot {
     pub plugin: Option<String>,
 }
 
-/// A program that was found or installed.
+/// A program that was found or installed, or is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Binary {
     pub name: String,
-    /// None when the record only asks for the program (older generation).
+    /// None when the record only asks for the program, as a BinaryRequest does.
     pub abspath: Option<String>,
     pub version: Option<String>,
     pub sha256: Option<String>,
@@ -120,9 +120,9 @@ pub fn parse_line(line: &[u8]) -> Option<Record> {
         "Tag" => Record::Tag {
             name: text(&value, "name")?,
         },
-        "Binary" => Record::Binary(Binary {
+        kind @ ("Binary" | "BinaryRequest") => Record::Binary(Binary {
             name: text(&value, "name")?,
-            abspath: text(&value, "abspath"),
+            abspath: text(&value, "abspath").filter(|_| kind == "Binary"),
             version: text(&value, "version"),
             sha256: text(&value, "sha256"),
             binprovider: text(&value, "binprovider"),
@@ -340,6 +340,11 @@ mod tests {
             binary.env.into_iter().collect::<Vec<_>>(),
             [("N".into(), "1".into()), ("PATH".into(), "/x:".into())]
         );
+        let got = parse(
+            json!({"type": "BinaryRequest", "name": "x", "binproviders": "env,apt", "abspath": "/x"}),
+        );
+        let asked = matches!(got, Some(Record::Binary(asked)) if asked.abspath.is_none());
+        assert!(asked, "what is asked for is nowhere yet");
         let machine = |value| match parse(value) {
             Some(Record::Machine(machine)) => machine.config,
             other => panic!("{other:?}"),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::binaries::providers;
 use super::reader::Reader;
 pub use super::reader::SchemaError;
 
@@ -116,14 +117,10 @@ fn required_binary(entry: &Reader) -> Result<RequiredBinary, SchemaError> {
     if name.trim().is_empty() {
         return Err(entry.error("has no name"));
     }
-    let providers = entry.text("binproviders")?.unwrap_or_default();
+    let listed = entry.text("binproviders")?.unwrap_or_default();
     Ok(RequiredBinary {
         name,
-        providers: providers
-            .split(',')
-            .map(|word| word.trim().to_owned())
-            .filter(|word| !word.is_empty())
-            .collect(),
+        providers: providers(&listed),
         min_version: entry.text("min_version")?,
         overrides: match entry.get("overrides") {
             None => Map::new(),

@@ -25,6 +25,8 @@ const TEXT_MAX: usize = 4096;
 const TIME_MAX: usize = 64;
 /// Settings and programs that one hook may tell those after it of.
 const DERIVED_MAX: usize = 100;
+/// Longest name of a program that is asked for, and list of where it may come from.
+const NAME_MAX: usize = 200;
 /// File in which hooks may name child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
 
@@ -99,7 +101,7 @@ impl Said {
     /// nobody asked for a program, each is a word on what it found.
     fn binary(&mut self, binary: Binary) {
         let Some(abspath) = binary.abspath else {
-            return;
+            return self.request(&binary);
         };
         let found = Found {
             name: binary.name,
@@ -117,6 +119,22 @@ impl Said {
                 self.derived.programs.push(Found { env, ..found });
             }
             _ => {}
+        }
+    }
+
+    /// A provider that asks for another one has its answer in its own order.
+    fn request(&mut self, binary: &Binary) {
+        let wanted = &mut self.derived.wanted;
+        if self.wanted.is_none() && wanted.len() < DERIVED_MAX && binary.name.len() <= NAME_MAX {
+            let providers = binary
+                .raw
+                .get("binproviders")
+                .and_then(|list| list.as_str());
+            let providers = providers.filter(|list| list.len() <= NAME_MAX);
+            wanted.insert(
+                binary.name.clone(),
+                providers.unwrap_or_default().to_owned(),
+            );
         }
     }
 

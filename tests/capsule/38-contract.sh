@@ -5,13 +5,14 @@ source "$(dirname "$0")/archivist.sh"
 
 clean() {
     in_capsule systemctl stop test-sonic.service 2>/dev/null || true
-    in_capsule rm -rf /usr/local/bin/sonic /opt/sonic
+    in_capsule rm -rf /usr/local/bin/sonic /usr/local/bin/test-missing /opt/sonic
     forget_configuration
 }
 
 prepare() {
     missing_plugins
     deriving_plugins
+    asking_plugins
     sonic_plugin
     configure </dev/null
 }
@@ -75,6 +76,28 @@ SH
 #!/bin/sh
 env >page.txt
 SH
+}
+
+# What older hooks print of programs that they miss; and a plugin that lists them in a file.
+asking_plugins() {
+    plugin testask on_Crawl__10_testask.sh <<'SH'
+#!/bin/sh
+cat <<RECORDS
+{"type": "BinaryRequest", "name": "test-missing", "binproviders": "env,apt"}
+{"type": "Binary", "name": "test-elsewhere", "binproviders": "pip"}
+{"type": "BinaryRequest", "name": "wget", "binproviders": "env"}
+{"type": "BinaryRequest", "name": "x; reboot", "binproviders": "apt"}
+RECORDS
+SH
+    plugin testask on_Snapshot__20_testask.sh <<'SH'
+#!/bin/sh
+echo asked >asked.txt
+SH
+    plugin testlists </dev/null
+    in_capsule sh -c "cat >$plugins/testlists/binaries.jsonl" <<'RECORDS'
+# of an older plugin
+{"type": "Binary", "name": "test-listed", "binproviders": "env,apt"}
+RECORDS
 }
 
 # Capsules share the network of the machine.
@@ -175,6 +198,27 @@ believes_no_hook_about_programs() {
         for b in d if b["name"] == "wget"][0],' plugins --binaries)" "what is known of wget"
 }
 
+# Nothing is brought because a hook asks for it; who looks is told what would bring it.
+names_what_hooks_ask_for() {
+    local why
+    crawl testask http://contract.test/ask
+    assert_eq 1 "$(sealed "$crawl")" "pages of the crawl"
+    why=$(archivist why "$crawl")
+    assert_contains "$why" "asked for the program 'test-missing', which is not there: apt install test-missing" "why of the crawl"
+    assert_contains "$why" "'test-elsewhere', which is not there: install it, or set the path" "what nobody vouches for"
+    assert_eq 2 "$(grep -c 'asked for the program' <<<"$why")" "programs that are asked for"
+    assert_contains "$(archivist why "$(page_of "$crawl")")" "'test-missing'" "why of a page"
+    assert_contains "$(archivist show "$crawl")" "test-missing: apt install test-missing" "show"
+    in_capsule install -m 755 /bin/true /usr/local/bin/test-missing
+    [[ $(archivist why "$crawl") != *test-missing* ]] || fail "it is there by now"
+    in_capsule rm /usr/local/bin/test-missing
+
+    crawl testlists http://contract.test/lists
+    assert_contains "$(query '*[r["status"] + ": " + r["error"] for r in d],' list results "$crawl")" "apt install test-listed" \
+        "why a plugin with a list is not run"
+    assert_eq "apt install test-listed" "$(query '[b["missing"] for b in d if b["name"] == "test-listed"][0]' plugins --binaries)" "its program"
+}
+
 # The server that a hook asks for is a unit of the crawl, up for its pages and ended after them.
 runs_sonic() {
     sonic_server
@@ -205,6 +249,7 @@ prepare
 tries_again_what_missed_something
 passes_settings_on
 believes_no_hook_about_programs
+names_what_hooks_ask_for
 runs_sonic
 assert_nothing_is_left
 trap - EXIT
