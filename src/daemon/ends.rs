@@ -18,6 +18,8 @@ const HOOK_GONE: &str = "there is no such hook any more";
 /// the command that ran it went away.
 pub(super) const ABORTED: &str = "aborted by request";
 pub(super) const LEFT: &str = "the command that ran it in the foreground is gone";
+/// Why pages are cancelled with their crawl, which ends as cancelled for them.
+pub(super) const WITH_CRAWL: [&str; 2] = [ABORTED, LEFT];
 
 /// Whether the worker that ended was one of what is at work or paused now. A retry counts its
 /// attempts anew, so that without any it was a worker from before.
@@ -100,7 +102,7 @@ impl Turn<'_> {
                         .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
                 }
                 Step::Seal if settled.reason.is_none() => {
-                    match self.tx.left_for(id, &[ABORTED, LEFT])? {
+                    match self.tx.left_for(id, &WITH_CRAWL)? {
                         Some(reason) => self.cancel_crawl(id, &reason)?,
                         None => self.seal_crawl(id)?,
                     }

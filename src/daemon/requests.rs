@@ -1,7 +1,7 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
-use super::ends::ABORTED;
+use super::ends::{ABORTED, WITH_CRAWL};
 use super::gate;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply, Request};
@@ -274,6 +274,7 @@ impl Turn<'_> {
             return Err(invalid(format!("{id} has no {what} result to retry")));
         }
         if self.crawl_of(crawl)?.status.is_final() {
+            self.tx.leave_behind(crawl, &WITH_CRAWL)?;
             // What its setup started is gone: all of it is done anew.
             self.tx.requeue_all_results(Owner::Crawl(crawl))?;
             self.tx

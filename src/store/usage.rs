@@ -114,6 +114,19 @@ impl Tx<'_> {
             .optional()?)
     }
 
+    /// Pages of a crawl that were cancelled for these reasons stay so when others are retried: they
+    /// say nothing any more about how it ends.
+    pub fn leave_behind(&self, crawl: CrawlId, reasons: &[&str]) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE snapshot SET reason = reason || ', and not retried'
+                 WHERE crawl_id = ?1 AND status = 'cancelled'
+                     AND reason IN (SELECT value FROM json_each(?2))",
+            )?
+            .execute((crawl.0, serde_json::to_string(reasons)?))?;
+        Ok(())
+    }
+
     /// Gives a crawl other settings.
     pub fn set_crawl_config(
         &self,

@@ -134,16 +134,17 @@ fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
         .collect()
 }
 
-/// Name of the file with a hook's standard output; siblings look for `stdout.log`.
+/// Name of the file with a hook's standard output. Other plugins look for `stdout.log`, which is
+/// that of the newest hook where a plugin has several.
 fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     let all = assignment.hooks.iter().chain(&assignment.last_hooks);
     let siblings = all
         .filter(|other| other.plugin == hook.plugin && other.key != hook.key)
         .count();
     if siblings > 0 {
-        format!("{}.stdout.log", hook.hook)
+        format!("{}.{}", hook.hook, stdout::NAME)
     } else {
-        "stdout.log".to_owned()
+        stdout::NAME.to_owned()
     }
 }
 
@@ -207,6 +208,9 @@ async fn try_hook(
         false => spawn_blocking(move || Listing::of(&listed)).await.ok(),
     };
     let file = stdout::open(&path, join).map_err(refused)?;
+    if !join {
+        stdout::show(&path);
+    }
 
     let too_large = Rc::new(Cell::new(false));
     let watching = {

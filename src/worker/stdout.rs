@@ -36,6 +36,24 @@ pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
     options.create_new(true).open(path).map_err(fail)
 }
 
+/// Where other plugins look for the standard output of a hook.
+pub const NAME: &str = "stdout.log";
+
+/// Has the output at `path` under that name too: a second link to it, in the place of an earlier one.
+pub fn show(path: &Path) {
+    let shown = path.with_file_name(NAME);
+    if shown == path {
+        return;
+    }
+    let linked = match std::fs::remove_file(&shown) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => std::fs::hard_link(path, &shown),
+    };
+    if let Err(error) = linked {
+        tracing::debug!("cannot link '{}': {error}, ignoring", shown.display());
+    }
+}
+
 /// What can be seen of an output that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -99,6 +117,29 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "hook");
+    }
+
+    #[test]
+    fn the_newest_of_several_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::write(at("victim"), "precious").unwrap();
+        std::os::unix::fs::symlink(at("victim"), at(NAME)).unwrap();
+        for name in ["one", "two"] {
+            let path = at(&format!("{name}.{NAME}"));
+            let mut file = open(&path, false).unwrap();
+            show(&path);
+            file.write_all(name.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(at(NAME)).unwrap(), name);
+        }
+        assert_eq!(
+            std::fs::read_to_string(at("one.stdout.log")).unwrap(),
+            "one"
+        );
+        assert_eq!(std::fs::read_to_string(at("victim")).unwrap(), "precious");
+        std::fs::remove_file(at(NAME)).unwrap();
+        std::fs::create_dir(at(NAME)).unwrap();
+        show(&at("one.stdout.log"));
     }
 
     #[test]

@@ -384,6 +384,36 @@ fn a_crawl_goes_with_the_command_that_held_it() {
     bed.come_to_an_end();
 }
 
+#[test]
+fn one_page_of_an_aborted_crawl_is_retried_alone() {
+    let mut bed = Bed::new();
+    bed.add(3);
+    bed.until_quiet();
+    bed.abort(0);
+    bed.come_to_an_end();
+    let status = |bed: &mut Bed| bed.look(|tx| tx.list_crawls(&Filter::default()))[0].status;
+    assert_eq!(status(&mut bed), Lifecycle::Cancelled);
+
+    bed.retry(1);
+    bed.come_to_an_end();
+    assert_eq!(
+        status(&mut bed),
+        Lifecycle::Sealed,
+        "what was asked for is done"
+    );
+    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    let mut states: Vec<&str> = pages.iter().map(|page| page.status.as_str()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["cancelled", "cancelled", "sealed"]);
+
+    // And the others are there to be retried.
+    bed.retry(0);
+    bed.come_to_an_end();
+    assert_eq!(status(&mut bed), Lifecycle::Sealed);
+    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    assert!(pages.iter().all(|page| page.status == Lifecycle::Sealed));
+}
+
 /// `PROPTEST_CASES` asks for more.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
