@@ -37,7 +37,8 @@ SH
     in_capsule sed -i 's/"chrome"/"testvictim", "testhostile"/' $plugins/testkeeper/config.json
     capsule cp "$(dirname "$0")/sandbox/probe" "$CAPSULE:$signs/probe"
     in_capsule setpriv --reuid archivist --regid archivist-hook --clear-groups sh -c "umask 0007
-        mkdir -p $state/personas/test $state/lib/test; echo secret >$state/personas/test/profile; echo tool >$state/lib/test/tool"
+        mkdir -p $state/lib/test; echo tool >$state/lib/test/tool"
+    in_capsule sh -c "umask 0027; mkdir -p $state/personas/test; echo secret >$state/personas/test/profile"
     in_capsule touch $signs/targets
     configure </dev/null
     # With a page that is done the archive has its lists.
