@@ -268,6 +268,51 @@ pub struct Filter {
     pub owner: Option<Owner>,
     /// Newest first, at most so many.
     pub limit: u32,
+    /// For a time line, which is in pieces and the oldest first: only what came after this run.
+    #[serde(default)]
+    pub after: Option<RunId>,
+}
+
+/// Longest piece of a time line.
+pub const SPANS_MAX: u32 = 1000;
+
+/// One unit on the time line of a crawl or page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Span {
+    pub id: RunId,
+    pub unit: String,
+    /// `crawl`, `snapshot` (workers) or `hook`.
+    pub kind: String,
+    pub owner: Owner,
+    pub plugin: Option<String>,
+    pub hook: Option<String>,
+    pub attempt: u32,
+    /// `starting`, `running` or `ended`.
+    pub status: String,
+    pub outcome: Option<Outcome>,
+    /// What became of the hook's result, if this is the last run of it.
+    pub verdict: Option<ResultState>,
+    /// When it was decided to start it.
+    pub recorded_at: Option<Time>,
+    pub started_at: Option<Time>,
+    /// The first line of a hook in the background; known when that has ended.
+    pub ready_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    /// Microseconds.
+    pub cpu_usec: Option<u64>,
+    /// Bytes.
+    pub memory_peak: Option<u64>,
+    /// What the worker of a page works on.
+    pub page: Option<SpanPage>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SpanPage {
+    pub url: String,
+    pub title: Option<String>,
+    pub depth: u32,
+    /// When it was queued first.
+    pub created_at: Time,
 }
 
 /// What `interrupt` answers: the hooks that are asked to end.

@@ -34,7 +34,7 @@ pub trait Manager {
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
     /// Answers [`super::report::Status`].
     fn status(&self) -> zbus::Result<String>;
-    /// `what` is crawls, snapshots, results, runs or binaries; `filter` a [`super::report::Filter`].
+    /// `what` is crawls, snapshots, results, runs, timeline or binaries; `filter` a [`super::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;

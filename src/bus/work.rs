@@ -182,6 +182,9 @@ pub struct Report {
     /// Milliseconds that the host asks to have between two pages.
     #[serde(default)]
     pub crawl_delay: Option<u64>,
+    /// When a hook in the background had printed its first line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Time>,
 }
 
 /// What a hook says for the hooks after it.

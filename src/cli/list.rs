@@ -64,6 +64,7 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         status: args.status,
         owner: args.owner,
         limit: args.limit,
+        ..Filter::default()
     })
     .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
     let server = Server::reach(scope).await?;

@@ -83,6 +83,7 @@ async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(
             status: status.map(str::to_owned),
             owner: Some(Owner::Crawl(crawl)),
             limit: 0,
+            ..Filter::default()
         };
         serde_json::to_string(&filter)
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))

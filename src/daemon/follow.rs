@@ -22,6 +22,7 @@ impl Turn<'_> {
             status: Some(status.to_owned()),
             owner: Some(Owner::Crawl(crawl)),
             limit: PRESENT_MAX,
+            ..Filter::default()
         };
         let mut lines = Vec::new();
         for snapshot in self.tx.list_snapshots(&open("started"))? {

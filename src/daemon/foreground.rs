@@ -111,6 +111,7 @@ impl Turn<'_> {
             status: Some(ResultState::Started.as_str().to_owned()),
             owner: Some(Owner::Crawl(crawl)),
             limit: 0,
+            ..crate::bus::report::Filter::default()
         };
         self.crawl_of(crawl)?;
         let mut count = 0;

@@ -356,10 +356,10 @@ impl Turn<'_> {
                 .map(|state| state.as_str())
                 .collect(),
             "runs" => vec!["starting", "running", "ended", "open"],
-            "binaries" => Vec::new(),
+            "binaries" | "timeline" => Vec::new(),
             _ => {
                 return Err(invalid(format!(
-                    "'{what}' is none of crawls, snapshots, results, runs, binaries"
+                    "'{what}' is none of crawls, snapshots, results, runs, timeline, binaries"
                 )));
             }
         };
@@ -376,6 +376,7 @@ impl Turn<'_> {
             "snapshots" => serde_json::to_string(&self.snapshots(filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
             "results" => serde_json::to_string(&self.tx.list_results(filter)?)?,
+            "timeline" => serde_json::to_string(&self.tx.list_spans(filter)?)?,
             _ => serde_json::to_string(&self.tx.list_runs(filter)?)?,
         })
     }

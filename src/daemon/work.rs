@@ -202,6 +202,9 @@ impl Turn<'_> {
         {
             return Ok(());
         }
+        if let Some(at) = report.ready_at {
+            self.tx.set_run_ready(owner, plugin, hook, at)?;
+        }
         self.log_result(owner, &crawl, plugin, hook, report);
         let (plugin, hook) = (plugin.to_owned(), hook.to_owned());
         self.changes.insert(Change::Hook {

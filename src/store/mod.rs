@@ -16,6 +16,7 @@ mod runner;
 mod schema;
 mod snapshot;
 mod tag;
+mod timeline;
 mod usage;
 mod view;
 mod watches;

@@ -102,8 +102,8 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
-                                  unit, boot, argv, status, started_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'starting', ?12)",
+                                  unit, boot, argv, status, started_at, recorded_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'starting', ?12, ?12)",
             )?
             .execute((
                 self.epoch,
@@ -129,6 +129,17 @@ impl Tx<'_> {
                 "UPDATE run SET status = 'running' WHERE id = ?1 AND status = 'starting'",
             )?
             .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Notes when a hook that works beside others had begun to: the newest run of it.
+    pub fn set_run_ready(&self, owner: Owner, plugin: &str, hook: &str, at: Time) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE run SET ready_at = ?4 WHERE id =
+                     (SELECT max(id) FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3)",
+            )?
+            .execute((owner.to_string(), plugin, hook, at.0))?;
         Ok(())
     }
 

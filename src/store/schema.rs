@@ -255,6 +255,11 @@ pub const MIGRATIONS: &[&str] = &[
     ALTER TABLE crawl ADD COLUMN only_new INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX snapshot_url ON snapshot (url);
     ",
+    // 6: when a run was asked for and, in the background, ready; started_at is systemd's in the end
+    "
+    ALTER TABLE run ADD COLUMN recorded_at INTEGER;
+    ALTER TABLE run ADD COLUMN ready_at INTEGER;
+    ",
 ];
 
 #[cfg(test)]
@@ -269,6 +274,7 @@ mod tests {
         "69d6fdaf21f50665bead03d1a0e7824835abb73144e352e5873054454c4d72b5",
         "595224473407ef7138895fc8aaac73649b1664e0a5ca7ae2ec9913aaf4e38ee2",
         "2e7f001d24fe049ad1ea4e09b243b98ded1c38ac09e69d78f9351284f6f2fb1c",
+        "1546dbde90f04e23a1aa0d20dbec4c66ba239cb2552d6503eff941a50f50d034",
     ];
 
     #[test]

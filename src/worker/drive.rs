@@ -213,14 +213,19 @@ async fn try_hook(
     }
 
     let too_large = Rc::new(Cell::new(false));
+    // Of a run that is joined, the first line may be old.
+    let tells = !join && hook.mode != HookMode::Foreground;
+    let ready_at = Rc::new(Cell::new(None));
     let watching = {
         let (shared, key, flag) = (shared.clone(), hook.key.clone(), too_large.clone());
         let clone = file
             .try_clone()
             .map_err(|error| ClientError::Refused(error.to_string()))?;
         let limit = assignment.output_limit;
+        let ready_at = ready_at.clone();
         let on_seen = move |seen| match seen {
             stdout::Seen::FirstLine => {
+                ready_at.set(tells.then(|| jiff::Timestamp::now().into()));
                 let _ = shared.inputs.send(Ok(Input::Ready(place)));
             }
             stdout::Seen::TooLarge => {
@@ -271,6 +276,7 @@ async fn try_hook(
     let mut report = reading
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
+    report.ready_at = ready_at.get();
     report.verdict = room::doubt(report.verdict, &ended.outcome, lack);
     shared.link.report(&report).await?;
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
@@ -317,6 +323,7 @@ mod tests {
                 derived: Derived::default(),
                 retry_after: None,
                 crawl_delay: None,
+                ready_at: None,
             };
             matches!(
                 next(owner, HookMode::Foreground, &outcome, &report),

@@ -304,6 +304,7 @@ pub fn report(
         derived: said.derived,
         retry_after,
         crawl_delay,
+        ready_at: None,
     }
 }
 

@@ -157,6 +157,7 @@ impl Worker {
                 derived: Default::default(),
                 retry_after: None,
                 crawl_delay: None,
+                ready_at: None,
             });
             return called(Work::Report {
                 token,

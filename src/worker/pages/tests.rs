@@ -63,6 +63,7 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
         derived: Default::default(),
         retry_after: None,
         crawl_delay: None,
+        ready_at: None,
         key: task.key.clone(),
         verdict: Verdict {
             state,
