@@ -18,6 +18,7 @@ mod open;
 mod orchestrator;
 mod pause;
 mod persona;
+mod plot;
 mod plugins;
 mod pool;
 mod progress;
@@ -30,6 +31,7 @@ mod sample;
 mod server;
 mod show;
 mod status;
+mod svg;
 mod table;
 mod text;
 mod urls;
@@ -82,6 +84,8 @@ enum Verb {
     List(list::ListArgs),
     /// Show everything about a crawl or snapshot
     Show(show::ShowArgs),
+    /// Draw the units of a crawl or snapshot over time, as SVG on standard output
+    Plot(plot::PlotArgs),
     /// Say why a crawl or snapshot is not done, or not as it should be
     Why(why::WhyArgs),
     /// Open the page about a crawl, a snapshot or the whole archive in the browser
@@ -158,6 +162,7 @@ pub fn main() -> ExitCode {
         Verb::Status(args) => wait_for(status::run(args, &scope)),
         Verb::List(args) => wait_for(list::run(args, &scope)),
         Verb::Show(args) => wait_for(show::run(args, &scope)),
+        Verb::Plot(args) => wait_for(plot::run(args, &scope)),
         Verb::Why(args) => wait_for(why::run(args, &scope)),
         Verb::Open(args) => wait_for(open::run(args, &scope)),
         Verb::Logs(args) => wait_for(logs::run(args, &scope)),

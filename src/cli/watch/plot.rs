@@ -1,10 +1,10 @@
 //! Response time and state of status checks as a picture: a panel for each URL, times that it was
 //! down shaded, a strip below that says how each check went.
 
+use super::super::svg::{Anchor, Svg, nice};
 use crate::bus::watches::Check;
 use crate::model::Time;
 use jiff::tz::TimeZone;
-use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 72.0;
@@ -13,11 +13,13 @@ const TOP: f64 = 56.0;
 const PLOT: f64 = 180.0;
 const STRIP: f64 = 10.0;
 const PANEL: f64 = TOP + PLOT + STRIP + 62.0;
-/// Names of fonts, colours, and how lines look.
-const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-size:15px;font-weight:600;fill:#111}\
+/// Names of fonts, and how lines look in light and dark surroundings.
+const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.paper{fill:#fff}.t{font-size:15px;font-weight:600;fill:#111}\
 .g{stroke:#e3e3e3;stroke-width:1}.a{stroke:#888;stroke-width:1}.l{fill:none;stroke:#2463b0;stroke-width:1.5;\
 stroke-linejoin:round}.d{fill:#c8322b;fill-opacity:.14}.ok{fill:#2f8f4e}.bad{fill:#c8322b}.un{fill:#aaa}\
-.p{fill:#2463b0}";
+.p{fill:#2463b0}@media(prefers-color-scheme:dark){text{fill:#c3cad4}.paper{fill:#15181c}.t{fill:#f3f5f7}\
+.g{stroke:#2a3037}.a{stroke:#717c89}.l{stroke:#6aa5ee}.p{fill:#6aa5ee}.d{fill-opacity:.25}.ok{fill:#46b06b}\
+.bad{fill:#e5625a}.un{fill:#717c89}}";
 
 /// One check that is over.
 struct Point {
@@ -35,26 +37,18 @@ pub fn draw(name: &str, checks: &[Check], zone: &TimeZone) -> String {
         }
     }
     let height = PANEL * urls.len().max(1) as f64;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-         height=\"{height}\" role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        escape(&format!("watch {name}: response time and state"))
-    );
+    let title = format!("watch {name}: response time and state");
+    let mut svg = Svg::new(&title, WIDTH, height, STYLE);
     for (place, url) in urls.iter().enumerate() {
         let of = checks.iter().filter(|check| check.url == *url);
         let points: Vec<Point> = of.filter_map(point).collect();
-        panel(&mut out, url, &points, PANEL * place as f64, zone);
+        panel(&mut svg, url, &points, PANEL * place as f64, zone);
     }
     if urls.is_empty() {
-        let _ = writeln!(
-            out,
-            "<text class=\"t\" x=\"{LEFT}\" y=\"34\">watch {}: no results yet</text>",
-            escape(name)
-        );
+        let words = format!("watch {name}: no results yet");
+        svg.text("t", (LEFT, 34.0), Anchor::Start, &words);
     }
-    out.push_str("</svg>\n");
-    out
+    svg.finish()
 }
 
 fn point(check: &Check) -> Option<Point> {
@@ -66,22 +60,6 @@ fn point(check: &Check) -> Option<Point> {
         ok: check.ok,
         ms: check.record.response_ms.filter(|_| check.ok == Some(true)),
     })
-}
-
-/// Text from the web: what would be markup is escaped, what XML forbids is taken out.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&c) => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 struct Frame {
@@ -102,15 +80,12 @@ impl Frame {
     }
 }
 
-fn panel(out: &mut String, url: &str, points: &[Point], top: f64, zone: &TimeZone) {
+fn panel(svg: &mut Svg, url: &str, points: &[Point], top: f64, zone: &TimeZone) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };
-    let slowest = points
-        .iter()
-        .filter_map(|point| point.ms)
-        .max()
-        .unwrap_or(0);
+    let times_ms = points.iter().filter_map(|point| point.ms);
+    let slowest = times_ms.max().unwrap_or(0);
     let step = nice(slowest.max(10) as f64 / 4.0);
     let frame = Frame {
         top,
@@ -124,109 +99,74 @@ fn panel(out: &mut String, url: &str, points: &[Point], top: f64, zone: &TimeZon
     });
     let uptime = f64::from(good) * 100.0 / f64::from(all.max(1));
     let shown: String = url.chars().take(100).collect();
-    let _ = writeln!(
-        out,
-        "<text class=\"t\" x=\"{LEFT}\" y=\"{:.1}\">{}</text>\n\
-         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">uptime {uptime:.2}% of {all} checks</text>",
-        top + 26.0,
-        escape(&shown),
-        WIDTH - RIGHT,
-        top + 44.0
-    );
-    let (bottom, right) = (top + TOP + PLOT, WIDTH - RIGHT);
+    svg.text("t", (LEFT, top + 26.0), Anchor::Start, &shown);
+    let words = format!("uptime {uptime:.2}% of {all} checks");
+    svg.text("", (WIDTH - RIGHT, top + 44.0), Anchor::End, &words);
+    let bottom = top + TOP + PLOT;
     for (from, to) in spans(points, Time(frame.to)) {
         let (x, end) = (frame.x(from), frame.x(to));
-        let _ = writeln!(
-            out,
-            "<rect class=\"d\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{PLOT}\"><title>not good from {} to {}</title></rect>",
-            top + TOP,
-            (end - x).max(1.0),
-            clock(from, zone, true),
-            clock(to, zone, true)
-        );
+        let (from, to) = (clock(from, zone, true), clock(to, zone, true));
+        svg.group(&format!("not good from {from} to {to}"), |svg| {
+            svg.rect("d", (x, top + TOP), ((end - x).max(1.0), PLOT), 0.0);
+        });
     }
-    let mut ms = 0.0;
-    while ms <= frame.most + step / 2.0 {
-        let y = frame.y(ms);
-        let class = if ms == 0.0 { "a" } else { "g" };
-        let _ = writeln!(
-            out,
-            "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{ms}</text>",
-            LEFT - 8.0,
-            y + 4.0
-        );
-        ms += step;
-    }
-    let middle = top + TOP + PLOT / 2.0;
-    let _ = writeln!(
-        out,
-        "<text x=\"18\" y=\"{middle:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {middle:.1})\">response time, ms</text>"
-    );
-    times(out, &frame, bottom, zone);
-    lines(out, &frame, points);
+    levels(svg, &frame, step);
+    times(svg, &frame, bottom, zone);
+    lines(svg, &frame, points);
     for point in points {
         let (class, word) = match point.ok {
             Some(true) => ("ok", "good"),
             Some(false) => ("bad", "not good"),
             None => ("un", "unknown"),
         };
-        let _ = writeln!(
-            out,
-            "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"3\" height=\"{STRIP}\"><title>{} {word}</title></rect>",
-            frame.x(point.at) - 1.5,
-            bottom + 4.0,
-            clock(point.at, zone, true)
-        );
+        let tip = format!("{} {word}", clock(point.at, zone, true));
+        svg.group(&tip, |svg| {
+            let at = (frame.x(point.at) - 1.5, bottom + 4.0);
+            svg.rect(class, at, (3.0, STRIP), 0.0);
+        });
     }
 }
 
+/// Lines across with their milliseconds, `step` apart.
+fn levels(svg: &mut Svg, frame: &Frame, step: f64) {
+    let mut ms = 0.0;
+    while ms <= frame.most + step / 2.0 {
+        let y = frame.y(ms);
+        let class = if ms == 0.0 { "a" } else { "g" };
+        svg.line(class, (LEFT, y), (WIDTH - RIGHT, y));
+        svg.text("", (LEFT - 8.0, y + 4.0), Anchor::End, &ms.to_string());
+        ms += step;
+    }
+    let words = (18.0, frame.top + TOP + PLOT / 2.0);
+    svg.upward(words, "response time, ms");
+}
+
 /// Response times, interrupted where there are none.
-fn lines(out: &mut String, frame: &Frame, points: &[Point]) {
+fn lines(svg: &mut Svg, frame: &Frame, points: &[Point]) {
     for run in points.split(|point| point.ms.is_none()) {
         let at = |point: &Point| (frame.x(point.at), frame.y(point.ms.unwrap_or(0) as f64));
         match run {
             [] => {}
-            [alone] => {
-                let (x, y) = at(alone);
-                let _ = writeln!(
-                    out,
-                    "<circle class=\"p\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\"/>"
-                );
-            }
-            run => {
-                let pairs = run.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}"));
-                let pairs: Vec<_> = pairs.collect();
-                let _ = writeln!(
-                    out,
-                    "<polyline class=\"l\" points=\"{}\"/>",
-                    pairs.join(" ")
-                );
-            }
+            [alone] => svg.circle("p", at(alone), 2.0),
+            run => svg.polyline("l", run.iter().map(at)),
         }
     }
 }
 
 /// Six times along the lower edge, with the day where there is more than one.
-fn times(out: &mut String, frame: &Frame, bottom: f64, zone: &TimeZone) {
+fn times(svg: &mut Svg, frame: &Frame, bottom: f64, zone: &TimeZone) {
     let days = frame.to - frame.from > 86_400_000;
     for n in 0..=5 {
         let at = Time(frame.from + (frame.to - frame.from) * n / 5);
         let x = frame.x(at);
         let anchor = match n {
-            0 => "start",
-            5 => "end",
-            _ => "middle",
+            0 => Anchor::Start,
+            5 => Anchor::End,
+            _ => Anchor::Middle,
         };
-        let _ = writeln!(
-            out,
-            "<line class=\"a\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
-            bottom + STRIP + 6.0,
-            bottom + STRIP + 11.0,
-            bottom + STRIP + 26.0,
-            clock(at, zone, days)
-        );
+        let y = bottom + STRIP;
+        svg.line("a", (x, y + 6.0), (x, y + 11.0));
+        svg.text("", (x, y + 26.0), anchor, &clock(at, zone, days));
     }
 }
 
@@ -251,16 +191,6 @@ fn spans(points: &[Point], end: Time) -> Vec<(Time, Time)> {
     }
     spans.extend(since.map(|from| (from, end)));
     spans
-}
-
-/// The next of 1, 2, 5, 10, 20 … that is not below.
-fn nice(step: f64) -> f64 {
-    let power = 10f64.powf(step.max(1.0).log10().floor());
-    let times = [1.0, 2.0, 5.0, 10.0].into_iter();
-    times
-        .map(|n| n * power)
-        .find(|n| *n >= step)
-        .unwrap_or(step)
 }
 
 #[cfg(test)]
@@ -311,12 +241,5 @@ mod tests {
         assert!(svg.contains("uptime 60.00% of 5 checks"));
         assert!(svg.contains(">100</text>") && !svg.contains(">10000</text>"));
         assert!(draw("w", &[], &TimeZone::UTC).contains("no results yet"));
-    }
-
-    #[test]
-    fn steps_people_can_count_in() {
-        for (step, want) in [(0.2, 1.0), (7.0, 10.0), (21.0, 50.0), (250.0, 500.0)] {
-            assert_eq!(nice(step), want, "{step}");
-        }
     }
 }
