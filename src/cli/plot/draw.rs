@@ -315,7 +315,7 @@ mod tests {
             span(4, "hook", page(1), 950, 1300),
         ];
         spans[2].ready_at = Some(Time(500));
-        (spans[3].verdict, spans[3].attempt) = (Some(ResultState::Failed), 2);
+        spans[3].verdict = Some(ResultState::Failed);
         spans[3].outcome = Some(Outcome::TimeLimit);
         (spans[0].status, spans[0].ended_at, spans[0].outcome) = ("running".into(), None, None);
         let svg = draw(&subject(), &spans, true, &look());

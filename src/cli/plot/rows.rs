@@ -70,11 +70,19 @@ pub fn rows(subject: Owner, spans: &[Span]) -> Vec<Row> {
     }
     blocks.sort_by_key(|block| (begin(block[0]), block[0].id));
     let of_crawl = matches!(subject, Owner::Crawl(_));
+    // A retry counts attempts anew: what is one is seen here.
+    let mut attempts: BTreeMap<_, u32> = BTreeMap::new();
     let blocks = blocks.into_iter().flatten();
-    blocks.map(|span| row(span, of_crawl)).collect()
+    let row = |span: &Span| {
+        let what = (span.owner, span.plugin.clone(), span.hook.clone());
+        let attempt = attempts.entry(what).or_default();
+        *attempt += 1;
+        row(span, of_crawl, *attempt)
+    };
+    blocks.map(row).collect()
 }
 
-fn row(span: &Span, of_crawl: bool) -> Row {
+fn row(span: &Span, of_crawl: bool, attempt: u32) -> Row {
     let is_hook = span.kind == "hook";
     let level = match span.owner {
         Owner::Crawl(_) => usize::from(is_hook),
@@ -84,12 +92,12 @@ fn row(span: &Span, of_crawl: bool) -> Row {
     let (state, word) = judged(span);
     Row {
         level,
-        label: label(span),
+        label: label(span, attempt),
         is_head: !is_hook,
         shape: shape(span),
         state,
         word,
-        asked: queued.filter(|_| span.attempt <= 1).or(span.recorded_at),
+        asked: queued.filter(|_| attempt == 1).or(span.recorded_at),
         from: span.started_at.or(span.ended_at),
         ready: span.ready_at,
         to: span.ended_at,
@@ -99,9 +107,9 @@ fn row(span: &Span, of_crawl: bool) -> Row {
     }
 }
 
-fn label(span: &Span) -> String {
-    let attempt = match span.attempt {
-        0 | 1 => String::new(),
+fn label(span: &Span, attempt: u32) -> String {
+    let attempt = match attempt {
+        1 => String::new(),
         attempt => format!(" (attempt {attempt})"),
     };
     let name = match (&span.plugin, &span.hook, &span.page) {
@@ -249,7 +257,15 @@ pub mod tests {
         let second = "-s2 https://a/<script>\u{202e}";
         assert_eq!(
             shown,
-            ["c1", "-wget", first, "--wget", second, "--wget", "-wget"]
+            [
+                "c1",
+                "-wget",
+                first,
+                "--wget",
+                second,
+                "--wget",
+                "-wget (attempt 2)"
+            ]
         );
         assert_eq!(rows[2].asked, Some(Time(10)), "since it was queued");
         assert_eq!(rows[3].asked, Some(Time(125)));
