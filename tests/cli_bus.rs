@@ -5,11 +5,13 @@
 mod foreground;
 #[path = "cli_bus/plot.rs"]
 mod plot;
+#[path = "cli_bus/watches.rs"]
+mod watches;
 
 use archivist::bus::report::{
     AddOptions, Added, Crawl, Details, Event, Filter, HookResult, Refused, Snapshot,
 };
-use archivist::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
+use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -22,11 +24,23 @@ struct Cardboard {
     urls: Mutex<String>,
     options: Mutex<String>,
     filter: Mutex<String>,
+    /// Calls about watches, in words.
+    calls: Mutex<Vec<String>>,
     refused: Vec<Refused>,
     /// Texts of the streams, the last one first.
     streams: Mutex<Vec<String>>,
     /// Keeps the last stream open, as a crawl that goes on does.
     open: Mutex<Vec<std::os::unix::net::UnixStream>>,
+}
+
+impl Cardboard {
+    fn say(&self, call: String) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    fn said(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
 }
 
 struct Face(Arc<Cardboard>);
@@ -83,6 +97,27 @@ impl Face {
             "runs" => json(&[foreground::run()]),
             _ => json(&[hook(ResultState::Failed)]),
         })
+    }
+
+    fn check(&self, watch: &str, kinds: Vec<String>) -> zbus::fdo::Result<String> {
+        watches::check(&self.0, watch, &kinds)
+    }
+
+    fn await_check(&self, id: &str) -> String {
+        self.0.say(format!("await {id}"));
+        json(&archivist::bus::work::Ended::without_run(Outcome::Exit(0)))
+    }
+
+    fn watches(&self, name: &str) -> zbus::fdo::Result<String> {
+        watches::watches(&self.0, name)
+    }
+
+    fn history(&self, watch: &str, filter: &str) -> zbus::fdo::Result<String> {
+        watches::history(&self.0, watch, filter)
+    }
+
+    fn why(&self, id: &str) -> zbus::fdo::Result<String> {
+        watches::why(id)
     }
 
     fn cancel(&self, id: &str) -> zbus::fdo::Result<()> {

@@ -153,6 +153,8 @@ pub enum WatchCall {
         watch: String,
         filter: HistoryFilter,
     },
+    /// Why its checks wait or are not good.
+    Why(String),
 }
 
 /// A call of the interface for workers.

@@ -232,6 +232,13 @@ pub struct Why {
     pub reasons: Vec<Reason>,
 }
 
+/// `archivist why` of a watch.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WhyWatch {
+    pub watch: String,
+    pub reasons: Vec<Reason>,
+}
+
 /// One of the things that hold something up, or went wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {

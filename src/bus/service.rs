@@ -174,7 +174,10 @@ impl Manager {
     }
 
     async fn why(&self, id: &str) -> fdo::Result<String> {
-        let id = owner(id)?;
+        // What is no id is the name of a watch.
+        let Ok(id) = owner(id) else {
+            return watches(&self.0, WatchCall::Why(id.to_owned())).await;
+        };
         request(&self.0, |reply| Request::Why { id, reply }).await
     }
 

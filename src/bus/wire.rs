@@ -38,7 +38,8 @@ pub trait Manager {
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
-    /// Why something is not done, or not as it should be; answers [`super::report::Why`].
+    /// Why something is not done, or not as it should be; answers [`super::report::Why`], of the name
+    /// of a watch [`super::report::WhyWatch`].
     fn why(&self, id: &str) -> zbus::Result<String>;
     /// Answers [`super::report::Plugins`].
     fn plugins(&self) -> zbus::Result<String>;

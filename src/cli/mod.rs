@@ -86,7 +86,7 @@ enum Verb {
     Show(show::ShowArgs),
     /// Draw the units of a crawl or snapshot over time, as SVG on standard output
     Plot(plot::PlotArgs),
-    /// Say why a crawl or snapshot is not done, or not as it should be
+    /// Say why a crawl, snapshot or watch is not done, or not as it should be
     Why(why::WhyArgs),
     /// Open the page about a crawl, a snapshot or the whole archive in the browser
     Open(open::OpenArgs),

@@ -1,19 +1,20 @@
-//! `archivist why`: why a crawl or snapshot is not done, or not as it should be.
+//! `archivist why`: why a crawl or snapshot is not done, or not as it should be; why the checks of a
+//! watch wait, or were not good.
 
 use super::exit::{Exit, Failure};
 use super::look;
 use super::server::{Server, decode};
 use super::text;
-use crate::bus::report::Why;
+use crate::bus::report::{Reason, Why, WhyWatch};
 use crate::config::Scope;
 use crate::model::Owner;
 use clap::Args;
 
 #[derive(Args)]
 pub struct WhyArgs {
-    /// A crawl (c12) or a snapshot (s345)
+    /// A crawl (c12), a snapshot (s345), or the name of a watch
     #[arg(value_name = "ID")]
-    id: Owner,
+    id: String,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -21,20 +22,25 @@ pub struct WhyArgs {
 
 pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let id = args.id.to_string();
-    let answer = server.call(server.proxy().why(&id)).await?;
+    let answer = server.call(server.proxy().why(&args.id)).await?;
     if args.json {
         look::print_json(&answer)?;
+    } else if args.id.parse::<Owner>().is_ok() {
+        let why: Why = decode(&answer)?;
+        let head = format!("{} is {}", why.id, why.status);
+        look::print(&told(&head, &why.reasons))?;
     } else {
-        look::print(&told(&decode(&answer)?))?;
+        let why: WhyWatch = decode(&answer)?;
+        let head = format!("watch {}", why.watch);
+        look::print(&told(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
 }
 
 /// A sentence a line.
-fn told(why: &Why) -> String {
-    let mut lines = format!("{} is {}\n", why.id, why.status);
-    for reason in &why.reasons {
+fn told(head: &str, reasons: &[Reason]) -> String {
+    let mut lines = format!("{}\n", text::clean(head));
+    for reason in reasons {
         lines.push_str(&text::clean(&reason.text));
         lines.push('\n');
     }
@@ -44,8 +50,6 @@ fn told(why: &Why) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus::report::Reason;
-    use crate::model::{Lifecycle, SnapshotId};
 
     #[test]
     fn a_sentence_a_line_without_tricks() {
@@ -54,12 +58,8 @@ mod tests {
             text: text.into(),
             until: None,
         };
-        let why = Why {
-            id: Owner::Snapshot(SnapshotId(3)),
-            status: Lifecycle::Queued,
-            reasons: vec![reason("one"), reason("two\n\u{1b}[31mred")],
-        };
-        let told = told(&why);
+        let reasons = [reason("one"), reason("two\n\u{1b}[31mred")];
+        let told = told("s3 is queued", &reasons);
         assert!(told.starts_with("s3 is queued\none\ntwo"), "{told}");
         assert_eq!(told.lines().count(), 3);
         assert!(!told.contains('\u{1b}'));

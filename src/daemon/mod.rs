@@ -40,6 +40,7 @@ mod units;
 mod wait;
 mod watches;
 mod why;
+mod why_watch;
 mod work;
 
 use crate::bus::call::Refusal;

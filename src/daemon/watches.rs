@@ -49,6 +49,10 @@ impl Turn<'_> {
                 }
                 serde_json::to_string(&checks)?
             }
+            WatchCall::Why(name) => {
+                let watch = self.shown(&self.declared(name)?)?;
+                serde_json::to_string(&self.why_watch(&watch)?)?
+            }
         };
         self.answer_text(reply, text);
         Ok(())

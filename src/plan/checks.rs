@@ -1,6 +1,7 @@
 //! Which checks to start now, and when to clean up.
 
-use crate::model::{CheckKind, CheckRecord, Outcome, RunId, Time};
+use super::decide::{Hindrance, Limits};
+use crate::model::{CheckKind, CheckRecord, Outcome, Pool, RunId, Time};
 use std::time::Duration;
 
 /// One pool.
@@ -47,6 +48,24 @@ pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> V
     starts.extend(free(&checks.fast, fast));
     starts.extend(free(&checks.slow, slow));
     starts
+}
+
+/// What stands against the start of another check of a pool: `decide_checks` in words.
+pub fn against_check(
+    checks: &Checks,
+    pool: Pool,
+    limits: &Limits,
+    pressure: Option<&str>,
+) -> Option<Hindrance> {
+    let (lane, places) = match pool {
+        Pool::Fast => (&checks.fast, limits.fast_checks),
+        Pool::Slow => (&checks.slow, limits.slow_checks),
+        Pool::Alerts => (&checks.alerts, ALERTS_MAX),
+    };
+    match pressure {
+        Some(why) if pool == Pool::Slow => Some(Hindrance::Pressure(why.to_owned())),
+        _ => (lane.running >= places).then_some(Hindrance::PoolFull(pool, places)),
+    }
 }
 
 /// What the end of a check's unit means: whether the site was good, where that is known, and what is
@@ -175,6 +194,17 @@ mod tests {
                 let waits = waiting[at as usize] as u32 > of(at);
                 let held = at == 1 && pressure;
                 prop_assert!(!waits || held || running + of(at) >= size, "a place is left empty");
+                let limits = Limits {
+                    workers_per_kind: 1,
+                    workers_max: 1,
+                    snapshots_per_crawl: 1,
+                    snapshots_per_host: 1,
+                    fast_checks: fast,
+                    slow_checks: slow,
+                };
+                let why = pressure.then_some("short of memory");
+                let hindrance = against_check(&checks, Pool::ALL[at as usize], &limits, why);
+                prop_assert!(waiting[at as usize] == 0 || hindrance.is_some() == (of(at) == 0));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which workers to start now, and when to look again.
 
 use super::checks::{Checks, decide_checks};
-use crate::model::{CrawlId, RunId, SnapshotId, Time};
+use crate::model::{CrawlId, Pool, RunId, SnapshotId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -98,6 +98,8 @@ pub enum Hindrance {
     HostFull(u32),
     /// Its host is left alone until then.
     HostUntil(Time),
+    /// As many checks of its pool as there may be are at work.
+    PoolFull(Pool, u32),
 }
 
 impl Hindrance {
@@ -110,6 +112,7 @@ impl Hindrance {
             Hindrance::CrawlFull(_) => "crawl-full",
             Hindrance::HostFull(_) => "host-full",
             Hindrance::HostUntil(_) => "host-delay",
+            Hindrance::PoolFull(..) => "pool-full",
         }
     }
 }
@@ -128,6 +131,11 @@ impl std::fmt::Display for Hindrance {
             Hindrance::AllFull(limit) => full(*limit, "workers", "WorkersMax"),
             Hindrance::CrawlFull(limit) => full(*limit, "pages of its crawl", "SnapshotsPerCrawl"),
             Hindrance::HostFull(limit) => full(*limit, "pages of its host", "HostWorkers"),
+            Hindrance::PoolFull(Pool::Fast, limit) => full(*limit, "fast checks", "FastChecks"),
+            Hindrance::PoolFull(Pool::Slow, limit) => full(*limit, "slow checks", "SlowChecks"),
+            Hindrance::PoolFull(Pool::Alerts, limit) => {
+                write!(f, "a free place is awaited: {limit} alerts are at work")
+            }
             Hindrance::HostUntil(time) => write!(f, "its host is left alone until {time}"),
         }
     }

@@ -8,7 +8,7 @@ mod reconcile;
 mod settle;
 mod takeover;
 
-pub use checks::{Checks, Lane, conclude, decide_checks, prune_at};
+pub use checks::{Checks, Lane, against_check, conclude, decide_checks, prune_at};
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
 pub use idle::Idle;

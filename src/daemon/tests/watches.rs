@@ -324,3 +324,59 @@ fn who_waits_for_a_check_hears_of_its_end() {
     assert!(bed.ask(WatchCall::Await(id)).try_recv().unwrap().is_ok());
     bed.pass(Duration::from_secs(1).as_millis() as u64);
 }
+
+#[test]
+fn why_says_what_holds_a_check_up_and_what_was_not_good() {
+    let mut bed = watched("URL=http://b.example http://c.example\nDownAfter=1\n");
+    let why = |bed: &mut Bed| {
+        let text = bed.ask(WatchCall::Why("site".into())).try_recv().unwrap();
+        let why: crate::bus::report::WhyWatch = serde_json::from_str(&text.unwrap()).unwrap();
+        assert_eq!(why.watch, "site");
+        let reasons = why.reasons.into_iter();
+        reasons.map(|why| (why.code, why.text)).collect::<Vec<_>>()
+    };
+    let codes = |why: &[(String, String)]| {
+        let codes = why.iter().map(|(code, _)| code.as_str());
+        codes.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(codes(&why(&mut bed)), "never");
+    bed.queue("site", &[CheckKind::Lighthouse]).unwrap();
+    bed.until_quiet();
+    let waits = why(&mut bed);
+    assert_eq!(codes(&waits), "running running pool-full");
+    let text = &waits[2].1;
+    let full = "a free place is awaited: 2 slow checks are at work (SlowChecks=2)";
+    assert!(
+        text.contains("lighthouse of http://c.example/") && text.ends_with(full),
+        "{text}"
+    );
+    for unit in bed.running_of("-check-lighthouse-") {
+        bed.answers(&unit, r#"{"ok": true}"#);
+    }
+    let last = bed.running_of("-check-lighthouse-").pop().unwrap();
+    bed.world.end(&last, 2, 9, "signal");
+    bed.until_quiet();
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    let unit = bed.running_of("-check-status-").remove(0);
+    bed.answers(&unit, r#"{"ok": false, "status_code": 500}"#);
+    let bad = why(&mut bed);
+    assert!(codes(&bad).contains("failed"), "{bad:?}");
+    assert!(
+        bad.iter()
+            .any(|(code, text)| code == "failed" && text.ends_with("the answer was 500"))
+    );
+    let lost = bad.iter().find(|(code, _)| code == "unknown").unwrap();
+    let again = "; to check once more: archivist watch run --kind lighthouse site";
+    assert!(
+        lost.1.contains("SIGKILL") && lost.1.ends_with(again),
+        "{}",
+        lost.1
+    );
+    assert!(
+        bed.ask(WatchCall::Why("../site".into()))
+            .try_recv()
+            .unwrap()
+            .is_err()
+    );
+}

@@ -1,0 +1,218 @@
+//! `archivist watch`: what is asked of the orchestrator, and what becomes of its answers. Timers are
+//! systemd's, which is not on this bus.
+
+use super::{Bus, Cardboard, json};
+use archivist::bus::report::{Reason, WhyWatch};
+use archivist::bus::watches::{Check, HistoryFilter, Queued, Site, Watch};
+use archivist::model::{CheckKind, CheckRecord, Outcome, RunId, Time};
+use std::sync::Arc;
+
+/// Two checks of one site: the one that runs is `r8`, done when it is awaited; the one before failed.
+fn checks(done: bool) -> [Check; 2] {
+    let before = Check {
+        id: RunId(7),
+        watch: "site".into(),
+        kind: CheckKind::Status,
+        url: "https://a/".into(),
+        state: "done".into(),
+        queued_at: Time(900),
+        started_at: Some(Time(1000)),
+        ended_at: Some(Time(1500)),
+        unit: Some("archivist-check-status-7.service".into()),
+        outcome: Some(Outcome::Exit(0)),
+        ok: Some(false),
+        record: CheckRecord {
+            status_code: Some(503),
+            response_ms: Some(12),
+            ..CheckRecord::default()
+        },
+    };
+    let now = Check {
+        id: RunId(8),
+        state: if done { "done" } else { "running" }.into(),
+        ended_at: done.then_some(Time(2500)),
+        ok: done.then_some(true),
+        record: CheckRecord {
+            status_code: Some(200),
+            response_ms: Some(34),
+            ..CheckRecord::default()
+        },
+        ..before.clone()
+    };
+    [now, before]
+}
+
+fn no_such(watch: &str) -> zbus::fdo::Result<()> {
+    match watch {
+        "site" | "" => Ok(()),
+        _ => Err(zbus::fdo::Error::UnknownObject(format!(
+            "there is no watch '{watch}'"
+        ))),
+    }
+}
+
+pub fn check(cardboard: &Cardboard, watch: &str, kinds: &[String]) -> zbus::fdo::Result<String> {
+    no_such(watch)?;
+    cardboard.say(format!("check {watch} {}", kinds.join(",")));
+    Ok(json(&Queued {
+        watch: watch.into(),
+        queued: vec![RunId(8)],
+        open: 1,
+        crawl: None,
+    }))
+}
+
+pub fn watches(cardboard: &Cardboard, name: &str) -> zbus::fdo::Result<String> {
+    no_such(name)?;
+    cardboard.say(format!("watches {name}"));
+    let [open, last] = checks(false);
+    Ok(json(&[Watch {
+        name: "site".into(),
+        file: "/etc/archivist/site.watch".into(),
+        problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
+        schedules: [(CheckKind::Status, "every 3min".into())].into(),
+        retention_s: 259_200,
+        sites: vec![Site {
+            url: "https://a/".into(),
+            down_since: Some(Time(1000)),
+            failures: 2,
+            uptime: Some(50.0),
+            status_checks: 2,
+            last: vec![last],
+            open: vec![open],
+        }],
+    }]))
+}
+
+pub fn history(cardboard: &Cardboard, watch: &str, filter: &str) -> zbus::fdo::Result<String> {
+    no_such(watch)?;
+    cardboard.say(format!("history {watch}"));
+    *cardboard.filter.lock().unwrap() = filter.to_owned();
+    let done = cardboard.said().iter().any(|call| call == "await r8");
+    Ok(json(&checks(done)))
+}
+
+pub fn why(name: &str) -> zbus::fdo::Result<String> {
+    no_such(name)?;
+    Ok(json(&WhyWatch {
+        watch: name.into(),
+        reasons: vec![Reason {
+            code: "pool-full".into(),
+            text: "status of https://a/ is queued\u{1b}[31m".into(),
+            until: None,
+        }],
+    }))
+}
+
+#[test]
+fn run_queues_and_waits_for_what_it_queued() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let (code, stdout, _) = bus.run(&["watch", "run", "site"]);
+    let told = "queued 1 of watch site; 1 wait or run already\n";
+    assert_eq!((code, stdout.as_str()), (0, told));
+    let (code, _, _) = bus.run(&["watch", "queue", "lighthouse-site"]);
+    assert_eq!(code, 0);
+    assert_eq!(cardboard.said(), ["check site ", "check site lighthouse"]);
+
+    let (code, stdout, stderr) = bus.run(&["watch", "run", "--kind", "status", "--wait", "site"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("r8") && !stdout.contains("r7"), "{stdout}");
+    assert!(stdout.contains("200 34 ms"), "{stdout}");
+    let calls = [
+        "check site status",
+        "history site",
+        "await r8",
+        "history site",
+    ];
+    assert_eq!(cardboard.said()[2..], calls);
+
+    for args in [["run", "other"], ["show", "other"], ["history", "other"]] {
+        let (code, _, stderr) = bus.run(&["watch", args[0], args[1]]);
+        let want = "archivist: there is no watch 'other'\n";
+        assert_eq!((code, stderr.as_str()), (1, want), "{args:?}");
+    }
+    let (code, _, _) = bus.run(&["watch", "run", "--kind", "alert", "site"]);
+    assert_eq!(code, 2, "alerts are not queued by hand");
+    let (code, _, stderr) = bus.run(&["watch", "queue", "site"]);
+    assert_eq!(code, 2, "{stderr}");
+}
+
+#[test]
+fn list_show_and_why_without_tricks() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let (code, stdout, stderr) = bus.run(&["watch", "list"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stdout.contains("down ") && stdout.contains("50.00%"),
+        "{stdout}"
+    );
+    assert!(stderr.starts_with("site.watch:3: no such key"), "{stderr}");
+    let (code, shown, stderr_shown) = bus.run(&["watch", "show", "site"]);
+    assert_eq!(code, 0);
+    assert!(shown.contains("status: every 3min"), "{shown}");
+    assert!(
+        shown.contains("uptime 50.00% of 2 status checks"),
+        "{shown}"
+    );
+    assert_eq!(cardboard.said(), ["watches ", "watches site"]);
+    let (code, why, _) = bus.run(&["why", "site"]);
+    assert_eq!(code, 0);
+    assert!(
+        why.starts_with("watch site\nstatus of https://a/ is queued"),
+        "{why}"
+    );
+    for text in [stderr, stderr_shown, why] {
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    let (code, _, stderr) = bus.run(&["why", "other"]);
+    let want = "archivist: there is no watch 'other'\n";
+    assert_eq!((code, stderr.as_str()), (1, want));
+    let (_, stdout, _) = bus.run(&["watch", "list", "--json"]);
+    let watches: Vec<Watch> = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(watches[0].sites[0].failures, 2);
+}
+
+#[test]
+fn history_asks_for_what_was_asked_and_draws() {
+    let cardboard = Arc::<Cardboard>::default();
+    let Some(bus) = Bus::start(&cardboard) else {
+        return;
+    };
+    let filter =
+        || serde_json::from_str::<HistoryFilter>(&cardboard.filter.lock().unwrap()).unwrap();
+    let (code, stdout, _) = bus.run(&[
+        "watch",
+        "history",
+        "site",
+        "--kind",
+        "status",
+        "--url",
+        "HTTPS://A",
+        "-n",
+        "3",
+    ]);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("503"), "{stdout}");
+    let asked = filter();
+    assert_eq!((asked.kind, asked.limit), (Some(CheckKind::Status), 3));
+    assert_eq!(
+        (asked.url.as_deref(), asked.full),
+        (Some("https://a/"), false)
+    );
+    let (code, stdout, _) = bus.run(&["watch", "history", "site", "--json"]);
+    assert_eq!((code, filter().full), (0, true));
+    let read: Vec<Check> = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(read[1].record.status_code, Some(503));
+    let (code, svg, _) = bus.run(&["watch", "history", "site", "--plot", "-"]);
+    assert_eq!((code, filter().limit), (0, 0));
+    assert!(
+        svg.starts_with("<svg ") && svg.contains("of 1 checks"),
+        "{svg}"
+    );
+}
