@@ -12,6 +12,7 @@ pub use hints::Hint;
 pub use jobs::{Job, Loaded, Properties, Systemd, Undone};
 pub use own::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
+pub use variants::encode;
 
 use crate::model::Reading;
 use crate::unit::{Names, UnitSpec, properties};

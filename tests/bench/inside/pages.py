@@ -1,0 +1,62 @@
+"""P5: very long queues."""
+import subprocess
+import time
+
+import hooks
+from machine import Failed, ORCHESTRATOR, SERVICE, configure, crawl_in, memory, nothing_runs, plugin, rows, text, unit, until, usage
+
+
+def queued(notes, interleave):
+    """One page at a time, from queues of several lengths."""
+    plugin("benchone", hooks.hook_files(1))
+    configure("[Orchestrator]", "WorkersPerKind=1", "SnapshotsPerCrawl=1", "HostWorkers=1")
+    for length in notes.counts((1_000, 20_000), (1_000, 10_000, 100_000, 1_000_000)):
+        queue(notes, length, notes.counts(10, 200))
+    add_many(notes)
+
+
+def add_many(notes):
+    count = notes.counts(20_000, 100_000)
+    crawl, took = add_pages(count)
+    notes.note("P5", "archivist", "adding %d URLs" % count, "ms", [took])
+    cancel(crawl)
+
+
+def add_pages(count):
+    """Of a thousand hosts."""
+    urls = "".join("http://host%d.bench.test/%d\n" % (number % 1000, number) for number in range(count))
+    began = time.monotonic()
+    done = subprocess.run(["archivist", "add", "--json", "--plugins", "benchone", "-"], input=urls, capture_output=True, text=True)
+    took = (time.monotonic() - began) * 1000
+    if done.returncode:
+        raise Failed("add of %d: %s" % (count, done.stderr[-1000:]))
+    return int(crawl_in(done.stdout)[1:]), took
+
+
+def cancel(crawl):
+    began = time.monotonic()
+    text("archivist", "cancel", "c%d" % crawl)
+    took = (time.monotonic() - began) * 1000
+    until("an end of c%d" % crawl, nothing_runs, 120)
+    return took
+
+
+def queue(notes, length, claims):
+    """What it takes to give a place that became free to the next page."""
+    crawl, _ = add_pages(length)
+
+    def over():
+        return rows("SELECT count(*) FROM snapshot WHERE crawl_id = ? AND status = 'sealed'", crawl)[0][0]
+
+    until("the first page", lambda: over() > 2)
+    pid, before, first = int(unit(SERVICE, "MainPID")), usage(ORCHESTRATOR), over()
+    until("%d pages" % claims, lambda: over() >= first + claims, 300)
+    used, done = usage(ORCHESTRATOR) - before, over() - first
+    times = rows("""SELECT s.started_at, r.ended_at FROM snapshot s JOIN run r ON r.snapshot_id = s.id AND r.kind = 'snapshot'
+                    WHERE s.crawl_id = ? AND s.status = 'sealed' ORDER BY s.started_at""", crawl)
+    waits = [later[0] - sooner[1] for sooner, later in zip(times, times[1:])]
+    what = "of %s queued: " % format(length, ",").replace(",", " ")
+    notes.note("P5", "archivist", what + "from the end of a worker to the next page", "ms", waits)
+    notes.note("P5", "archivist", what + "orchestrator for a page", "ms CPU", [used / done])
+    notes.note("P5", "archivist", what + "resident memory", "MiB", [memory(pid)])
+    notes.note("P5", "archivist", what + "cancelling the rest", "ms", [cancel(crawl)])

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Medians, 99th percentiles and ratios of what bench.py measured: a table, bench.json, bench.svg.
+
+usage: table.py SAMPLES DIRECTORY [KEY=VALUE]...     what is said of the machine and the run goes into bench.json"""
+import html
+import json
+import math
+import statistics
+import sys
+
+ORDER = ["P%d" % number for number in range(1, 11)]
+
+
+def read(samples):
+    """Groups of contestants that were measured in the same thing, and who was left out."""
+    groups, left_out = {}, []
+    with open(samples) as file:
+        for line in map(json.loads, file):
+            if "left_out" in line:
+                left_out.append({"figure": line["figure"], "who": line["who"], "why": line["left_out"]})
+            elif line["values"]:
+                key = (line["figure"], line["what"], line["unit"])
+                groups.setdefault(key, {})[line["who"]] = line["values"]
+    return [group(*key, groups[key]) for key in sorted(groups, key=lambda key: ORDER.index(key[0]))], left_out
+
+
+def group(figure, what, unit, contestants):
+    floor = contestants.get("floor")
+    measured = [measure(who, values, floor) for who, values in contestants.items()]
+    return {"figure": figure, "what": what, "unit": unit, "contestants": measured}
+
+
+def measure(who, values, floor):
+    ordered = sorted(values)
+    median = statistics.median(ordered)
+    base = statistics.median(floor) if floor else 0
+    return {
+        "who": who,
+        "n": len(ordered),
+        "median": round(median, 3),
+        "p99": round(ordered[math.ceil(len(ordered) * 0.99) - 1], 3),
+        "least": round(ordered[0], 3),
+        "to_floor": round(median / base, 3) if base > 0 else None,
+    }
+
+
+def number(value):
+    return "%.0f" % value if abs(value) >= 1000 else "%.1f" % value if abs(value) >= 10 else "%.2f" % value
+
+
+def print_table(groups, left_out):
+    print("%-62s %10s %10s %8s %6s" % ("", "median", "p99", "× floor", "n"))
+    for one in groups:
+        print("%-4s%s, %s" % (one["figure"], one["what"], one["unit"]))
+        for it in one["contestants"]:
+            ratio = "" if it["to_floor"] is None else "%.2f" % it["to_floor"]
+            print("        %-54s %10s %10s %8s %6d" % (it["who"], number(it["median"]), number(it["p99"]), ratio, it["n"]))
+    for one in left_out:
+        print("%-4swithout %s: %s" % (one["figure"], one["who"], one["why"]))
+
+
+STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #222 } .title { font-weight: 600 } .unit { fill: #666 }
+.page { fill: #fff } .bar { fill: #8aa4c0 } .ours { fill: #c2622d } .floor { fill: #5b6570 } .tail { stroke: #222; stroke-width: 1 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #ddd } .unit { fill: #999 } .page { fill: #181a1c } .bar { fill: #56728f } .ours { fill: #e07f45 } .floor { fill: #8b959f } .tail { stroke: #ddd }
+}"""
+LABEL, WIDTH, LINE = 190, 420, 18
+
+
+def plot(groups):
+    """Bars for the medians of what several contestants did, each with a line to its 99th percentile."""
+    drawn = [one for one in groups if len(one["contestants"]) > 1]
+    parts, y = [], 30
+    for one in drawn:
+        parts.append('<text class="title" x="10" y="%d">%s %s<tspan class="unit">, %s</tspan></text>' % (
+            y, one["figure"], html.escape(one["what"]), html.escape(one["unit"])))
+        most = max(max(it["median"], it["p99"]) for it in one["contestants"])
+        for it in one["contestants"]:
+            y += LINE
+            parts.append(bar(it, y, most))
+        y += LINE + 14
+    size = 'width="%d" height="%d" viewBox="0 0 %d %d"' % ((LABEL + WIDTH + 160, y) * 2)
+    head = '<svg xmlns="http://www.w3.org/2000/svg" %s role="img" aria-label="archivist beside others, medians and 99th percentiles">' % size
+    return "\n".join([head, "<style>%s\n</style>" % STYLE, '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
+
+
+def bar(it, y, most):
+    def place(value):
+        return max(0, value) / most * WIDTH if most > 0 else 0
+
+    kind = {"archivist": "ours", "floor": "floor"}.get(it["who"], "bar")
+    middle, end = place(it["median"]), place(it["p99"])
+    ratio = "" if it["to_floor"] is None or it["who"] == "floor" else " (%.2f × floor)" % it["to_floor"]
+    shown = '<text x="{0}" y="{1}" text-anchor="end">{2}</text><rect class="{3}" x="{4}" y="{5}" width="{6:.1f}" height="12"/>'.format(
+        LABEL - 8, y, html.escape(it["who"]), kind, LABEL, y - 10, max(1, middle))
+    tail = '<line class="tail" x1="{0:.1f}" x2="{1:.1f}" y1="{2}" y2="{2}"/>'.format(LABEL + middle, LABEL + end, y - 4) if end > middle else ""
+    value = '<text x="%.1f" y="%d">%s%s</text>' % (LABEL + max(middle, end) + 6, y, number(it["median"]), ratio)
+    return shown + tail + value
+
+
+def main():
+    samples, directory, *facts = sys.argv[1:]
+    groups, left_out = read(samples)
+    print_table(groups, left_out)
+    about = dict(fact.split("=", 1) for fact in facts)
+    with open(directory + "/bench.json", "w") as file:
+        json.dump({"format": 1, "about": about, "figures": groups, "left_out": left_out}, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+    with open(directory + "/bench.svg", "w") as file:
+        file.write(plot(groups))
+
+
+if __name__ == "__main__":
+    main()
