@@ -11,6 +11,7 @@ import time
 import traceback
 
 import commands
+import crawl
 import ends
 import hooks
 import idle
@@ -25,6 +26,7 @@ FIGURES = {
     "P6": ends.cancel,
     "P7": ends.restart,
     "P8": commands.answers,
+    "P9": crawl.ten_pages,
     "P10": commands.install,
 }
 

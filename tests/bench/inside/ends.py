@@ -4,7 +4,7 @@ import time
 
 import hooks
 import rivals
-from machine import Failed, SERVICE, add, configure, drop_in, emptied, group_of, nothing_runs, plugin, processes, quiet, start, text, unit, until
+from machine import Failed, SERVICE, add, configure, drop_in, emptied, group_of, nothing_runs, plugin, processes, quiet, start, text, until
 
 TREE = """#!/bin/sh
 %s

@@ -5,7 +5,7 @@ import statistics
 import time
 
 import rivals
-from machine import Failed, PLUGINS, add, configure, cpu, drop_in, memory, nothing_runs, plugin, quiet, rows, spent, start, status_of, text, unit, until, wall
+from machine import Failed, add, configure, cpu, nothing_runs, plugin, quiet, rows, spent, start, status_of, text, until
 
 TRIVIAL = """#!/bin/sh
 echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'

@@ -1,7 +1,7 @@
 """P4: an orchestrator that has nothing to do."""
 import time
 
-from machine import ORCHESTRATOR, SERVICE, configure, memory, start, tasks, unit, usage
+from machine import ORCHESTRATOR, SERVICE, configure, memory, tasks, unit, usage
 
 
 def idle(notes, interleave):

@@ -46,14 +46,15 @@ def queue(notes, length, claims):
     crawl, _ = add_pages(length)
 
     def over():
-        return rows("SELECT count(*) FROM snapshot WHERE crawl_id = ? AND status = 'sealed'", crawl)[0][0]
+        # Not of the snapshots: counting a million would be at the orchestrator's cost.
+        return rows("SELECT count(*) FROM run WHERE crawl_id = ? AND kind = 'snapshot' AND status = 'ended'", crawl)[0][0]
 
     until("the first page", lambda: over() > 2)
     pid, before, first = int(unit(SERVICE, "MainPID")), usage(ORCHESTRATOR), over()
     until("%d pages" % claims, lambda: over() >= first + claims, 300)
     used, done = usage(ORCHESTRATOR) - before, over() - first
-    times = rows("""SELECT s.started_at, r.ended_at FROM snapshot s JOIN run r ON r.snapshot_id = s.id AND r.kind = 'snapshot'
-                    WHERE s.crawl_id = ? AND s.status = 'sealed' ORDER BY s.started_at""", crawl)
+    times = rows("""SELECT s.started_at, r.ended_at FROM run r JOIN snapshot s ON s.id = r.snapshot_id
+                    WHERE r.crawl_id = ? AND r.kind = 'snapshot' AND s.status = 'sealed' ORDER BY s.started_at""", crawl)
     waits = [later[0] - sooner[1] for sooner, later in zip(times, times[1:])]
     what = "of %s queued: " % format(length, ",").replace(",", " ")
     notes.note("P5", "archivist", what + "from the end of a worker to the next page", "ms", waits)

@@ -26,12 +26,13 @@ def read(samples):
 
 def group(figure, what, unit, contestants):
     floor = contestants.get("floor")
-    measured = [measure(who, values, floor) for who, values in contestants.items()]
+    measured = [measure(who, values, floor, unit == "/s") for who, values in contestants.items()]
     return {"figure": figure, "what": what, "unit": unit, "contestants": measured}
 
 
-def measure(who, values, floor):
-    ordered = sorted(values)
+def measure(who, values, floor, higher_is_better):
+    """The 99th percentile is that of the bad ones: of rates, what 99 of 100 reached."""
+    ordered = sorted(values, reverse=higher_is_better)
     median = statistics.median(ordered)
     base = statistics.median(floor) if floor else 0
     return {
@@ -39,7 +40,7 @@ def measure(who, values, floor):
         "n": len(ordered),
         "median": round(median, 3),
         "p99": round(ordered[math.ceil(len(ordered) * 0.99) - 1], 3),
-        "least": round(ordered[0], 3),
+        "best": round(ordered[0], 3),
         "to_floor": round(median / base, 3) if base > 0 else None,
     }
 
@@ -75,7 +76,7 @@ def plot(groups):
     for one in drawn:
         parts.append('<text class="title" x="10" y="%d">%s %s<tspan class="unit">, %s</tspan></text>' % (
             y, one["figure"], html.escape(one["what"]), html.escape(one["unit"])))
-        most = max(max(it["median"], it["p99"]) for it in one["contestants"])
+        most = scale(one["contestants"])
         for it in one["contestants"]:
             y += LINE
             parts.append(bar(it, y, most))
@@ -85,9 +86,18 @@ def plot(groups):
     return "\n".join([head, "<style>%s\n</style>" % STYLE, '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
 
 
+def scale(contestants):
+    """What fills the width: the most, unless that leaves nothing to see of us and the floor."""
+    def longest(some):
+        return max([max(it["median"], it["p99"]) for it in some], default=0)
+
+    near = longest([it for it in contestants if it["who"] in ("archivist", "floor")])
+    return min(longest(contestants), 4 * near) if near else longest(contestants)
+
+
 def bar(it, y, most):
     def place(value):
-        return max(0, value) / most * WIDTH if most > 0 else 0
+        return min(1, max(0, value) / most) * WIDTH if most > 0 else 0
 
     kind = {"archivist": "ours", "floor": "floor"}.get(it["who"], "bar")
     middle, end = place(it["median"]), place(it["p99"])
