@@ -199,9 +199,9 @@ def abx_dl(plugins, least, url="http://bench.test/1", directory=PLUGINS):
     home, out = STATE + "/abx-dl", STATE + "/abx-dl/out"
     user = pwd.getpwnam("archivist-hook")
     shutil.rmtree(out, ignore_errors=True)
-    for directory in (home, out):
-        os.makedirs(directory, exist_ok=True)
-        os.chown(directory, user.pw_uid, user.pw_gid)
+    for place in (home, out):
+        os.makedirs(place, exist_ok=True)
+        os.chown(place, user.pw_uid, user.pw_gid)
     environment = {"HOME": home, "ABX_PLUGINS_DIR": directory, "LANG": "C.UTF-8", **library(home)}
     took = wall(ABX_DL, "dl", "--no-install", "--plugins", plugins, "--dir", out, url, env=environment, cwd=out,
                 user=user.pw_uid, group=user.pw_gid, extra_groups=[])
