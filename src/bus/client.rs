@@ -1,6 +1,7 @@
 //! Reaching the orchestrator, and saying plainly when it cannot be reached.
 
 use super::wire::{ManagerProxy, WorkerProxy};
+use crate::manager::activate;
 use zbus::connection::Builder;
 use zbus::{Connection, DBusError};
 
@@ -23,6 +24,9 @@ pub enum ClientError {
     #[error("{0}")]
     Refused(String),
 }
+
+/// What the bus starts.
+const UNIT: &str = "archivist-orchestrator.service";
 
 /// Which orchestrator is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +73,12 @@ impl Address {
         builder.build().await.map_err(unreachable)
     }
 
+    /// The orchestrator, which is started if it does not run.
     pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
+        activate(&connection, &self.name, UNIT)
+            .await
+            .map_err(|e| self.explain(e))?;
         ManagerProxy::builder(&connection)
             .destination(self.name.clone())
             .cache_properties(zbus::proxy::CacheProperties::No)
@@ -122,9 +130,7 @@ impl Address {
         ClientError::Unreachable {
             what: format!("the orchestrator ({}) cannot be reached", self.name),
             why,
-            hint: format!(
-                "see: systemctl {user}status archivist-orchestrator.service; journalctl {user}-u archivist-orchestrator.service"
-            ),
+            hint: format!("see: systemctl {user}status {UNIT}; journalctl {user}-u {UNIT}"),
         }
     }
 }

@@ -13,6 +13,9 @@ use zbus::connection::Builder;
 use zbus::message::Type;
 use zbus::{Connection, MessageStream, OwnedObjectPath, OwnedVariant};
 
+pub(super) const JOB_REMOVED: &str = "type='signal',sender='org.freedesktop.systemd1',\
+    interface='org.freedesktop.systemd1.Manager',member='JobRemoved'";
+
 /// What is to become of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
@@ -201,10 +204,8 @@ impl Systemd {
     /// Subscribed before the first job is queued, so that no end is missed.
     async fn ends_of_jobs(&self) -> Result<MessageStream, ManagerError> {
         let fail = |error: zbus::Error| explain("watch", "systemd's jobs", &error);
-        let rule = "type='signal',sender='org.freedesktop.systemd1',\
-                    interface='org.freedesktop.systemd1.Manager',member='JobRemoved'";
-        let stream =
-            MessageStream::for_match_rule(rule, &self.connection, NonZeroUsize::new(4096)).await;
+        let queue = NonZeroUsize::new(4096);
+        let stream = MessageStream::for_match_rule(JOB_REMOVED, &self.connection, queue).await;
         stream.map_err(fail)
     }
 
@@ -265,7 +266,7 @@ impl Systemd {
     }
 }
 
-fn end_of_job(message: &zbus::Message) -> Option<(OwnedObjectPath, String)> {
+pub(super) fn end_of_job(message: &zbus::Message) -> Option<(OwnedObjectPath, String)> {
     let header = message.header();
     let is_end = header.message_type() == Type::Signal
         && header

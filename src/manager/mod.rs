@@ -1,6 +1,7 @@
 //! The seam over systemd's D-Bus interface, in our words: start, read, signal, acknowledge. The
 //! traps it steps around are those of org.freedesktop.systemd1(5).
 
+mod activation;
 mod hints;
 mod jobs;
 mod own;
@@ -8,6 +9,7 @@ mod reading;
 mod scope;
 mod variants;
 
+pub use activation::activate;
 pub use hints::Hint;
 pub use jobs::{Job, Loaded, Properties, Systemd, Undone};
 pub use own::{Restarting, kill_all, restarting};

@@ -205,15 +205,17 @@ survives_a_full_disk() {
 
 # refused WORDS…: the service does not start, says why, and is not tried again and again; then the command line says 4.
 assert_start_refused() {
-    local cursor words said
+    local cursor words said began
     cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor)
     in_capsule systemctl reset-failed $service 2>/dev/null || true
     ! in_capsule systemctl restart $service 2>/dev/null || fail "the orchestrator started"
     said=$(in_capsule journalctl --quiet --no-pager --output=cat -u $service --after-cursor="${cursor#-- cursor: }")
     for words in "$@"; do assert_contains "$said" "$words" "why the orchestrator does not start"; done
     assert_eq failed "$(in_capsule systemctl is-active $service || true)" "state of a service that must be looked at"
+    began=$EPOCHSECONDS
     assert_status 4 archivist status
     assert_contains "$output" "systemctl status" "what to do about it"
+    ((EPOCHSECONDS < began + 10)) || fail "people wait $((EPOCHSECONDS - began)) s for that"
 }
 
 refuses_databases() {
