@@ -3,7 +3,7 @@
 use crate::bus::report::{Counts, Run};
 use sd_notify::NotifyState;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Running units by kind.
 pub type Units = BTreeMap<String, u64>;
@@ -53,6 +53,33 @@ pub fn status(line: &str) {
     send(&[NotifyState::Status(line)]);
 }
 
+/// systemd tells everybody on the bus of every new line.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The line that systemd has.
+#[derive(Default)]
+pub struct Status {
+    told: String,
+    at: Option<Instant>,
+}
+
+impl Status {
+    /// Tells systemd, unless it was told a moment ago: then how long to wait with it.
+    pub fn tell(&mut self, line: &str) -> Option<Duration> {
+        if line == self.told {
+            return None;
+        }
+        let elapsed = self.at.map(|at| at.elapsed());
+        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < AGAIN) {
+            return Some(AGAIN.saturating_sub(elapsed));
+        }
+        status(line);
+        self.told = line.to_owned();
+        self.at = Some(Instant::now());
+        None
+    }
+}
+
 pub fn beat() {
     send(&[NotifyState::Watchdog]);
 }
@@ -70,6 +97,18 @@ fn send(states: &[NotifyState<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_follows_at_once_waits() {
+        let mut status = Status::default();
+        assert_eq!(status.tell("one"), None);
+        assert_eq!(status.tell("one"), None);
+        let wait = status.tell("two").expect("a wait");
+        assert!(wait <= AGAIN && !wait.is_zero(), "{wait:?}");
+        status.at = status.at.and_then(|at| at.checked_sub(AGAIN));
+        assert_eq!(status.tell("two"), None);
+        assert_eq!(status.told, "two");
+    }
 
     #[test]
     fn the_line_says_what_is_queued_and_what_works() {

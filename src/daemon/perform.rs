@@ -38,7 +38,7 @@ pub struct Performer {
     holds: Holds,
     frost: Frost,
     parked: Vec<Work>,
-    status: String,
+    status: notify::Status,
     pub wake_at: Option<Time>,
     /// What is to be done before we leave.
     pub farewell: Option<tokio::task::JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl Performer {
             holds: Holds::default(),
             frost: Frost::default(),
             parked: Vec::new(),
-            status: String::new(),
+            status: notify::Status::default(),
             wake_at: None,
             farewell: None,
             exit: false,
@@ -192,15 +192,11 @@ impl Performer {
             Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
             Action::Status(line) => {
-                if line != self.status {
-                    notify::status(&line);
-                    self.status = line;
+                if let Some(wait) = self.status.tell(&line) {
+                    self.wake_at(super::now().after(wait));
                 }
             }
-            Action::WakeAt(time) => {
-                self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
-            }
-
+            Action::WakeAt(time) => self.wake_at(time),
             Action::Inspect { programs, then } => {
                 inspect::spawn(programs, then, self.events.clone());
             }
@@ -245,6 +241,10 @@ impl Performer {
                 });
             });
         }
+    }
+
+    fn wake_at(&mut self, time: Time) {
+        self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
     }
 
     fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
