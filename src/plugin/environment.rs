@@ -40,6 +40,9 @@ pub struct Context<'a> {
 /// The kernel takes no `NAME=value` above 128 KiB; a longer one is left out.
 const MAX_VARIABLE: usize = 120 * 1024;
 
+/// What hooks print back as the machine's id: there is one.
+pub const MACHINE: &str = "archivist";
+
 /// What the machine trusts; node by itself trusts only what it brings along, and everything else
 /// that hooks run reads this.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -68,7 +71,12 @@ pub fn environment(
     variables.set("CRAWL_ID", &context.crawl_id);
     variables.set("SNAPSHOT_ID", &context.snapshot_id);
     variables.set("ABX_RUNTIME", "archivebox");
+    if !variables.get("CHROME_KEEPALIVE").is_empty() {
+        // A browser lives as long as the unit of the hook that started it, which must not leave it.
+        variables.set("CHROME_KEEPALIVE", "False");
+    }
     variables.set("LIBRARY_VERSION", env!("CARGO_PKG_VERSION"));
+    variables.unless_set("MACHINE_ID", MACHINE);
     variables.unless_set("PLUGIN_DIR", &plugin.dir.to_string_lossy());
     variables.unless_set("LANG", "C.UTF-8");
     variables.0.into_iter().collect()
@@ -149,6 +157,7 @@ fn paths(variables: &mut Variables, places: &Places) {
     let semaphores = places.tmp_dir.join("semaphores");
     for (key, path) in [
         ("DATA_DIR", &places.data_dir),
+        ("ARCHIVE_DIR", &places.data_dir),
         ("LIB_DIR", &places.lib_dir),
         ("ABXPKG_LIB_DIR", &places.lib_dir),
         ("PERSONAS_DIR", &places.personas_dir),
@@ -304,6 +313,7 @@ mod tests {
             &[
                 ("SNAP_DIR", json!("/etc")),
                 ("ABX_RUNTIME", json!("abx-dl")),
+                ("CHROME_KEEPALIVE", json!(true)),
                 ("DATA_DIR", json!("")),
             ],
             true,
@@ -311,6 +321,9 @@ mod tests {
         assert_eq!(variables["SNAP_DIR"], "/data/snap");
         assert_eq!(variables["DATA_DIR"], "/data");
         assert_eq!(variables["ABX_RUNTIME"], "archivebox");
+        assert_eq!(variables["CHROME_KEEPALIVE"], "False");
+        assert!(!run(&[], true).contains_key("CHROME_KEEPALIVE"));
+        assert_eq!(variables["ARCHIVE_DIR"], "/data");
         let context: Value = serde_json::from_str(&variables["EXTRA_CONTEXT"]).unwrap();
         assert_eq!(
             context,

@@ -11,6 +11,7 @@ use super::binaries::providers;
 use super::binary::{self, Need, Source};
 use super::catalogue::{Catalogue, Hook, Plugin};
 use super::close::close;
+use super::environment::MACHINE;
 use super::name::Event;
 use super::schema::RequiredBinary;
 use super::values::{Layers, resolve};
@@ -188,7 +189,7 @@ fn request(
             .map(|(key, value)| (key.clone(), binary::hydrate_value(value, resolved)))
             .collect(),
         binary_id: need.name.clone(),
-        machine_id: "archivist".to_owned(),
+        machine_id: MACHINE.to_owned(),
         plugin_name: plugin.name.clone(),
         ..BinaryRequest::default()
     }

@@ -37,6 +37,7 @@ pub mod trust;
 pub mod values;
 pub mod verdict;
 pub mod version;
+mod wanted;
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -1,42 +1,25 @@
 //! Which plugins a crawl uses, and why the others are left out.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{Catalogue, Hook, Plugin};
-use super::close::close;
 use super::name::Event;
 use super::values::Layers;
 use super::verdict::Judge;
 pub use super::verdict::{Programs, Skip};
+pub use super::wanted::UnknownPlugin;
+use super::wanted::wanted;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// Names in any case; what these plugins need is added. Empty stands for all plugins.
+    /// Names in any case, or types of output such as `image/`; what these plugins need is added.
+    /// Empty stands for all plugins.
     pub plugins: Vec<String>,
     /// Companions run whoever is there.
     pub companions: bool,
-}
-
-/// A name on the whitelist that no plugin has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct UnknownPlugin {
-    pub name: String,
-    /// Plugins that may have been meant.
-    pub close: Vec<String>,
-}
-
-impl fmt::Display for UnknownPlugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no plugin is named '{}'", self.name)?;
-        match self.close.join(", ") {
-            near if near.is_empty() => Ok(()),
-            near => write!(f, "; close names: {near}"),
-        }
-    }
 }
 
 /// Both lists are sorted by name.
@@ -124,58 +107,6 @@ fn leave_out_unneeded(selected: &mut Selected, selection: &Selection) {
         let skipped = go.into_iter().map(|plugin| (plugin, Skip::NotNeeded));
         selected.skipped.extend(skipped);
     }
-}
-
-/// The whitelist with all that its plugins require, and the plugins that can install their
-/// programs; `None` stands for all plugins.
-fn wanted<'a>(
-    catalogue: &'a Catalogue,
-    selection: &Selection,
-) -> Result<Option<BTreeSet<&'a str>>, UnknownPlugin> {
-    let mut names = BTreeSet::new();
-    let mut open = Vec::new();
-    let asked = selection
-        .plugins
-        .iter()
-        .map(|name| name.trim())
-        .filter(|name| !name.is_empty());
-    for name in asked {
-        let found = catalogue
-            .plugins
-            .iter()
-            .find(|p| p.name.eq_ignore_ascii_case(name));
-        open.push(found.ok_or_else(|| UnknownPlugin {
-            name: name.to_owned(),
-            close: close(name, catalogue.plugins.iter().map(|p| p.name.as_str())),
-        })?);
-    }
-    if open.is_empty() {
-        return Ok(None);
-    }
-    let installs = |plugin: &&Plugin| {
-        plugin
-            .hooks
-            .iter()
-            .any(|hook| hook.name.event == Event::BinaryRequest)
-    };
-    while let Some(plugin) = open.pop() {
-        if !names.insert(plugin.name.as_str()) {
-            continue;
-        }
-        let required = plugin.schema.required_plugins.iter();
-        open.extend(required.filter_map(|name| catalogue.plugin(name)));
-        let providers = plugin
-            .schema
-            .required_binaries
-            .iter()
-            .flat_map(|entry| &entry.providers);
-        open.extend(
-            providers
-                .filter_map(|name| catalogue.plugin(name))
-                .filter(installs),
-        );
-    }
-    Ok(Some(names))
 }
 
 /// The hooks of one family in the order they start: by number, then by file name.
