@@ -314,6 +314,8 @@ impl Turn<'_> {
         if crawl_directory != own {
             bind.push(crawl_directory);
         }
+        // Which a user's hooks see where it is.
+        bind.extend(shared.clone().filter(|_| self.engine.scope.user));
         let (library, mut bind_read_only) = self.engine.library_binds(planned);
         bind.extend(library);
         bind_read_only.extend(self.hidden_plugin_directory(&planned.plugin.dir));

@@ -18,10 +18,12 @@ prepare() {
     in_capsule loginctl enable-linger $name
     wait_for 20 has_unit "user@$uid.service"
     wait_for 20 in_capsule test -S "/run/user/$uid/bus"
-    as_user sh -c 'mkdir -p ~/.local/share/archivist/plugins/testhold ~/.local/share/archivist/plugins/testquick
+    as_user sh -c 'mkdir -p ~/.local/share/archivist/plugins/testhold ~/.local/share/archivist/plugins/testquick \
+            ~/.local/share/archivist/plugins/testcookies
         cd ~/.local/share/archivist/plugins
         printf "#!/bin/sh\necho kept >kept.txt\necho from-a-hook >&2\n" >testquick/on_Snapshot__20_testquick.sh
         printf "#!/bin/sh\nexec sleep 60\n" >testhold/on_Snapshot__20_testhold.sh
+        printf "#!/bin/sh\ncat \"\$COOKIES_FILE\" >cookies.txt\n" >testcookies/on_Snapshot__20_testcookies.sh
         chmod 755 */*.sh
         for plugin in *; do echo "{\"type\": \"object\", \"properties\": {}}" >$plugin/config.json; done'
 }
@@ -55,6 +57,17 @@ archives_as_a_user() {
     # A user's manager has no LogExtraFields=: its lines are found by unit.
     assert_eq from-a-hook "$(in_capsule journalctl --quiet --no-pager --output=cat --lines=1 _UID="$uid" \
         _SYSTEMD_USER_UNIT=archivist-hook-testquick-s1.service)" "lines of the hook in the journal"
+    wait_for 20 no_work_is_left
+}
+
+# A persona of the user's own, and nobody else's to read.
+takes_up_a_persona() {
+    local directory
+    as_user sh -c 'echo netscape >~/cookies && archivist --user persona import mine --cookies ~/cookies'
+    assert_eq 700 "$(in_capsule stat -c %a /home/$name/.local/share/archivist/personas)" "mode of the personas"
+    assert_status 0 as_user archivist --user add --wait --persona mine --plugins testcookies http://user.test/persona
+    directory=$(ask 'd[0]["directory"]' list snapshots --limit 1)
+    assert_eq netscape "$(in_capsule cat "$directory/testcookies/cookies.txt")" "the cookies that a hook has"
     wait_for 20 no_work_is_left
 }
 
@@ -107,6 +120,7 @@ uid=
 trap clean EXIT
 prepare
 archives_as_a_user
+takes_up_a_persona
 cancels_as_a_user
 keeps_workers_of_a_user
 leaves_the_system_alone
