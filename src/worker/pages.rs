@@ -4,6 +4,7 @@ use super::index::{Index, Known};
 use super::shelf::Shelf;
 use super::write::{replace, settle};
 use super::{WorkerError, shelf};
+use crate::bus::report::HookResult;
 use crate::bus::work::Assignment;
 use crate::model::{Owner, ResultState, SnapshotId, Time};
 use crate::page::{Entry, Kind, Snapshot};
@@ -80,10 +81,22 @@ fn page(assignment: &Assignment, id: SnapshotId, known: &Known, now: Time) -> Sn
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
-        results: known.results.clone(),
+        results: still_there(&assignment.directory, known),
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),
     }
+}
+
+/// The results with those of their files that are left. Hooks of a plugin take away what the ones
+/// before them left for others to meet at.
+fn still_there(directory: &Path, known: &Known) -> Vec<HookResult> {
+    let mut results = known.results.clone();
+    for result in &mut results {
+        let own = directory.join(&result.plugin);
+        let is_file = |path: &str| own.join(path).symlink_metadata().is_ok_and(|m| m.is_file());
+        result.files.retain(|file| is_file(&file.path));
+    }
+    results
 }
 
 /// Puts the snapshot on the lists of its crawl, of its day and of the archive.

@@ -103,8 +103,19 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
         "",
         &["screenshot.png"],
     );
+    record(
+        &index,
+        "chrome",
+        ResultState::Succeeded,
+        "",
+        &["marker.png"],
+    );
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("screenshot.png"), "picture").unwrap();
     publish(&assignment, &index).await;
     let html = read(assignment.directory.join("index.html"));
+    assert!(!html.contains("marker.png"), "it is gone again");
     for part in [
         "<h1><bdi>Old &lt;title&gt;</bdi></h1>",
         "ERROR 404",
@@ -155,6 +166,10 @@ async fn what_hooks_write_into_the_record_leads_nowhere() {
 [[[[
 "#;
     fs::write(assignment.directory.join("index.jsonl"), forged).unwrap();
+    // It is there, and none of this page.
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("../../../secret.png"), "secret").unwrap();
     publish(&assignment, &Index::open(&assignment).unwrap()).await;
     let html = read(assignment.directory.join("index.html"));
     let links: Vec<&str> = html
