@@ -22,7 +22,8 @@ pub fn main(scope: &Scope, directory: &Path) -> bool {
     !problems.iter().any(|problem| problem.fatal)
 }
 
-/// The boot waits for this: many files are shared among threads.
+/// The boot waits for this: many files are shared among threads, and each is done with before the
+/// next is read, as memory that grows is most of what is left to save.
 pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
     let mut found = files::find(scope);
     let context = context(scope);
@@ -30,10 +31,14 @@ pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = (count / cores.min(THREADS_MAX) + 1).max(SHARE_MIN);
     let part = &|begin: usize| {
-        let (declarations, mut problems) = found.read(begin..count.min(begin + share));
-        let generated = generate(&declarations, &context);
-        problems.extend(generated.problems);
-        problems.extend(write::units(&generated.units, directory));
+        let mut problems = Vec::new();
+        for place in begin..count.min(begin + share) {
+            let (declarations, unread) = found.read(place..place + 1);
+            let generated = generate(&declarations, &context);
+            problems.extend(unread);
+            problems.extend(generated.problems);
+            problems.extend(write::units(&generated.units, directory));
+        }
         problems
     };
     let problems: Vec<Problem> = match count <= share {
