@@ -15,6 +15,8 @@ use zbus::{Connection, MessageStream, OwnedObjectPath, OwnedVariant};
 
 pub(super) const JOB_REMOVED: &str = "type='signal',sender='org.freedesktop.systemd1',\
     interface='org.freedesktop.systemd1.Manager',member='JobRemoved'";
+/// The answer to CleanUnit for a unit of which nothing is kept.
+const NOTHING_TO_CLEAN: &str = "org.freedesktop.systemd1.NothingToClean";
 
 /// What is to become of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +234,11 @@ impl Systemd {
     }
 
     /// Deletes what systemd keeps of a unit that does not run, such as the time a timer elapsed last.
-    /// One that is not loaded has nothing.
+    /// One that is not loaded has nothing, nor has a timer that is not persistent.
     pub async fn clean(&self, unit: &str) -> Result<(), ManagerError> {
         match self.call("CleanUnit", &(unit, ["state"].as_slice())).await {
             Ok(_) => Ok(()),
+            Err(error) if super::name_and_text(&error).0 == NOTHING_TO_CLEAN => Ok(()),
             Err(error) => match explain("clean unit", unit, &error) {
                 error if error.kind == ErrorKind::NoSuchUnit => Ok(()),
                 error => Err(error),

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Watches: a site that goes down, is slow, has a bad certificate and comes back, with history and alerts; nothing is queued twice;
-# timers queue without an orchestrator; slow checks hold up no fast ones; results go when their time is over. With EXTENT=full, 200
+# timers queue without an orchestrator; missed runs are one, or none; slow checks hold up no fast ones; results go when their time is over. With EXTENT=full, 200
 # watches beside slow checks.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -134,6 +134,37 @@ timers_queue_without_an_orchestrator() {
     wait_for 20 has_done often $((before + 2))
 }
 
+# As after days without the machine: the timer's memory of its last run is put back, far enough for five of them.
+missed_runs_collapse() {
+    local name at timer
+    # Half a day from now on the clock: no run comes by itself meanwhile.
+    at=$(in_capsule date -d '12 hours' '+*-*-* %H:%M:00')
+    for name in one skip; do
+        archivist watch add "missed-$name" "http://127.0.0.1:$port/" --status "$at" --lighthouse no --crawl no \
+            --set Spread=0 --set "Missed=$name" >/dev/null
+        timer=archivist-watch-missed-$name-status.timer
+        in_capsule systemctl stop "$timer"
+        assert_eq 0 "$(checks_of "missed-$name")" "checks of missed-$name before"
+        in_capsule touch -d '5 days ago' "/var/lib/systemd/timers/stamp-$timer"
+        in_capsule systemctl start "$timer"
+    done
+    wait_for 20 has_done missed-one 1
+    wait_for 20 is_at_rest archivist-watch-missed-one-status.timer
+    assert_eq 1 "$(checks_of missed-one)" "checks for five missed runs"
+    assert_eq 0 "$(checks_of missed-skip)" "checks for what is to be skipped"
+    is_at_rest archivist-watch-missed-skip-status.timer || fail "the timer that skips is not waiting for its next run"
+    archivist watch remove missed-one >/dev/null
+    archivist watch remove missed-skip >/dev/null
+}
+
+checks_of() { query 'len(d)' watch history "$1" -n 0; }
+
+# is_at_rest TIMER: it waits, its service is done, and its next run is hours away.
+is_at_rest() {
+    [[ $(unit_property "$1" SubState) == waiting ]] || return 1
+    in_capsule sh -c "test \$(date -d \"\$(systemctl show --value -p NextElapseUSecRealtime $1)\" +%s) -gt \$((\$(date +%s) + 36000))"
+}
+
 slow_checks_hold_up_no_fast_ones() {
     local n checks p95 most
     in_capsule sh -c "mkdir -p ${stand_in%/*} && printf '[Service]\nExecStart=\nExecStart=/bin/sleep 600\n' >$stand_in && systemctl daemon-reload"
@@ -228,6 +259,7 @@ a_bad_certificate
 the_same_twice_is_one
 timers_and_list_agree
 timers_queue_without_an_orchestrator
+missed_runs_collapse
 slow_checks_hold_up_no_fast_ones
 [[ ${EXTENT-} != full ]] || two_hundred
 results_go_in_time
