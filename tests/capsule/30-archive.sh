@@ -108,6 +108,21 @@ assert events == {"crawl", "snapshot", "hook"}, events
 assert [line for line in lines[1:] if line["event"] == "crawl"][-1]["crawl"]["status"] == "sealed"' || fail "add --wait --json"
 }
 
+# The picture is well-formed XML without a script, has every run, and knows when what worked in the background was ready.
+draws_what_ran() {
+    archivist plot "$crawl" | in_capsule python3 -c '
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.stdin).getroot()
+tips = [group[0].text for group in root.iter("{http://www.w3.org/2000/svg}g")]
+units = [tip for tip in tips if tip.startswith("archivist-")]
+runs = int(sys.argv[1])
+assert len(units) == runs, (len(units), runs)
+assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
+for name in "chromium_launch", "wget":
+    assert any(name in tip and "ready after" in tip for tip in units), name
+assert all("CPU" in tip for tip in units if "ended after" in tip), units' "$(query 'len(d)' list runs "$crawl" --limit 0)" || fail "archivist plot"
+}
+
 # hold: sets $held, the id of a crawl one of whose hooks waits; $snapshot is the number of its snapshot.
 hold() {
     in_capsule rm -f $signs/go
@@ -185,6 +200,7 @@ assert_nothing_is_left
 keeps_what_was_there
 tells_the_story
 answers_in_json
+draws_what_ran
 is_the_tree_that_was_designed
 stopping_the_slice_leaves_nothing
 cancels_and_retries
