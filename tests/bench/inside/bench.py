@@ -16,7 +16,7 @@ import ends
 import hooks
 import idle
 import pages
-from machine import Failed, give_up
+from machine import Failed, give_up, journal
 
 FIGURES = {
     "P1": hooks.one_by_one,
@@ -71,6 +71,7 @@ def main():
             why = error if isinstance(error, Failed) else traceback.format_exc()
             print("failed: %s: %s" % (figure, why), file=sys.stderr)
             failed = True
+            print(journal(), file=sys.stderr)
             give_up()
         print("%s: %.0f s" % (figure, time.monotonic() - began), file=sys.stderr, flush=True)
     sys.exit(failed)

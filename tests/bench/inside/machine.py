@@ -97,6 +97,11 @@ def crawl_in(answer):
     return json.JSONDecoder().raw_decode(answer)[0]["crawl"]
 
 
+def journal():
+    """What the orchestrator said last."""
+    return subprocess.run(["journalctl", "--quiet", "--no-pager", "--lines=15", "--unit=" + SERVICE], capture_output=True, text=True).stdout
+
+
 def give_up():
     """Nothing is left for the next figure of what one came to grief with."""
     with contextlib.suppress(Failed, sqlite3.Error):

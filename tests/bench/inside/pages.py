@@ -6,6 +6,10 @@ import hooks
 from machine import Failed, ORCHESTRATOR, SERVICE, configure, crawl_in, memory, nothing_runs, plugin, rows, text, unit, until, usage
 
 
+# URLs of one crawl; longer queues are of several.
+AT_ONCE = 100_000
+
+
 def queued(notes, interleave):
     """One page at a time, from queues of several lengths."""
     plugin("benchone", hooks.hook_files(1))
@@ -16,10 +20,11 @@ def queued(notes, interleave):
 
 
 def add_many(notes):
-    count = notes.counts(20_000, 100_000)
+    count = notes.counts(20_000, AT_ONCE)
     crawl, took = add_pages(count)
     notes.note("P5", "archivist", "adding %d URLs" % count, "ms", [took])
     cancel(crawl)
+    until("an end of all units", nothing_runs, 120)
 
 
 def add_pages(count):
@@ -36,14 +41,13 @@ def add_pages(count):
 def cancel(crawl):
     began = time.monotonic()
     text("archivist", "cancel", "c%d" % crawl)
-    took = (time.monotonic() - began) * 1000
-    until("an end of c%d" % crawl, nothing_runs, 120)
-    return took
+    return (time.monotonic() - began) * 1000
 
 
 def queue(notes, length, claims):
     """What it takes to give a place that became free to the next page."""
-    crawl, _ = add_pages(length)
+    added = [add_pages(min(AT_ONCE, length - before))[0] for before in range(0, length, AT_ONCE)]
+    crawl = added[0]
 
     def over():
         # Not of the snapshots: counting a million would be at the orchestrator's cost.
@@ -60,4 +64,5 @@ def queue(notes, length, claims):
     notes.note("P5", "archivist", what + "from the end of a worker to the next page", "ms", waits)
     notes.note("P5", "archivist", what + "orchestrator for a page", "ms CPU", [used / done])
     notes.note("P5", "archivist", what + "resident memory", "MiB", [memory(pid)])
-    notes.note("P5", "archivist", what + "cancelling the rest", "ms", [cancel(crawl)])
+    notes.note("P5", "archivist", what + "cancelling the rest", "ms", [sum(cancel(crawl) for crawl in reversed(added))])
+    until("an end of all units", nothing_runs, 120)
