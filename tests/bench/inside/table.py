@@ -8,6 +8,8 @@ import math
 import statistics
 import sys
 
+# What the others are set against: the first of these that was measured.
+REFERENCES = ("floor", "systemctl stop", "dpkg -i", "abx-dl")
 ORDER = ["P%d" % number for number in range(1, 11)]
 
 
@@ -25,23 +27,23 @@ def read(samples):
 
 
 def group(figure, what, unit, contestants):
-    floor = contestants.get("floor")
-    measured = [measure(who, values, floor, unit == "/s") for who, values in contestants.items()]
-    return {"figure": figure, "what": what, "unit": unit, "contestants": measured}
+    reference = next((who for who in REFERENCES if who in contestants), None)
+    measured = [measure(who, values, contestants.get(reference), unit == "/s") for who, values in contestants.items()]
+    return {"figure": figure, "what": what, "unit": unit, "reference": reference, "contestants": measured}
 
 
-def measure(who, values, floor, higher_is_better):
+def measure(who, values, reference, higher_is_better):
     """The 99th percentile is that of the bad ones: of rates, what 99 of 100 reached."""
     ordered = sorted(values, reverse=higher_is_better)
     median = statistics.median(ordered)
-    base = statistics.median(floor) if floor else 0
+    base = statistics.median(reference) if reference else 0
     return {
         "who": who,
         "n": len(ordered),
         "median": round(median, 3),
         "p99": round(ordered[math.ceil(len(ordered) * 0.99) - 1], 3),
         "best": round(ordered[0], 3),
-        "to_floor": round(median / base, 3) if base > 0 else None,
+        "ratio": round(median / base, 3) if base > 0 else None,
     }
 
 
@@ -50,11 +52,11 @@ def number(value):
 
 
 def print_table(groups, left_out):
-    print("%-62s %10s %10s %8s %6s" % ("", "median", "p99", "× floor", "n"))
+    print("%-62s %10s %10s %8s %6s" % ("", "median", "p99", "ratio", "n"))
     for one in groups:
         print("%-4s%s, %s" % (one["figure"], one["what"], one["unit"]))
         for it in one["contestants"]:
-            ratio = "" if it["to_floor"] is None else "%.2f" % it["to_floor"]
+            ratio = "" if it["ratio"] is None else "%.2f" % it["ratio"]
             print("        %-54s %10s %10s %8s %6d" % (it["who"], number(it["median"]), number(it["p99"]), ratio, it["n"]))
     for one in left_out:
         print("%-4swithout %s: %s" % (one["figure"], one["who"], one["why"]))
@@ -79,7 +81,7 @@ def plot(groups):
         most = scale(one["contestants"])
         for it in one["contestants"]:
             y += LINE
-            parts.append(bar(it, y, most))
+            parts.append(bar(it, y, most, one["reference"]))
         y += LINE + 14
     size = 'width="%d" height="%d" viewBox="0 0 %d %d"' % ((LABEL + WIDTH + 160, y) * 2)
     head = '<svg xmlns="http://www.w3.org/2000/svg" %s role="img" aria-label="archivist beside others, medians and 99th percentiles">' % size
@@ -95,13 +97,13 @@ def scale(contestants):
     return min(longest(contestants), 4 * near) if near else longest(contestants)
 
 
-def bar(it, y, most):
+def bar(it, y, most, reference):
     def place(value):
         return min(1, max(0, value) / most) * WIDTH if most > 0 else 0
 
     kind = {"archivist": "ours", "floor": "floor"}.get(it["who"], "bar")
     middle, end = place(it["median"]), place(it["p99"])
-    ratio = "" if it["to_floor"] is None or it["who"] == "floor" else " (%.2f × floor)" % it["to_floor"]
+    ratio = "" if it["ratio"] is None or it["who"] == reference else " (%.2f × %s)" % (it["ratio"], reference)
     shown = '<text x="{0}" y="{1}" text-anchor="end">{2}</text><rect class="{3}" x="{4}" y="{5}" width="{6:.1f}" height="12"/>'.format(
         LABEL - 8, y, html.escape(it["who"]), kind, LABEL, y - 10, max(1, middle))
     tail = '<line class="tail" x1="{0:.1f}" x2="{1:.1f}" y1="{2}" y2="{2}"/>'.format(LABEL + middle, LABEL + end, y - 4) if end > middle else ""
