@@ -3,6 +3,7 @@
 //! same code, and knows its end from a signal.
 //!
 //! usage: floor units DIRECTORY COUNT AT-ONCE    units as hooks, which run one after another or so many at once
+//!        floor seam DIRECTORY COUNT AT-ONCE    the same units, and what the orchestrator reads of each
 //!        floor processes DIRECTORY COUNT AT-ONCE    the same program, started by fork and exec
 //!
 //! DIRECTORY has `argv` and `environ` as a hook saw them (/proc/PID/cmdline, /proc/PID/environ), and `binds`:
@@ -10,6 +11,7 @@
 //! The answer is a JSON object: each start in milliseconds until its end was known, all of them, and
 //! our own CPU time.
 
+mod seam;
 mod units;
 
 use archivist::model::{CrawlId, Owner, SnapshotId};
@@ -167,15 +169,16 @@ fn own_cpu() -> Answer<f64> {
 fn main() -> Answer<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, directory, count, at_once] = arguments.as_slice() else {
-        return Err("usage: floor units|processes DIRECTORY COUNT AT-ONCE".into());
+        return Err("usage: floor units|seam|processes DIRECTORY COUNT AT-ONCE".into());
     };
     let hook = Hook::read(Path::new(directory))?;
     let (count, at_once) = (count.parse()?, at_once.parse()?);
     let (began, cpu_before) = (Instant::now(), own_cpu()?);
     let each = match what.as_str() {
         "units" => units::run(&hook, count, at_once)?,
+        "seam" => seam::run(&hook, count, at_once)?,
         "processes" => processes(&hook, count, at_once)?,
-        other => return Err(format!("neither units nor processes: '{other}'").into()),
+        other => return Err(format!("neither units, seam nor processes: '{other}'").into()),
     };
     let (all, cpu) = (millis(began.elapsed()), own_cpu()? - cpu_before);
     println!(

@@ -11,6 +11,8 @@ TRIVIAL = """#!/bin/sh
 echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'
 """
 HOOKS, MORE = 20, 50
+# The floor, and what the orchestrator reads of each unit.
+SEAM = "floor with readings"
 STATE = "/srv/bench"
 ARCHIVE = "/var/lib/archivist/archive/bench"
 URL = "http://bench.test/%d"
@@ -87,9 +89,9 @@ def floor(what, count, at_once):
 def one_by_one(notes, interleave):
     """P1 and P3."""
     prepare()
-    each = {name: [] for name in ("archivist", "floor", "fork and exec")}
-    whole = {"archivist": [], "floor": []}
-    used = {"archivist": [], "archivist, more hooks": [], "floor": []}
+    each = {name: [] for name in ("archivist", "floor", SEAM, "fork and exec")}
+    whole = {"archivist": [], "floor": [], SEAM: []}
+    used = {"archivist": [], "archivist, more hooks": [], "floor": [], SEAM: []}
 
     def ours():
         took, cpu_used, crawl = archive("benchtrivial", URL % 1)
@@ -101,12 +103,12 @@ def one_by_one(notes, interleave):
         used["archivist, more hooks"].append(with_workers(cpu_used, crawl))
         quiet()
 
-    def units():
+    def units(who, what):
         before = cpu()
-        answer = floor("units", HOOKS, 1)
-        used["floor"].append({**spent(before), "client": answer["cpu_ms"]})
-        each["floor"] += answer["each_ms"]
-        whole["floor"].append(answer["all_ms"])
+        answer = floor(what, HOOKS, 1)
+        used[who].append({**spent(before), "client": answer["cpu_ms"]})
+        each[who] += answer["each_ms"]
+        whole[who].append(answer["all_ms"])
         until("an end of the floor's units", nothing_runs)
 
     def processes():
@@ -115,7 +117,8 @@ def one_by_one(notes, interleave):
     others = rivals.contestants(notes, HOOKS, each, whole)
     quiet()
     try:
-        interleave([ours, units, processes] + others, notes.counts(2, 15))
+        clients = [lambda: units("floor", "units"), lambda: units(SEAM, "seam")]
+        interleave([ours, processes] + clients + others, notes.counts(2, 15))
     finally:
         rivals.end()
     own = statistics.median(each["fork and exec"])
@@ -144,12 +147,14 @@ def note_cpu(notes, used):
 
     both = [a + b for a, b in zip(per_hook("orchestrator"), per_hook("worker"))]
     notes.note("P3", "archivist", "a hook more: orchestrator and worker", "ms CPU", both)
-    notes.note("P3", "floor", "a hook more: orchestrator and worker", "ms CPU", [one["client"] / HOOKS for one in used["floor"]])
+    for who in ("floor", SEAM):
+        notes.note("P3", who, "a hook more: orchestrator and worker", "ms CPU", [one["client"] / HOOKS for one in used[who]])
     for name in ("orchestrator", "worker"):
         notes.note("P3", "archivist", "a hook more: " + name, "ms CPU", per_hook(name))
     for name in ("PID 1", "bus", "journal", "everything"):
         notes.note("P3", "archivist", "a hook more: " + name, "ms CPU", per_hook(name))
-        notes.note("P3", "floor", "a hook more: " + name, "ms CPU", [one[name] / HOOKS for one in used["floor"]])
+        for who in ("floor", SEAM):
+            notes.note("P3", who, "a hook more: " + name, "ms CPU", [one[name] / HOOKS for one in used[who]])
     whole = [(one["orchestrator"] + one["worker"]) / HOOKS for one in few]
     notes.note("P3", "archivist", "the same with the workers' own starts, of %d hooks" % HOOKS, "ms CPU", whole)
 
