@@ -7,9 +7,12 @@ use tokio::sync::{mpsc, watch};
 use zbus::message::Type;
 use zbus::{DeserializeDict, Message, MessageStream, OwnedObjectPath};
 
-/// Two rules: the manager's own signals, and changes of services.
+/// Of the manager's own signals those that we make hints of, as there are several times as many of
+/// others; changes of services; and that systemd came to the bus.
 pub const MATCH_RULES: &[&str] = &[
-    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager'",
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='UnitRemoved'",
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='Reloading'",
     "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='org.freedesktop.systemd1.Service'",
     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
 ];
