@@ -7,9 +7,11 @@ use super::sequence::{Action, Input, Sequence};
 use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
-use crate::model::{Outcome, Owner, ResultState};
+use crate::model::{Outcome, Owner, ResultState, Time};
 use crate::plugin::output::Listing;
 use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -191,6 +193,58 @@ fn missed_something(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
         && report.files.is_empty()
 }
 
+/// What is seen of a hook's output while it runs.
+struct Watch {
+    too_large: Rc<Cell<bool>>,
+    ready_at: Rc<Cell<Option<Time>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Watch {
+    /// `fresh`: the output is this run's alone. In that of a run that is joined, the first line may be old.
+    fn begin(
+        shared: &Rc<Shared>,
+        hook: &HookTask,
+        place: usize,
+        file: &File,
+        path: PathBuf,
+        fresh: bool,
+    ) -> Result<Watch, WorkerError> {
+        let file = file.try_clone().map_err(|source| WorkerError::File {
+            verb: "share",
+            path: path.clone(),
+            source,
+        })?;
+        let too_large = Rc::new(Cell::new(false));
+        let ready_at = Rc::new(Cell::new(None));
+        let tells = fresh && hook.mode != HookMode::Foreground;
+        let (flag, ready) = (too_large.clone(), ready_at.clone());
+        let (worker, key) = (shared.clone(), hook.key.clone());
+        let on_seen = move |seen| match seen {
+            stdout::Seen::FirstLine => {
+                ready.set(tells.then(|| jiff::Timestamp::now().into()));
+                let _ = worker.inputs.send(Ok(Input::Ready(place)));
+            }
+            stdout::Seen::TooLarge => {
+                flag.set(true);
+                let (worker, key) = (worker.clone(), key.clone());
+                tokio::task::spawn_local(async move { worker.link.stop(&key, true).await });
+            }
+        };
+        let (name, limit) = (hook.key.clone(), shared.assignment.output_limit);
+        let task = tokio::task::spawn_local(async move {
+            if let Err(error) = stdout::watch(file, path, limit, on_seen).await {
+                tracing::warn!("cannot watch the output of {name}: {error}, ignoring");
+            }
+        });
+        Ok(Watch {
+            too_large,
+            ready_at,
+            task,
+        })
+    }
+}
+
 async fn try_hook(
     shared: &Rc<Shared>,
     hook: &HookTask,
@@ -212,41 +266,13 @@ async fn try_hook(
         stdout::show(&path);
     }
 
-    let too_large = Rc::new(Cell::new(false));
-    // Of a run that is joined, the first line may be old.
-    let tells = !join && hook.mode != HookMode::Foreground;
-    let ready_at = Rc::new(Cell::new(None));
-    let watching = {
-        let (shared, key, flag) = (shared.clone(), hook.key.clone(), too_large.clone());
-        let clone = file
-            .try_clone()
-            .map_err(|error| ClientError::Refused(error.to_string()))?;
-        let limit = assignment.output_limit;
-        let ready_at = ready_at.clone();
-        let on_seen = move |seen| match seen {
-            stdout::Seen::FirstLine => {
-                ready_at.set(tells.then(|| jiff::Timestamp::now().into()));
-                let _ = shared.inputs.send(Ok(Input::Ready(place)));
-            }
-            stdout::Seen::TooLarge => {
-                flag.set(true);
-                let (shared, key) = (shared.clone(), key.clone());
-                tokio::task::spawn_local(async move { shared.link.stop(&key, true).await });
-            }
-        };
-        let name = hook.key.clone();
-        tokio::task::spawn_local(async move {
-            if let Err(error) = stdout::watch(clone, path, limit, on_seen).await {
-                tracing::warn!("cannot watch the output of {name}: {error}, ignoring");
-            }
-        })
-    };
+    let watch = Watch::begin(shared, hook, place, &file, path, !join).map_err(refused)?;
     let ended = match shared.link.run(&hook.key, &file).await {
         // What the orchestrator refuses to run is a result as well.
         Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
         other => other?,
     };
-    watching.abort();
+    watch.task.abort();
     if let Err(error) = shared.index.process(hook, &ended) {
         tracing::warn!("{error}, ignoring");
     }
@@ -254,7 +280,7 @@ async fn try_hook(
         return Ok(Next::Again);
     }
 
-    let remark = too_large.get().then(|| {
+    let remark = watch.too_large.get().then(|| {
         format!(
             "it printed more than {} bytes and was ended",
             assignment.output_limit
@@ -276,7 +302,7 @@ async fn try_hook(
     let mut report = reading
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
-    report.ready_at = ready_at.get();
+    report.ready_at = watch.ready_at.get();
     report.verdict = room::doubt(report.verdict, &ended.outcome, lack);
     shared.link.report(&report).await?;
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
@@ -297,7 +323,7 @@ async fn try_hook(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bus::report::File;
+    use crate::bus::report;
     use crate::bus::work::{Derived, Known};
     use crate::model::{CrawlId, SnapshotId, Verdict};
 
@@ -305,7 +331,7 @@ mod tests {
     fn what_failed_by_itself_and_left_nothing_missed_something() {
         let of = |owner, outcome, state, files| {
             let verdict = Verdict { state, error: None };
-            let file = File {
+            let file = report::File {
                 path: "x".into(),
                 mimetype: String::new(),
                 size: 1,
