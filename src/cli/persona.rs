@@ -61,7 +61,12 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
         PersonaVerb::Import(args) => import(&args, &all, scope)?,
         PersonaVerb::Remove { name } => {
             let path = all.join(name.as_str());
-            fs::remove_dir_all(&path).map_err(|error| failed("remove", &path, &error))?;
+            fs::remove_dir_all(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Failure::failed(format!(
+                    "there is no persona '{name}'; see: archivist persona list"
+                )),
+                _ => failed("remove", &path, &error),
+            })?;
             look::print(&format!("{name} is removed\n"))?;
         }
     }
