@@ -5,6 +5,7 @@ use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, Listed, ManagerError};
 use crate::model::{CrawlId, Reading, RunId};
 use crate::store::Lasting;
+use crate::unit::{Names, UnitKind};
 
 /// The evidence in a signal about a main process that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,19 +63,22 @@ pub enum Event {
 }
 
 impl Event {
-    /// What its transaction is to outlast. What people were told and what hooks came to is kept for
-    /// good; what a power cut takes of the rest, the next orchestrator does again.
-    pub fn lasting(&self) -> Lasting {
-        let kept = matches!(
-            self,
-            Event::Request(_)
-                | Event::Work(Work::Report { .. } | Work::SnapshotsDone { .. })
-                | Event::Abandoned { .. }
-                | Event::Terminate
-        );
-        match kept {
-            true => Lasting::PowerCuts,
-            false => Lasting::Kills,
+    /// What its transaction is to outlast. What people may have been told is kept for good: what they
+    /// asked for, what hooks came to, and that a page or crawl is done, which the end of its worker
+    /// decides. That a hook was begun, runs or ended is found out anew after a power cut.
+    pub fn lasting(&self, names: &Names) -> Lasting {
+        let is_hook = |unit: &str| {
+            let parsed = names.parse(unit);
+            parsed.is_some_and(|parsed| parsed.kind == UnitKind::Hook)
+        };
+        match self {
+            Event::Hint(_)
+            | Event::Started { result: Ok(()), .. }
+            | Event::Work(Work::Run { .. } | Work::Attach { .. } | Work::Stop { .. }) => {
+                Lasting::Kills
+            }
+            Event::Read { unit, .. } if is_hook(unit) => Lasting::Kills,
+            _ => Lasting::PowerCuts,
         }
     }
 }
@@ -91,5 +95,32 @@ impl From<Call> for Event {
 impl From<Hint> for Event {
     fn from(hint: Hint) -> Event {
         Event::Hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Reading;
+
+    #[test]
+    fn what_is_done_outlasts_power_cuts() {
+        let names = Names::new("archivist");
+        let read = |unit: &str| {
+            let event = Event::Read {
+                run: RunId(1),
+                unit: unit.into(),
+                early: false,
+                evidence: None,
+                result: Ok(Box::new(Reading::default())),
+                stopping: false,
+            };
+            event.lasting(&names)
+        };
+        assert_eq!(read("archivist-hook-wget-s3.service"), Lasting::Kills);
+        assert_eq!(read("archivist-snapshot-3.service"), Lasting::PowerCuts);
+        assert_eq!(read("archivist-crawl-1.service"), Lasting::PowerCuts);
+        assert_eq!(Event::Hint(Hint::Reloaded).lasting(&names), Lasting::Kills);
+        assert_eq!(Event::Due.lasting(&names), Lasting::PowerCuts);
     }
 }

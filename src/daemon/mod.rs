@@ -381,7 +381,8 @@ impl Daemon<'_> {
         let followed = self.performer.followed();
         self.engine.strain = self.machine.look();
         self.engine.shortage.observe(&self.engine.strain, now());
-        let lasting = events.iter().map(Event::lasting).max();
+        let names = &self.engine.names;
+        let lasting = events.iter().map(|event| event.lasting(names)).max();
         let tx = self
             .store
             .begin_lasting(lasting.unwrap_or(Lasting::Kills))?;
