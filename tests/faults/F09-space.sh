@@ -5,6 +5,8 @@
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144
+# Seconds of a hook, so long that a slow machine has run short before all pages are done.
+EACH=0.6
 data=/var/lib/archivist
 recorded=0
 
@@ -19,13 +21,13 @@ writers() {
     plugin testcare <<SH
 #!/bin/sh
 set -e
-sleep 0.2
+sleep $EACH
 head -c $SIZE /dev/zero >part
 mv part whole
 SH
     plugin testcareless <<SH
 #!/bin/sh
-sleep 0.2
+sleep $EACH
 head -c $SIZE /dev/zero >whole
 echo '{"type": "ArchiveResult", "status": "succeeded"}'
 SH
@@ -53,6 +55,7 @@ codes() { query '*[r["code"] for r in d["reasons"]],' why "$1"; }
 status_says() { [[ $(archivist status 2>&1) == *"$1"* ]]; }
 # says PATTERN: the orchestrator does, of itself.
 says() { [[ $(unit_property $service StatusText) =~ $1 ]]; }
+says_or_is_over() { says "$2" || is_over "$1"; }
 some_are_done() { (($(query 'sum(r["status"] == "succeeded" for r in d)' list results "$1" --limit 0) >= $2)); }
 
 # Nothing of it runs any more, and it is not over.
@@ -79,7 +82,8 @@ fill_up() {
     for ((round = 1; round <= ROUNDS; round++)); do
         ! is_over "$crawl" || break
         in_capsule sh -c "$2" 2>/dev/null || true
-        wait_for 60 says "$3"
+        wait_for 60 says_or_is_over "$crawl" "$3"
+        ! is_over "$crawl" || fail "all was done before the machine was short: $2"
         wait_for 60 stands
         in_capsule rm -rf $data/filler
         wait_for 60 moves
