@@ -3,13 +3,15 @@
 
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
+#[path = "cli_bus/pieces.rs"]
+mod pieces;
 #[path = "cli_bus/plot.rs"]
 mod plot;
 #[path = "cli_bus/watches.rs"]
 mod watches;
 
 use archivist::bus::report::{
-    AddOptions, Added, Crawl, Details, Event, Filter, HookResult, Refused, Snapshot,
+    AddOptions, Added, Crawl, Details, Event, Filter, HookResult, ROWS_MAX, Refused, Snapshot,
 };
 use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -91,6 +93,7 @@ impl Face {
         let read: Filter = serde_json::from_str(filter).unwrap();
         Ok(match what {
             "timeline" => json(&plot::piece(&read)),
+            "results" if read.owner == Some(pieces::LONG) => json(&pieces::piece(&read)),
             "crawls" if read.owner == Some(Owner::Crawl(CrawlId(9))) => "[]".to_owned(),
             "crawls" => json(&[crawl(Lifecycle::Sealed)]),
             "snapshots" => json(&[snapshot(Lifecycle::Sealed)]),
@@ -192,6 +195,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
 
 fn hook(status: ResultState) -> HookResult {
     HookResult {
+        id: None,
         owner: Owner::Snapshot(SnapshotId(3)),
         plugin: "wget".into(),
         hook: "on_Snapshot__06_wget.finite.bg".into(),
@@ -491,7 +495,7 @@ fn lists_and_refusals() {
     let filter: Filter = serde_json::from_str(&cardboard.filter.lock().unwrap()).unwrap();
     assert_eq!(
         (filter.status.as_deref(), filter.limit),
-        (Some("sealed"), 0)
+        (Some("sealed"), ROWS_MAX)
     );
 
     let (code, stdout, _) = bus.run(&["list", "results", "s3", "--json"]);

@@ -77,6 +77,9 @@ pub struct File {
 /// What one hook made of one snapshot (or of a whole crawl).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HookResult {
+    /// Its number in the database, where later ones have higher ones; none until it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
     pub owner: Owner,
     pub plugin: String,
     /// Name of the hook's file without its last extension.
@@ -273,15 +276,32 @@ pub struct Filter {
     pub status: Option<String>,
     /// Only what belongs to this crawl or snapshot.
     pub owner: Option<Owner>,
-    /// Newest first, at most so many.
+    /// Newest first, at most so many; 0 for as many as one answer may have ([`ROWS_MAX`]).
     pub limit: u32,
+    /// Only what is older than the row of this number: the rest of a long list.
+    #[serde(default)]
+    pub before: Option<i64>,
     /// For a time line, which is in pieces and the oldest first: only what came after this run.
     #[serde(default)]
     pub after: Option<RunId>,
 }
 
-/// Longest piece of a time line.
-pub const SPANS_MAX: u32 = 1000;
+impl Filter {
+    /// The same, but for no more than one answer may have.
+    pub fn piece(&self) -> Filter {
+        let limit = match self.limit {
+            0 => ROWS_MAX,
+            limit => limit.min(ROWS_MAX),
+        };
+        Filter {
+            limit,
+            ..self.clone()
+        }
+    }
+}
+
+/// Most rows of one answer over the bus, which carries 32 MiB at most; longer lists are asked for in pieces.
+pub const ROWS_MAX: u32 = 1000;
 
 /// One unit on the time line of a crawl or page.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,10 +2,12 @@
 
 use super::exit::{Exit, Failure};
 use super::look::{self, Look};
+use super::pieces::{Pieces, Row};
 use super::rows;
 use super::server::{Server, decode};
+use super::table::Table;
 use super::text;
-use crate::bus::report::{Crawl, Filter, HookResult, Run, Snapshot};
+use crate::bus::report::{Filter, HookResult};
 use crate::config::Scope;
 use crate::model::Owner;
 use clap::{Args, ValueEnum};
@@ -60,36 +62,74 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     if let Some(status) = &args.status {
         check_status(args.what, status)?;
     }
-    let filter = serde_json::to_string(&Filter {
-        status: args.status,
+    let filter = Filter {
+        status: args.status.clone(),
         owner: args.owner,
         limit: args.limit,
         ..Filter::default()
-    })
-    .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
-    let server = Server::reach(scope).await?;
-    let call = server.proxy().list(args.what.as_str(), &filter);
-    let answer = server.call(call).await?;
-    if args.json {
-        look::print_json(&answer)?;
-        return Ok(Exit::Done);
-    }
-    let look = Look::of_stdout();
-    let table = match args.what {
-        What::Crawls => rows::crawls(&decode::<Vec<Crawl>>(&answer)?, &look),
-        What::Snapshots => rows::snapshots(&decode::<Vec<Snapshot>>(&answer)?, &look),
-        What::Results => rows::results(&decode::<Vec<HookResult>>(&answer)?, &look, true),
-        What::Runs => rows::runs(&decode::<Vec<Run>>(&answer)?, &look),
     };
+    let server = Server::reach(scope).await?;
+    let pieces = Pieces::new(&server, filter);
+    let look = Look::of_stdout();
+    match args.what {
+        What::Crawls => list(&args, pieces, &look, rows::crawls).await,
+        What::Snapshots => list(&args, pieces, &look, rows::snapshots).await,
+        What::Results => {
+            let table = |results: &[HookResult], look: &Look| rows::results(results, look, true);
+            list(&args, pieces, &look, table).await
+        }
+        What::Runs => list(&args, pieces, &look, rows::runs).await,
+    }
+}
+
+async fn list<T: Row>(
+    args: &ListArgs,
+    pieces: Pieces<'_>,
+    look: &Look,
+    table: impl Fn(&[T], &Look) -> Table,
+) -> Result<Exit, Failure> {
+    if args.json {
+        return print_documents::<T>(pieces).await;
+    }
+    let table = table(&pieces.collect().await?, look);
     if table.is_empty() {
         eprintln!("no {}", args.what.as_str());
         return Ok(Exit::Done);
     }
-    look::print(&table.render(&look))?;
+    look::print(&table.render(look))?;
     if args.limit > 0 && table.len() >= args.limit as usize {
         eprintln!("the newest {}; --limit 0 shows all", args.limit);
     }
     Ok(Exit::Done)
+}
+
+/// One array, written as its pieces come.
+async fn print_documents<T: Row>(mut pieces: Pieces<'_>) -> Result<Exit, Failure> {
+    let mut before = "[\n";
+    loop {
+        let piece = pieces.next::<T>().await?;
+        if piece.documents.is_empty() {
+            break;
+        }
+        let mut text = String::new();
+        for document in piece.documents {
+            let value: serde_json::Value = decode(document.get())?;
+            text += before;
+            text += &indent(&format!("{value:#}"));
+            before = ",\n";
+        }
+        look::print(&text)?;
+    }
+    look::print(match before {
+        "[\n" => "[]\n",
+        _ => "\n]\n",
+    })?;
+    Ok(Exit::Done)
+}
+
+fn indent(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
 }
 
 fn check_status(what: What, status: &str) -> Result<(), Failure> {
@@ -107,6 +147,14 @@ fn check_status(what: What, status: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_stand_in_their_array_as_the_printer_of_one_document_puts_them() {
+        let rows = serde_json::json!([{"id": "c1", "tags": ["a"]}, {"id": "c2", "tags": []}]);
+        let one = |row: &serde_json::Value| indent(&format!("{row:#}"));
+        let array = format!("[\n{},\n{}\n]", one(&rows[0]), one(&rows[1]));
+        assert_eq!(array, format!("{rows:#}"));
+    }
 
     #[test]
     fn states_are_checked_before_anybody_is_asked() {

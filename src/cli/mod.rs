@@ -18,6 +18,7 @@ mod open;
 mod orchestrator;
 mod pause;
 mod persona;
+mod pieces;
 mod plot;
 mod plugins;
 mod pool;

@@ -57,6 +57,7 @@ pub fn snapshot(id: i64) -> Snapshot {
 
 pub fn result(snapshot: i64, plugin: &str, hook: &str) -> HookResult {
     HookResult {
+        id: None,
         owner: Owner::Snapshot(SnapshotId(snapshot)),
         plugin: plugin.into(),
         hook: hook.into(),

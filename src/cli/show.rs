@@ -5,7 +5,7 @@ use super::look::{self, Look};
 use super::rows;
 use super::server::{Server, decode};
 use super::text;
-use crate::bus::report::{Counts, Crawl, Details, Run, Snapshot};
+use crate::bus::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
 use crate::config::Scope;
 use crate::model::{Lifecycle, Owner, Time};
 use clap::Args;
@@ -86,7 +86,39 @@ pub fn long(details: &Details, look: &Look) -> String {
             out.push_str(&table.render(look));
         }
     }
+    out.push_str(&what_is_cut(details));
     out
+}
+
+/// Of what there is a lot only the newest are told.
+fn what_is_cut(details: &Details) -> String {
+    let Details::Crawl {
+        crawl,
+        snapshots,
+        results,
+        runs,
+    } = details
+    else {
+        return String::new();
+    };
+    let most = ROWS_MAX as usize;
+    let cut = [
+        ("snapshots", snapshots.len()),
+        ("results", results.len()),
+        ("runs", runs.len()),
+    ];
+    let cut = cut.iter().filter(|(_, told)| *told >= most);
+    let line = |(what, told): &(&str, usize)| {
+        format!(
+            "\nthe newest {told} {what}; all: archivist list {what} {} --limit 0",
+            crawl.id
+        )
+    };
+    let lines: String = cut.map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => lines + "\n",
+    }
 }
 
 /// The head alone, with the units that run.

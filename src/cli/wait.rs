@@ -4,6 +4,7 @@
 use super::exit::{Exit, Failure};
 use super::follow::{Follow, Note};
 use super::look::{self, Look};
+use super::pieces::Pieces;
 use super::progress::Bars;
 use super::server::{Server, decode};
 use crate::bus::report::{Event, Filter, HookResult, Snapshot};
@@ -78,21 +79,17 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
 
 /// Asks for what happened between two streams, or before the first one.
 async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
-    let filter = |status: Option<&str>| {
-        let filter = Filter {
-            status: status.map(str::to_owned),
-            owner: Some(Owner::Crawl(crawl)),
-            limit: 0,
-            ..Filter::default()
-        };
-        serde_json::to_string(&filter)
-            .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
+    let filter = |status: Option<&str>| Filter {
+        status: status.map(str::to_owned),
+        owner: Some(Owner::Crawl(crawl)),
+        ..Filter::default()
     };
-    let (all, failed) = (filter(None)?, filter(Some("failed"))?);
-    let call = || server.proxy().list("snapshots", &all);
-    let snapshots: Vec<Snapshot> = server.ask_again(call).await?;
-    let call = || server.proxy().list("results", &failed);
-    let results: Vec<HookResult> = server.ask_again(call).await?;
+    let snapshots: Vec<Snapshot> = Pieces::new(server, filter(None))
+        .patiently()
+        .collect()
+        .await?;
+    let failed = Pieces::new(server, filter(Some("failed"))).patiently();
+    let results: Vec<HookResult> = failed.collect().await?;
     let snapshots = snapshots
         .into_iter()
         .rev()

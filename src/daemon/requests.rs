@@ -5,7 +5,7 @@ use super::ends::{ABORTED, WITH_CRAWL};
 use super::gate;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply, Request};
-use crate::bus::report::{self, AddOptions, Added, Details, Filter, Refused};
+use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX, Refused};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
 use crate::plugin::{Skip, Values};
@@ -371,13 +371,14 @@ impl Turn<'_> {
                 "'{status}' is no status of {what}: {known}"
             )));
         }
+        let filter = filter.piece();
         Ok(match what {
-            "crawls" => serde_json::to_string(&self.tx.list_crawls(filter)?)?,
-            "snapshots" => serde_json::to_string(&self.snapshots(filter)?)?,
+            "crawls" => serde_json::to_string(&self.tx.list_crawls(&filter)?)?,
+            "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string(&self.tx.list_results(filter)?)?,
-            "timeline" => serde_json::to_string(&self.tx.list_spans(filter)?)?,
-            _ => serde_json::to_string(&self.tx.list_runs(filter)?)?,
+            "results" => serde_json::to_string(&self.tx.list_results(&filter)?)?,
+            "timeline" => serde_json::to_string(&self.tx.list_spans(&filter)?)?,
+            _ => serde_json::to_string(&self.tx.list_runs(&filter)?)?,
         })
     }
 
@@ -394,6 +395,7 @@ impl Turn<'_> {
         self.tx.status_of(id)?;
         let filter = Filter {
             owner: Some(id),
+            limit: ROWS_MAX,
             ..Filter::default()
         };
         let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));

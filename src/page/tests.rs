@@ -17,6 +17,7 @@ fn file(path: &str, mimetype: &str) -> File {
 
 fn result(plugin: &str, status: ResultState, files: Vec<File>) -> HookResult {
     HookResult {
+        id: None,
         owner: Owner::Snapshot(SnapshotId(7)),
         plugin: plugin.to_owned(),
         hook: format!("on_Snapshot__20_{plugin}"),

@@ -27,10 +27,13 @@ impl Query {
             .push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
 
-    fn newest_first(&mut self, limit: u32) {
+    fn newest_first(&mut self, filter: &Filter) {
+        if let Some(before) = filter.before {
+            self.and("id <", before);
+        }
         self.sql.push_str(" ORDER BY id DESC");
-        if limit > 0 {
-            self.sql.push_str(&format!(" LIMIT {limit}"));
+        if filter.limit > 0 {
+            self.sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
     }
 }
@@ -58,7 +61,7 @@ impl Tx<'_> {
         if let Some(Owner::Crawl(id)) = filter.owner {
             query.and("id =", id.0);
         }
-        query.newest_first(filter.limit);
+        query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut crawls = Vec::new();
@@ -103,7 +106,7 @@ impl Tx<'_> {
             Some(Owner::Snapshot(id)) => query.and("id =", id.0),
             None => {}
         }
-        query.newest_first(filter.limit);
+        query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut snapshots = Vec::new();
@@ -144,7 +147,7 @@ impl Tx<'_> {
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }
-        query.newest_first(filter.limit);
+        query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
         rows.map(|row| result::complete(row?)).collect()
@@ -168,7 +171,7 @@ impl Tx<'_> {
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }
-        query.newest_first(filter.limit);
+        query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut runs = Vec::new();
@@ -245,4 +248,41 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
             ip_out: count(row, 18)?,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{NewCrawl, Store};
+
+    #[test]
+    fn the_newest_first_and_the_rest_piece_by_piece() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        for url in ["https://a/", "https://b/", "https://c/", "https://d/"] {
+            let new = NewCrawl {
+                url,
+                max_depth: 0,
+                plugins: &[],
+                config: &Default::default(),
+                now: Time(0),
+            };
+            tx.add_crawl(&new).unwrap();
+        }
+        let list = |before, limit| {
+            let filter = Filter {
+                before,
+                limit,
+                ..Filter::default()
+            };
+            let crawls = tx.list_crawls(&filter).unwrap();
+            crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(list(None, 0), [4, 3, 2, 1]);
+        assert_eq!(list(None, 3), [4, 3, 2]);
+        assert_eq!(list(Some(2), 3), [1]);
+        assert_eq!(list(Some(1), 3), [0i64; 0]);
+    }
 }

@@ -14,12 +14,13 @@ pub struct Finished<'a> {
 }
 
 pub(super) const COLUMNS: &str =
-    "owner, plugin, hook, status, output, error, files, size, attempts, started_at, ended_at";
+    "owner, plugin, hook, status, output, error, files, size, attempts, started_at, ended_at, id";
 
 /// Reads a row of [`COLUMNS`].
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<(HookResult, String, String, String)> {
     let (owner, status, files): (String, String, String) = (row.get(0)?, row.get(3)?, row.get(6)?);
     let result = HookResult {
+        id: row.get(11)?,
         owner: Owner::Crawl(CrawlId(0)),
         plugin: row.get(1)?,
         hook: row.get(2)?,

@@ -1,7 +1,7 @@
 //! The time line of a crawl or page: its units in pieces, the oldest first.
 
 use super::{Result, StoreError, Tx};
-use crate::bus::report::{Filter, SPANS_MAX, Span, SpanPage};
+use crate::bus::report::{Filter, Span, SpanPage};
 use crate::model::{Owner, ResultState, RunId, Time};
 use rusqlite::Row;
 
@@ -15,13 +15,10 @@ const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.ho
             AND result.plugin = run.plugin AND result.hook = run.hook) END";
 
 impl Tx<'_> {
-    /// The next units of an owner after `filter.after`, at most [`SPANS_MAX`] of them.
+    /// The next units of an owner after `filter.after`, at most [`ROWS_MAX`] of them.
     pub fn list_spans(&self, filter: &Filter) -> Result<Vec<Span>> {
         let after = filter.after.map_or(0, |run| run.0);
-        let limit = match filter.limit {
-            0 => SPANS_MAX,
-            limit => limit.min(SPANS_MAX),
-        };
+        let limit = filter.piece().limit;
         let (condition, owner): (&str, rusqlite::types::Value) = match filter.owner {
             Some(Owner::Crawl(id)) => ("run.crawl_id = ?1", id.0.into()),
             Some(owner) => ("run.owner = ?1", owner.to_string().into()),

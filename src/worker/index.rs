@@ -84,6 +84,7 @@ impl Known {
             }
         }
         let result = HookResult {
+            id: None,
             owner,
             plugin: line.plugin,
             hook: line.hook_name,

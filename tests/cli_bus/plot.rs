@@ -1,7 +1,7 @@
 //! `archivist plot`: the time line comes in pieces, and is bounded.
 
 use super::{Bus, Cardboard};
-use archivist::bus::report::{Filter, SPANS_MAX, Span};
+use archivist::bus::report::{Filter, ROWS_MAX, Span};
 use archivist::model::{Outcome, Owner, RunId, SnapshotId, Time};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ const ALL: i64 = 1500;
 /// The piece that was asked for.
 pub fn piece(filter: &Filter) -> Vec<Span> {
     let after = filter.after.map_or(0, |run| run.0);
-    let end = (after + i64::from(filter.limit.min(SPANS_MAX))).min(ALL);
+    let end = (after + i64::from(filter.limit.min(ROWS_MAX))).min(ALL);
     (after + 1..=end).map(span).collect()
 }
 

@@ -7,7 +7,7 @@ mod scale;
 use super::exit::{Exit, Failure};
 use super::look::{self, Look};
 use super::server::{Server, decode};
-use crate::bus::report::{Crawl, Filter, SPANS_MAX, Snapshot, Span};
+use crate::bus::report::{Crawl, Filter, ROWS_MAX, Snapshot, Span};
 use crate::config::Scope;
 use crate::model::{Lifecycle, Owner, RunId, Time};
 use clap::Args;
@@ -106,7 +106,7 @@ async fn spans(server: &Server, id: Owner, limit: u32) -> Result<(Vec<Span>, boo
     while spans.len() <= limit {
         let filter = Filter {
             owner: Some(id),
-            limit: SPANS_MAX,
+            limit: ROWS_MAX,
             after,
             ..Filter::default()
         };

@@ -10,6 +10,7 @@ use crate::bus::report::{Details, Event, Filter, Interrupted, Run, Snapshot, Sta
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::follow::Follow;
 use crate::cli::look::{self, Look};
+use crate::cli::pieces::Pieces;
 use crate::cli::server::Server;
 use crate::cli::text;
 use crate::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
@@ -232,9 +233,8 @@ impl<'a> Work<'a> {
                     owner: Some(result.owner),
                     ..Filter::default()
                 };
-                let filter = serde_json::to_string(&filter).unwrap_or_default();
-                let call = || self.server.proxy().list("runs", &filter);
-                let runs: Vec<Run> = self.server.ask_again(call).await?;
+                let pieces = Pieces::new(&self.server, filter).patiently();
+                let runs: Vec<Run> = pieces.collect().await?;
                 for record in records.result(result, &runs) {
                     records::print(&record)?;
                 }
@@ -296,9 +296,8 @@ impl<'a> Work<'a> {
             owner: Some(Owner::Crawl(crawl)),
             ..Filter::default()
         };
-        let filter = serde_json::to_string(&filter).unwrap_or_default();
-        let call = || self.server.proxy().list("snapshots", &filter);
-        let mut snapshots: Vec<Snapshot> = self.server.ask_again(call).await?;
+        let pieces = Pieces::new(&self.server, filter).patiently();
+        let mut snapshots: Vec<Snapshot> = pieces.collect().await?;
         snapshots.reverse();
         Ok(snapshots)
     }
