@@ -30,6 +30,7 @@ mod room;
 mod seats;
 mod setup;
 mod signals;
+mod sources;
 mod starts;
 mod steps;
 mod story;
@@ -52,7 +53,6 @@ use crate::plan::{Idle, View};
 use crate::store::{Lasting, Store, StoreError, Tx};
 use engine::Engine;
 use event::Event;
-use futures_util::StreamExt;
 use me::Me;
 use perform::Performer;
 use std::cell::Cell;
@@ -206,9 +206,9 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         let _ = sender.send(call.into());
     }
     setup::read_through(scope, sender.clone());
-    tokio::spawn(rivals(passed.news, sender.clone()));
-    tokio::spawn(hung_up(passed.connection.clone(), sender.clone()));
-    tokio::spawn(forward(passed.arriving, sender));
+    tokio::spawn(sources::rivals(passed.news, sender.clone()));
+    tokio::spawn(sources::hung_up(passed.connection.clone(), sender.clone()));
+    tokio::spawn(sources::forward(passed.arriving, sender));
     notify::ready();
     let result = daemon.run().await;
     if result.is_ok() {
@@ -228,31 +228,6 @@ fn bring_forward(tx: Tx<'_>, longest: Duration) -> Result<(), StoreError> {
         tx.commit()?;
     }
     Ok(())
-}
-
-/// Somebody changed something in the table of runners.
-async fn rivals(mut news: seats::News, events: mpsc::UnboundedSender<Event>) {
-    while let Some(Ok(_)) = news.next().await {
-        if events.send(Event::Rival).is_err() {
-            return;
-        }
-    }
-}
-
-/// Nobody reaches us without it.
-async fn hung_up(connection: zbus::Connection, events: mpsc::UnboundedSender<Event>) {
-    crate::bus::service::hung_up(connection).await;
-    let _ = events.send(Event::HungUp);
-}
-
-/// Makes events of what arrives.
-async fn forward<T>(mut arriving: mpsc::UnboundedReceiver<T>, events: mpsc::UnboundedSender<Event>)
-where
-    Event: From<T>,
-{
-    while let Some(thing) = arriving.recv().await {
-        let _ = events.send(thing.into());
-    }
 }
 
 struct Daemon<'a> {
@@ -295,7 +270,7 @@ impl Daemon<'_> {
             }
         };
         loop {
-            let wake_at = self.performer.wake_at.take();
+            let wake_at = self.performer.wake_at;
             let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
             let batch = wait::next(&mut self.events, alarm, &mut beats, tell).await;
             let Some(batch) = batch else { return Ok(()) };
@@ -345,14 +320,19 @@ impl Daemon<'_> {
         events.extend(batch);
         match self.transact(&events, &unanswered) {
             Ok((actions, view)) => {
+                if view.is_some() {
+                    self.performer.wake_at = None;
+                }
                 for action in actions {
                     self.performer.perform(action, &mut self.engine);
                 }
                 self.performer
                     .start_waiting(self.engine.settings.starts_in_flight);
-                self.observe_idleness(&view);
-                self.tell_of_the_end(&view);
-                self.observe_pressure(&view);
+                if let Some(view) = view {
+                    self.observe_idleness(&view);
+                    self.tell_of_the_end(&view);
+                    self.observe_pressure(&view);
+                }
                 Ok(())
             }
             Err(error @ StoreError::Superseded(_)) => {
@@ -373,11 +353,14 @@ impl Daemon<'_> {
         }
     }
 
+    /// The view that is left is none after hints alone: they ask for a reading, and what it says may
+    /// make room for something, but they do not.
     fn transact(
         &mut self,
         events: &[Event],
         unanswered: &BTreeSet<RunId>,
-    ) -> Result<(Vec<action::Action>, View), StoreError> {
+    ) -> Result<(Vec<action::Action>, Option<View>), StoreError> {
+        let decides = !events.iter().all(|event| matches!(event, Event::Hint(_)));
         let followed = self.performer.followed();
         self.engine.strain = self.machine.look();
         self.engine.shortage.observe(&self.engine.strain, now());
@@ -399,8 +382,14 @@ impl Daemon<'_> {
         for event in events {
             turn.event(event)?;
         }
-        let view = turn.decide()?;
-        turn.close(&view)?;
+        let view = match decides {
+            true => {
+                let view = turn.decide()?;
+                turn.close(&view)?;
+                Some(view)
+            }
+            false => None,
+        };
         let actions = turn.actions;
         tx.commit()?;
         Ok((actions, view))

@@ -138,7 +138,7 @@ pub async fn open(
     let manager = Manager::connect(scope.user, names, hints)
         .await
         .map_err(failed)?;
-    tokio::spawn(super::forward(arriving, events.clone()));
+    tokio::spawn(super::sources::forward(arriving, events.clone()));
     let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(
         "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
