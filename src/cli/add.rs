@@ -125,7 +125,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
     .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
     let memfd = urls.to_memfd()?;
     let call = server.proxy().add(memfd.as_fd().into(), &options);
-    let answer = server.call(call).await?;
+    let answer = server.call_with_urls(urls.len(), call).await?;
     let added: Added = decode(&answer)?;
     for refused in added.refused.iter().cloned() {
         eprintln!("{}", urls.located(refused));

@@ -7,8 +7,11 @@ use crate::config::Scope;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take. Adding 100,000 URLs takes seconds, everything else much less.
+/// How long an answer may take; most take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How many URLs are queued in a second on a machine that is slow and busy with other things; an idle one takes some 16,000.
+const URLS_PER_SECOND: usize = 1000;
 
 /// How often a call is made whose answer may get lost.
 const ATTEMPTS: u32 = 5;
@@ -52,7 +55,25 @@ impl Server {
 
     /// Waits for the answer to a call.
     pub async fn call<T>(&self, call: impl Future<Output = zbus::Result<T>>) -> Result<T, Failure> {
-        match tokio::time::timeout(PATIENCE, call).await {
+        self.call_within(PATIENCE, call).await
+    }
+
+    /// Waits for the answer to a call that queues so many URLs.
+    pub async fn call_with_urls<T>(
+        &self,
+        urls: usize,
+        call: impl Future<Output = zbus::Result<T>>,
+    ) -> Result<T, Failure> {
+        let more = Duration::from_secs((urls / URLS_PER_SECOND) as u64);
+        self.call_within(PATIENCE + more, call).await
+    }
+
+    async fn call_within<T>(
+        &self,
+        patience: Duration,
+        call: impl Future<Output = zbus::Result<T>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(patience, call).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if is_bad_argument(&error) => {
                 Err(Failure::usage(self.address.explain(error).to_string()))
@@ -60,7 +81,7 @@ impl Server {
             Ok(Err(error)) => Err(self.address.explain(error).into()),
             Err(_) => Err(ClientError::Unreachable {
                 what: format!("the orchestrator ({}) does not answer", self.address.name),
-                why: format!("nothing came within {} s", PATIENCE.as_secs()),
+                why: format!("nothing came within {} s", patience.as_secs()),
                 hint: format!("see: {}", self.look_at),
             }
             .into()),

@@ -101,6 +101,11 @@ impl Urls {
         });
     }
 
+    /// How many lines are sent.
+    pub fn len(&self) -> usize {
+        self.origins.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.origins.is_empty()
     }

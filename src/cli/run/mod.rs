@@ -287,7 +287,7 @@ impl Queue<'_> {
         let options = encode(options)?;
         let memfd = urls.to_memfd()?;
         let call = self.server.proxy().run(memfd.as_fd().into(), &options);
-        let (answer, hold) = self.server.call(call).await?;
+        let (answer, hold) = self.server.call_with_urls(urls.len(), call).await?;
         let added: Added = decode(&answer)?;
         for refused in added.refused.iter().cloned() {
             eprintln!("{}", urls.located(refused));
