@@ -4,7 +4,7 @@
 use archivist::bus::report::Filter;
 use archivist::bus::watches::HistoryFilter;
 use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step, Time};
-use archivist::store::{NewCrawl, NewSnapshot, Store};
+use archivist::store::{NewCrawl, NewSnapshot, Store, Tx};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -93,6 +93,12 @@ fn an_old_database_becomes_like_a_new_one() {
     });
 }
 
+/// How often hooks of a plugin succeeded and failed.
+fn uses(tx: &Tx<'_>, plugin: &str) -> (u64, u64) {
+    let uses = tx.uses().unwrap()[plugin];
+    (uses.succeeded, uses.failed)
+}
+
 #[test]
 fn every_row_can_be_read() {
     for_each_frozen(|path, number| {
@@ -130,6 +136,8 @@ fn every_row_can_be_read() {
         let health = tx.health("site", "https://example.org/").unwrap();
         assert_eq!(health.down_since.is_some(), number > 4);
         assert_eq!(tx.started_checks().unwrap().len(), usize::from(number > 4));
+        assert_eq!(uses(&tx, "wget"), (2, 0), "from schema {number}");
+        assert_eq!(uses(&tx, "title"), (0, 1), "from schema {number}");
         assert_eq!(tx.open_runs().unwrap().len(), 3);
         assert_eq!(tx.tokens().unwrap().len(), 2);
     });
@@ -174,5 +182,9 @@ fn work_goes_on_in_it() {
         assert_eq!(count("snapshot", "queued"), Some(2));
         let of_crawl = tx.counts("result", Some(CrawlId(2))).unwrap();
         assert_eq!(of_crawl["failed"], 2);
+        assert_eq!((uses(&tx, "wget"), uses(&tx, "title")), ((2, 1), (0, 2)));
+        // What is run once more was used all the same.
+        assert_eq!(tx.requeue_results(owner, None).unwrap(), 2);
+        assert_eq!((uses(&tx, "wget"), uses(&tx, "title")), ((2, 1), (0, 2)));
     });
 }

@@ -119,6 +119,23 @@ pub struct Run {
     pub accounting: Accounting,
 }
 
+/// How often hooks came to something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uses {
+    /// With or without something found.
+    pub succeeded: u64,
+    pub failed: u64,
+}
+
+impl std::iter::Sum for Uses {
+    fn sum<I: Iterator<Item = Uses>>(all: I) -> Uses {
+        all.fold(Uses::default(), |sum, uses| Uses {
+            succeeded: sum.succeeded + uses.succeeded,
+            failed: sum.failed + uses.failed,
+        })
+    }
+}
+
 /// One plugin as the orchestrator sees it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plugin {
@@ -134,6 +151,8 @@ pub struct Plugin {
     /// The command that mends that, where there is one.
     #[serde(default)]
     pub fix: Option<String>,
+    #[serde(default)]
+    pub uses: Uses,
 }
 
 /// A program that plugins need.
@@ -155,6 +174,9 @@ pub struct Binary {
     /// The version that is needed, while this one is too old.
     #[serde(default)]
     pub least: Option<String>,
+    /// Of the plugins that need it.
+    #[serde(default)]
+    pub uses: Uses,
 }
 
 /// A plugin or a file that could not be used, and why.

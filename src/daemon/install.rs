@@ -336,6 +336,7 @@ impl Turn<'_> {
         let none = Values::new();
         let layers = self.engine.layers(&none, &none);
         let catalogue = &self.engine.catalogue;
+        let uses = self.tx.uses()?;
         let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
         for plugin in &catalogue.plugins {
             for wish in install::wishes_of(catalogue, plugin, &layers) {
@@ -352,6 +353,10 @@ impl Turn<'_> {
                 let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
                 listed.insert(name, Binary { plugins, ..entry });
             }
+        }
+        for binary in listed.values_mut() {
+            let uses = binary.plugins.iter().filter_map(|name| uses.get(name));
+            binary.uses = uses.copied().sum();
         }
         Ok(listed.into_values().collect())
     }

@@ -436,6 +436,7 @@ impl Turn<'_> {
             .engine
             .select(&[], &Default::default())
             .map_err(invalid)?;
+        let uses = self.tx.uses()?;
         let skip = |name: &str| {
             let mut pairs = selected.skipped.iter();
             let (_, skip) = pairs.find(|(plugin, _)| plugin.name == name)?;
@@ -449,6 +450,7 @@ impl Turn<'_> {
             skipped: skip(&plugin.name).map(ToString::to_string),
             by_choice: skip(&plugin.name).is_some_and(Skip::is_by_choice),
             fix: skip(&plugin.name).and_then(|skip| skip.fix().map(str::to_owned)),
+            uses: uses.get(&plugin.name).copied().unwrap_or_default(),
         };
         let problem = |problem: &crate::plugin::Problem| report::Problem {
             path: problem.path.to_string_lossy().into_owned(),

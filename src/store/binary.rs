@@ -1,7 +1,7 @@
 //! Rows of programs: where each was found, and what it is.
 
 use super::{Result, Tx};
-use crate::bus::report::Binary;
+use crate::bus::report::{Binary, Uses};
 use crate::model::Time;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,7 @@ impl BinaryRow {
             plugins: Vec::new(),
             missing: None,
             least: None,
+            uses: Uses::default(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Rows of results: one per owner, plugin and hook.
 
 use super::{Result, StoreError, Tx};
-use crate::bus::report::{File, HookResult};
+use crate::bus::report::{File, HookResult, Uses};
 use crate::model::{CrawlId, Owner, ResultState, SnapshotId, Time, Verdict};
 use rusqlite::{OptionalExtension, Row};
+use std::collections::BTreeMap;
 
 /// The end of a hook, to be written into its result.
 pub struct Finished<'a> {
@@ -59,6 +60,19 @@ fn ids(owner: Owner, crawl: CrawlId) -> (i64, Option<i64>) {
 }
 
 impl Tx<'_> {
+    /// How often hooks of each plugin came to something, counted as it happened.
+    pub fn uses(&self) -> Result<BTreeMap<String, Uses>> {
+        let mut statement = self
+            .inner
+            .prepare_cached("SELECT plugin, succeeded, failed FROM plugin_use")?;
+        let rows = statement.query_map([], |row| {
+            let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.max(0) as u64);
+            let (succeeded, failed) = (count(1)?, count(2)?);
+            Ok((row.get(0)?, Uses { succeeded, failed }))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     pub fn results(&self, owner: Owner) -> Result<Vec<HookResult>> {
         let sql = format!("SELECT {COLUMNS} FROM result WHERE owner = ?1 ORDER BY id");
         let mut statement = self.inner.prepare_cached(&sql)?;

@@ -260,6 +260,30 @@ pub const MIGRATIONS: &[&str] = &[
     ALTER TABLE run ADD COLUMN recorded_at INTEGER;
     ALTER TABLE run ADD COLUMN ready_at INTEGER;
     ",
+    // 7: how plugins fare
+    "
+    -- How often hooks of a plugin came to something, whatever became of their results since.
+    CREATE TABLE plugin_use (
+        plugin TEXT PRIMARY KEY,
+        succeeded INTEGER NOT NULL,
+        failed INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    INSERT INTO plugin_use
+        SELECT plugin, sum(status <> 'failed'), sum(status = 'failed') FROM result
+        WHERE status IN ('succeeded', 'noresults', 'failed') GROUP BY plugin;
+    CREATE TRIGGER plugin_used AFTER UPDATE OF status ON result
+    WHEN OLD.status <> NEW.status AND NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
+        INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
+            ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
+                failed = failed + excluded.failed;
+    END;
+    CREATE TRIGGER plugin_used_at_once AFTER INSERT ON result
+    WHEN NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
+        INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
+            ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
+                failed = failed + excluded.failed;
+    END;
+    ",
 ];
 
 #[cfg(test)]
@@ -275,6 +299,7 @@ mod tests {
         "595224473407ef7138895fc8aaac73649b1664e0a5ca7ae2ec9913aaf4e38ee2",
         "2e7f001d24fe049ad1ea4e09b243b98ded1c38ac09e69d78f9351284f6f2fb1c",
         "1546dbde90f04e23a1aa0d20dbec4c66ba239cb2552d6503eff941a50f50d034",
+        "0363cb23eba6eca8b30fa51ea2a1ef0b319ade87655120b6a5a02f43e70590bd",
     ];
 
     #[test]

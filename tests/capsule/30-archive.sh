@@ -185,11 +185,14 @@ cancels_and_retries() {
 
 # `systemctl edit archivist-hook-wget-.service`: what an administrator says holds from the next hook on.
 obeys_systemctl_edit() {
+    local uses='next((p["uses"]["succeeded"], p["uses"]["failed"]) for p in d["plugins"] if p["name"] == "wget")' before
+    before=$(query "$uses" plugins)
     in_capsule sh -c "mkdir -p $edit; printf '[Service]\nRuntimeMaxSec=1\n' >$edit/override.conf; systemctl daemon-reload"
     assert_status 3 archivist add --wait --plugins wget --set WGET_TIMEOUT=60 "${site}hang"
     assert_contains "$output" "time limit" "a wget hook with RuntimeMaxSec=1"
     in_capsule sh -c "rm -r $edit; systemctl daemon-reload"
     assert_status 0 archivist add --wait --plugins wget "${site}page/3"
+    assert_eq "$((${before% *} + 1)) $((${before#* } + 1))" "$(query "$uses" plugins)" "how wget fared"
     assert_nothing_is_left
 }
 

@@ -159,7 +159,7 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
 mod tests {
     use super::super::Verdict;
     use super::*;
-    use crate::bus::report::{Plugin, Problem};
+    use crate::bus::report::{Plugin, Problem, Uses};
 
     #[test]
     fn a_missing_program_names_its_package() {
@@ -171,6 +171,7 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             by_choice: skipped == Some("not selected"),
             fix: skipped.map(|_| "apt install chromium".to_owned()),
+            uses: Uses::default(),
         };
         let mut plugins = Plugins {
             plugins: vec![

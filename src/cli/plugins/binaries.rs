@@ -4,6 +4,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::look::{self, Look, Tone};
 use super::super::server::{Server, decode};
 use super::super::table::{Cell, Table};
+use super::{failed, used};
 use crate::bus::report::{Binary, Filter};
 use crate::config::Scope;
 
@@ -41,6 +42,8 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
         "VERSION",
         "FROM",
         "SHA256",
+        "USED",
+        "FAILED",
         "PATH…",
         "NEEDED BY…",
     ]);
@@ -63,6 +66,8 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
             text(&binary.version).into(),
             text(&binary.provider).into(),
             digest.into(),
+            used(&binary.uses),
+            failed(&binary.uses),
             path,
             binary.plugins.join(" ").into(),
         ]);
@@ -76,6 +81,7 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::report::Uses;
     use crate::model::Time;
 
     #[test]
@@ -93,15 +99,19 @@ mod tests {
                 version: Some("1.25.0-2".into()),
                 sha256: Some("0123456789abcdef".into()),
                 provider: Some("env".into()),
+                uses: Uses {
+                    succeeded: 12,
+                    failed: 3,
+                },
                 plugins: vec!["wget".into(), "mirror".into()],
                 ..Binary::default()
             },
         ];
         assert_eq!(
             listed(&binaries, &Look::plain(Time(0))),
-            "PROGRAM  VERSION   FROM  SHA256        PATH                      NEEDED BY\n\
-             git                                    missing: apt install git  git\n\
-             wget     1.25.0-2  env   0123456789ab  /usr/bin/wget             wget mirror\n"
+            "PROGRAM  VERSION   FROM  SHA256        USED  FAILED  PATH                      NEEDED BY\n\
+             git                                                  missing: apt install git  git\n\
+             wget     1.25.0-2  env   0123456789ab  15    3       /usr/bin/wget             wget mirror\n"
         );
         assert_eq!(
             listed(&[], &Look::plain(Time(0))),

@@ -9,7 +9,7 @@ use super::look::{self, Look, Tone};
 use super::server::{Server, decode};
 use super::table::{Cell, Table};
 use super::text;
-use crate::bus::report::Plugins;
+use crate::bus::report::{Plugins, Uses};
 use crate::config::Scope;
 use clap::{Args, Subcommand};
 
@@ -65,8 +65,32 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// How often; nothing where it was never.
+fn times(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => count.to_string(),
+    }
+}
+
+fn used(uses: &Uses) -> Cell {
+    times(uses.succeeded + uses.failed).into()
+}
+
+fn failed(uses: &Uses) -> Cell {
+    Cell::toned(times(uses.failed), Tone::Bad)
+}
+
 fn listed(plugins: &Plugins, look: &Look) -> String {
-    let mut table = Table::new(&["PLUGIN", "RUNS", "HOOKS…", "WHY NOT…", "DESCRIPTION…"]);
+    let mut table = Table::new(&[
+        "PLUGIN",
+        "RUNS",
+        "USED",
+        "FAILED",
+        "HOOKS…",
+        "WHY NOT…",
+        "DESCRIPTION…",
+    ]);
     for plugin in &plugins.plugins {
         let hooks: Vec<_> = plugin
             .hooks
@@ -80,6 +104,8 @@ fn listed(plugins: &Plugins, look: &Look) -> String {
                 (None, true) => Cell::toned("-", Tone::Dim),
                 (None, false) => Cell::toned("yes", Tone::Good),
             },
+            used(&plugin.uses),
+            failed(&plugin.uses),
             hooks.join(" ").into(),
             plugin.skipped.as_deref().unwrap_or_default().into(),
             plugin.description.as_str().into(),
@@ -107,6 +133,10 @@ mod tests {
             skipped: skipped.map(str::to_owned),
             by_choice: false,
             fix: None,
+            uses: Uses {
+                succeeded: 7,
+                failed: u64::from(name == "pdf"),
+            },
         };
         let plugins = Plugins {
             plugins: vec![
@@ -120,9 +150,9 @@ mod tests {
         };
         assert_eq!(
             listed(&plugins, &Look::plain(Time(0))),
-            "PLUGIN  RUNS  HOOKS  WHY NOT                                          DESCRIPTION\n\
-             pdf     no    pdf    chromium is not installed: apt install chromium  Makes a pdf\n\
-             wget    yes   wget                                                    Makes a wget\n"
+            "PLUGIN  RUNS  USED  FAILED  HOOKS  WHY NOT                                          DESCRIPTION\n\
+             pdf     no    8     1       pdf    chromium is not installed: apt install chromium  Makes a pdf\n\
+             wget    yes   7             wget                                                    Makes a wget\n"
         );
     }
 }
