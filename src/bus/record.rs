@@ -3,7 +3,11 @@
 
 use super::report::File;
 use crate::model::{Outcome, Owner, ResultState, RunId, Time};
+use nix::sys::utsname::uname;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
 
 /// A page, or for the index of a crawl's own directory the crawl.
 pub fn owner(owner: Owner, url: &str, depth: u32) -> Value {
@@ -22,6 +26,9 @@ pub struct Process<'a> {
     pub hook: &'a str,
     pub unit: Option<&'a str>,
     pub argv: &'a [String],
+    /// Its working directory, and the time limit that it had, where they are known.
+    pub pwd: Option<&'a Path>,
+    pub limit: Option<Duration>,
     pub outcome: &'a Outcome,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -34,6 +41,8 @@ impl Process<'_> {
             Outcome::Exit(10) | Outcome::Interrupted => ResultState::Skipped,
             _ => ResultState::Failed,
         };
+        let machine = uname().ok();
+        let name = |text: &OsStr| text.to_string_lossy().into_owned();
         json!({
             "type": "Process",
             "id": self.run,
@@ -42,11 +51,16 @@ impl Process<'_> {
             "hook_name": self.hook,
             "unit": self.unit,
             "cmd": self.argv,
+            "pwd": self.pwd,
+            "timeout": self.limit.map(|limit| limit.as_secs()),
             "status": status,
             "exit_code": self.outcome.exit_code(),
             "outcome": self.outcome.to_string(),
             "started_at": self.started_at,
             "ended_at": self.ended_at,
+            "machine_hostname": machine.as_ref().map(|machine| name(machine.nodename())),
+            "machine_os": machine
+                .map(|machine| format!("{} {}", name(machine.sysname()), name(machine.release()))),
         })
     }
 }
@@ -102,6 +116,8 @@ mod tests {
                 hook: "on_Snapshot__06_wget",
                 unit: Some("archivist-hook-wget-s3.service"),
                 argv: &["/x".to_owned()],
+                pwd: Some(Path::new("/y")),
+                limit: Some(Duration::from_secs(60)),
                 outcome,
                 started_at: Some(Time(0)),
                 ended_at: None,
@@ -109,6 +125,11 @@ mod tests {
             let record = process.record();
             assert_eq!(record["id"], "r7");
             assert_eq!(record["cmd"][0], "/x");
+            assert_eq!(
+                (&record["pwd"], &record["timeout"]),
+                (&json!("/y"), &json!(60))
+            );
+            assert!(record["machine_os"].as_str().unwrap().starts_with("Linux "));
             (record["status"].clone(), record["exit_code"].clone())
         };
         assert_eq!(status(&Outcome::Exit(0)), (json!("succeeded"), json!(0)));

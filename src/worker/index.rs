@@ -181,6 +181,7 @@ impl Index {
 
     /// Appends a run of a hook that has ended, which need not be the last one.
     pub fn process(&self, hook: &HookTask, ended: &Ended) -> Result<(), WorkerError> {
+        let directory = self.path.parent().map(|page| page.join(&hook.plugin));
         let process = record::Process {
             run: ended.run,
             owner: self.owner,
@@ -188,6 +189,8 @@ impl Index {
             hook: &hook.hook,
             unit: ended.unit.as_deref(),
             argv: &ended.argv,
+            pwd: directory.as_deref(),
+            limit: Some(hook.limit),
             outcome: &ended.outcome,
             started_at: ended.started_at,
             ended_at: ended.ended_at,

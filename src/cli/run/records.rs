@@ -106,6 +106,8 @@ fn process(run: &Run, outcome: &Outcome, result: &HookResult) -> Value {
         hook: &result.hook,
         unit: Some(&run.unit),
         argv: &run.argv,
+        pwd: None,
+        limit: None,
         outcome,
         started_at: run.started_at,
         ended_at: run.ended_at,
