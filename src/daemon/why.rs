@@ -2,12 +2,12 @@
 //! the plan's own checks.
 
 use super::turn::{Turn, TurnResult};
-use crate::bus::report::{Crawl, Filter, HookResult, Reason, Snapshot, Why};
+use crate::bus::report::{Crawl, Filter, Reason, Snapshot, Why};
 use crate::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
 use crate::plan::{Hindrance, Places, View, against_host};
 
 /// Results that are named one by one.
-const RESULTS_SHOWN: usize = 20;
+const RESULTS_SHOWN: u32 = 20;
 /// Hosts of a crawl that are named one by one.
 const HOSTS_SHOWN: usize = 5;
 
@@ -67,7 +67,7 @@ impl Turn<'_> {
                 }
             }
         }
-        self.why_results(&self.tx.list_results(&filter)?, &mut reasons);
+        self.why_results(id, &mut reasons)?;
         self.why_wanted(id, &mut reasons)?;
         Ok(Why {
             id,
@@ -286,32 +286,44 @@ impl Turn<'_> {
     }
 
     /// Of the results that are not good.
-    fn why_results(&self, results: &[HookResult], to: &mut Vec<Reason>) {
-        let word = |state| match state {
-            ResultState::Failed => Some("failed"),
-            ResultState::Skipped => Some("skipped"),
-            ResultState::Backoff => Some("backoff"),
-            _ => None,
-        };
-        let mut bad = results
-            .iter()
-            .rev()
-            .filter_map(|r| Some((r, word(r.status)?)));
-        for (result, word) in bad.by_ref().take(RESULTS_SHOWN) {
+    /// What failed first, then what was skipped; of many the newest.
+    fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let counts = self.tx.result_counts(id)?;
+        let mut bad = Vec::new();
+        let mut count = 0;
+        for state in [
+            ResultState::Failed,
+            ResultState::Backoff,
+            ResultState::Skipped,
+        ] {
+            count += counts.get(state.as_str()).copied().unwrap_or(0);
+            let filter = Filter {
+                status: Some(state.as_str().to_owned()),
+                owner: Some(id),
+                limit: RESULTS_SHOWN,
+                ..Filter::default()
+            };
+            let results = self.tx.list_results(&filter)?;
+            bad.extend(results.into_iter().rev());
+        }
+        bad.truncate(RESULTS_SHOWN as usize);
+        for result in &bad {
             let why = match (&result.error, result.status) {
                 (Some(why), _) => format!(": {why}"),
                 (None, ResultState::Backoff) => ": it is run once more".to_owned(),
                 (None, _) => String::new(),
             };
+            let word = result.status.as_str();
             let text = format!(
                 "{}/{} of {} {word}{why}",
                 result.plugin, result.hook, result.owner
             );
             to.push(reason(word, text));
         }
-        match bad.count() {
+        match count.saturating_sub(bad.len() as u64) {
             0 => {}
             more => to.push(reason("more", format!("{more} more results are not good"))),
         }
+        Ok(())
     }
 }

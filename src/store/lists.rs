@@ -84,7 +84,7 @@ impl Tx<'_> {
                 retry_at: time(row, 10)?,
                 attempts: row.get(11)?,
                 snapshots: self.counts("snapshot", Some(id))?,
-                results: self.counts("result", Some(id))?,
+                results: self.result_counts(Owner::Crawl(id))?,
                 directory: row.get(12)?,
             });
         }
@@ -181,7 +181,11 @@ impl Tx<'_> {
         Ok(runs)
     }
 
-    fn result_counts(&self, owner: Owner) -> Result<Counts> {
+    /// How many results of a crawl, with those of its pages, or of a page have a status.
+    pub fn result_counts(&self, owner: Owner) -> Result<Counts> {
+        if let Owner::Crawl(id) = owner {
+            return self.counts("result", Some(id));
+        }
         let mut statement = self.inner.prepare_cached(
             "SELECT status, count(*) FROM result WHERE owner = ?1 GROUP BY status",
         )?;
