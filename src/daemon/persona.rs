@@ -3,14 +3,12 @@
 //! in use for them.
 
 use super::engine::{CrawlPlan, Engine, PlannedHook};
-use crate::model::PersonaName;
+use crate::model::{COOKIES, PersonaName};
 use crate::plugin::{Event, Values};
 use std::path::{Path, PathBuf};
 
 /// The setting that names the persona in use.
 const ACTIVE: &str = "ACTIVE_PERSONA";
-/// Cookies in Netscape format, in a persona.
-const COOKIES: &str = "cookies.txt";
 
 impl Engine {
     /// The directory of the persona that a crawl with these settings uses.

@@ -14,9 +14,9 @@ const MEMORY_KEPT: Duration = Duration::from_secs(1);
 /// The places of the machine that work is done at.
 pub struct Machine {
     places: Vec<PathBuf>,
-    /// Where the kernel says how long our processes wait for memory.
+    /// Where the kernel says how long our processes wait for memory, if it does.
     memory: Option<PathBuf>,
-    seen: Option<(Instant, Option<f64>)>,
+    seen: Option<(Instant, f64)>,
 }
 
 impl Machine {
@@ -30,7 +30,7 @@ impl Machine {
         });
         Machine {
             places,
-            memory,
+            memory: memory.filter(|path| path.exists()),
             seen: None,
         }
     }
@@ -58,12 +58,12 @@ impl Machine {
         if let Some((when, figure)) = self.seen
             && when.elapsed() < MEMORY_KEPT
         {
-            return figure;
+            return Some(figure);
         }
-        let text = self.memory.as_ref().map(std::fs::read_to_string);
-        let figure = some_avg10(&text?.ok()?);
+        let text = std::fs::read_to_string(self.memory.as_ref()?).ok()?;
+        let figure = some_avg10(&text)?;
         self.seen = Some((Instant::now(), figure));
-        figure
+        Some(figure)
     }
 }
 

@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Where a browser keeps its profile, in a persona.
 pub const PROFILE: &str = "chrome_profile";
-/// Cookies in Netscape format, in a persona.
-pub const COOKIES: &str = "cookies.txt";
 /// What says that a browser is at work on a profile: a link to its host and process.
 pub const IN_USE: &str = "SingletonLock";
 

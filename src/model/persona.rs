@@ -7,6 +7,9 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PersonaName(String);
 
+/// Its cookies, in its directory: a file in the format of Netscape's, which curl and wget read.
+pub const COOKIES: &str = "cookies.txt";
+
 /// Longest name in bytes.
 const LENGTH_MAX: usize = 64;
 

@@ -233,7 +233,7 @@ impl<'a> Work<'a> {
                     owner: Some(result.owner),
                     ..Filter::default()
                 };
-                let pieces = Pieces::new(&self.server, filter).patiently();
+                let pieces = Pieces::new(self.server, filter).patiently();
                 let runs: Vec<Run> = pieces.collect().await?;
                 for record in records.result(result, &runs) {
                     records::print(&record)?;
@@ -296,7 +296,7 @@ impl<'a> Work<'a> {
             owner: Some(Owner::Crawl(crawl)),
             ..Filter::default()
         };
-        let pieces = Pieces::new(&self.server, filter).patiently();
+        let pieces = Pieces::new(self.server, filter).patiently();
         let mut snapshots: Vec<Snapshot> = pieces.collect().await?;
         snapshots.reverse();
         Ok(snapshots)
