@@ -505,6 +505,9 @@ fn lists_and_refusals() {
 
     let (code, _, stderr) = bus.run(&["cancel", "c9"]);
     assert_eq!((code, stderr.as_str()), (1, "archivist: there is no c9\n"));
+    let (code, _, stderr) = bus.run(&["cancel", "c9", "s3"]);
+    let both = "archivist: there is no c9\narchivist: there is no s3\n";
+    assert_eq!((code, stderr.as_str()), (1, both));
     let (code, _, stderr) = bus.run(&["retry", "s3", "--hook", "x"]);
     assert_eq!(
         (code, stderr.as_str()),

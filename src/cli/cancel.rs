@@ -1,7 +1,7 @@
-//! `archivist cancel`: gives up a crawl or snapshot.
+//! `archivist cancel`: gives up crawls and snapshots.
 
+use super::each::each;
 use super::exit::{Exit, Failure};
-use super::look;
 use super::server::Server;
 use crate::config::Scope;
 use crate::model::Owner;
@@ -9,15 +9,16 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct CancelArgs {
-    /// A crawl (c12) or a snapshot (s345)
-    #[arg(value_name = "ID")]
-    id: Owner,
+    /// Crawls (c12) and snapshots (s345)
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Owner>,
 }
 
 pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let id = args.id.to_string();
-    server.call(server.proxy().cancel(&id)).await?;
-    look::print(&format!("{id} cancelled\n"))?;
-    Ok(Exit::Done)
+    let cancel = async |id: String| {
+        server.call(server.proxy().cancel(&id)).await?;
+        Ok(format!("{id} cancelled"))
+    };
+    each(&args.ids, cancel).await
 }

@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod config;
 mod doctor;
+mod each;
 mod exit;
 mod follow;
 mod generate;
@@ -93,7 +94,7 @@ enum Verb {
     Open(open::OpenArgs),
     /// Show the journal of a crawl, snapshot or hook
     Logs(logs::LogsArgs),
-    /// Give up a crawl or snapshot and end what runs of it
+    /// Give up crawls or snapshots and end what runs of them
     Cancel(cancel::CancelArgs),
     /// Start nothing more of crawls or snapshots, and freeze what runs of them
     Pause(pause::PauseArgs),

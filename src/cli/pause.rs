@@ -1,7 +1,7 @@
 //! `archivist pause`: holds crawls and snapshots up.
 
+use super::each::each;
 use super::exit::{Exit, Failure};
-use super::look;
 use super::server::Server;
 use crate::config::Scope;
 use crate::model::Owner;
@@ -16,10 +16,9 @@ pub struct PauseArgs {
 
 pub async fn run(args: PauseArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    for id in args.ids {
-        let id = id.to_string();
+    let pause = async |id: String| {
         server.call(server.proxy().pause(&id)).await?;
-        look::print(&format!("{id} paused\n"))?;
-    }
-    Ok(Exit::Done)
+        Ok(format!("{id} paused"))
+    };
+    each(&args.ids, pause).await
 }

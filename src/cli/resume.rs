@@ -1,7 +1,7 @@
 //! `archivist resume`: lets paused crawls and snapshots go on.
 
+use super::each::each;
 use super::exit::{Exit, Failure};
-use super::look;
 use super::server::Server;
 use crate::config::Scope;
 use crate::model::Owner;
@@ -16,10 +16,9 @@ pub struct ResumeArgs {
 
 pub async fn run(args: ResumeArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    for id in args.ids {
-        let id = id.to_string();
+    let resume = async |id: String| {
         server.call(server.proxy().resume(&id)).await?;
-        look::print(&format!("{id} resumed\n"))?;
-    }
-    Ok(Exit::Done)
+        Ok(format!("{id} resumed"))
+    };
+    each(&args.ids, resume).await
 }
