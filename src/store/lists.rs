@@ -38,6 +38,15 @@ impl Query {
     }
 }
 
+/// The rest of a long list is found along the ids, from where the last piece ended: by way of the crawl's index all of its rows
+/// would be sorted for each piece.
+fn of_crawl(filter: &Filter) -> &'static str {
+    match filter.before {
+        Some(_) => "+crawl_id =",
+        None => "crawl_id =",
+    }
+}
+
 fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Time))
 }
@@ -102,7 +111,7 @@ impl Tx<'_> {
             query.and("status =", status.clone());
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
             Some(Owner::Snapshot(id)) => query.and("id =", id.0),
             None => {}
         }
@@ -143,7 +152,7 @@ impl Tx<'_> {
             query.and("status =", status.clone());
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }
@@ -167,7 +176,7 @@ impl Tx<'_> {
             None => {}
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
+            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }
