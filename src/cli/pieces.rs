@@ -50,9 +50,8 @@ pub struct Piece<T> {
 pub struct Pieces<'a> {
     server: &'a Server,
     filter: Filter,
-    /// Rows that are still wanted.
+    /// Rows that are still wanted, as far as there are any.
     left: u64,
-    over: bool,
     patient: bool,
 }
 
@@ -67,7 +66,6 @@ impl<'a> Pieces<'a> {
             server,
             filter,
             left,
-            over: false,
             patient: false,
         }
     }
@@ -82,7 +80,7 @@ impl<'a> Pieces<'a> {
 
     /// The next piece; an empty one after the last.
     pub async fn next<T: Row>(&mut self) -> Result<Piece<T>, Failure> {
-        if self.over || self.left == 0 {
+        if self.left == 0 {
             return Ok(Piece {
                 rows: Vec::new(),
                 documents: Vec::new(),
@@ -99,10 +97,11 @@ impl<'a> Pieces<'a> {
         };
         let rows = documents.iter().map(|document| decode(document.get()));
         let rows = rows.collect::<Result<Vec<T>, Failure>>()?;
-        self.left -= (rows.len() as u64).min(self.left);
-        self.over = (rows.len() as u64) < limit;
         self.filter.before = rows.last().and_then(T::number);
-        self.over |= self.filter.before.is_none();
+        self.left = match (rows.len() as u64) < limit || self.filter.before.is_none() {
+            true => 0,
+            false => self.left - limit,
+        };
         Ok(Piece { rows, documents })
     }
 

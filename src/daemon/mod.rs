@@ -362,8 +362,10 @@ impl Daemon<'_> {
     ) -> Result<(Vec<action::Action>, Option<View>), StoreError> {
         let decides = !events.iter().all(|event| matches!(event, Event::Hint(_)));
         let followed = self.performer.followed();
-        self.engine.strain = self.machine.look();
-        self.engine.shortage.observe(&self.engine.strain, now());
+        if decides {
+            self.engine.strain = self.machine.look();
+            self.engine.shortage.observe(&self.engine.strain, now());
+        }
         let names = &self.engine.names;
         let lasting = events.iter().map(|event| event.lasting(names)).max();
         let tx = self

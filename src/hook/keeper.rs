@@ -164,26 +164,26 @@ mod tests {
     fn a_persona_is_taken_once_and_whole() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name);
-        fs::create_dir_all(at("templates/work")).unwrap();
+        fs::create_dir_all(at("templates/office")).unwrap();
         fs::create_dir(at("personas")).unwrap();
-        fs::write(at("templates/work/cookies.txt"), "one").unwrap();
+        fs::write(at("templates/office/cookies.txt"), "one").unwrap();
         let text = |name: &str| at(name).into_os_string();
         let environment = [
-            ("PERSONA_TEMPLATE".into(), text("templates/work")),
+            ("PERSONA_TEMPLATE".into(), text("templates/office")),
             ("PERSONAS_DIR".into(), text("personas")),
         ];
         let it = Invocation::read("keeper", "{}", &[], environment);
         take_persona(&it).unwrap();
-        fs::write(at("templates/work/cookies.txt"), "two").unwrap();
+        fs::write(at("templates/office/cookies.txt"), "two").unwrap();
         take_persona(&it).unwrap();
-        let copy = fs::read_to_string(at("personas/work/cookies.txt")).unwrap();
+        let copy = fs::read_to_string(at("personas/office/cookies.txt")).unwrap();
         assert_eq!(copy, "one", "a browser may be at work on it");
         assert_eq!(fs::read_dir(at("personas")).unwrap().count(), 1);
 
-        fs::remove_dir_all(at("personas/work")).unwrap();
+        fs::remove_dir_all(at("personas/office")).unwrap();
         fs::remove_dir_all(at("templates")).unwrap();
         let why = take_persona(&it).unwrap_err().output_str;
-        assert!(why.contains("the persona work is not used"), "{why}");
+        assert!(why.contains("the persona office is not used"), "{why}");
         take_persona(&Invocation::read("keeper", "{}", &[], [])).unwrap();
     }
 

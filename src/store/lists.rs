@@ -266,7 +266,7 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{NewCrawl, Store};
+    use crate::store::{NewCrawl, NewSnapshot, Store};
 
     #[test]
     fn the_newest_first_and_the_rest_piece_by_piece() {
@@ -297,5 +297,51 @@ mod tests {
         assert_eq!(list(None, 3), [4, 3, 2]);
         assert_eq!(list(Some(2), 3), [1]);
         assert_eq!(list(Some(1), 3), [0i64; 0]);
+    }
+
+    #[test]
+    fn the_rest_of_a_crawl_has_none_of_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = |url| {
+            let new = NewCrawl {
+                url,
+                max_depth: 0,
+                plugins: &[],
+                config: &Default::default(),
+                now: Time(0),
+            };
+            tx.add_crawl(&new).unwrap()
+        };
+        let crawls = [crawl("https://a/"), crawl("https://b/")];
+        // Of one crawl the odd ids, of the other the even ones.
+        for n in 0..10 {
+            let added = tx.add_snapshot(&NewSnapshot {
+                crawl: crawls[n % 2],
+                parent: None,
+                url: &format!("https://a/{n}"),
+                host: "a",
+                title: None,
+                bookmarked_at: None,
+                depth: 0,
+                now: Time(0),
+            });
+            assert!(added.unwrap().is_some());
+        }
+        let list = |before, limit| {
+            let filter = Filter {
+                owner: Some(Owner::Crawl(crawls[0])),
+                before,
+                limit,
+                ..Filter::default()
+            };
+            let snapshots = tx.list_snapshots(&filter).unwrap();
+            snapshots.iter().map(|s| s.id.0).collect::<Vec<_>>()
+        };
+        assert_eq!(list(None, 2), [9, 7]);
+        assert_eq!(list(Some(7), 2), [5, 3]);
+        assert_eq!(list(Some(3), 2), [1]);
     }
 }

@@ -6,7 +6,7 @@ source "$(dirname "$0")/archivist.sh"
 personas=/var/lib/archivist/personas
 
 clean() {
-    in_capsule sh -c "rm -rf /srv/test-profile /srv/test-cookies $personas/work $personas/Default $personas/.*.new"
+    in_capsule sh -c "rm -rf /srv/test-profile /srv/test-cookies $personas/office $personas/Default $personas/.*.new"
     forget_configuration
 }
 
@@ -22,7 +22,7 @@ echo "$PERSONAS_DIR" >where.txt
 echo changed >"$mine/chrome_profile/Default/Cookies"
 echo left >"$mine/left"
 { ls /var/lib/archivist/personas; cat /var/lib/archivist/personas/*/cookies.txt; } >template.txt 2>/dev/null
-echo "hook" >/var/lib/archivist/personas/work/cookies.txt
+echo "hook" >/var/lib/archivist/personas/office/cookies.txt
 exit 0
 SH
     # As plugins have it that require chrome.
@@ -44,14 +44,14 @@ crawl() {
 
 imports() {
     in_capsule ln -s host-1 /srv/test-profile/SingletonLock
-    assert_status 1 archivist persona import work --profile /srv/test-profile
+    assert_status 1 archivist persona import office --profile /srv/test-profile
     assert_contains "$output" "a browser is at work" "the refusal"
     in_capsule rm /srv/test-profile/SingletonLock
     assert_eq "0" "$(query 'len(d)' persona list)" "personas"
-    archivist persona import work --profile /srv/test-profile --cookies /srv/test-cookies
-    assert_eq "work True True" "$(query '*(d[0]["name"], d[0]["profile"], d[0]["cookies"]),' persona list)" "the persona"
+    archivist persona import office --profile /srv/test-profile --cookies /srv/test-cookies
+    assert_eq "office True True" "$(query '*(d[0]["name"], d[0]["profile"], d[0]["cookies"]),' persona list)" "the persona"
     assert_eq "root 2750" "$(in_capsule stat -c '%U %a' $personas)" "whose the personas are"
-    for bad in ../work .. nobody; do
+    for bad in ../office .. nobody; do
         assert_status 2 archivist add --set ACTIVE_PERSONA=$bad http://persona.test/
     done
     assert_contains "$output" "archivist persona list" "where to look"
@@ -61,21 +61,21 @@ imports() {
 works_on_a_copy() {
     local round
     for round in 1 2; do
-        crawl --persona work "http://persona.test/$round"
+        crawl --persona office "http://persona.test/$round"
         assert_eq "logged-in" "$(file profile.txt)" "the profile in crawl $round"
         assert_eq "netscape" "$(file cookies.txt)" "the cookies in crawl $round"
         assert_eq "./chrome_profile/Default/Cookies ./cookies.txt" "$(file files.txt | paste -sd' ')" "the files in crawl $round"
         assert_eq "" "$(file template.txt)" "what a hook sees of the original"
     done
-    assert_eq "logged-in netscape" "$(in_capsule cat $personas/work/chrome_profile/Default/Cookies $personas/work/cookies.txt | paste -sd' ')" \
+    assert_eq "logged-in netscape" "$(in_capsule cat $personas/office/chrome_profile/Default/Cookies $personas/office/cookies.txt | paste -sd' ')" \
         "the original"
     assert_eq "" "$(in_capsule find /var/lib/archivist/archive/.run -mindepth 1)" "what is left of the copies"
-    assert_contains "$(archivist show "$crawl")" "ACTIVE_PERSONA=work" "where it is seen"
+    assert_contains "$(archivist show "$crawl")" "ACTIVE_PERSONA=office" "where it is seen"
 }
 
 # A page with a browser of its own has a copy of its own.
 copies_for_each_page() {
-    crawl --persona work --set CHROME_ISOLATION=snapshot http://persona.test/a http://persona.test/b
+    crawl --persona office --set CHROME_ISOLATION=snapshot http://persona.test/a http://persona.test/b
     local id where=() pages
     pages=$(query '*[s["directory"] for s in d],' list snapshots "$crawl")
     for id in $pages; do
@@ -98,8 +98,8 @@ uses_the_default() {
 
 # What cannot be copied is said, and no half of it is used.
 says_what_it_cannot_copy() {
-    in_capsule sh -c "truncate -s 5G $personas/work/chrome_profile/huge"
-    crawl --persona work http://persona.test/huge
+    in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"
+    crawl --persona office http://persona.test/huge
     assert_contains "$(query '*[r["error"] for r in d if r["hook"].endswith("keeper_persona")],' list results "$crawl")" "too large" "the reason"
     assert_eq "" "$(file profile.txt)" "the profile"
 }
