@@ -160,17 +160,14 @@ fn work_goes_on_in_it() {
         });
         let crawl = crawl.unwrap();
         assert_eq!(crawl, CrawlId(4), "no id is given twice");
-        let added = tx.add_snapshot(&NewSnapshot {
-            crawl,
-            parent: None,
+        let page = NewSnapshot {
             url: "https://new.example/",
             host: "new.example",
-            title: None,
             bookmarked_at: Some("2024-01-01"),
-            depth: 0,
-            now: NOW,
-        });
-        assert_eq!(added.unwrap(), Some(SnapshotId(6)));
+            ..NewSnapshot::default()
+        };
+        let added = tx.add_snapshots(crawl, None, &[page], NOW).unwrap();
+        assert_eq!(added, [(SnapshotId(6), page.url.to_owned())]);
         let owner = Owner::Snapshot(SnapshotId(3));
         tx.fail_open_results(owner, "no", NOW).unwrap();
         tx.commit().unwrap();

@@ -10,7 +10,7 @@ use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
 use crate::plugin::{Skip, Values};
 use crate::store::{NewCrawl, NewSnapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 
 /// Deepest crawl that can be asked for.
@@ -18,8 +18,8 @@ const DEPTH_MAX: u32 = 4;
 /// Refused lines that are answered one by one.
 const REFUSED_SHOWN: usize = 1000;
 const SHOWN_TEXT: usize = 120;
-/// Pages of one list that are queued between two beats for the watchdog.
-const BEAT_EVERY: usize = 10_000;
+/// Pages of one list that are queued at once, between two beats for the watchdog.
+const AT_ONCE: usize = 10_000;
 
 fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
@@ -167,30 +167,10 @@ impl Turn<'_> {
         for tag in &options.tags {
             self.tx.tag_crawl(crawl, tag)?;
         }
-        let mut accepted = 0;
-        for (place, entry) in entries.iter().enumerate() {
-            if place % BEAT_EVERY == BEAT_EVERY - 1 {
-                super::notify::beat();
-            }
-            if entry.depth > options.depth {
-                continue;
-            }
-            let url = &entry.url;
-            let added = self.tx.add_snapshot(&NewSnapshot {
-                crawl,
-                parent: None,
-                url: url.as_str(),
-                host: &url.domain(),
-                title: entry.title.as_deref(),
-                bookmarked_at: entry.bookmarked_at.as_deref(),
-                depth: entry.depth,
-                now: self.now,
-            })?;
-            let Some(id) = added else { continue };
-            accepted += 1;
-            for tag in options.tags.iter().chain(&entry.tags) {
-                self.tx.tag_snapshot(id, tag)?;
-            }
+        let mut accepted = 0u64;
+        for entries in entries.chunks(AT_ONCE) {
+            super::notify::beat();
+            accepted += self.add_pages(crawl, entries, options)? as u64;
         }
         tracing::info!(
             message_id = message::CRAWL_ADDED,
@@ -206,6 +186,40 @@ impl Turn<'_> {
             accepted,
             refused,
         })
+    }
+
+    /// Queues the pages of `entries` that are not too deep; how many the crawl did not have yet.
+    fn add_pages(
+        &self,
+        crawl: CrawlId,
+        entries: &[Entry],
+        options: &AddOptions,
+    ) -> TurnResult<usize> {
+        let entries = entries.iter().filter(|it| it.depth <= options.depth);
+        let hosts = entries.clone().map(|entry| entry.url.domain());
+        let hosts = hosts.collect::<Vec<_>>();
+        let pages = entries
+            .clone()
+            .zip(&hosts)
+            .map(|(entry, host)| NewSnapshot {
+                url: entry.url.as_str(),
+                host,
+                title: entry.title.as_deref(),
+                bookmarked_at: entry.bookmarked_at.as_deref(),
+                depth: entry.depth,
+            });
+        let pages = pages.collect::<Vec<_>>();
+        let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
+        let own_tags = entries.filter(|entry| !entry.tags.is_empty());
+        let own_tags = own_tags.map(|entry| (entry.url.as_str(), &entry.tags));
+        let own_tags = own_tags.rev().collect::<HashMap<_, _>>();
+        for (id, url) in &added {
+            let own = own_tags.get(url.as_str()).copied().into_iter().flatten();
+            for tag in options.tags.iter().chain(own) {
+                self.tx.tag_snapshot(*id, tag)?;
+            }
+        }
+        Ok(added.len())
     }
 
     /// Refuses settings that nothing would read, and plugins that there are not, before anything

@@ -251,17 +251,17 @@ impl Turn<'_> {
             if only_new && self.tx.is_archived(url.as_str(), crawl.id)? {
                 continue;
             }
-            let added = self.tx.add_snapshot(&NewSnapshot {
-                crawl: crawl.id,
-                parent: Some(parent),
+            let page = NewSnapshot {
                 url: url.as_str(),
                 host: &url.domain(),
                 title: child.title.as_deref(),
                 bookmarked_at: child.bookmarked_at.as_deref(),
                 depth,
-                now: self.now,
-            })?;
-            if let Some(id) = added {
+            };
+            let added = self
+                .tx
+                .add_snapshots(crawl.id, Some(parent), &[page], self.now)?;
+            for (id, _) in added {
                 for tag in &child.tags {
                     self.tx.tag_snapshot(id, tag)?;
                 }

@@ -318,17 +318,13 @@ mod tests {
         let crawls = [crawl("https://a/"), crawl("https://b/")];
         // Of one crawl the odd ids, of the other the even ones.
         for n in 0..10 {
-            let added = tx.add_snapshot(&NewSnapshot {
-                crawl: crawls[n % 2],
-                parent: None,
+            let page = NewSnapshot {
                 url: &format!("https://a/{n}"),
                 host: "a",
-                title: None,
-                bookmarked_at: None,
-                depth: 0,
-                now: Time(0),
-            });
-            assert!(added.unwrap().is_some());
+                ..NewSnapshot::default()
+            };
+            let added = tx.add_snapshots(crawls[n % 2], None, &[page], Time(0));
+            assert_eq!(added.unwrap().len(), 1);
         }
         let list = |before, limit| {
             let filter = Filter {

@@ -4,21 +4,20 @@ use super::crawl::parse_status;
 use super::{Result, Tx};
 use crate::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use rusqlite::OptionalExtension;
+use std::collections::HashMap;
 
 /// Rows that one statement changes at most.
 const AT_ONCE: usize = 10_000;
 
 /// A page to be queued.
+#[derive(Clone, Copy, Default)]
 pub struct NewSnapshot<'a> {
-    pub crawl: CrawlId,
-    pub parent: Option<SnapshotId>,
     pub url: &'a str,
     pub host: &'a str,
     pub title: Option<&'a str>,
     /// As whoever kept the bookmark wrote it.
     pub bookmarked_at: Option<&'a str>,
     pub depth: u32,
-    pub now: Time,
 }
 
 /// What its worker needs to know of a snapshot.
@@ -38,28 +37,48 @@ pub struct SnapshotWork {
 }
 
 impl Tx<'_> {
-    /// Queues a page; `None` when the crawl has it already.
-    pub fn add_snapshot(&self, new: &NewSnapshot<'_>) -> Result<Option<SnapshotId>> {
-        let host = self.host(new.host)?;
-        let rows = self
-            .inner
+    /// Queues pages of a crawl in one statement, in their order; what the crawl has already is left
+    /// out. The ids of the others with their URLs.
+    ///
+    /// Each statement that fires a trigger first keeps what it may have to undo, which is most of
+    /// what a row costs: many pages at once cost a third of one at a time.
+    pub fn add_snapshots(
+        &self,
+        crawl: CrawlId,
+        parent: Option<SnapshotId>,
+        pages: &[NewSnapshot<'_>],
+        now: Time,
+    ) -> Result<Vec<(SnapshotId, String)>> {
+        let mut hosts = HashMap::new();
+        let mut rows = Vec::with_capacity(pages.len());
+        for page in pages {
+            let host = match hosts.get(page.host) {
+                Some(id) => *id,
+                None => *hosts.entry(page.host).or_insert(self.host(page.host)?),
+            };
+            rows.push((host, page.url, page.title, page.depth, page.bookmarked_at));
+        }
+        self.inner
             .prepare_cached(
                 "INSERT INTO snapshot
-                     (crawl_id, parent_id, host_id, url, title, depth, created_at, retry_at,
-                      bookmarked_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8) ON CONFLICT DO NOTHING",
+                     (crawl_id, parent_id, created_at, retry_at,
+                      host_id, url, title, depth, bookmarked_at)
+                 SELECT ?1, ?2, ?3, ?3,
+                        value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4
+                 FROM json_each(?4) WHERE true ORDER BY key
+                 ON CONFLICT DO NOTHING RETURNING id, url",
             )?
-            .execute((
-                new.crawl.0,
-                new.parent.map(|id| id.0),
-                host,
-                new.url,
-                new.title,
-                new.depth,
-                new.now.0,
-                new.bookmarked_at,
-            ))?;
-        Ok((rows == 1).then(|| SnapshotId(self.inner.last_insert_rowid())))
+            .query_map(
+                (
+                    crawl.0,
+                    parent.map(|id| id.0),
+                    now.0,
+                    serde_json::to_string(&rows)?,
+                ),
+                |row| Ok((SnapshotId(row.get(0)?), row.get(1)?)),
+            )?
+            .map(|row| Ok(row?))
+            .collect()
     }
 
     fn host(&self, name: &str) -> Result<i64> {
@@ -224,21 +243,56 @@ mod tests {
             now: Time(1),
         };
         let crawl = tx.add_crawl(&crawl).unwrap();
-        for page in 0..pages {
-            let url = format!("http://a.test/{page}");
-            let page = NewSnapshot {
-                crawl,
-                parent: None,
-                url: &url,
-                host: "a.test",
-                title: None,
-                bookmarked_at: None,
-                depth: 0,
-                now: Time(1),
-            };
-            tx.add_snapshot(&page).unwrap();
-        }
+        let urls = (0..pages).map(|page| format!("http://a.test/{page}"));
+        let urls = urls.collect::<Vec<_>>();
+        let page = |url| NewSnapshot {
+            url,
+            host: "a.test",
+            ..NewSnapshot::default()
+        };
+        let pages = urls.iter().map(|url| page(url)).collect::<Vec<_>>();
+        tx.add_snapshots(crawl, None, &pages, Time(1)).unwrap();
         crawl
+    }
+
+    #[test]
+    fn pages_are_queued_in_their_order_and_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = fill(&tx, 2);
+        let page = |url, host| NewSnapshot {
+            url,
+            host,
+            title: Some("\u{1}\"Ünï\n'title"),
+            bookmarked_at: Some("1999"),
+            depth: 3,
+        };
+        let pages = [
+            page("http://b.test/z", "b.test"),
+            page("http://a.test/1", "a.test"),
+            page("http://b.test/a", "b.test"),
+            page("http://b.test/z", "b.test"),
+        ];
+        let parent = Some(SnapshotId(1));
+        let added = tx.add_snapshots(crawl, parent, &pages, Time(7)).unwrap();
+        let urls = added.iter().map(|(_, url)| url.as_str());
+        assert_eq!(
+            urls.collect::<Vec<_>>(),
+            ["http://b.test/z", "http://b.test/a"]
+        );
+        assert!(added.is_sorted());
+        let filter = crate::bus::report::Filter {
+            limit: 1,
+            ..Default::default()
+        };
+        let row = tx.list_snapshots(&filter).unwrap().remove(0);
+        assert_eq!((row.id, row.depth, row.parent), (added[1].0, 3, parent));
+        assert_eq!(row.title.as_deref(), Some("\u{1}\"Ünï\n'title"));
+        assert_eq!(row.bookmarked_at.as_deref(), Some("1999"));
+        assert_eq!(tx.counts("snapshot", Some(crawl)).unwrap()["queued"], 4);
+        assert_eq!(tx.add_snapshots(crawl, None, &[], Time(7)).unwrap(), []);
     }
 
     #[test]

@@ -119,17 +119,13 @@ mod tests {
             now: Time(5),
         })
         .unwrap();
-        tx.add_snapshot(&NewSnapshot {
-            crawl: CrawlId(1),
-            parent: None,
+        let page = NewSnapshot {
             url: "https://a/",
             host: "a",
-            title: None,
-            bookmarked_at: None,
-            depth: 0,
-            now: Time(5),
-        })
-        .unwrap();
+            ..NewSnapshot::default()
+        };
+        tx.add_snapshots(CrawlId(1), None, &[page], Time(5))
+            .unwrap();
         let of_crawl = run(UnitKind::CrawlWorker, Owner::Crawl(CrawlId(1)), None, 10);
         let hook = |now| run(UnitKind::Hook, PAGE, Some("wget"), now);
         let all = [
