@@ -5,6 +5,7 @@ pub mod client;
 pub mod record;
 pub mod report;
 pub mod service;
+pub mod socket;
 pub mod watches;
 pub mod wire;
 pub mod work;

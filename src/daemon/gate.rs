@@ -59,7 +59,7 @@ pub struct Passed {
 }
 
 /// The face on the bus while nobody is behind it yet.
-struct Face {
+pub struct Face {
     address: Address,
     connection: zbus::Connection,
     /// How the name was asked for.
@@ -69,7 +69,7 @@ struct Face {
 }
 
 impl Face {
-    async fn new(scope: &Scope) -> Result<Face, DaemonError> {
+    pub async fn new(scope: &Scope) -> Result<Face, DaemonError> {
         let address = Address::new(scope.user, scope.instance.as_deref());
         let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
         let connection = offer(&address, calls).await.map_err(failed)?;
@@ -115,13 +115,13 @@ fn failed(error: impl std::fmt::Display) -> DaemonError {
 
 /// Returns when this process is the active runner, or with nothing when it is to leave instead.
 pub async fn pass(
+    face: Face,
     me: &mut Me,
     store: &mut Store,
     scope: &Scope,
     events: &mut mpsc::UnboundedReceiver<Event>,
     leave_when_done: bool,
 ) -> Result<Option<Passed>, DaemonError> {
-    let face = Face::new(scope).await?;
     // From now on, so that no arrival after ours is missed.
     let news = me.seats.news().map_err(failed)?;
     if !register(me, store, scope, events).await? {

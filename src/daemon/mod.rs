@@ -9,6 +9,7 @@ mod clock;
 mod ends;
 mod engine;
 mod event;
+mod exit;
 mod follow;
 mod foreground;
 mod frost;
@@ -19,6 +20,7 @@ mod install;
 mod limits;
 mod me;
 mod notify;
+mod obstacle;
 mod pause;
 mod perform;
 mod persona;
@@ -26,7 +28,6 @@ mod polite;
 mod pressure;
 mod records;
 mod requests;
-mod room;
 mod seats;
 mod setup;
 mod signals;
@@ -44,8 +45,7 @@ mod why;
 mod why_watch;
 mod work;
 
-use crate::bus::call::Refusal;
-use crate::bus::call::Request;
+use crate::bus::call::{Refusal, Request};
 use crate::config::Scope;
 use crate::manager::Hint;
 use crate::model::{RunId, Runner, Time};
@@ -53,6 +53,9 @@ use crate::plan::{Idle, View};
 use crate::store::{Lasting, Store, StoreError, Tx};
 use engine::Engine;
 use event::Event;
+use exit::After;
+pub use exit::DaemonError;
+use gate::Face;
 use me::Me;
 use perform::Performer;
 use std::cell::Cell;
@@ -64,12 +67,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use turn::Turn;
 
-/// Exit status when database or configuration cannot be used: systemd does not try again
-/// (RestartPreventExitStatus=, EX_CONFIG of sysexits.h).
-const EXIT_CONFIG: u8 = 78;
-/// Exit status of a service when a newer runner took over: systemd starts it again, and it stands by
-/// (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
-const EXIT_DISPLACED: u8 = 75;
 /// From one beat of the watchdog to the next while there is a lot to do.
 const BEAT_AGAIN: Duration = Duration::from_secs(1);
 /// How long what is to be done before we leave may take.
@@ -82,19 +79,6 @@ pub struct Options {
     pub scope: Scope,
     /// Leave when there is no work, and none to come.
     pub exit_on_idle: bool,
-}
-
-/// Why the orchestrator could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
-    /// Trying again does not help.
-    #[error("{0}")]
-    Unusable(String),
-    #[error("{0}")]
-    Failed(String),
-    /// This runner can write nothing any more.
-    #[error("another runner took over ({})", .0.named())]
-    Displaced(Box<Runner>),
 }
 
 /// `archivist orchestrator`.
@@ -113,36 +97,12 @@ pub fn main(options: Options) -> ExitCode {
             }
         };
         let result = runtime.block_on(run(&options, &mut me));
-        let result = result.map_err(|error| setup::explain(&options.scope, error));
-        if let Err(DaemonError::Failed(error)) = &result
-            && room::lack(&options.scope).is_some()
-        {
-            let over = runtime.block_on(room::wait(&options.scope, error));
-            runtime.shutdown_background();
-            match over {
-                Ok(room::Wait::Over) => me.iter().for_each(Me::stop_working),
-                Ok(room::Wait::Told) => return ExitCode::SUCCESS,
-                _ => return ExitCode::FAILURE,
-            }
-            continue;
-        }
+        let after = runtime.block_on(exit::after(result, &options.scope, me.as_ref()));
         // With everything that still was under way: connections, calls, tasks.
         runtime.shutdown_background();
-        match (result, &me) {
-            (Ok(()), _) => return ExitCode::SUCCESS,
-            (Err(DaemonError::Unusable(error)), _) => {
-                tracing::error!("{error}");
-                return ExitCode::from(EXIT_CONFIG);
-            }
-            (Err(DaemonError::Displaced(newer)), Some(me)) if me.row.restarts => {
-                gate::announce(&newer);
-                return ExitCode::from(EXIT_DISPLACED);
-            }
-            (Err(DaemonError::Displaced(_)), Some(me)) => me.stop_working(),
-            (Err(error), _) => {
-                tracing::error!("{error}");
-                return ExitCode::FAILURE;
-            }
+        match after {
+            After::Again => me.iter().for_each(Me::stop_working),
+            After::Exit(code) => return code,
         }
     }
 }
@@ -154,11 +114,20 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     signals::listen(&sender).map_err(|e| DaemonError::Failed(format!("signals: {e}")))?;
     let mut configuration = setup::configuration(scope).map_err(DaemonError::Unusable)?;
     let mut store = setup::store(scope)?;
+    let face = Face::new(scope).await?;
     if me.is_none() {
         *me = Some(Me::new(scope).await.map_err(DaemonError::Failed)?);
     }
     let Some(me) = me else { return Ok(()) };
-    let passed = gate::pass(me, &mut store, scope, &mut events, options.exit_on_idle).await?;
+    let passed = gate::pass(
+        face,
+        me,
+        &mut store,
+        scope,
+        &mut events,
+        options.exit_on_idle,
+    )
+    .await?;
     let Some(passed) = passed else { return Ok(()) };
     if passed.stood_by {
         configuration = setup::configuration(scope).map_err(DaemonError::Unusable)?;

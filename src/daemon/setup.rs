@@ -4,7 +4,7 @@ use super::DaemonError;
 use super::engine::{Engine, Seated};
 use super::event::Event;
 use super::me::Me;
-use super::room;
+use super::obstacle;
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
 use crate::manager::{Manager, ManagerError};
@@ -51,7 +51,7 @@ pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
     let path = data.join(DATABASE);
     keep_damaged_log(&path);
     Store::open(&path).map_err(|error| {
-        if error.may_pass() && room::lack(scope).is_some() {
+        if error.may_pass() && obstacle::no_room(scope).is_some() {
             return DaemonError::Failed(error.to_string());
         }
         refused(&path, &error)

@@ -26,8 +26,8 @@ restart() {
 
 # restart_bus: logind does not come back to a bus that was restarted, and everybody who asks for it then waits in vain.
 restart_bus() {
-    # It counts its own restarts.
-    in_capsule systemctl reset-failed dbus.service dbus.socket
+    # systemd counts how often they were started.
+    in_capsule systemctl reset-failed dbus.service dbus.socket systemd-logind.service
     in_capsule systemctl restart dbus.service
     in_capsule systemctl try-restart systemd-logind.service
 }

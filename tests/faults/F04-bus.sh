@@ -1,10 +1,17 @@
 #!/bin/bash
-# F4: the bus goes away and comes back under load: the orchestrator is there again, and no end of a hook is missed.
+# F4: the bus goes away and comes back under load, at once and after longer than systemd tries to start a service again and
+# again: the orchestrator is there again without anybody's help, and no end of a hook is missed.
 source "$(dirname "$0")/lib.sh"
 
-PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 3 10)
+PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 3 10) AWAY=$(times 5 45)
 
-clean() { forget_configuration; }
+clean() {
+    in_capsule systemctl reset-failed dbus.service dbus.socket 2>/dev/null || true
+    in_capsule systemctl start dbus.socket
+    forget_configuration
+}
+
+is_waiting_for_the_bus() { [[ $(unit_property $service StatusText) == *"nobody listens at"* ]]; }
 
 trap clean EXIT
 put_tool
@@ -14,6 +21,16 @@ configure <<'END'
 RetrySec=1s
 AttemptsMax=100
 END
+crawl=$(pages "$PAGES" gone testcode)
+wait_for 60 has_unit 'archivist-hook-testcode*'
+in_capsule systemctl stop dbus.socket dbus.service
+wait_for 60 is_waiting_for_the_bus
+sleep "$AWAY" # what is suffered
+in_capsule systemctl start dbus.socket dbus.service
+in_capsule systemctl try-restart systemd-logind.service
+assert_outcomes "$crawl" $((PAGES * HOOKS))
+figure "F4 no bus for $AWAY s, hooks=$((PAGES * HOOKS)) $verdict"
+
 crawl=$(pages "$PAGES" bus testcode)
 for ((n = 0; n < TIMES; n++)); do
     wait_for 60 has_unit 'archivist-hook-testcode*'
