@@ -381,32 +381,4 @@ pub async fn request_name(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-    use zbus::Guid;
-    use zbus::connection::Builder;
-
-    #[tokio::test]
-    async fn that_the_bus_hung_up_is_noticed() {
-        let (theirs, ours) = std::os::unix::net::UnixStream::pair().unwrap();
-        let bus = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
-        let us = Builder::unix_stream(ours).p2p();
-        let (bus, us) = tokio::join!(bus.build(), us.build());
-        let heard = tokio::spawn(hung_up(us.unwrap()));
-        assert!(!heard.is_finished());
-        bus.unwrap().close().await.unwrap();
-        let limit = Duration::from_secs(10);
-        tokio::time::timeout(limit, heard).await.unwrap().unwrap();
-    }
-
-    #[test]
-    fn what_the_bus_does_not_take_is_refused() {
-        assert!(small_enough("x".repeat(ANSWER_MAX)).is_ok());
-        let refused = small_enough("x".repeat(ANSWER_MAX + 1)).unwrap_err();
-        assert!(
-            refused.to_string().contains("30 MiB, more than"),
-            "{refused}"
-        );
-    }
-}
+mod tests;

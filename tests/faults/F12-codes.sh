@@ -24,6 +24,7 @@ configure <<'END'
 WorkersPerKind=32
 WorkersMax=64
 SnapshotsPerCrawl=32
+HostWorkers=32
 END
 crawl=$(pages "$PAGES" codes testcode)
 assert_outcomes "$crawl" $((PAGES * HOOKS))

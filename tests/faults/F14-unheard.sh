@@ -21,6 +21,9 @@ prepare() {
 WorkersPerKind=20
 WorkersMax=40
 SnapshotsPerCrawl=20
+HostWorkers=20
+[Hooks]
+TimeoutSec=10min
 END
 }
 

@@ -1,0 +1,131 @@
+use super::*;
+use crate::bus::wire::{ManagerProxy, WorkerProxy};
+use proptest::prelude::*;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use zbus::connection::Builder;
+use zbus::names::BusName;
+use zbus::{Fd, Guid};
+
+#[tokio::test]
+async fn that_the_bus_hung_up_is_noticed() {
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let bus = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
+    let us = Builder::unix_stream(ours).p2p();
+    let (bus, us) = tokio::join!(bus.build(), us.build());
+    let heard = tokio::spawn(hung_up(us.unwrap()));
+    assert!(!heard.is_finished());
+    bus.unwrap().close().await.unwrap();
+    let limit = Duration::from_secs(10);
+    tokio::time::timeout(limit, heard).await.unwrap().unwrap();
+}
+
+#[test]
+fn what_the_bus_does_not_take_is_refused() {
+    assert!(small_enough("x".repeat(ANSWER_MAX)).is_ok());
+    let refused = small_enough("x".repeat(ANSWER_MAX + 1)).unwrap_err();
+    assert!(
+        refused.to_string().contains("30 MiB, more than"),
+        "{refused}"
+    );
+}
+
+/// A call of either interface: which one, and with what.
+#[derive(Debug, Clone)]
+struct Wild {
+    method: usize,
+    texts: [String; 2],
+    flag: bool,
+}
+
+const METHODS: usize = 28;
+
+/// What is nearly right more often than it is noise.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[csr]?[0-9]{1,20}",
+        "\\PC{0,40}",
+        "(crawls|snapshots|results|runs|timeline|binaries|page|http|)",
+        "\\{\"(depth|tags|plugins|config|limit|before|owner|status|state)\":(-?[0-9]{1,21}|\\[\\]|\\{\\}|\"\\PC{0,9}\"|null|1e99)\\}",
+        Just("[".repeat(10_000)),
+        Just(
+            r#"{"key":"a/b","verdict":{"status":"succeeded"},"output":null,"files":[],"size":0}"#
+                .into()
+        ),
+    ]
+}
+
+fn wild() -> impl Strategy<Value = Wild> {
+    (0..METHODS, [text(), text()], any::<bool>()).prop_map(|(method, texts, flag)| Wild {
+        method,
+        texts,
+        flag,
+    })
+}
+
+async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild) -> bool {
+    let [a, b] = [wild.texts[0].as_str(), wild.texts[1].as_str()];
+    let list = File::open("/dev/null").unwrap();
+    let fd = || Fd::from(&list);
+    let words = wild.texts.to_vec();
+    match wild.method {
+        0 => people.add(fd(), a).await.is_ok(),
+        1 => people.install(&words).await.is_ok(),
+        2 => people.cancel(a).await.is_ok(),
+        3 => people.abort(a).await.is_ok(),
+        4 => people.pause(a).await.is_ok(),
+        5 => people.resume(a).await.is_ok(),
+        6 => people.amend(a, b).await.is_ok(),
+        7 => people.retry(a, b).await.is_ok(),
+        8 => people.status().await.is_ok(),
+        9 => people.list(a, b).await.is_ok(),
+        10 => people.show(a).await.is_ok(),
+        11 => people.why(a).await.is_ok(),
+        12 => people.plugins().await.is_ok(),
+        13 => people.watch(a).await.is_ok(),
+        14 => people.run(fd(), a).await.is_ok(),
+        15 => people.hold(a, wild.flag).await.is_ok(),
+        16 => people.interrupt(a).await.is_ok(),
+        17 => people.proceed(a, wild.flag).await.is_ok(),
+        18 => people.draft(a).await.is_ok(),
+        19 => people.check(a, &words).await.is_ok(),
+        20 => people.await_check(a).await.is_ok(),
+        21 => people.watches(a).await.is_ok(),
+        22 => people.history(a, b).await.is_ok(),
+        23 => workers.attach(a).await.is_ok(),
+        24 => workers.run(a, b, fd()).await.is_ok(),
+        25 => workers.stop(a, b, wild.flag).await.is_ok(),
+        26 => workers.report(a, b).await.is_ok(),
+        _ => workers.snapshots_done(a).await.is_ok(),
+    }
+}
+
+proptest! {
+    /// Every call is answered, by an error where nobody takes it, and the next one as well.
+    #[test]
+    fn any_call_is_answered(wild in proptest::collection::vec(wild(), 1..20)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (theirs, ours) = UnixStream::pair().unwrap();
+            let (calls, mut arriving) = mpsc::unbounded_channel();
+            let service = Builder::unix_stream(theirs)
+                .server(Guid::generate())
+                .p2p()
+                .serve_at(PATH, Manager(calls.clone()))
+                .serve_at(PATH, Worker(calls));
+            let us = Builder::unix_stream(ours).p2p();
+            let (service, us) = tokio::join!(service.build(), us.build());
+            let (_service, us) = (service.unwrap(), us.unwrap());
+            // Nobody behind it takes anything: what comes through is dropped.
+            let nobody = tokio::spawn(async move { while arriving.recv().await.is_some() {} });
+            let name = BusName::try_from("org.archivist1").unwrap();
+            let people = ManagerProxy::builder(&us).destination(name.clone()).build().await.unwrap();
+            let workers = WorkerProxy::builder(&us).destination(name).build().await.unwrap();
+            for wild in &wild {
+                let answered = tokio::time::timeout(Duration::from_secs(10), call(&people, &workers, wild));
+                assert_eq!(answered.await, Ok(false), "{wild:?}");
+            }
+            nobody.abort();
+        });
+    }
+}
