@@ -27,7 +27,8 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
         true => Trust::User(nix::unistd::geteuid().as_raw()),
         false => Trust::Root,
     };
-    let catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
+    let mut catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
+    catalogue.default_timeout(settings.hook_timeout);
     for problem in &catalogue.problems {
         tracing::warn!(
             "plugin file '{}': {}, ignoring",

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::general;
 use super::name::{HookName, Owner};
@@ -77,6 +78,17 @@ impl Catalogue {
             .plugins
             .binary_search_by(|plugin| plugin.name.as_str().cmp(name));
         at.ok().map(|at| &self.plugins[at])
+    }
+
+    /// Makes `limit`, in whole seconds, the `TIMEOUT` of hooks for which nobody set one; the schema
+    /// of the `base` plugin has a default of its own.
+    pub fn default_timeout(&mut self, limit: Duration) {
+        let base = self.plugins.iter_mut().find(|plugin| plugin.name == "base");
+        let properties = base.map(|base| &mut base.schema.properties);
+        if let Some(timeout) = properties.and_then(|them| them.get_mut("TIMEOUT")) {
+            let seconds = limit.as_secs_f64().ceil() as u64;
+            timeout.default = Some(seconds.into());
+        }
     }
 
     /// Every name a user may set: each setting and alias of each plugin, what they fall back to,

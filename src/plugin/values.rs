@@ -131,6 +131,7 @@ mod tests {
     use super::*;
     use crate::plugin::sample;
     use serde_json::json;
+    use std::time::Duration;
 
     fn plugin(name: &str, config: Value) -> Plugin {
         sample::plugin(name, config, &[])
@@ -211,6 +212,25 @@ mod tests {
         assert_eq!(values["SHOT_ARGS"], json!(["--a"]));
         assert_eq!(values["LIB_DIR"], json!("/lib"));
         assert!(!values.contains_key("YTDLP_TIMEOUT"));
+    }
+
+    #[test]
+    fn the_default_of_all_hooks_may_be_another() {
+        let mut catalogue = catalogue();
+        catalogue.default_timeout(Duration::from_millis(99_001));
+        let none = Values::new();
+        let of = |name: &str, crawl: &Values| {
+            let layers = Layers {
+                crawl,
+                config: &none,
+                base: &none,
+            };
+            resolve(&catalogue, catalogue.plugin(name).unwrap(), &layers)
+        };
+        assert_eq!(of("chrome", &none)["TIMEOUT"], json!(100));
+        assert_eq!(of("ytdlp", &none)["YTDLP_TIMEOUT"], json!(3600));
+        let set = texts(&[("TIMEOUT", "9")]);
+        assert_eq!(of("chrome", &set)["TIMEOUT"], json!(9));
     }
 
     #[test]

@@ -68,6 +68,17 @@ limits_time_and_goes_on() {
     assert_eq "sealed=3" "$(pages "$crawl")" "pages without a limit of time"
 }
 
+# TimeoutSec= holds for hooks without a limit of their own, and a crawl may have another.
+limits_hooks() {
+    configure <<<$'[Hooks]\nTimeoutSec=2min'
+    assert_eq "2min" "$(limit_of_hook)" "limit of a hook with TimeoutSec=2min"
+    assert_eq "1min 30s" "$(limit_of_hook --set TIMEOUT=90)" "limit of a hook in a crawl with TIMEOUT=90"
+}
+
+limit_of_hook() {
+    archivist run --dry-run --plugins testbytes "$@" http://limit.test/ | sed -nE 's/^each page +testbytes.* foreground +//p' | sed 's/ *$//; s/ 0s$//'
+}
+
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
@@ -78,5 +89,6 @@ prepare
 limits_pages_and_goes_on
 limits_bytes
 limits_time_and_goes_on
+limits_hooks
 refuses_nonsense
 assert_nothing_is_left

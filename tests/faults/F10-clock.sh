@@ -3,7 +3,7 @@
 # have, what is to be tried again is tried after its back-off, and what waits for its turn has it. All times are of our clock.
 source "$(dirname "$0")/machine.sh"
 
-LIMIT=15 RETRY=120 SLACK=90
+LIMIT=15 RETRY=120 SLACK=40
 
 clean() {
     in_capsule date -u -s "@$EPOCHSECONDS" >/dev/null
