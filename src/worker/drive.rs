@@ -1,6 +1,7 @@
 //! Carries out what the sequence says: thin I/O around it.
 
 use super::claims::Claims;
+use super::growth::Growth;
 use super::index::Index;
 use super::link::Link;
 use super::sequence::{Action, Input, Sequence};
@@ -28,6 +29,7 @@ struct Shared {
     /// Hooks that others asked for, to be appended.
     wanted: RefCell<Vec<HookTask>>,
     claims: Arc<Mutex<Claims>>,
+    growth: Growth,
 }
 
 /// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
@@ -58,6 +60,7 @@ pub async fn drive(
         inputs,
         wanted: RefCell::default(),
         claims: Arc::default(),
+        growth: Growth::new(),
     });
     let begin = Instant::now();
     let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
@@ -210,9 +213,10 @@ impl Watch {
         path: PathBuf,
         fresh: bool,
     ) -> Result<Watch, WorkerError> {
+        let growth = shared.growth.follow(&path);
         let file = file.try_clone().map_err(|source| WorkerError::File {
             verb: "share",
-            path: path.clone(),
+            path,
             source,
         })?;
         let too_large = Rc::new(Cell::new(false));
@@ -233,7 +237,7 @@ impl Watch {
         };
         let (name, limit) = (hook.key.clone(), shared.assignment.output_limit);
         let task = tokio::task::spawn_local(async move {
-            if let Err(error) = stdout::watch(file, path, limit, on_seen).await {
+            if let Err(error) = stdout::watch(file, growth, limit, on_seen).await {
                 tracing::warn!("cannot watch the output of {name}: {error}, ignoring");
             }
         });

@@ -4,6 +4,7 @@
 mod claims;
 mod directory;
 mod drive;
+mod growth;
 mod heartbeat;
 mod index;
 mod link;

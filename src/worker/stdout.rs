@@ -2,12 +2,11 @@
 //! PID 1 opens, since the directory belongs to the hook's user.
 
 use super::WorkerError;
-use futures_util::StreamExt;
-use inotify::{Inotify, WatchMask};
+use super::growth::Follower;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Opens `path` for a hook's output: a new file, or for a run that is joined the one that it
 /// writes already. A link or a pipe that a hook put in its place is not followed.
@@ -66,14 +65,10 @@ pub enum Seen {
 /// Tells of the first line and of an output above `limit` bytes, each once, as it happens.
 pub async fn watch(
     file: File,
-    path: PathBuf,
+    growth: Follower,
     limit: u64,
     mut seen: impl FnMut(Seen),
 ) -> std::io::Result<()> {
-    let inotify = Inotify::init()?;
-    inotify.watches().add(&path, WatchMask::MODIFY)?;
-    let mut buffer = [0; 1024];
-    let mut events = inotify.into_event_stream(&mut buffer)?;
     let mut first_line = false;
     loop {
         if !first_line && has_line(&file) {
@@ -84,10 +79,7 @@ pub async fn watch(
             seen(Seen::TooLarge);
             return Ok(());
         }
-        match events.next().await {
-            Some(event) => drop(event?),
-            None => return Ok(()),
-        }
+        growth.more().await;
     }
 }
 
@@ -101,7 +93,9 @@ fn has_line(file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::growth::Growth;
     use std::io::Write;
+    use tokio::sync::mpsc;
 
     #[test]
     fn a_planted_link_is_replaced_and_not_followed() {
@@ -151,28 +145,36 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }
 
+    /// More of them than there are instances of inotify(7) for a user.
     #[tokio::test]
-    async fn tells_of_the_first_line_and_of_too_much() {
+    async fn tells_of_the_first_line_and_of_too_much_of_each_of_many() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("stdout.log");
-        let mut writer = open(&path, false).unwrap();
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-        let file = writer.try_clone().unwrap();
-        let watching = watch(file, path, 100, move |seen| {
-            let _ = sender.send(seen);
+        let local = tokio::task::LocalSet::new();
+        let all = local.run_until(async {
+            let growth = Growth::new();
+            let mut outputs = Vec::new();
+            for n in 0..300 {
+                let path = directory.path().join(n.to_string());
+                let writer = open(&path, false).unwrap();
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let (file, follower) = (writer.try_clone().unwrap(), growth.follow(&path));
+                let watching = tokio::task::spawn_local(watch(file, follower, 100, move |seen| {
+                    let _ = sender.send(seen);
+                }));
+                outputs.push((writer, receiver, watching));
+            }
+            for (writer, receiver, _) in &mut outputs {
+                writer.write_all(b"half a line").unwrap();
+                writer.write_all(b", and its end\n").unwrap();
+                assert_eq!(receiver.recv().await, Some(Seen::FirstLine));
+            }
+            for (mut writer, mut receiver, watching) in outputs {
+                writer.write_all(&[b'x'; 200]).unwrap();
+                assert_eq!(receiver.recv().await, Some(Seen::TooLarge));
+                watching.await.unwrap().unwrap();
+            }
         });
-        let writing = async {
-            writer.write_all(b"half a line").unwrap();
-            writer.write_all(b", and its end\n").unwrap();
-            assert_eq!(receiver.recv().await, Some(Seen::FirstLine));
-            writer.write_all(&[b'x'; 200]).unwrap();
-            assert_eq!(receiver.recv().await, Some(Seen::TooLarge));
-        };
-        let both = async { tokio::join!(watching, writing) };
-        tokio::time::timeout(std::time::Duration::from_secs(10), both)
-            .await
-            .unwrap()
-            .0
-            .unwrap();
+        let limit = std::time::Duration::from_secs(30);
+        tokio::time::timeout(limit, all).await.unwrap();
     }
 }
