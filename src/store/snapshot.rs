@@ -167,18 +167,16 @@ impl Tx<'_> {
 
     /// Snapshots of a crawl in one of `states`, oldest first.
     pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
-        let mut statement = self
-            .inner
-            .prepare_cached("SELECT id, status FROM snapshot WHERE crawl_id = ?1 ORDER BY id")?;
-        let rows = statement.query_map([crawl.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut found = Vec::new();
-        for row in rows {
-            let (id, status): (i64, String) = row?;
-            if states.contains(&parse_status(&status)?) {
-                found.push(SnapshotId(id));
-            }
-        }
-        Ok(found)
+        let states = states.iter().map(|state| state.as_str());
+        let states = serde_json::to_string(&states.collect::<Vec<_>>())?;
+        self.inner
+            .prepare_cached(
+                "SELECT id FROM snapshot WHERE crawl_id = ?1
+                 AND status IN (SELECT value FROM json_each(?2)) ORDER BY id",
+            )?
+            .query_map((crawl.0, states), |row| Ok(SnapshotId(row.get(0)?)))?
+            .map(|row| Ok(row?))
+            .collect()
     }
 
     /// Cancels the snapshots of a crawl that never began, of which nothing else is on record, and
