@@ -141,8 +141,6 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", Lasting::PowerCuts.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
-    // A statement that fires triggers keeps what it may have to undo, in a file otherwise.
-    connection.pragma_update(None, "temp_store", "memory")?;
     // Without it a statement is planned anew whenever a value is bound that its plan could depend on.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
