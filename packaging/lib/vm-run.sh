@@ -76,6 +76,7 @@ vm_cgroup() {
 
 # Becomes qemu. The lock on file descriptor 8 ends with it. Its network is a wire to us alone: nothing of the machine or of
 # the world can be reached through it. What is said to be on disk is decided by vm-disk.py, so nothing is waited for here.
+# Writes are not merged: with as many parts as one call takes, the record of them would have one more, and the guest gets an I/O error.
 vm_qemu() {
     local base=$1 state=$2
     machine_runs_systemd || echo "$BASHPID" >"$(<"$state/cgroup")/cgroup.procs"
@@ -88,7 +89,7 @@ vm_qemu() {
         -blockdev "driver=qcow2,node-name=unsure,cache.no-flush=on,file.driver=file,file.filename=$state/unsure" \
         -blockdev "driver=raw,node-name=writes,cache.no-flush=on,file.driver=file,file.filename=$state/log" \
         -blockdev driver=blklogwrites,node-name=disk,file=unsure,log=writes,log-append=off,log-super-update-interval=4096 \
-        -device virtio-blk-pci,drive=disk,write-cache=on,discard=off,write-zeroes=off \
+        -device virtio-blk-pci,drive=disk,write-cache=on,discard=off,write-zeroes=off,request-merging=off \
         -netdev "user,id=wire,restrict=on,hostfwd=tcp:127.0.0.1:$(<"$state/port")-:22" -device virtio-net-pci,netdev=wire,romfile= \
         -device virtio-rng-pci \
         -serial stdio \
