@@ -75,7 +75,7 @@ pub enum Wait {
     /// This process was told to end.
     Told,
     /// It may be over elsewhere and not here: what was mounted read-only when systemd made our own
-    /// view of it stays so. Another process will see.
+    /// view of it stays so, and where a user's bus is, is in our environment. Another process will see.
     Elsewhere,
 }
 
@@ -118,7 +118,9 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
             Some(next) => obstacle = next,
             None => break,
         }
-        if Instant::now() >= patience && !scope.user {
+        // A user's service manager mounts nothing for us.
+        let elsewhere = !scope.user || matches!(obstacle, Obstacle::Bus(_));
+        if Instant::now() >= patience && elsewhere {
             return Wait::Elsewhere;
         }
     }
