@@ -18,6 +18,7 @@ mod hold;
 mod inspect;
 mod install;
 mod limits;
+mod listed;
 mod me;
 mod notify;
 mod obstacle;

@@ -3,11 +3,12 @@
 use super::action::{Action, Answer};
 use super::ends::{ABORTED, WITH_CRAWL};
 use super::gate;
+use super::listed::Listed;
 use super::turn::{Change, Turn, TurnError, TurnResult};
 use crate::bus::call::{Refusal, Reply, Request};
-use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX, Refused};
+use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
 use crate::journal::message;
-use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step, parse_line};
+use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step};
 use crate::plugin::{Skip, Values};
 use crate::store::{NewCrawl, NewSnapshot};
 use std::collections::{BTreeMap, HashMap};
@@ -15,38 +16,11 @@ use std::os::fd::OwnedFd;
 
 /// Deepest crawl that can be asked for.
 const DEPTH_MAX: u32 = 4;
-/// Refused lines that are answered one by one.
-const REFUSED_SHOWN: usize = 1000;
-const SHOWN_TEXT: usize = 120;
 /// Pages of one list that are queued at once, between two beats for the watchdog.
 const AT_ONCE: usize = 10_000;
 
 fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
-}
-
-/// Puts a list's entries and its refused lines apart.
-fn read_lines(lines: &[u8]) -> (Vec<Entry>, Vec<Refused>) {
-    let (mut entries, mut refused) = (Vec::new(), Vec::new());
-    for (place, line) in lines.split(|byte| *byte == b'\n').enumerate() {
-        match parse_line(line) {
-            None => {}
-            Some(Ok(entry)) => entries.push(entry),
-            Some(Err(error)) => {
-                let text: String = String::from_utf8_lossy(line)
-                    .chars()
-                    .take(SHOWN_TEXT)
-                    .collect();
-                let text = text.escape_debug().to_string();
-                refused.push(Refused {
-                    line: place as u64 + 1,
-                    text,
-                    why: error.to_string(),
-                });
-            }
-        }
-    }
-    (entries, refused)
 }
 
 impl Turn<'_> {
@@ -149,16 +123,17 @@ impl Turn<'_> {
 
     pub(super) fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
         self.check_options(options)?;
-        let (entries, refused) = read_lines(lines);
-        let Some(first) = entries.first() else {
-            let what = match refused.first() {
+        let mut listed = Listed::new(lines);
+        let Some(first) = listed.next() else {
+            let what = match listed.refused.first() {
                 Some(line) => format!("'{}': {}", line.text, line.why),
                 None => "there is no URL in it".to_owned(),
             };
             return Err(invalid(what));
         };
+        let url = first.url.clone();
         let crawl = self.tx.add_crawl(&NewCrawl {
-            url: first.url.as_str(),
+            url: url.as_str(),
             max_depth: options.depth,
             plugins: &options.plugins,
             config: &options.config,
@@ -168,23 +143,27 @@ impl Turn<'_> {
             self.tx.tag_crawl(crawl, tag)?;
         }
         let mut accepted = 0u64;
-        for entries in entries.chunks(AT_ONCE) {
+        let mut rest = std::iter::once(first).chain(listed.by_ref());
+        loop {
+            let entries = rest.by_ref().take(AT_ONCE).collect::<Vec<_>>();
+            if entries.is_empty() {
+                break;
+            }
             super::notify::beat();
-            accepted += self.add_pages(crawl, entries, options)? as u64;
+            accepted += self.add_pages(crawl, &entries, options)? as u64;
         }
         tracing::info!(
             message_id = message::CRAWL_ADDED,
             archivist_crawl_id = crawl.0,
-            archivist_url = first.url.as_str(),
+            archivist_url = url.as_str(),
             archivist_urls = accepted,
             "crawl {crawl} is added: {accepted} URLs, depth {}",
             options.depth
         );
-        let refused = refused.into_iter().take(REFUSED_SHOWN).collect();
         Ok(Added {
             crawl,
             accepted,
-            refused,
+            refused: listed.refused,
         })
     }
 
