@@ -136,12 +136,16 @@ a_frozen_one_is_replaced() {
     let_go
 }
 
-# freeze_amid_a_transaction PID: stopped while it holds the lock of those who write the database (byte 120 of the WAL index).
+# freeze_amid_a_transaction PID CRAWL: stopped while it holds the lock of those who write the database (byte 120 of the WAL
+# index). Settings that change nothing are laid over the crawl's meanwhile, so that there always is another transaction.
 freeze_amid_a_transaction() {
+    in_capsule touch "$signs/talk"
+    in_capsule sh -c 'while [ -e "$2/talk" ]; do archivist retry "$1" --set TIMEOUT=60; done' - "$2" "$signs" >/dev/null 2>&1 &
     in_capsule timeout 20 sh -c 'while kill -STOP "$1"; do
         ! grep -q "WRITE $1 .* 120 120\$" /proc/locks || exit 0
         kill -CONT "$1"
     done; exit 1' - "$1" || fail "no transaction was met"
+    in_capsule rm "$signs/talk"
 }
 
 pages() { for n in 1 2 3 4 5 6 7 8; do echo "http://$1.test/$n"; done | add --plugins testbrief -; }
@@ -151,7 +155,7 @@ one_frozen_amid_a_transaction_is_replaced() {
     local crawl pid
     pid=$(service_pid)
     crawl=$(pages transaction)
-    freeze_amid_a_transaction "$pid"
+    freeze_amid_a_transaction "$pid" "$crawl"
     by_hand amid
     wait_for 30 has_said amid "did not stop, killing it"
     wait_for 10 works "$(pid_of amid)"
@@ -179,7 +183,7 @@ a_stranger_is_not_killed() {
         crawl=$(pages "stranger$round")
         wait_for 20 has_unit 'archivist-hook-testbrief-s*.service'
         # In the last round nobody can write, and nobody may be killed.
-        if ((round < ROUNDS)); then in_capsule kill -STOP "$pid"; else freeze_amid_a_transaction "$pid"; fi
+        if ((round < ROUNDS)); then in_capsule kill -STOP "$pid"; else freeze_amid_a_transaction "$pid" "$crawl"; fi
         in_capsule systemctl restart --no-block $service
         wait_for 20 passes_or_cannot
         alive "$pid" || fail "a runner in another PID namespace was killed"
