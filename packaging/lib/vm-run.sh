@@ -76,7 +76,7 @@ vm_cgroup() {
 
 # Becomes qemu. The lock on file descriptor 8 ends with it. Its network is a wire to us alone: nothing of the machine or of
 # the world can be reached through it. What is said to be on disk is decided by vm-disk.py, so nothing is waited for here.
-# Writes are not merged: with as many parts as one call takes, the record of them would have one more, and the guest gets an I/O error.
+# Writes are not merged: what is recorded of one has a part more, and with as many as one call takes the guest gets an I/O error.
 vm_qemu() {
     local base=$1 state=$2
     machine_runs_systemd || echo "$BASHPID" >"$(<"$state/cgroup")/cgroup.procs"

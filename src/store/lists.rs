@@ -266,7 +266,19 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::CrawlId;
     use crate::store::{NewCrawl, NewSnapshot, Store};
+
+    fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
+        let new = NewCrawl {
+            url,
+            max_depth: 0,
+            plugins: &[],
+            config: &Default::default(),
+            now: Time(0),
+        };
+        tx.add_crawl(&new).unwrap()
+    }
 
     #[test]
     fn the_newest_first_and_the_rest_piece_by_piece() {
@@ -275,14 +287,7 @@ mod tests {
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
         for url in ["https://a/", "https://b/", "https://c/", "https://d/"] {
-            let new = NewCrawl {
-                url,
-                max_depth: 0,
-                plugins: &[],
-                config: &Default::default(),
-                now: Time(0),
-            };
-            tx.add_crawl(&new).unwrap();
+            crawl(&tx, url);
         }
         let list = |before, limit| {
             let filter = Filter {
@@ -305,17 +310,7 @@ mod tests {
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
-        let crawl = |url| {
-            let new = NewCrawl {
-                url,
-                max_depth: 0,
-                plugins: &[],
-                config: &Default::default(),
-                now: Time(0),
-            };
-            tx.add_crawl(&new).unwrap()
-        };
-        let crawls = [crawl("https://a/"), crawl("https://b/")];
+        let crawls = [crawl(&tx, "https://a/"), crawl(&tx, "https://b/")];
         // Of one crawl the odd ids, of the other the even ones.
         for n in 0..10 {
             let page = NewSnapshot {

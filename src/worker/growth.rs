@@ -45,14 +45,19 @@ impl Growth {
         let followed = Rc::new(Followed::default());
         let told = followed.clone();
         let task = spawn_local(async move {
-            while let Some(Ok(event)) = events.next().await {
+            while let Some(event) = events.next().await {
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) => {
+                        tracing::warn!("cannot watch outputs any more: {error}, ignoring");
+                        return;
+                    }
+                };
                 let followed = told.borrow();
-                match event.mask.contains(EventMask::Q_OVERFLOW) {
-                    true => followed.values().for_each(|it| it.notify_one()),
-                    false => followed
-                        .get(&event.wd)
-                        .into_iter()
-                        .for_each(|it| it.notify_one()),
+                if event.mask.contains(EventMask::Q_OVERFLOW) {
+                    followed.values().for_each(|it| it.notify_one());
+                } else if let Some(one) = followed.get(&event.wd) {
+                    one.notify_one();
                 }
             }
         });
