@@ -92,6 +92,17 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
     let mut told = String::new();
     let patience = Instant::now() + PATIENCE;
     loop {
+        // Listening before looking: nothing happens unheard in between.
+        let mut news = obstacle.news();
+        match Obstacle::find(scope).await {
+            Some(next) => obstacle = next,
+            None => break,
+        }
+        // A user's service manager mounts nothing for us.
+        let elsewhere = !scope.user || matches!(obstacle, Obstacle::Bus(_));
+        if Instant::now() >= patience && elsewhere {
+            return Wait::Elsewhere;
+        }
         let what = obstacle.to_string();
         if told != what {
             tracing::error!("{error}; {what}, waiting until that is over");
@@ -100,7 +111,6 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
         }
         notify::starting(EVERY * 3);
         notify::beat();
-        let mut news = obstacle.news();
         let heard = async {
             match &mut news {
                 Some(news) => news.next().await,
@@ -113,15 +123,6 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
             event = events.recv() => if matches!(event, Some(Event::Terminate)) {
                 return Wait::Told;
             },
-        }
-        match Obstacle::find(scope).await {
-            Some(next) => obstacle = next,
-            None => break,
-        }
-        // A user's service manager mounts nothing for us.
-        let elsewhere = !scope.user || matches!(obstacle, Obstacle::Bus(_));
-        if Instant::now() >= patience && elsewhere {
-            return Wait::Elsewhere;
         }
     }
     tracing::info!("nothing is in the way any more, going on");
