@@ -168,6 +168,7 @@ impl Bed {
                     After::Unblock => {
                         let unit = unit.clone();
                         let calls = &mut self.world.calls;
+                        calls.push_back(Call::Frost(unit.clone(), false));
                         calls.push_back(Call::Release(unit.clone(), Release::Stop));
                         calls.push_back(Call::Release(unit.clone(), Release::Reset));
                         calls.push_back(Call::Gone(unit));
