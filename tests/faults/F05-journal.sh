@@ -7,6 +7,7 @@ PAGES=$(times 30 300) HOOKS=10 TIMES=$(times 2 10)
 
 clean() {
     in_capsule systemctl stop test-flood.service 2>/dev/null || true
+    in_capsule systemctl reset-failed test-flood.service 2>/dev/null || true
     in_capsule systemctl reset-failed systemd-journald.service 2>/dev/null || true
     in_capsule systemctl start systemd-journald.service
     forget_configuration
@@ -21,7 +22,9 @@ RetrySec=1s
 END
 pid=$(unit_property $service MainPID)
 crawl=$(pages "$PAGES" journal testcode)
+# Older journalds lose who writes to them when they are killed.
 in_capsule systemd-run --quiet --unit=test-flood --property=LogRateLimitIntervalSec=0 --property=RuntimeMaxSec=600 \
+    --property=Restart=on-failure --property=RestartSec=100ms --property=StartLimitIntervalSec=0 \
     sh -c 'yes "all work and no play makes a long journal" | head -n 2000000'
 disturbed=0
 for ((n = 0; n < TIMES; n++)); do
