@@ -85,6 +85,14 @@ keeps_their_order() {
         if r["hook"] in ("on_Crawl__05_first", "on_Crawl__50_second"))' list runs "$crawl" --limit 0 | grep -q True || fail "pages before the crawl's setup"
 }
 
+# told_of_unit HOOK: what systemd says of the unit of the page's hook.
+told_of_unit() {
+    local unit
+    unit=$(query "*[r['unit'] for r in d if (r['hook'] or '').endswith('$1')]," list runs "$page")
+    in_capsule journalctl --sync
+    in_capsule journalctl --quiet --output=cat _PID=1 UNIT="$unit"
+}
+
 judges_them() {
     assert_eq "03_listen.bg=succeeded 06_fetch.finite.bg=succeeded 08_watch__background=succeeded 30_read=succeeded 50_after=noresults 54_script=noresults 60_skips=skipped 61_fails=failed 99_last=succeeded" \
         "$(query '*sorted(r["hook"].split("__", 1)[1] + "=" + r["status"] for r in d if r["plugin"] == "testpage"),' list results "$page")" "results of the page"
@@ -93,6 +101,9 @@ judges_them() {
     assert_eq "older" "$(query '*d[0]["tags"],' list snapshots "$page")" "tags of the page"
     assert_eq 'http://older.test/child?a=1&b=$HOME%20%22x%22 1 A child older one two' \
         "$(query 'd[0]["url"], d[0]["depth"], d[0]["title"], *sorted(d[0]["tags"])' list snapshots "$child")" "the page that a hook found"
+    # systemd sees a failure in the hook that failed, and none in the one that had nothing to do.
+    assert_contains "$(told_of_unit 61_fails)" "Failed with result 'exit-code'" "the journal of a hook that failed"
+    [[ $(told_of_unit 60_skips) != *Failed* ]] || fail "the journal has a failure of a hook that skipped: $(told_of_unit 60_skips)"
 }
 
 trap clean EXIT
