@@ -3,6 +3,8 @@
 use super::wire::{ManagerProxy, WorkerProxy};
 use crate::manager::activate;
 use zbus::connection::Builder;
+use zbus::fdo::DBusProxy;
+use zbus::names::BusName;
 use zbus::{Connection, DBusError};
 
 /// Why a call came to nothing.
@@ -71,6 +73,17 @@ impl Address {
         }
         };
         builder.build().await.map_err(unreachable)
+    /// Whether it runs, without starting it.
+    pub async fn is_up(&self) -> bool {
+        let asked = async {
+            let connection = self.connect().await.ok()?;
+            let bus = DBusProxy::new(&connection).await.ok()?;
+            let name = BusName::try_from(self.name.as_str()).ok()?;
+            bus.name_has_owner(name).await.ok()
+        };
+        asked.await.unwrap_or(false)
+    }
+
     }
 
     /// The orchestrator, which is started if it does not run.

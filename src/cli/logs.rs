@@ -1,15 +1,19 @@
 //! `archivist logs`: the journal by the fields that every line of a worker and a hook carries.
 
 use super::exit::{Exit, Failure};
-use super::server::decode;
-use super::show;
+use super::server::{Server, address, decode};
 use super::text::short_hook;
-use crate::bus::report::Details;
+use crate::bus::report::{Details, Run};
 use crate::config::Scope;
 use crate::model::Owner;
 use clap::Args;
+use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
+
+/// How long an answer may take without which there is nothing amiss but a line of journald's or a short name.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub struct LogsArgs {
@@ -28,38 +32,42 @@ pub struct LogsArgs {
 }
 
 pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let hooks = match &args.hook {
-        Some(hook) => full_names(hook, args.id, scope).await,
-        None => Vec::new(),
-    };
+    let runs = known_runs(args.id, scope).await;
     let error = Command::new("journalctl")
-        .args(arguments(&args, &hooks, scope))
+        .args(arguments(&args, &runs, scope))
         .exec();
     Err(Failure::failed(format!(
         "failed to run journalctl: {error}; it is part of the package systemd"
     )))
 }
 
-/// The names that the journal has for `hook`: it knows hooks by their file names, people by the
-/// short ones. Without an orchestrator to ask, the name as it was typed has to do.
-async fn full_names(hook: &str, id: Owner, scope: &Scope) -> Vec<String> {
-    let mut names = vec![hook.to_owned()];
-    let Ok(answer) = show::fetch(id, scope).await else {
-        return names;
+/// None unless an orchestrator runs and answers soon: the journal is there all the same, and says why one does not.
+async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
+    let ask = async {
+        if !address(scope).is_up().await {
+            return None;
+        }
+        let server = Server::reach(scope).await.ok()?;
+        let answer = server.call(server.proxy().show(&id.to_string())).await;
+        match decode(&answer.ok()?).ok()? {
+            Details::Crawl { runs, .. } | Details::Snapshot { runs, .. } => Some(runs),
+        }
     };
-    let runs = match decode(&answer) {
-        Ok(Details::Crawl { runs, .. } | Details::Snapshot { runs, .. }) => runs,
-        Err(_) => Vec::new(),
-    };
-    names.extend(runs.into_iter().filter_map(|run| run.hook));
-    names.retain(|name| name == hook || short_hook(name) == hook);
-    names.sort();
-    names.dedup();
-    names
+    let answer = tokio::time::timeout(PATIENCE, ask).await;
+    answer.ok().flatten().unwrap_or_default()
+}
+
+/// Whether `run` is one of what `--hook` asks for: a plugin, or a hook by its full or its short name.
+fn is_of(run: &Run, asked: &str) -> bool {
+    run.plugin.as_deref() == Some(asked)
+        || run
+            .hook
+            .as_deref()
+            .is_some_and(|hook| hook == asked || short_hook(hook) == asked)
 }
 
 /// Arguments of journalctl(1): matches of one group are a conjunction, `+` separates groups.
-fn arguments(args: &LogsArgs, hooks: &[String], scope: &Scope) -> Vec<String> {
+fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
     let mut out = Vec::new();
     if scope.user {
         out.push("--user".to_owned());
@@ -78,17 +86,37 @@ fn arguments(args: &LogsArgs, hooks: &[String], scope: &Scope) -> Vec<String> {
         Owner::Crawl(id) => format!("ARCHIVIST_CRAWL_ID={}", id.0),
         Owner::Snapshot(id) => format!("ARCHIVIST_SNAPSHOT_ID={}", id.0),
     };
-    let Some(hook) = &args.hook else {
-        out.push(owner);
-        return out;
-    };
-    let plugin = std::iter::once(format!("ARCHIVIST_PLUGIN={hook}"));
-    let hooks = hooks.iter().map(|name| format!("ARCHIVIST_HOOK={name}"));
-    for (at, matching) in plugin.chain(hooks).enumerate() {
-        if at > 0 {
-            out.push("+".to_owned());
+    match &args.hook {
+        None => out.push(owner),
+        Some(asked) => {
+            // The journal knows hooks by their file names, people by the short ones. Of a run that is not known, the name as
+            // it was typed has to do.
+            let hooks: BTreeSet<&str> = runs
+                .iter()
+                .filter(|run| is_of(run, asked))
+                .filter_map(|run| run.hook.as_deref())
+                .chain([asked.as_str()])
+                .collect();
+            out.extend([owner.clone(), format!("ARCHIVIST_PLUGIN={asked}")]);
+            for hook in hooks {
+                out.extend(["+".into(), owner.clone(), format!("ARCHIVIST_HOOK={hook}")]);
+            }
         }
-        out.extend([owner.clone(), matching]);
+    }
+    // What journald itself says of a unit, such as how much of a flood it left out, has no field of the unit but its name.
+    let field = if scope.user {
+        "OBJECT_SYSTEMD_USER_UNIT"
+    } else {
+        "OBJECT_SYSTEMD_UNIT"
+    };
+    let mut units = runs
+        .iter()
+        .filter(|run| args.hook.as_deref().is_none_or(|asked| is_of(run, asked)))
+        .map(|run| format!("{field}={}", run.unit))
+        .peekable();
+    if units.peek().is_some() {
+        out.extend(["+".to_owned(), "_UID=0".to_owned()]);
+        out.extend(units);
     }
     out
 }
@@ -96,6 +124,7 @@ fn arguments(args: &LogsArgs, hooks: &[String], scope: &Scope) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::sample;
     use crate::model::{CrawlId, SnapshotId};
 
     fn args(id: Owner) -> LogsArgs {
@@ -124,10 +153,41 @@ mod tests {
             ..scope
         };
         assert_eq!(
-            arguments(&snapshot, &["on_Snapshot__06_wget".to_owned()], &user).join(" "),
+            arguments(&snapshot, &[], &user).join(" "),
             "--user --follow --lines=5 --unit=archivist-news-* \
              ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
-             + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=on_Snapshot__06_wget"
+             + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget"
+        );
+    }
+
+    #[test]
+    fn a_hook_by_its_short_name_and_what_journald_says_of_its_unit() {
+        let scope = Scope::system("/");
+        let runs = [
+            sample::run(1, "wget", "on_Snapshot__06_wget"),
+            sample::run(2, "title", "on_Snapshot__54_title"),
+        ];
+        let [wget, title] = [&runs[0].unit, &runs[1].unit];
+        let asked = LogsArgs {
+            hook: Some("wget".into()),
+            ..args(Owner::Snapshot(SnapshotId(345)))
+        };
+        assert_eq!(
+            arguments(&asked, &runs, &scope).join(" "),
+            format!(
+                "ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
+                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=on_Snapshot__06_wget \
+                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget \
+                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget}"
+            )
+        );
+        let all = args(Owner::Snapshot(SnapshotId(345)));
+        assert_eq!(
+            arguments(&all, &runs, &scope).join(" "),
+            format!(
+                "ARCHIVIST_SNAPSHOT_ID=345 \
+                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget} OBJECT_SYSTEMD_UNIT={title}"
+            )
         );
     }
 }

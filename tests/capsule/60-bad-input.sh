@@ -91,6 +91,30 @@ survives_bad_hooks() {
     assert_nothing_is_left
 }
 
+# What a hook writes to standard error goes to the journal, which takes so much of it only and says how much it left out.
+caps_a_flood_of_complaints() {
+    plugin testcomplaints <<'SH'
+#!/bin/sh
+timeout 8 yes complaint >&2
+echo '{"type": "ArchiveResult", "status": "succeeded"}'
+SH
+    local crawl page unit lines
+    restart
+    assert_hook testcomplaints succeeded ""
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    unit=$(query "*[r['unit'] for r in d if r['plugin'] == 'testcomplaints']," list runs "$crawl")
+    in_capsule journalctl --sync
+    lines=$(in_capsule journalctl -u "$unit" -o cat | grep -c '^complaint$')
+    ((lines >= 1000 && lines < 100000)) || fail "$lines lines of a flood are in the journal"
+    page=$(query 'd[0]["id"]' list snapshots "$crawl")
+    assert_contains "$(archivist logs "$page" --hook testcomplaints | grep -v 'complaint$')" "Suppressed " "what journald says of the flood"
+    # The journal is there without an orchestrator, which is not started for it.
+    in_capsule systemctl stop $service
+    assert_contains "$(archivist logs "$page" --lines 100)" testcomplaints "the journal without an orchestrator"
+    assert_eq inactive "$(unit_property $service ActiveState)" "an orchestrator that was not asked for"
+    restart
+}
+
 bad_hooks() {
     plugin testflood <<'SH'
 #!/bin/sh
@@ -264,6 +288,7 @@ refuses_what_is_no_page
 expands_nothing
 uses_the_exit_statuses
 survives_bad_hooks
+caps_a_flood_of_complaints
 survives_hooks_that_cannot_be_run
 refuses_plugins_of_others
 takes_a_hundred_thousand_lines
