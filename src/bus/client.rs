@@ -18,9 +18,7 @@ pub enum ClientError {
         hint: String,
     },
     /// The caller may not.
-    #[error(
-        "access denied: {0}\nonly root and members of group 'archivist' may talk to the orchestrator: sudo adduser NAME archivist"
-    )]
+    #[error("access denied: {0}")]
     Denied(String),
     /// The orchestrator answered with an error.
     #[error("{0}")]
@@ -73,6 +71,8 @@ impl Address {
         }
         };
         builder.build().await.map_err(unreachable)
+    }
+
     /// Whether it runs, without starting it.
     pub async fn is_up(&self) -> bool {
         let asked = async {
@@ -82,8 +82,6 @@ impl Address {
             bus.name_has_owner(name).await.ok()
         };
         asked.await.unwrap_or(false)
-    }
-
     }
 
     /// The orchestrator, which is started if it does not run.

@@ -107,15 +107,19 @@ impl Failure {
     }
 }
 
+const WHO_MAY: &str = "only root and members of group 'archivist' may talk to the orchestrator: sudo adduser NAME archivist";
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
-        Failure {
-            exit: match error {
-                ClientError::Unreachable { .. } => Exit::Unreachable,
-                ClientError::Denied(_) | ClientError::Refused(_) => Exit::Failed,
-            },
-            message: error.to_string(),
-        }
+        let exit = match error {
+            ClientError::Unreachable { .. } => Exit::Unreachable,
+            ClientError::Denied(_) | ClientError::Refused(_) => Exit::Failed,
+        };
+        let message = match &error {
+            ClientError::Denied(_) => format!("{error}\n{WHO_MAY}"),
+            _ => error.to_string(),
+        };
+        Failure { exit, message }
     }
 }
 

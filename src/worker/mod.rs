@@ -18,7 +18,7 @@ mod write;
 
 pub use sequence::{Action, Input, Sequence};
 
-use crate::bus::client::Address;
+use crate::bus::client::{Address, ClientError};
 use crate::bus::work::Assignment;
 use crate::model::Owner;
 use index::Index;
@@ -67,6 +67,11 @@ pub fn main() -> ExitCode {
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Its page was given up, or another worker has it by now.
+        Err(error @ WorkerError::Client(ClientError::Denied(_))) => {
+            tracing::warn!("{error}; this worker ends");
+            ExitCode::FAILURE
+        }
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
