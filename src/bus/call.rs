@@ -81,8 +81,9 @@ pub enum Request {
         config: BTreeMap<String, String>,
         reply: Reply<()>,
     },
+    /// Without an id: of every page that has a failed result.
     Retry {
-        id: Owner,
+        id: Option<Owner>,
         hook: Option<String>,
         reply: Reply<u32>,
     },

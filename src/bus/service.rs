@@ -145,7 +145,10 @@ impl Manager {
     }
 
     async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
-        let id = owner(id)?;
+        let id = match id {
+            "" => None,
+            id => Some(owner(id)?),
+        };
         let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());
         request(&self.0, |reply| Request::Retry { id, hook, reply }).await
     }

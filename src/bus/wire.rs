@@ -29,8 +29,8 @@ pub trait Manager {
     fn resume(&self, id: &str) -> zbus::Result<()>;
     /// Lays settings, a JSON object of texts, over those of a crawl.
     fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
-    /// Queues failed and skipped results once more; `hook` empty means all of them. Answers how
-    /// many results were queued.
+    /// Queues failed and skipped results once more; `hook` empty means all of them, `id` empty every
+    /// page with a failed result that was not cancelled. Answers how many results were queued.
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
     /// Answers [`super::report::Status`].
     fn status(&self) -> zbus::Result<String>;

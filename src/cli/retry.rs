@@ -2,6 +2,7 @@
 
 use super::each::each;
 use super::exit::{Exit, Failure};
+use super::look;
 use super::server::Server;
 use crate::config::Scope;
 use crate::model::Owner;
@@ -11,8 +12,11 @@ use std::collections::BTreeMap;
 #[derive(Args)]
 pub struct RetryArgs {
     /// Crawls (c12) and snapshots (s345)
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "failed")]
     ids: Vec<Owner>,
+    /// Every page that has a failed result; what was cancelled is left alone
+    #[arg(long, conflicts_with_all = ["ids", "set"])]
+    failed: bool,
     /// Only the results of this plugin or hook
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
@@ -23,6 +27,11 @@ pub struct RetryArgs {
 
 pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
+    if args.failed {
+        let count = server.call(server.proxy().retry("", &args.hook)).await?;
+        look::print(&format!("{}\n", told_of_all(&args.hook, count)))?;
+        return Ok(Exit::Done);
+    }
     let config: BTreeMap<_, _> = args.set.into_iter().collect();
     let settings = serde_json::to_string(&config).unwrap_or_default();
     let retry = async |id: String| {
@@ -47,14 +56,25 @@ fn told(id: &str, hook: &str, count: u32) -> String {
     }
 }
 
+fn told_of_all(hook: &str, count: u32) -> String {
+    match (hook, count) {
+        ("", 0) => "nothing to retry: no page has a failed result".to_owned(),
+        (hook, 0) => format!("nothing to retry: no page has a failed result of {hook}"),
+        (_, 1) => "1 result queued again".to_owned(),
+        (_, n) => format!("{n} results queued again"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::{told, told_of_all};
 
     #[test]
     fn counts_are_told() {
         assert_eq!(told("s3", "", 1), "1 result of s3 queued again");
         assert_eq!(told("c1", "pdf", 7), "7 results of pdf of c1 queued again");
         assert!(told("c1", "pdf", 0).starts_with("nothing to retry"));
+        assert_eq!(told_of_all("", 12), "12 results queued again");
+        assert!(told_of_all("pdf", 0).ends_with("of pdf"));
     }
 }

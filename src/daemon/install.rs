@@ -4,8 +4,7 @@
 use super::action::Action;
 use super::engine::{CrawlPlan, Engine, PlannedHook};
 use super::inspect;
-use super::turn::{Turn, TurnError, TurnResult};
-use crate::bus::call::Refusal;
+use super::turn::{Turn, TurnResult, invalid};
 use crate::bus::report::{Added, Binary};
 use crate::bus::work::{Found, HookMode, HookTask, Report};
 use crate::journal::message;
@@ -191,10 +190,6 @@ impl Engine {
             None => (Vec::new(), there(&["lib"])),
         }
     }
-}
-
-fn invalid(what: impl Into<String>) -> TurnError {
-    TurnError::Refused(Refusal::Invalid(what.into()))
 }
 
 impl Turn<'_> {

@@ -29,6 +29,7 @@ mod polite;
 mod pressure;
 mod records;
 mod requests;
+mod retry;
 mod seats;
 mod setup;
 mod signals;

@@ -1,14 +1,14 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
-use super::ends::{ABORTED, WITH_CRAWL};
+use super::ends::ABORTED;
 use super::gate;
 use super::listed::Listed;
-use super::turn::{Change, Turn, TurnError, TurnResult};
+use super::turn::{Turn, TurnError, TurnResult, invalid};
 use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
 use crate::journal::message;
-use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, SnapshotId, Step};
+use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState};
 use crate::plugin::{Skip, Values};
 use crate::store::{NewCrawl, NewSnapshot};
 use std::collections::{BTreeMap, HashMap};
@@ -18,10 +18,6 @@ use std::os::fd::OwnedFd;
 const DEPTH_MAX: u32 = 4;
 /// Pages of one list that are queued at once, between two beats for the watchdog.
 const AT_ONCE: usize = 10_000;
-
-fn invalid(what: impl Into<String>) -> TurnError {
-    TurnError::Refused(Refusal::Invalid(what.into()))
-}
 
 impl Turn<'_> {
     pub(super) fn request(&mut self, request: &Request) -> TurnResult<()> {
@@ -60,7 +56,10 @@ impl Turn<'_> {
                 self.answer(reply);
             }
             Request::Retry { id, hook, reply } => {
-                let count = self.retry(*id, hook.as_deref())?;
+                let count = match id {
+                    Some(id) => self.retry(*id, hook.as_deref())?,
+                    None => self.retry_failed(hook.as_deref())?,
+                };
                 self.actions
                     .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
             }
@@ -244,63 +243,6 @@ impl Turn<'_> {
                 self.tidy_crawl(snapshot.crawl)
             }
         }
-    }
-
-    fn retry(&mut self, id: Owner, hook: Option<&str>) -> TurnResult<u32> {
-        let (crawl, snapshots) = match id {
-            Owner::Snapshot(snapshot) => (self.snapshot_of(snapshot)?.crawl, vec![snapshot]),
-            Owner::Crawl(crawl) => {
-                self.crawl_of(crawl)?;
-                let done = [Lifecycle::Sealed, Lifecycle::Cancelled];
-                (crawl, self.tx.snapshots_in(crawl, &done)?)
-            }
-        };
-        let mut count = match id {
-            Owner::Crawl(crawl) => self.retry_install(crawl, hook)?,
-            Owner::Snapshot(_) => 0,
-        };
-        for snapshot in snapshots {
-            count += self.retry_snapshot(crawl, snapshot, hook)?;
-        }
-        if count == 0 {
-            let what = hook.map_or("failed or skipped".to_owned(), |hook| format!("'{hook}'"));
-            return Err(invalid(format!("{id} has no {what} result to retry")));
-        }
-        if self.crawl_of(crawl)?.status.is_final() {
-            self.tx.leave_behind(crawl, &WITH_CRAWL)?;
-            // What its setup started is gone: all of it is done anew.
-            self.tx.requeue_all_results(Owner::Crawl(crawl))?;
-            self.tx
-                .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
-            self.changes.insert(Change::Crawl(crawl));
-        }
-        Ok(count)
-    }
-
-    /// Queues a snapshot once more for the results that it still owes.
-    fn retry_snapshot(
-        &mut self,
-        crawl: CrawlId,
-        id: SnapshotId,
-        hook: Option<&str>,
-    ) -> TurnResult<u32> {
-        let owner = Owner::Snapshot(id);
-        let snapshot = self.snapshot_of(id)?;
-        let state = snapshot.status;
-        if !state.is_final() && state != Lifecycle::Queued {
-            return Err(invalid(format!("{id} is {state}, it is not over yet")));
-        }
-        let mut count = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
-        // A reason says that it ended before all of its hooks had their turn.
-        if count == 0 && hook.is_none() && snapshot.reason.is_some() {
-            count = 1;
-        }
-        if count > 0 && state.is_final() {
-            self.tx
-                .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
-            self.changes.insert(Change::Snapshot { crawl, id });
-        }
-        Ok(count)
     }
 
     fn status(&self) -> TurnResult<report::Status> {

@@ -56,6 +56,11 @@ impl From<serde_json::Error> for TurnError {
 
 pub(super) type TurnResult<T> = Result<T, TurnError>;
 
+/// What a caller asked for cannot be done, and why.
+pub(super) fn invalid(what: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(what.into()))
+}
+
 pub(super) struct Turn<'a> {
     pub tx: &'a Tx<'a>,
     pub engine: &'a Engine,

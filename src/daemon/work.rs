@@ -1,7 +1,7 @@
 //! Calls of workers. A worker is believed only about its own crawl or snapshot.
 
 use super::action::Action;
-use super::turn::{Change, Turn, TurnError, TurnResult};
+use super::turn::{Change, Turn, TurnError, TurnResult, invalid};
 use crate::bus::call::{Refusal, Work};
 use crate::bus::work::{Child, Ended, Known, Report, Standing};
 use crate::model::{
@@ -11,10 +11,6 @@ use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
 
 fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
-}
-
-fn invalid(what: impl Into<String>) -> TurnError {
-    TurnError::Refused(Refusal::Invalid(what.into()))
 }
 
 impl Turn<'_> {

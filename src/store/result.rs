@@ -216,6 +216,23 @@ impl Tx<'_> {
         Ok(rows)
     }
 
+    /// Sealed pages, of crawls that were not cancelled, with a failed result, or one of `hook`: a plugin or a hook.
+    pub fn snapshots_that_failed(&self, hook: Option<&str>) -> Result<Vec<(CrawlId, SnapshotId)>> {
+        self.inner
+            .prepare_cached(
+                "SELECT DISTINCT s.crawl_id, s.id FROM result r
+                 JOIN snapshot s ON s.id = r.snapshot_id JOIN crawl c ON c.id = s.crawl_id
+                 WHERE r.status = 'failed' AND (?1 IS NULL OR r.plugin = ?1 OR r.hook = ?1)
+                     AND s.status = 'sealed' AND c.status <> 'cancelled'
+                 ORDER BY s.id",
+            )?
+            .query_map((hook,), |row| {
+                Ok((CrawlId(row.get(0)?), SnapshotId(row.get(1)?)))
+            })?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
     /// Queues failed and skipped results once more; `hook` is a plugin, a hook, or all.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
         let rows = self

@@ -183,6 +183,19 @@ cancels_and_retries() {
     assert_nothing_is_left
 }
 
+# What archivist-retry.timer starts.
+retries_all_that_failed() {
+    local id
+    id=$(page missing 's["id"]')
+    in_capsule systemctl start archivist-retry.service
+    wait_for 60 is_over "$crawl"
+    assert_eq 3 "$(query 'len([r for r in d if r["plugin"] == "wget"])' list runs "$id")" "runs of a hook that failed"
+    assert_eq 1 "$(query 'len([r for r in d if r["plugin"] == "dom"])' list runs "$id")" "runs of one that did not"
+    assert_eq cancelled "$(crawl_status "$held")" "what was cancelled"
+    archivist retry --failed --hook nosuch >/dev/null
+    assert_nothing_is_left
+}
+
 # `systemctl edit archivist-hook-wget-.service`: what an administrator says holds from the next hook on.
 obeys_systemctl_edit() {
     local uses='next((p["uses"]["succeeded"], p["uses"]["failed"]) for p in d["plugins"] if p["name"] == "wget")' before
@@ -207,6 +220,7 @@ draws_what_ran
 is_the_tree_that_was_designed
 stopping_the_slice_leaves_nothing
 cancels_and_retries
+retries_all_that_failed
 obeys_systemctl_edit
 trap - EXIT
 clean

@@ -11,6 +11,7 @@ install() { apt_in_capsule install "$deb"; }
 removal_ends_what_runs() {
     install
     in_capsule systemd-run --quiet --unit=$work --slice=archivist-crawl.slice sleep infinity
+    in_capsule systemctl --quiet enable --now archivist-retry.timer
     in_capsule touch $kept
     apt_in_capsule remove archivist
     # Without --all: links to the removed service are kept until the purge, and are no units.

@@ -2,8 +2,8 @@
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
-use crate::bus::call::{Reply, Request, Work};
-use crate::bus::report::{AddOptions, Filter};
+use crate::bus::call::{Reply, Work};
+use crate::bus::report::Filter;
 use crate::config::{Scope, Settings};
 use crate::daemon::action::Action;
 use crate::daemon::engine::Engine;
@@ -266,66 +266,10 @@ impl Bed {
         }
     }
 
-    pub fn add(&mut self, urls: usize) {
-        let lines = (0..urls).map(|n| format!("http://{n}.example/\n"));
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Add {
-            lines: Arc::new(lines.collect::<String>().into_bytes()),
-            options: AddOptions::default(),
-            reply,
-        })]);
-    }
-
-    pub fn install(&mut self) {
-        let (reply, _answer) = Reply::new();
-        let names = vec!["beta".to_owned()];
-        self.turn(vec![Event::Request(Request::Install { names, reply })]);
-    }
-
     /// Any crawl.
-    fn crawl(&mut self, n: usize) -> Option<CrawlId> {
+    pub fn crawl(&mut self, n: usize) -> Option<CrawlId> {
         let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
         (!crawls.is_empty()).then(|| crawls[n % crawls.len()].id)
-    }
-
-    pub fn hold(&mut self, n: usize) {
-        let Some(crawl) = self.crawl(n) else { return };
-        let (reply, _answer) = Reply::new();
-        let cancel = true;
-        self.turn(vec![Event::Request(Request::Hold {
-            crawl,
-            cancel,
-            reply,
-        })]);
-    }
-
-    /// Whoever holds a crawl is gone.
-    pub fn abandon(&mut self, n: usize, cancel: bool) {
-        let held: Vec<CrawlId> = self.engine.held.keys().copied().collect();
-        if let Some(crawl) = held.get(n % held.len().max(1)).copied() {
-            self.turn(vec![Event::Abandoned { crawl, cancel }]);
-        }
-    }
-
-    pub fn abort(&mut self, n: usize) {
-        let Some(id) = self.crawl(n) else { return };
-        self.request(|reply| Request::Abort { id, reply });
-    }
-
-    pub fn interrupt(&mut self, n: usize) {
-        let Some(id) = self.owner(n) else { return };
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Interrupt { id, reply })]);
-    }
-
-    pub fn proceed(&mut self, n: usize, again: bool) {
-        let Some(crawl) = self.crawl(n) else { return };
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Proceed {
-            crawl,
-            again,
-            reply,
-        })]);
     }
 
     /// Any crawl or snapshot.
@@ -337,30 +281,6 @@ impl Bed {
         let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
         let owners: Vec<Owner> = crawls.chain(snapshots).collect();
         (!owners.is_empty()).then(|| owners[n % owners.len()])
-    }
-
-    pub fn cancel(&mut self, n: usize) {
-        let Some(id) = self.owner(n) else { return };
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(Request::Cancel { id, reply })]);
-    }
-
-    pub fn retry(&mut self, n: usize) {
-        let Some(id) = self.owner(n) else { return };
-        let (reply, _answer) = Reply::new();
-        let hook = None;
-        // What this asks for may leave its final state.
-        self.finals.clear();
-        self.turn(vec![Event::Request(Request::Retry { id, hook, reply })]);
-    }
-
-    /// The crawl that was added first, for one of its hooks.
-    pub fn retry_hook(&mut self, hook: &str) {
-        let id = Owner::Crawl(self.crawl(0).unwrap());
-        let (reply, _answer) = Reply::new();
-        let hook = Some(hook.to_owned());
-        self.finals.clear();
-        self.turn(vec![Event::Request(Request::Retry { id, hook, reply })]);
     }
 
     pub fn turn_with(&mut self, signals: usize, answers: usize, seed: usize) {

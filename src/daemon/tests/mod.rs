@@ -5,15 +5,16 @@ mod bed;
 mod check;
 mod clock;
 mod pause;
+mod requests;
 mod watches;
 mod why;
 mod worker;
 mod world;
 
-use crate::bus::report::Filter;
+use crate::bus::report::{Filter, Run};
 use crate::daemon::event::Event;
 use crate::manager::{ErrorKind, ManagerError};
-use crate::model::{Lifecycle, Outcome, ResultState};
+use crate::model::{Lifecycle, Outcome, Owner, ResultState, SnapshotId};
 use bed::Bed;
 use proptest::prelude::*;
 use world::Mood;
@@ -29,6 +30,7 @@ enum Operation {
     Elapse(usize),
     Cancel(usize),
     Retry(usize),
+    RetryFailed,
     Pause(usize),
     Resume(usize),
     /// The disk is full, or not any more.
@@ -75,6 +77,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => any::<usize>().prop_map(Elapse),
         2 => any::<usize>().prop_map(Cancel),
         2 => any::<usize>().prop_map(Retry),
+        1 => Just(RetryFailed),
         3 => any::<usize>().prop_map(Pause),
         3 => any::<usize>().prop_map(Resume),
         1 => any::<bool>().prop_map(Strain),
@@ -105,6 +108,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         Elapse(n) => bed.elapse(*n),
         Cancel(n) => bed.cancel(*n),
         Retry(n) => bed.retry(*n),
+        RetryFailed => bed.retry_failed(),
         Pause(n) => bed.pause(*n),
         Resume(n) => bed.resume(*n),
         Strain(full) => bed.strain(*full),
@@ -412,6 +416,44 @@ fn one_page_of_an_aborted_crawl_is_retried_alone() {
     assert_eq!(status(&mut bed), Lifecycle::Sealed);
     let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
     assert!(pages.iter().all(|page| page.status == Lifecycle::Sealed));
+}
+
+#[test]
+fn all_that_failed_is_retried_and_nothing_that_was_cancelled() {
+    let mut bed = Bed::new();
+    for last in [false, false, true] {
+        bed.add(1);
+        bed.until_quiet();
+        let setup = bed.running_hook().unwrap();
+        bed.world.end(&setup, 1, 0, "success");
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        bed.world.end(&hook, 1, 1, "exit-code");
+        bed.until_quiet();
+        if last {
+            bed.cancel(0);
+        }
+        bed.come_to_an_end();
+    }
+    let failed = |bed: &mut Bed| {
+        let results = bed.look(|tx| tx.list_results(&Filter::default()));
+        let failed = results.iter().filter(|r| r.status == ResultState::Failed);
+        let mut owners: Vec<String> = failed.map(|r| r.owner.to_string()).collect();
+        owners.dedup();
+        owners
+    };
+    assert_eq!(failed(&mut bed), ["s3", "s2", "s1"]);
+
+    bed.retry_failed();
+    bed.come_to_an_end();
+    assert_eq!(failed(&mut bed), ["s3"]);
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let hooks = |n: i64| {
+        let of = |run: &&Run| run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some();
+        runs.iter().filter(of).count()
+    };
+    assert_eq!(hooks(1), hooks(2));
+    assert!(hooks(1) > hooks(3), "what was cancelled is left alone");
 }
 
 /// `PROPTEST_CASES` asks for more.

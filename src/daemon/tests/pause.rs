@@ -2,17 +2,11 @@
 
 use super::bed::Bed;
 use super::world::Mood;
-use crate::bus::call::{Reply, Request};
+use crate::bus::call::Request;
 use crate::bus::report::Filter;
-use crate::daemon::event::Event;
 use crate::model::{Lifecycle, Owner, ResultState};
 
 impl Bed {
-    pub fn request(&mut self, make: impl FnOnce(Reply<()>) -> Request) {
-        let (reply, _answer) = Reply::new();
-        self.turn(vec![Event::Request(make(reply))]);
-    }
-
     pub fn pause(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
         self.request(|reply| Request::Pause { id, reply });

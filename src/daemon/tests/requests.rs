@@ -1,0 +1,93 @@
+//! What people ask of the orchestrator in a bed.
+
+use super::bed::Bed;
+use crate::bus::call::{Reply, Request};
+use crate::bus::report::AddOptions;
+use crate::daemon::event::Event;
+use crate::model::{CrawlId, Owner};
+use std::sync::Arc;
+
+impl Bed {
+    pub fn request<T>(&mut self, make: impl FnOnce(Reply<T>) -> Request) {
+        let (reply, _answer) = Reply::new();
+        self.turn(vec![Event::Request(make(reply))]);
+    }
+
+    pub fn add(&mut self, urls: usize) {
+        let lines = (0..urls).map(|n| format!("http://{n}.example/\n"));
+        self.request(|reply| Request::Add {
+            lines: Arc::new(lines.collect::<String>().into_bytes()),
+            options: AddOptions::default(),
+            reply,
+        });
+    }
+
+    pub fn install(&mut self) {
+        let names = vec!["beta".to_owned()];
+        self.request(|reply| Request::Install { names, reply });
+    }
+
+    pub fn hold(&mut self, n: usize) {
+        let Some(crawl) = self.crawl(n) else { return };
+        let cancel = true;
+        self.request(|reply| Request::Hold {
+            crawl,
+            cancel,
+            reply,
+        });
+    }
+
+    /// Whoever holds a crawl is gone.
+    pub fn abandon(&mut self, n: usize, cancel: bool) {
+        let held: Vec<CrawlId> = self.engine.held.keys().copied().collect();
+        if let Some(crawl) = held.get(n % held.len().max(1)).copied() {
+            self.turn(vec![Event::Abandoned { crawl, cancel }]);
+        }
+    }
+
+    pub fn abort(&mut self, n: usize) {
+        let Some(id) = self.crawl(n) else { return };
+        self.request(|reply| Request::Abort { id, reply });
+    }
+
+    pub fn interrupt(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Interrupt { id, reply });
+    }
+
+    pub fn proceed(&mut self, n: usize, again: bool) {
+        let Some(crawl) = self.crawl(n) else { return };
+        self.request(|reply| Request::Proceed {
+            crawl,
+            again,
+            reply,
+        });
+    }
+
+    pub fn cancel(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Cancel { id, reply });
+    }
+
+    pub fn retry(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.retry_some(Some(id), None);
+    }
+
+    /// Every page that has a failed result.
+    pub fn retry_failed(&mut self) {
+        self.retry_some(None, None);
+    }
+
+    /// The crawl that was added first, for one of its hooks.
+    pub fn retry_hook(&mut self, hook: &str) {
+        let id = Owner::Crawl(self.crawl(0).unwrap());
+        self.retry_some(Some(id), Some(hook.to_owned()));
+    }
+
+    fn retry_some(&mut self, id: Option<Owner>, hook: Option<String>) {
+        // What this asks for may leave its final state.
+        self.finals.clear();
+        self.request(|reply| Request::Retry { id, hook, reply });
+    }
+}
