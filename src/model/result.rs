@@ -74,9 +74,9 @@ pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
     /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks
-    /// its exit code but never a run that PID 1 had to end or could not start; `has_files` is
-    /// whether it left any file. A run that was lost is worth another attempt.
-    pub fn of(outcome: &Outcome, stated: Option<ResultState>, has_files: bool) -> Verdict {
+    /// its exit code but never a run that PID 1 had to end or could not start; `brought` is
+    /// whether it left what such a hook is there for: any file, where it is a page's. A run that was lost is worth another attempt.
+    pub fn of(outcome: &Outcome, stated: Option<ResultState>, brought: bool) -> Verdict {
         let plain = |state| Verdict { state, error: None };
         let failed = || Verdict {
             state: ResultState::Failed,
@@ -93,7 +93,7 @@ impl Verdict {
             },
             (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::NotStarted(_), _) => failed(),
             (_, Some(state)) => plain(state),
-            (Outcome::Exit(0), None) if has_files => plain(ResultState::Succeeded),
+            (Outcome::Exit(0), None) if brought => plain(ResultState::Succeeded),
             (Outcome::Exit(0), None) => plain(ResultState::NoResults),
             (Outcome::Exit(EXIT_SKIPPED), None) => plain(ResultState::Skipped),
             _ => failed(),

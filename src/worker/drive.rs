@@ -299,6 +299,7 @@ async fn try_hook(
     let place = read::Place {
         directory: own,
         before,
+        of_crawl: matches!(assignment.owner, Owner::Crawl(_)),
         claims: shared.claims.clone(),
     };
     let reading =

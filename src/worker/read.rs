@@ -188,6 +188,8 @@ pub struct Place {
     pub directory: PathBuf,
     /// What it looked like before the hook; none where nobody knows.
     pub before: Option<Listing>,
+    /// Whether the hook is a crawl's: one that readies or ends things for pages.
+    pub of_crawl: bool,
     pub claims: Arc<Mutex<Claims>>,
 }
 
@@ -203,6 +205,8 @@ pub fn report(
 ) -> Report {
     let directory = place.directory.as_path();
     let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
+    // Only of a page, or of a provider, is there something to find or not.
+    let errand = place.of_crawl && wanted.is_none();
     let mut said = Said {
         wanted,
         ..Said::default()
@@ -236,7 +240,7 @@ pub fn report(
     let brought = said.binary.as_ref().map(|_| ResultState::Succeeded);
     let stated = said.result.as_ref().map(|result| state(result.status));
     let stated = brought.or(stated);
-    let mut verdict = Verdict::of(outcome, stated, left);
+    let mut verdict = Verdict::of(outcome, stated, left || errand);
     if verdict.state == ResultState::Succeeded
         && left
         && let Err(error) = settle(directory)
@@ -339,6 +343,7 @@ not a record
         let mut place = Place {
             directory: top.path().to_owned(),
             before: None,
+            of_crawl: false,
             claims: Arc::default(),
         };
         let of = |place: &Place| report("p/h", "p", &Outcome::Exit(0), &stdout, place, None);
@@ -352,6 +357,11 @@ not a record
         // Another hook left the file before this one began.
         place.before = Some(Listing::of(top.path()));
         assert_eq!(of(&place).verdict.state, ResultState::NoResults);
+        place.of_crawl = true;
+        assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
+        let provider = super::report("p/h@curl", "p", &Outcome::Exit(0), &stdout, &place, None);
+        assert_eq!(provider.verdict.state, ResultState::NoResults);
+        place.of_crawl = false;
         std::fs::write(top.path().join(CHILDREN_FILE), "").unwrap();
         assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
     }
@@ -370,7 +380,7 @@ not a record
             std::fs::write(top.path().join("stdout.log"), &text).unwrap();
             std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
             let stdout = File::open(top.path().join("stdout.log")).unwrap();
-            let place = Place { directory: top.path().to_owned(), before: None, claims: Arc::default() };
+            let place = Place { directory: top.path().to_owned(), before: None, of_crawl: false, claims: Arc::default() };
             let of = |outcome| report("p/h", "title", &outcome, &stdout, &place, None);
             let said = of(Outcome::Exit(0));
             let texts = [&said.output, &said.verdict.error, &said.title];
