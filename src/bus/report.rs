@@ -249,6 +249,15 @@ pub enum Details {
     },
 }
 
+impl Details {
+    /// The newest of them.
+    pub fn runs(&self) -> &[Run] {
+        match self {
+            Details::Crawl { runs, .. } | Details::Snapshot { runs, .. } => runs,
+        }
+    }
+}
+
 /// `archivist why`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Why {

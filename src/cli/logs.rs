@@ -2,6 +2,7 @@
 
 use super::exit::{Exit, Failure};
 use super::server::{Server, address, decode};
+use super::suppressed;
 use super::text::short_hook;
 use crate::bus::report::{Details, Run};
 use crate::config::Scope;
@@ -104,11 +105,7 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
         }
     }
     // What journald itself says of a unit, such as how much of a flood it left out, has no field of the unit but its name.
-    let field = if scope.user {
-        "OBJECT_SYSTEMD_USER_UNIT"
-    } else {
-        "OBJECT_SYSTEMD_UNIT"
-    };
+    let field = suppressed::unit_field(scope);
     let mut units = runs
         .iter()
         .filter(|run| args.hook.as_deref().is_none_or(|asked| is_of(run, asked)))

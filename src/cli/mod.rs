@@ -33,6 +33,7 @@ mod sample;
 mod server;
 mod show;
 mod status;
+mod suppressed;
 mod svg;
 mod table;
 mod text;

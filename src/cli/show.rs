@@ -4,11 +4,14 @@ use super::exit::{Exit, Failure};
 use super::look::{self, Look};
 use super::rows;
 use super::server::{Server, decode};
+use super::suppressed;
 use super::text;
 use crate::bus::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
 use crate::config::Scope;
-use crate::model::{Lifecycle, Owner, Time};
+use crate::model::{Lifecycle, Owner, RunId, Time};
 use clap::Args;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 #[derive(Args)]
 pub struct ShowArgs {
@@ -22,13 +25,51 @@ pub struct ShowArgs {
 
 pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     let answer = fetch(args.id, scope).await?;
+    let details: Details = decode(&answer)?;
+    let suppressed = suppressed::messages(details.runs(), scope);
     if args.json {
-        look::print_json(&answer)?;
+        let mut document: Value = decode(&answer)?;
+        note_suppressed(&mut document, &suppressed);
+        look::print(&format!("{document:#}\n"))?;
         return Ok(Exit::Done);
     }
-    let look = Look::of_stdout();
-    look::print(&long(&decode(&answer)?, &look))?;
+    let text = long(&details, &Look::of_stdout());
+    look::print(&(text + &what_is_suppressed(details.runs(), &suppressed)))?;
     Ok(Exit::Done)
+}
+
+/// Adds `suppressed` to the runs of the document.
+fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
+    let kinds = document
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|kinds| kinds.values_mut());
+    let runs = kinds.filter_map(|kind| kind.get_mut("runs")?.as_array_mut());
+    for run in runs.flatten() {
+        let id = run
+            .get("id")
+            .and_then(Value::as_str)
+            .and_then(|id| id.parse().ok());
+        if let Some(messages) = id.and_then(|id| suppressed.get(&id)) {
+            run["suppressed"] = (*messages).into();
+        }
+    }
+}
+
+/// A line for each run whose messages are not all in the journal.
+fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String {
+    let line = |run: &Run| {
+        let messages = suppressed.get(&run.id)?;
+        let (id, unit) = (run.id, text::clean(&run.unit));
+        Some(format!(
+            "{id} ({unit}) wrote more than its LogRateLimitBurst= to the journal: {messages} messages suppressed\n"
+        ))
+    };
+    let lines: String = runs.iter().filter_map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
 }
 
 /// The document about `id`.

@@ -108,6 +108,9 @@ SH
     ((lines >= 1000 && lines < 100000)) || fail "$lines lines of a flood are in the journal"
     page=$(query 'd[0]["id"]' list snapshots "$crawl")
     assert_contains "$(archivist logs "$page" --hook testcomplaints | grep -v 'complaint$')" "Suppressed " "what journald says of the flood"
+    assert_contains "$(archivist show "$page")" "messages suppressed" "the result of the flood"
+    lines=$(query '[r["suppressed"] for r in d["snapshot"]["runs"] if r["plugin"] == "testcomplaints"][0]' show "$page")
+    ((lines > 1000)) || fail "$lines messages suppressed"
     # The journal is there without an orchestrator, which is not started for it.
     in_capsule systemctl stop $service
     assert_contains "$(archivist logs "$page" --lines 100)" testcomplaints "the journal without an orchestrator"

@@ -69,3 +69,25 @@ fn a_crawl_that_waits() {
     assert!(text.contains("  Attempts: 2\n"), "{text}");
     assert!(text.contains("     Pages: none\n"), "{text}");
 }
+
+#[test]
+fn suppressed_messages_are_told_of_their_run() {
+    let details = Details::Snapshot {
+        snapshot: sample::snapshot(345),
+        results: Vec::new(),
+        runs: vec![sample::run(7, "wget", "x"), sample::run(8, "pdf", "y")],
+    };
+    let suppressed = BTreeMap::from([(RunId(8), 12_345)]);
+    let line = "\nr8 (archivist-hook-pdf-s3.service) wrote more than its LogRateLimitBurst= to the journal: 12345 messages suppressed\n";
+    assert_eq!(what_is_suppressed(details.runs(), &suppressed), line);
+    assert_eq!(what_is_suppressed(details.runs(), &BTreeMap::new()), "");
+
+    let mut document = serde_json::to_value(&details).unwrap();
+    note_suppressed(&mut document, &suppressed);
+    let told = |n: usize| {
+        document["snapshot"]["runs"][n]
+            .get("suppressed")
+            .and_then(Value::as_u64)
+    };
+    assert_eq!((told(0), told(1)), (None, Some(12_345)));
+}
