@@ -287,23 +287,26 @@ impl Manager {
     /// Reads what there is to know of a unit; one that is not there reads as `not-found`.
     pub async fn read(&self, unit: &str) -> Result<Reading, ManagerError> {
         let path = unit_path(unit);
+        let fail = |error: zbus::Error| explain("read unit", unit, &error);
+        let reading = self.read_parts(unit, &path).await.map_err(fail)?;
+        if !reading.is_torn() {
+            return Ok(reading);
+        }
+        tracing::debug!("{unit}: it ended while it was read, reading again");
+        self.read_parts(unit, &path).await.map_err(fail)
+    }
+
+    /// systemd may go on between the answers: states come first, what is read after them is as new at least.
+    async fn read_parts(&self, unit: &str, path: &str) -> zbus::Result<Reading> {
         let names = vec![unit];
         let invocation = ("org.freedesktop.systemd1.Unit", "InvocationID");
-        // The states come first: what is read after them is as new at least.
+        let service = "org.freedesktop.systemd1.Service";
         let listed = self.call_again("ListUnitsByNames", &names);
-        let invocation = self.again(&path, PROPERTIES, "Get", &invocation);
-        let service = self.again(
-            &path,
-            PROPERTIES,
-            "GetAll",
-            &"org.freedesktop.systemd1.Service",
-        );
-        futures_util::future::try_join3(listed, invocation, service)
-            .await
-            .and_then(|(listed, invocation, service)| {
-                reading::parse(&listed, &invocation, &service)
-            })
-            .map_err(|error| explain("read unit", unit, &error))
+        let invocation = self.again(path, PROPERTIES, "Get", &invocation);
+        let service = self.again(path, PROPERTIES, "GetAll", &service);
+        let (listed, invocation, service) =
+            futures_util::future::try_join3(listed, invocation, service).await?;
+        reading::parse(&listed, &invocation, &service)
     }
 
     /// All workers, hooks and slices of crawls of this instance that systemd has loaded.

@@ -101,3 +101,90 @@ pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus:
         accounting,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Manager;
+    use super::*;
+    use crate::model::Outcome;
+    use crate::unit::Names;
+    use futures_util::StreamExt;
+    use std::collections::HashMap;
+    use std::os::unix::net::UnixStream;
+    use zbus::connection::Builder;
+    use zbus::{Connection, MessageStream, Variant};
+
+    const UNIT: &str = "archivist-hook-wget-s3.service";
+
+    /// A service manager that answers with `states`, one after another, of a unit whose main process has failed.
+    async fn answer(connection: Connection, states: [(&str, &str); 2]) {
+        let mut states = states.into_iter();
+        let mut calls = MessageStream::from(&connection);
+        while let Some(Ok(call)) = calls.next().await {
+            let header = call.header();
+            match header.member().map(|member| member.as_str()) {
+                Some("ListUnitsByNames") => {
+                    let (active, sub) = states.next().expect("no more readings");
+                    let path = OwnedObjectPath::try_from("/").unwrap();
+                    let texts = |text: &str| text.to_owned();
+                    let row: Row = (
+                        texts(UNIT),
+                        texts(""),
+                        texts("loaded"),
+                        texts(active),
+                        texts(sub),
+                        texts(""),
+                        path.clone(),
+                        0,
+                        texts(""),
+                        path,
+                    );
+                    connection.reply(&header, &vec![row]).await.unwrap();
+                }
+                Some("Get") => connection
+                    .reply(&header, &Variant::from(vec![0xab_u8]))
+                    .await
+                    .unwrap(),
+                Some("GetAll") => {
+                    let failed = [
+                        ("Result", Variant::from("exit-code")),
+                        ("ExecMainCode", Variant::from(1_i32)),
+                        ("ExecMainStatus", Variant::from(7_i32)),
+                    ];
+                    connection
+                        .reply(&header, &HashMap::from(failed))
+                        .await
+                        .unwrap();
+                }
+                _ => connection.reply(&header, &()).await.unwrap(),
+            }
+        }
+    }
+
+    async fn read(states: [(&'static str, &'static str); 2]) -> Reading {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let guid = zbus::Guid::generate();
+        let server = Builder::unix_stream(theirs).server(guid).p2p().build();
+        let served = tokio::spawn(async move { answer(server.await.unwrap(), states).await });
+        let (hints, _hints) = tokio::sync::mpsc::unbounded_channel();
+        let builder = Builder::unix_stream(ours).p2p();
+        let manager = Manager::over(builder, Names::new("archivist"), hints)
+            .await
+            .unwrap();
+        let reading = manager.read(UNIT).await.unwrap();
+        served.abort();
+        reading
+    }
+
+    /// Released by StopUnit instead of ResetFailedUnit a unit would stay as failed for ever.
+    #[tokio::test]
+    async fn a_unit_that_fails_while_it_is_read_is_read_again() {
+        let reading = read([("active", "running"), ("failed", "failed")]).await;
+        assert_eq!(reading.active_state, "failed");
+        assert_eq!(Outcome::of(&reading), Some(Outcome::Exit(7)));
+        assert_eq!(reading.invocation, "ab");
+
+        let reading = read([("activating", "start"), ("deactivating", "stop-sigterm")]).await;
+        assert_eq!(Outcome::of(&reading), None);
+    }
+}

@@ -45,6 +45,18 @@ pub struct Reading {
     pub accounting: Accounting,
 }
 
+impl Reading {
+    /// Whether its parts are of different moments: a main process that ended, of a unit whose main process runs or starts. (A
+    /// unit may fail between the two answers that this is made of.)
+    pub fn is_torn(&self) -> bool {
+        let at_work = matches!(
+            (self.active_state.as_str(), self.sub_state.as_str()),
+            ("active", "running") | ("activating", "start")
+        );
+        at_work && self.exec_main_code != 0
+    }
+}
+
 const CLD_EXITED: i32 = 1;
 const CLD_KILLED: i32 = 2;
 const CLD_DUMPED: i32 = 3;
@@ -114,7 +126,7 @@ impl Outcome {
         }
         // The main process is gone, others of the unit are still being ended: how the unit ended
         // is not certain yet, and it cannot be released. The next change of state tells.
-        if reading.active_state == "deactivating" {
+        if reading.active_state == "deactivating" || reading.is_torn() {
             return None;
         }
         let failed = reading.active_state == "failed";
@@ -237,6 +249,14 @@ mod tests {
                 Some(Outcome::Signal(15)),
             ),
             (reading("loaded", "active", "success", 0, 0), None),
+            // It was killed at its limit after its state was read: nobody knows from this that it was the limit.
+            (
+                Reading {
+                    sub_state: "running".into(),
+                    ..reading("loaded", "active", "timeout", 2, 15)
+                },
+                None,
+            ),
             // At its limit the main process ended at once, a child of it did not.
             (reading("loaded", "deactivating", "timeout", 2, 15), None),
             (reading("loaded", "deactivating", "exit-code", 1, 1), None),
