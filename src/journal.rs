@@ -22,14 +22,27 @@ pub mod message {
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
 }
 
-/// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`.
-pub fn init() {
+/// The field that names the unit that a message is about, of whoever is entitled to write about others
+/// (systemd.journal-fields(7)); `journalctl --unit` takes it for root's messages, `--user-unit` for a user's own.
+pub fn unit_field(user: bool) -> &'static str {
+    match user {
+        true => "OBJECT_SYSTEMD_USER_UNIT",
+        false => "OBJECT_SYSTEMD_UNIT",
+    }
+}
+
+/// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`. Every message has `field`, if any: journald finds
+/// out a sender's unit by its process, which after a last word may be gone.
+pub fn init(field: Option<(&str, String)>) {
     let filter = EnvFilter::try_from_env("ARCHIVIST_LOG")
         .unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
     let registry = tracing_subscriber::registry().with(filter);
     let journal = libsystemd::logging::connected_to_journal().then(tracing_journald::layer);
     match journal {
-        Some(Ok(layer)) => registry.with(layer.with_field_prefix(None)).init(),
+        Some(Ok(layer)) => {
+            let layer = layer.with_field_prefix(None).with_custom_fields(field);
+            registry.with(layer).init();
+        }
         _ => {
             let text = tracing_subscriber::fmt::layer()
                 .with_writer(std::io::stderr)

@@ -2,10 +2,10 @@
 
 use super::exit::{Exit, Failure};
 use super::server::{Server, address, decode};
-use super::suppressed;
 use super::text::short_hook;
 use crate::bus::report::{Details, Run};
 use crate::config::Scope;
+use crate::journal::unit_field;
 use crate::model::Owner;
 use clap::Args;
 use std::collections::BTreeSet;
@@ -105,7 +105,7 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
         }
     }
     // What journald itself says of a unit, such as how much of a flood it left out, has no field of the unit but its name.
-    let field = suppressed::unit_field(scope);
+    let field = unit_field(scope.user);
     let mut units = runs
         .iter()
         .filter(|run| args.hook.as_deref().is_none_or(|asked| is_of(run, asked)))

@@ -2,6 +2,7 @@
 
 use crate::bus::report::Run;
 use crate::config::Scope;
+use crate::journal::unit_field;
 use crate::model::RunId;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -35,14 +36,6 @@ pub fn messages(runs: &[Run], scope: &Scope) -> BTreeMap<RunId, u64> {
     }
 }
 
-/// The field by which journald names the unit that a message of its own is about.
-pub fn unit_field(scope: &Scope) -> &'static str {
-    match scope.user {
-        true => "OBJECT_SYSTEMD_USER_UNIT",
-        false => "OBJECT_SYSTEMD_UNIT",
-    }
-}
-
 fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
     let started = runs.iter().filter_map(|run| run.started_at).min();
     let mut out = vec!["--quiet".to_owned(), "--output=json".to_owned()];
@@ -58,7 +51,7 @@ fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
     ]);
     out.extend(
         runs.iter()
-            .map(|run| format!("{}={}", unit_field(scope), run.unit)),
+            .map(|run| format!("{}={}", unit_field(scope.user), run.unit)),
     );
     out
 }

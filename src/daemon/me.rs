@@ -88,7 +88,7 @@ fn place() -> Result<Place, String> {
 }
 
 /// The innermost service or scope of our cgroup (cgroups(7)).
-fn own_unit() -> Option<String> {
+pub fn own_unit() -> Option<String> {
     unit_of(&std::fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 

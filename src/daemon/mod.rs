@@ -49,6 +49,7 @@ mod work;
 
 use crate::bus::call::{Refusal, Request};
 use crate::config::Scope;
+use crate::journal;
 use crate::manager::Hint;
 use crate::model::{RunId, Runner, Time};
 use crate::plan::{Idle, View};
@@ -85,7 +86,8 @@ pub struct Options {
 
 /// `archivist orchestrator`.
 pub fn main(options: Options) -> ExitCode {
-    crate::journal::init();
+    let field = journal::unit_field(options.scope.user);
+    journal::init(me::own_unit().map(|unit| (field, unit)));
     let mut me = None;
     loop {
         let runtime = match tokio::runtime::Builder::new_current_thread()

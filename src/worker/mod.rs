@@ -50,7 +50,7 @@ pub enum WorkerError {
 
 /// `archivist worker`: exit status 0 when the work is complete and recorded.
 pub fn main() -> ExitCode {
-    crate::journal::init();
+    crate::journal::init(None);
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -230,12 +230,16 @@ survives_a_full_disk() {
     restart
 }
 
-# refused WORDS…: the service does not start, says why, and is not tried again and again; then the command line says 4.
+# refused WORDS…: the service does not start, says why, also to a journald that gets round to it when the process is gone, and is
+# not tried again and again; then the command line says 4.
 assert_start_refused() {
     local cursor words said began
     cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor)
     in_capsule systemctl reset-failed $service 2>/dev/null || true
+    in_capsule systemctl kill --kill-whom=main --signal=STOP systemd-journald.service
     ! in_capsule systemctl restart $service 2>/dev/null || fail "the orchestrator started"
+    in_capsule systemctl kill --kill-whom=main --signal=CONT systemd-journald.service
+    in_capsule journalctl --sync
     said=$(in_capsule journalctl --quiet --no-pager --output=cat -u $service --after-cursor="${cursor#-- cursor: }")
     for words in "$@"; do assert_contains "$said" "$words" "why the orchestrator does not start"; done
     assert_eq failed "$(in_capsule systemctl is-active $service || true)" "state of a service that must be looked at"
