@@ -277,8 +277,11 @@ impl World {
         }
     }
 
-    /// `systemctl stop`.
+    /// `systemctl stop` of what may be frozen: systemd 252 thaws it first. (257 refuses.)
     pub fn stop_by_hand(&mut self, unit: &str) {
+        if let Some(unit) = self.units.get_mut(unit) {
+            unit.frozen = false;
+        }
         self.stop(unit);
     }
 
