@@ -123,7 +123,7 @@ const ROOMS: &[Room] = &[
         &["config", "generate", "manager", "model", "cli"],
         &["rusqlite"],
     ),
-    room("cli", &["bus", "config", "model"], &["rusqlite"]),
+    room("cli", &["bus", "config", "journal", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),
 ];
