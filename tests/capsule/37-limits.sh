@@ -79,6 +79,23 @@ limit_of_hook() {
     archivist run --dry-run --plugins testbytes "$@" http://limit.test/ | sed -nE 's/^each page +testbytes.* foreground +//p' | sed 's/ *$//; s/ 0s$//'
 }
 
+# Crawls wait for their pages: with as few places for both as there may be, all come to their end.
+works_with_few_places() {
+    local most crawls crawl
+    for most in 1 3; do
+        configure <<<"[Orchestrator]
+WorkersMax=$most"
+        crawls=()
+        for _ in 1 2 3 4; do
+            crawls+=("$(archivist add --json --plugins testmore http://limit.test/few | evaluate 'd["crawl"]')")
+        done
+        for crawl in "${crawls[@]}"; do
+            wait_for 60 is_over "$crawl"
+            assert_eq sealed=1 "$(pages "$crawl")" "pages with WorkersMax=$most"
+        done
+    done
+}
+
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
@@ -90,5 +107,6 @@ limits_pages_and_goes_on
 limits_bytes
 limits_time_and_goes_on
 limits_hooks
+works_with_few_places
 refuses_nonsense
 assert_nothing_is_left

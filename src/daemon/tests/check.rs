@@ -76,7 +76,11 @@ impl Bed {
             &|run| run.kind == UnitKind::SnapshotWorker,
             limits.workers_per_kind,
         );
-        holds(&|_| true, limits.workers_max);
+        let pages = |run: &&RunRow| run.kind == UnitKind::SnapshotWorker;
+        // Beyond it a crawl, or several that were resumed, may have a first page.
+        if open.iter().filter(pages).count() > 1 {
+            holds(&|_| true, limits.workers_max);
+        }
         let per_host = self.engine.settings.host_workers;
         for snapshot in snapshots {
             let of = |run: &RunRow| {

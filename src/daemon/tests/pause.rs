@@ -6,6 +6,22 @@ use crate::bus::call::Request;
 use crate::bus::report::Filter;
 use crate::model::{Lifecycle, Owner, ResultState};
 
+/// Crawls that were paused have their places back at once, beside those that took them meanwhile. They wait for their pages, which
+/// must have a place as well.
+#[test]
+fn crawls_that_were_resumed_leave_their_pages_a_place() {
+    let mut bed = Bed::new();
+    for _ in 0..8 {
+        bed.add(1);
+        bed.until_quiet();
+        for n in 0..8 {
+            bed.pause(n);
+        }
+        bed.until_quiet();
+    }
+    bed.come_to_an_end();
+}
+
 impl Bed {
     pub fn pause(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
