@@ -459,5 +459,5 @@ fn all_that_failed_is_retried_and_nothing_that_was_cancelled() {
 /// `PROPTEST_CASES` asks for more.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(16)
+    asked.and_then(|text| text.parse().ok()).unwrap_or(64)
 }
