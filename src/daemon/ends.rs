@@ -219,8 +219,9 @@ impl Turn<'_> {
         self.changes.insert(Change::Crawl(id));
         self.engine.forget(id);
         self.actions.push(Action::Dismiss(Owner::Crawl(id)));
-        for run in self.hooks_below(Owner::Crawl(id))? {
-            self.thaw(&run);
+        // systemd 257 does not stop what is frozen.
+        for unit in self.tx.units_once_frozen(id)? {
+            self.actions.push(Action::Thaw(unit));
         }
         self.actions.push(Action::Unpark);
         self.actions

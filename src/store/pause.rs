@@ -1,7 +1,7 @@
 //! What is paused, and which runs were frozen for that.
 
 use super::{Result, Tx};
-use crate::model::{Owner, RunId, Time};
+use crate::model::{CrawlId, Owner, RunId, Time};
 
 /// Of a row of `run`: nobody paused its crawl or its snapshot.
 pub(super) const AWAKE: &str =
@@ -46,6 +46,16 @@ impl Tx<'_> {
             .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
             .execute([id.0])?;
         Ok(())
+    }
+
+    /// The units of a crawl that were ever to be frozen, also of runs that have ended: who recorded the end may have died before
+    /// it let the unit go.
+    pub fn units_once_frozen(&self, crawl: CrawlId) -> Result<Vec<String>> {
+        let mut statement = self
+            .inner
+            .prepare_cached("SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1")?;
+        let rows = statement.query_map([crawl.0], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// What is paused has lost its worker: when it may have the next one at the earliest, and why.

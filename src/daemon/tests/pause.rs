@@ -22,6 +22,30 @@ fn crawls_that_were_resumed_leave_their_pages_a_place() {
     bed.come_to_an_end();
 }
 
+/// It ended before systemd froze its unit, and who recorded that was killed before it let the unit go.
+#[test]
+fn what_is_frozen_at_its_end_is_thawed_before_its_crawl_is_cancelled() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.until_quiet();
+    let hook = bed.running_hook().unwrap();
+    bed.pause(0);
+    bed.world.end(&hook, 1, 0, "success");
+    bed.world.handle(Mood::Fine);
+    assert!(bed.world.units[&hook].frozen);
+    bed.turn_with(9, 9, 0);
+    bed.world.handle(Mood::Fine);
+    bed.turn_with(9, 9, 0);
+    bed.restart(0);
+    assert!(
+        bed.look(|tx| tx.open_runs())
+            .iter()
+            .all(|run| run.unit != hook)
+    );
+    bed.cancel(0);
+    bed.come_to_an_end();
+}
+
 impl Bed {
     pub fn pause(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
