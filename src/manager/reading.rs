@@ -126,17 +126,17 @@ mod tests {
                 Some("ListUnitsByNames") => {
                     let (active, sub) = states.next().expect("no more readings");
                     let path = OwnedObjectPath::try_from("/").unwrap();
-                    let texts = |text: &str| text.to_owned();
+                    let owned = |text: &str| text.to_owned();
                     let row: Row = (
-                        texts(UNIT),
-                        texts(""),
-                        texts("loaded"),
-                        texts(active),
-                        texts(sub),
-                        texts(""),
+                        owned(UNIT),
+                        owned(""),
+                        owned("loaded"),
+                        owned(active),
+                        owned(sub),
+                        owned(""),
                         path.clone(),
                         0,
-                        texts(""),
+                        owned(""),
                         path,
                     );
                     connection.reply(&header, &vec![row]).await.unwrap();
