@@ -50,9 +50,8 @@ async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
         }
         let server = Server::reach(scope).await.ok()?;
         let answer = server.call(server.proxy().show(&id.to_string())).await;
-        match decode(&answer.ok()?).ok()? {
-            Details::Crawl { runs, .. } | Details::Snapshot { runs, .. } => Some(runs),
-        }
+        let details: Details = decode(&answer.ok()?).ok()?;
+        Some(details.runs().to_vec())
     };
     let answer = tokio::time::timeout(PATIENCE, ask).await;
     answer.ok().flatten().unwrap_or_default()

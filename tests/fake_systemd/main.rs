@@ -161,6 +161,22 @@ async fn a_failed_unit_is_let_go_by_a_reset() {
     assert!(fake.units.is_empty());
 }
 
+/// Its state is one answer and its outcome another. Let go by StopUnit, as one that is active, it would stay as failed for ever.
+#[tokio::test]
+async fn a_unit_that_fails_while_it_is_read_is_read_again() {
+    let (mut fake, manager, _hints) = running().await;
+    let story = async {
+        fake.serve(1).await;
+        assert_eq!(fake.heard.last().unwrap(), "ListUnitsByNames");
+        fake.exit(HOOK, "failed", (1, 7, "exit-code")).await;
+        fake.serve(2 + 3).await;
+    };
+    let (reading, ()) = soon(async { tokio::join!(manager.read(HOOK), story) }).await;
+    let reading = reading.unwrap();
+    assert_eq!(Outcome::of(&reading), Some(Outcome::Exit(7)));
+    assert_eq!(Release::for_reading(&reading), Release::Reset);
+}
+
 /// The whole life of a unit may be told before the answer to its start comes.
 #[tokio::test]
 async fn signals_arrive_while_the_answer_is_awaited() {

@@ -389,13 +389,22 @@ type Row<'a> = (
 );
 
 fn row<'a>(name: &'a str, unit: Option<&Unit>) -> Row<'a> {
-    let (load, active) = match unit {
-        Some(unit) => ("loaded", unit.active_state),
-        None => ("not-found", "inactive"),
+    let (load, active, sub) = match unit {
+        Some(unit) => ("loaded", unit.active_state, sub_state(unit)),
+        None => ("not-found", "inactive", "dead"),
     };
     let path = OwnedObjectPath::try_from(unit_path(name)).unwrap();
     let none = OwnedObjectPath::try_from("/").unwrap();
-    (name, "", load, active, "", "", path, 0, "", none)
+    (name, "", load, active, sub, "", path, 0, "", none)
+}
+
+fn sub_state(unit: &Unit) -> &'static str {
+    match (unit.active_state, unit.code) {
+        ("active", 0) => "running",
+        ("active", _) => "exited",
+        ("activating", _) => "start",
+        (other, _) => other,
+    }
 }
 
 /// What is not there reads as success, as it does with systemd.
