@@ -21,6 +21,7 @@ fn worker(names: &Names, owner: Owner, user_scope: bool) -> UnitSpec {
         program: "/usr/bin/archivist",
         user_scope,
         archive: "/var/lib/archivist/archive".into(),
+        network: None,
     };
     UnitSpec::worker(names, worker)
 }
@@ -61,6 +62,7 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
         bind,
         bind_read_only: Vec::new(),
         tmp: None,
+        network: None,
     };
     UnitSpec::hook(&names(), spec)
 }

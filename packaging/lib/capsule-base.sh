@@ -11,6 +11,7 @@ BASE_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd
     ca-certificates passwd procps python3
     wget curl chromium fonts-dejavu-core
+    iproute2 passt
 )
 
 # What a container has no use for, and what would fail in one: on trixie the boot is "degraded" without this.

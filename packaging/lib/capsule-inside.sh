@@ -35,7 +35,8 @@ mount_kernel_filesystems() {
 mount_dev() {
     local dev=$root/dev device
     mount -t tmpfs -o mode=755,nosuid,noexec tmpfs "$dev"
-    for device in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0" "fuse 10 229"; do
+    mkdir "$dev/net"
+    for device in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0" "fuse 10 229" "net/tun 10 200"; do
         # shellcheck disable=SC2086 # three words
         set -- $device
         mknod -m 666 "$dev/$1" c "$2" "$3"

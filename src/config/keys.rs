@@ -1,8 +1,8 @@
 //! The keys there are: one table that feeds the reader, `archivist config` and the test that
 //! compares it with archivist.conf(5).
 
-use super::Settings;
 use super::units::{SIZE_ALLOWED, SPAN_ALLOWED, parse_size, parse_span, show_size, show_span};
+use super::{NetworkMode, Settings};
 use crate::plugin::filter::{UrlFilter, split_commas};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +69,7 @@ pub const KEYS: &[Key] = &[
     key!("Hooks", "StopTimeoutSec", stop_limit, positive_span, shown_span),
     key!("Hooks", "DaemonMaxSec", daemon_limit, positive_span, shown_span),
     key!("Hooks", "StdoutMax", output_limit, size, shown_size),
+    key!("Hooks", "Network", network, network, shown_network),
 ];
 
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
@@ -200,6 +201,15 @@ fn patterns(field: &mut String, text: &str) -> Read {
         field.push_str(entry);
     }
     Ok(())
+}
+
+fn network(field: &mut NetworkMode, text: &str) -> Read {
+    *field = NetworkMode::parse(text).ok_or("host or private")?;
+    Ok(())
+}
+
+fn shown_network(network: &NetworkMode) -> String {
+    network.as_str().to_owned()
 }
 
 fn shown_span(span: &Duration) -> String {

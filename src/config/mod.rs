@@ -5,11 +5,13 @@ pub mod fragments;
 pub mod ini;
 pub mod inputs;
 pub mod keys;
+mod network;
 mod scope;
 mod settings;
 pub mod units;
 
 pub use inputs::Warning;
+pub use network::NetworkMode;
 pub use scope::{INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;
 

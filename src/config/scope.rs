@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// Words that unit names use after the prefix; an instance of such a name would be mistaken for
 /// units of the first one.
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 11] = [
     "alert",
     "check",
     "crawl",
     "generator",
     "hook",
+    "network",
     "orchestrator",
     "pool",
     "run",
@@ -22,7 +23,7 @@ const TAKEN: [&str; 10] = [
 
 /// What an instance may be called, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     alert, check, crawl, generator, hook, orchestrator, pool, run, snapshot, watch";
+     alert, check, crawl, generator, hook, network, orchestrator, pool, run, snapshot, watch";
 
 /// The three directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,7 +180,7 @@ impl Scope {
         roots.into_iter().map(|dir| self.rooted(dir)).collect()
     }
 
-    fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub(super) fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }

@@ -1,7 +1,7 @@
 //! Step three: typed settings with their defaults (archivist.conf(5)).
 
-use super::ConfigError;
 use super::inputs::{Inputs, Target};
+use super::{ConfigError, NetworkMode};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +59,7 @@ pub struct Settings {
     pub daemon_limit: Duration,
     /// Bytes of standard output after which a hook is ended.
     pub output_limit: u64,
+    pub network: NetworkMode,
 
     // [Config]
     /// Values for plugins, under the names of their config.json.
@@ -91,6 +92,7 @@ impl Default for Settings {
             stop_limit: Duration::from_secs(15),
             daemon_limit: Duration::from_secs(12 * 3600),
             output_limit: 64 << 20,
+            network: NetworkMode::Host,
             values: BTreeMap::new(),
         }
     }

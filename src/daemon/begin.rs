@@ -216,6 +216,7 @@ impl Turn<'_> {
             program: &self.engine.program,
             user_scope: self.engine.scope.user,
             archive: self.engine.archive(),
+            network: self.engine.network(crawl.id),
         };
         let spec = UnitSpec::worker(&self.engine.names, worker);
         let run = self.record(&spec, owner, crawl.id, None, attempt)?;
@@ -356,6 +357,7 @@ impl Turn<'_> {
                 bind,
                 bind_read_only,
                 tmp: shared.filter(|_| !self.engine.scope.user),
+                network: self.engine.network(crawl.id),
             },
         ))
     }

@@ -5,7 +5,7 @@ use super::install::{self, Library};
 use super::persona;
 use super::seats::Seats;
 use crate::bus::work::{HookMode, HookTask};
-use crate::config::{Scope, Settings};
+use crate::config::{NetworkMode, Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner, Place};
 use crate::plan::{Limits, Shortage, Strain, Strains};
 use crate::plugin::{
@@ -16,7 +16,7 @@ use crate::plugin::{
     CrawlLimits, Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout,
 };
 use crate::store::CrawlWork;
-use crate::unit::Names;
+use crate::unit::{Names, Network};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -263,7 +263,24 @@ impl Engine {
         Ok(plan)
     }
 
+    /// The network that hooks of a crawl have to themselves, if that is configured.
+    pub fn network(&self, crawl: CrawlId) -> Option<Network> {
+        match self.settings.network {
+            NetworkMode::Host => None,
+            NetworkMode::Private => Some(self.names.network(crawl)),
+        }
+    }
+
+    /// Whether hooks can be in the network that is configured.
+    pub fn check_network(&self) -> Result<(), String> {
+        match self.settings.network.obstacle(&self.scope) {
+            Some((what, fix)) => Err(format!("{what}; {fix}")),
+            None => Ok(()),
+        }
+    }
+
     fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
+        self.check_network()?;
         match install::names(crawl) {
             Some(names) => self.install_plan(crawl, &names),
             None => {

@@ -226,7 +226,7 @@ impl Turn<'_> {
         self.engine.select(plugins, config).map_err(invalid)?;
         self.engine.url_filter(config).map_err(invalid)?;
         self.engine.crawl_limits(config).map_err(invalid)?;
-        Ok(())
+        self.engine.check_network().map_err(invalid)
     }
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {

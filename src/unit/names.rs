@@ -1,6 +1,7 @@
 //! The names of our units: `archivist-KIND-[PLUGIN-HOOK-]OWNER.service` and the slices above
 //! them. The order kind, plugin, hook, owner is what makes drop-ins and globs of systemd work.
 
+use super::Network;
 use crate::model::{CheckKind, CrawlId, Owner, Pool, RunId, SnapshotId};
 use std::fmt::Write;
 
@@ -129,6 +130,18 @@ impl Names {
         format!("{}-crawl-{}.slice", self.prefix, id.0)
     }
 
+    /// The network that hooks of one crawl have to themselves. It has the name of the crawl's
+    /// slice, which its unit puts it into.
+    pub fn network(&self, id: CrawlId) -> Network {
+        let slice = self.crawl_slice(id);
+        let name = slice.strip_suffix(".slice").unwrap_or(&slice);
+        let instance = name.strip_prefix("archivist-").unwrap_or(name);
+        Network {
+            unit: format!("archivist-network@{instance}.service"),
+            path: format!("/run/netns/{name}").into(),
+        }
+    }
+
     /// Patterns for ListUnitsByPatterns that find all workers, hooks and checks.
     pub fn patterns(&self) -> Vec<String> {
         let kinds = ["crawl-*", "snapshot-*", "hook-*", "check-*", "alert-*"];
@@ -218,6 +231,9 @@ mod tests {
             "archivist-hook-chrome-chrome_launch-c12.service"
         );
         assert_eq!(names.crawl_slice(CrawlId(12)), "archivist-crawl-12.slice");
+        let network = names.network(CrawlId(12));
+        assert_eq!(network.unit, "archivist-network@crawl-12.service");
+        assert_eq!(network.path.to_str(), Some("/run/netns/archivist-crawl-12"));
         assert_eq!(
             names.crawl_of_slice("archivist-crawl-12.slice"),
             Some(CrawlId(12))
@@ -250,6 +266,9 @@ mod tests {
                 owner: Some(owner)
             })
         );
+        let network = names.network(CrawlId(7));
+        assert_eq!(network.unit, "archivist-network@second-crawl-7.service");
+        assert_eq!(names.parse(&network.unit), None);
         let check = names.check(CheckKind::Status, RunId(12));
         assert_eq!(check, "archivist-second-check-status-12.service");
         assert_eq!(names.parse(&check).map(|p| p.kind), Some(UnitKind::Check));

@@ -24,6 +24,10 @@ pub enum Property {
     Descriptor(usize),
 }
 
+/// How names are resolved in a network of a crawl's own: the machine's way may lead to a server on
+/// its loopback.
+const RESOLVER: &str = "/usr/lib/archivist/resolv.conf";
+
 /// Names and values, in a fixed order. Descriptors are numbered in the order stdin, stdout.
 pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     use Property::*;
@@ -100,8 +104,17 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if !binds.is_empty() {
         out.push(("BindPaths", Binds(binds)));
     }
-    if !spec.bind_read_only.is_empty() {
-        out.push(("BindReadOnlyPaths", Binds(paths(&spec.bind_read_only))));
+    let mut read_only = paths(&spec.bind_read_only);
+    if let Some(network) = &spec.network {
+        let unit = vec![network.unit.clone()];
+        out.push(("BindsTo", List(unit.clone())));
+        out.push(("After", List(unit)));
+        let path = network.path.to_string_lossy();
+        out.push(("NetworkNamespacePath", text(&path)));
+        read_only.push((RESOLVER.to_owned(), "/etc/resolv.conf".to_owned()));
+    }
+    if !read_only.is_empty() {
+        out.push(("BindReadOnlyPaths", Binds(read_only)));
     }
     if !spec.wants.is_empty() {
         out.push(("Wants", List(spec.wants.clone())));

@@ -15,6 +15,15 @@ pub enum Stdio {
     Descriptor,
 }
 
+/// A network that is there as long as some unit needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Makes it, and connects it to the machine's.
+    pub unit: String,
+    /// Its namespace (ip-netns(8)).
+    pub path: PathBuf,
+}
+
 /// A unit to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitSpec {
@@ -38,6 +47,8 @@ pub struct UnitSpec {
     pub bind_read_only: Vec<PathBuf>,
     /// A directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,
+    /// The network that it is in, and ends with, instead of the machine's.
+    pub network: Option<Network>,
     /// Units that are started along with it.
     pub wants: Vec<String>,
     /// Fields that every journal line of the unit carries.
@@ -53,6 +64,8 @@ pub struct WorkerSpec<'a> {
     pub user_scope: bool,
     /// The archive, which it may write.
     pub archive: PathBuf,
+    /// That of its hooks, which it keeps up between them.
+    pub network: Option<Network>,
 }
 
 /// What is known of a hook before it starts.
@@ -72,6 +85,7 @@ pub struct HookSpec<'a> {
     pub bind: Vec<PathBuf>,
     pub bind_read_only: Vec<PathBuf>,
     pub tmp: Option<PathBuf>,
+    pub network: Option<Network>,
 }
 
 /// What is known of a check before it starts.
@@ -139,7 +153,12 @@ impl UnitSpec {
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
             tmp: None,
-            wants: Vec::new(),
+            network: None,
+            wants: worker
+                .network
+                .map(|network| network.unit)
+                .into_iter()
+                .collect(),
             log_fields: log_fields(worker.crawl, worker.owner, worker.url),
         }
     }
@@ -169,6 +188,7 @@ impl UnitSpec {
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
             tmp: hook.tmp,
+            network: hook.network,
             wants: Vec::new(),
             log_fields: fields,
         }
@@ -209,6 +229,7 @@ impl UnitSpec {
             bind: Vec::new(),
             bind_read_only: check.bind_read_only,
             tmp: None,
+            network: None,
             wants: check.wants,
             log_fields: vec![
                 ("ARCHIVIST_WATCH", check.watch.to_owned()),

@@ -38,6 +38,7 @@ fn hook() -> UnitSpec {
         bind: vec!["/archive/s3".into()],
         bind_read_only: Vec::new(),
         tmp: None,
+        network: None,
     };
     UnitSpec::hook(&Names::new("archivist"), spec)
 }
@@ -50,6 +51,7 @@ fn worker() -> UnitSpec {
         program: "/usr/bin/archivist",
         user_scope: false,
         archive: "/archive".into(),
+        network: None,
     };
     UnitSpec::worker(&Names::new("archivist"), worker)
 }

@@ -100,11 +100,19 @@ fn configuration(scope: &Scope) -> Vec<Check> {
             .into_iter()
             .map(|problem| Check::fail(NAME, problem, fix))
             .collect(),
-        Ok((_, warnings)) if warnings.is_empty() => vec![Check::ok(NAME, "is fine")],
-        Ok((_, warnings)) => warnings
-            .into_iter()
-            .map(|warning| Check::warn(NAME, format!("{warning}, ignored"), fix))
-            .collect(),
+        Ok((settings, warnings)) => {
+            let mut checks: Vec<_> = warnings
+                .into_iter()
+                .map(|warning| Check::warn(NAME, format!("{warning}, ignored"), fix))
+                .collect();
+            if let Some((what, fix)) = settings.network.obstacle(scope) {
+                checks.push(Check::fail(NAME, what, fix));
+            }
+            if checks.is_empty() {
+                checks.push(Check::ok(NAME, "is fine"));
+            }
+            checks
+        }
     }
 }
 

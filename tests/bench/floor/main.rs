@@ -98,6 +98,7 @@ impl Hook {
             bind: self.bind.clone(),
             bind_read_only: self.bind_read_only.clone(),
             tmp: None,
+            network: None,
         };
         UnitSpec::hook(&Names::new("floor"), hook)
     }
