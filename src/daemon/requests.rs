@@ -226,7 +226,8 @@ impl Turn<'_> {
         self.engine.select(plugins, config).map_err(invalid)?;
         self.engine.url_filter(config).map_err(invalid)?;
         self.engine.crawl_limits(config).map_err(invalid)?;
-        self.engine.check_network().map_err(invalid)
+        let failed = |why| TurnError::Refused(Refusal::Failed(why));
+        self.engine.check_network().map_err(failed)
     }
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {

@@ -5,7 +5,7 @@ use super::event::Evidence;
 use super::turn::{Turn, TurnResult};
 use crate::journal::message;
 use crate::manager::{ErrorKind, Hint, Listed, ManagerError, Release};
-use crate::model::{Outcome, Owner, Reading, RunId};
+use crate::model::{DEPENDENCY, Outcome, Owner, Reading, RunId};
 use crate::plan::{LiveUnit, OpenRun, Repair, reconcile};
 use crate::store::RunRow;
 use crate::unit::UnitKind;
@@ -37,6 +37,15 @@ impl Turn<'_> {
                         result,
                     }),
                 )
+            }
+            // There was no process, and there is no unit: this is all that tells why.
+            Hint::JobRemoved { unit, result } if result == DEPENDENCY => {
+                let evidence = Evidence {
+                    code: 0,
+                    status: 0,
+                    result: result.clone(),
+                };
+                self.look(unit, Some(evidence))
             }
             Hint::JobRemoved { unit, result } if result != "done" => self.look(unit, None),
             Hint::JobRemoved { unit, .. } => self.freeze_if_paused(unit),

@@ -17,7 +17,7 @@ pub use backoff::Backoff;
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
-pub use outcome::{Accounting, Outcome, Reading};
+pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, ResultState, Verdict};
 pub use robots::Robots;

@@ -57,6 +57,10 @@ impl Reading {
     }
 }
 
+/// How systemd calls the end of a start whose unit needs one that does not come (JobRemoved in
+/// org.freedesktop.systemd1(5)). Nothing else is left of such a unit.
+pub const DEPENDENCY: &str = "dependency";
+
 const CLD_EXITED: i32 = 1;
 const CLD_KILLED: i32 = 2;
 const CLD_DUMPED: i32 = 3;
@@ -122,7 +126,10 @@ impl Outcome {
     /// The outcome that `reading` shows, or `None` while the unit is still at work.
     pub fn of(reading: &Reading) -> Option<Outcome> {
         if reading.load_state == "not-found" && reading.exec_main_code == 0 {
-            return Some(Outcome::Lost);
+            return Some(match reading.result.as_str() {
+                DEPENDENCY => Outcome::NotStarted("a unit that it needs did not start".to_owned()),
+                _ => Outcome::Lost,
+            });
         }
         // The main process is gone, others of the unit are still being ended: how the unit ended
         // is not certain yet, and it cannot be released. The next change of state tells.
@@ -215,6 +222,12 @@ mod tests {
             (
                 reading("not-found", "inactive", "success", 0, 0),
                 Some(Outcome::Lost),
+            ),
+            (
+                reading("not-found", "failed", "dependency", 0, 0),
+                Some(Outcome::NotStarted(
+                    "a unit that it needs did not start".to_owned(),
+                )),
             ),
             (
                 reading("loaded", "active", "success", 1, 0),

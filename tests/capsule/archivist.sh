@@ -98,8 +98,8 @@ nothing_is_left() {
 
 what_is_left() {
     in_capsule sh -c '
-        ps -o pid=,user=,args= -u archivist -u archivist-hook
-        systemctl list-units --all --plain --no-legend "archivist-crawl-*" "archivist-snapshot-*" "archivist-hook-*" "archivist-check-*.service" "archivist-alert-*"
+        ps -o pid=,user=,args= -u archivist -u archivist-hook -u archivist-network
+        systemctl list-units --all --plain --no-legend "archivist-crawl-*" "archivist-snapshot-*" "archivist-hook-*" "archivist-check-*.service" "archivist-alert-*" "archivist-network@*"
         systemctl list-units --failed --plain --no-legend
         find /sys/fs/cgroup/archivist.slice/archivist-crawl.slice -mindepth 1 -type d 2>/dev/null' || true
 }

@@ -1,0 +1,123 @@
+#!/bin/bash
+# Network=private: hooks of one crawl reach one another on their loopback, and neither those of another crawl nor servers on the
+# machine's, but for ports that are let in; names are resolved by a server on the machine's loopback; and of the network nothing is left.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+network_drop_in=/etc/systemd/system/archivist-network@.service.d
+# One of this capsule's own: the network of all of them is the machine's.
+nameserver=127.$((RANDOM % 200 + 10)).$((RANDOM % 250)).53
+neighbour=7411
+
+clean() {
+    in_capsule sh -c "touch $signs/go; [ ! -e /etc/resolv.conf.test ] || cp /etc/resolv.conf.test /etc/resolv.conf
+        rm -rf $network_drop_in /etc/resolv.conf.test /opt/resolver.py; [ ! -e /usr/bin/pasta.test ] || mv /usr/bin/pasta.test /usr/bin/pasta
+        systemctl stop test-resolver test-loopback 2>/dev/null; systemctl daemon-reload"
+    stop_site
+    forget_configuration
+}
+
+prepare() {
+    start_site
+    site=${site%/}
+    plugin testlisten on_Snapshot__10_testlisten.finite.bg.py <<PY
+#!/usr/bin/python3
+import os, socket, time
+server = socket.create_server(("127.0.0.1", $neighbour))
+print("listening", flush=True)
+while not os.path.exists("$signs/go"):
+    time.sleep(0.1)
+PY
+    plugin testtalk on_Snapshot__20_testtalk.py <<PY
+#!/usr/bin/python3
+import socket
+def reaches(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 10).close()
+        return "yes"
+    except OSError:
+        return "no"
+with open("talk.txt", "w") as out:
+    print("neighbour", reaches($neighbour), "site", reaches(${site##*:}), "machine", reaches($(loopback_port)),
+        "name", socket.gethostbyname("somewhere.test"), file=out)
+PY
+    capsule cp "$(dirname "$0")/network/resolver.py" "$CAPSULE:/opt/resolver.py"
+    in_capsule systemd-run --quiet --collect --unit=test-resolver --property=Type=notify python3 /opt/resolver.py $nameserver
+    in_capsule sh -c "cp /etc/resolv.conf /etc/resolv.conf.test; echo nameserver $nameserver >/etc/resolv.conf
+        mkdir -p $network_drop_in; printf '[Service]\nEnvironment=LOOPBACK_PORTS=${site##*:}\n' >$network_drop_in/test.conf; systemctl daemon-reload"
+    configure <<<$'[Hooks]\nNetwork=private'
+}
+
+# A server of the machine that no crawl is to reach; prints its port.
+loopback_port() {
+    in_capsule systemd-run --quiet --collect --unit=test-loopback --property=Type=exec \
+        python3 -u -c 'import socket, time; server = socket.create_server(("127.0.0.1", 0)); print(server.getsockname()[1]); time.sleep(3600)'
+    wait_for 20 says_port
+}
+
+says_port() { in_capsule journalctl --quiet --no-pager --output=cat --unit=test-loopback _COMM=python3 | tail -n 1 | grep .; }
+
+talked() {
+    in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$1")/testtalk/talk.txt"
+}
+
+is_refused_without_pasta() {
+    in_capsule mv /usr/bin/pasta /usr/bin/pasta.test
+    assert_status 1 archivist add http://nowhere.test/
+    assert_contains "$output" "Network=private needs /usr/bin/pasta; apt install passt" "why nothing is added"
+    assert_status 1 archivist doctor
+    assert_contains "$output" "apt install passt" "what the doctor says"
+    in_capsule mv /usr/bin/pasta.test /usr/bin/pasta
+}
+
+hooks_of_a_crawl_reach_each_other_only() {
+    local first second
+    first=$(add --plugins testlisten,testtalk http://first.test/)
+    wait_for 30 is_there "$first"
+    assert_eq "neighbour yes site yes machine no name 192.0.2.77" "$(talked "$first")" "what a hook reaches beside one that listens"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$first"
+    in_capsule rm $signs/go
+    # Now the listener of another crawl is at work.
+    first=$(add --plugins testlisten http://first.test/again)
+    wait_for 30 has_unit "archivist-hook-testlisten-s*.service"
+    second=$(add --plugins testtalk http://second.test/)
+    wait_for 30 is_over "$second"
+    assert_eq "neighbour no site yes machine no name 192.0.2.77" "$(talked "$second")" "what a hook of another crawl reaches"
+    listening=$first
+}
+
+is_there() { talked "$1" >/dev/null 2>&1; }
+
+# What was bound to the network ends with it, and the crawl goes on in a new one.
+survives_the_end_of_pasta() {
+    in_capsule systemctl kill --kill-whom=main --signal=KILL "archivist-network@crawl-${listening#c}.service"
+    wait_for 60 is_over "$listening"
+    in_capsule systemctl reset-failed "archivist-network@*" 2>/dev/null || true
+    in_capsule touch $signs/go
+    assert_status 0 archivist retry "$listening"
+    wait_for 30 is_over "$listening"
+}
+
+a_browser_works_in_it() {
+    local crawl
+    crawl=$(add --plugins title "$site/")
+    wait_for 60 is_over "$crawl"
+    assert_eq succeeded "$(query '*[r["status"] for r in d if r["plugin"] == "title"],' list results "$crawl")" "title, by the browser"
+}
+
+no_network_is_left() {
+    assert_nothing_is_left
+    assert_eq "" "$(in_capsule ip netns list)" "network namespaces that are left"
+}
+
+trap clean EXIT
+prepare
+is_refused_without_pasta
+hooks_of_a_crawl_reach_each_other_only
+survives_the_end_of_pasta
+a_browser_works_in_it
+no_network_is_left
+trap - EXIT
+clean
+assert_system_running
