@@ -89,6 +89,7 @@ judge() {
 short_run() {
     crawl 1 "${site}page/1" "${site}document.pdf"
     isolated_run
+    private_run
     judge
 }
 
@@ -107,10 +108,29 @@ isolated_run() {
     echo "$id: a browser for each page"
 }
 
+# The same in a network that each crawl has to itself: the port of a browser is on no loopback but its crawl's.
+private_run() {
+    local id port=${site%/} host_drop_in=/etc/archivist/archivist.conf.d/91-network.conf
+    local network_drop_in=/run/systemd/system/archivist-network@.service.d
+    in_capsule sh -c "mkdir -p ${host_drop_in%/*} $network_drop_in; printf '[Hooks]\nNetwork=private\n' >$host_drop_in
+        printf '[Service]\nEnvironment=LOOPBACK_PORTS=${port##*:}\n' >$network_drop_in/test.conf
+        systemctl daemon-reload; systemctl reload $service"
+    archivist add --wait --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$work/added" 2>&1 ||
+        fail "Network=private: $(tail -n 20 "$work/added")"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
+    assert_eq "2 2 2" "$(query '*(len([r for r in d if r["hook"].startswith(name) and r["status"] in ("succeeded", "noresults")])
+        for name in ("on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot")),' \
+        list results "$id" --limit 0)" "pages with Network=private"
+    assert_no_browser_is_left
+    in_capsule sh -c "rm -r $host_drop_in $network_drop_in; systemctl daemon-reload; systemctl reload $service"
+    echo "$id: a network of its own"
+}
+
 full_run() {
     local round
     providers
     isolated_run
+    private_run
     setup_dl
     for ((round = 1; round <= ROUNDS; round++)); do
         crawl "$round" --depth 1 "${site}tour"
