@@ -1,11 +1,12 @@
 //! systemd's signals, reduced to hints. One task drains them and never awaits anything else; what
 //! a hint is about is read anew by whoever gets it.
 
+use super::dict;
 use crate::unit::Names;
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use zbus::message::Type;
-use zbus::{DeserializeDict, Message, MessageStream, OwnedObjectPath};
+use zbus::{Message, MessageStream, OwnedObjectPath};
 
 /// Of the manager's own signals those that we make hints of, as there are several times as many of
 /// others; changes of services; and that systemd came to the bus.
@@ -106,26 +107,24 @@ impl Hints {
 }
 
 /// What a change of a service says of the end of its main process.
-#[derive(DeserializeDict, zbus::Type)]
-#[zbus(signature = "a{sv}", rename_all = "PascalCase")]
-struct Changed {
-    exec_main_code: Option<i32>,
-    exec_main_status: Option<i32>,
-    result: Option<String>,
-}
-
 fn exited(unit: String, message: &Message) -> Option<Hint> {
-    let body = message.body();
-    let (_, changed, _): (&str, Changed, Vec<&str>) = body.deserialize().ok()?;
-    let code = changed.exec_main_code?;
-    let result = changed.result.unwrap_or_default();
+    let (mut code, mut status, mut result) = (None, None, None);
+    // The name of the interface comes first.
+    dict::each(&message.body(), 1, |name, value| match name {
+        "ExecMainCode" => code = value.signed(),
+        "ExecMainStatus" => status = value.signed(),
+        "Result" => result = value.text(),
+        _ => {}
+    })?;
+    let code = code?;
+    let result = result.unwrap_or_default();
     if code == 0 && (result == "success" || result.is_empty()) {
         return None;
     }
     Some(Hint::Exited {
         unit,
         code,
-        status: changed.exec_main_status.unwrap_or(0),
+        status: status.unwrap_or(0),
         result,
     })
 }

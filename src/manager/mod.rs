@@ -2,6 +2,7 @@
 //! traps it steps around are those of org.freedesktop.systemd1(5).
 
 mod activation;
+mod dict;
 mod hints;
 mod jobs;
 mod own;

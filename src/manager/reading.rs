@@ -1,7 +1,8 @@
 //! What systemd answers about a unit → [`Reading`].
 
+use super::dict;
 use crate::model::{Accounting, Reading, Time};
-use zbus::{DeserializeDict, Message, OwnedObjectPath, OwnedVariant, Type};
+use zbus::{Message, OwnedObjectPath, OwnedVariant};
 
 /// Counters that are not kept read as the largest number.
 const UNSET: u64 = u64::MAX;
@@ -21,9 +22,8 @@ pub type Row = (
     OwnedObjectPath,
 );
 
-/// What matters to us of a service; the rest of some 300 properties is passed over unread.
-#[derive(Debug, Default, DeserializeDict, Type)]
-#[zbus(signature = "a{sv}", rename_all = "PascalCase")]
+/// What matters to us of a service.
+#[derive(Debug, Default)]
 struct Service {
     result: Option<String>,
     exec_main_code: Option<i32>,
@@ -32,20 +32,36 @@ struct Service {
     exec_main_exit_timestamp: Option<u64>,
     kill_mode: Option<String>,
     control_group: Option<String>,
-    #[zbus(rename = "CPUUsageNSec")]
     cpu_usage_nsec: Option<u64>,
     memory_peak: Option<u64>,
-    #[zbus(rename = "IOReadBytes")]
     io_read_bytes: Option<u64>,
-    #[zbus(rename = "IOWriteBytes")]
     io_write_bytes: Option<u64>,
-    #[zbus(rename = "IPIngressBytes")]
     ip_ingress_bytes: Option<u64>,
-    #[zbus(rename = "IPEgressBytes")]
     ip_egress_bytes: Option<u64>,
 }
 
 impl Service {
+    fn of(message: &Message) -> Option<Service> {
+        let mut service = Service::default();
+        dict::each(&message.body(), 0, |name, value| match name {
+            "Result" => service.result = value.text(),
+            "ExecMainCode" => service.exec_main_code = value.signed(),
+            "ExecMainStatus" => service.exec_main_status = value.signed(),
+            "ExecMainStartTimestamp" => service.exec_main_start_timestamp = value.number(),
+            "ExecMainExitTimestamp" => service.exec_main_exit_timestamp = value.number(),
+            "KillMode" => service.kill_mode = value.text(),
+            "ControlGroup" => service.control_group = value.text(),
+            "CPUUsageNSec" => service.cpu_usage_nsec = value.number(),
+            "MemoryPeak" => service.memory_peak = value.number(),
+            "IOReadBytes" => service.io_read_bytes = value.number(),
+            "IOWriteBytes" => service.io_write_bytes = value.number(),
+            "IPIngressBytes" => service.ip_ingress_bytes = value.number(),
+            "IPEgressBytes" => service.ip_egress_bytes = value.number(),
+            _ => {}
+        })?;
+        Some(service)
+    }
+
     fn accounting(&self) -> Accounting {
         let kept = |counter: Option<u64>| counter.filter(|counter| *counter != UNSET);
         Accounting {
@@ -81,8 +97,8 @@ pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus:
     let row = row.ok_or_else(|| zbus::Error::Failure("systemd lists no such unit".to_owned()))?;
     let invocation: OwnedVariant = invocation.body().deserialize()?;
     let invocation = Vec::<u8>::try_from(invocation).unwrap_or_default();
-    let body = service.body();
-    let service: Service = body.deserialize()?;
+    let odd = || zbus::Error::Failure("its properties are not those of a service".to_owned());
+    let service = Service::of(service).ok_or_else(odd)?;
     let accounting = service.accounting();
     Ok(Reading {
         load_state: row.2,
