@@ -1,6 +1,6 @@
 //! Log lines: fields to the journal when it listens, text to stderr otherwise.
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -22,6 +22,9 @@ pub mod message {
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
 }
 
+/// What a line begins with in the journal, whichever of our programs wrote it.
+const IDENTIFIER: &str = "archivist";
+
 /// The field that names the unit that a message is about, of whoever is entitled to write about others
 /// (systemd.journal-fields(7)); `journalctl --unit` takes it for root's messages, `--user-unit` for a user's own.
 pub fn unit_field(user: bool) -> &'static str {
@@ -31,16 +34,31 @@ pub fn unit_field(user: bool) -> &'static str {
     }
 }
 
+/// What is logged: what `asked` says, if it makes sense. Regular expressions
+/// and values of fields, as others have them in such filters, would be resident all the time.
+fn filter(asked: Option<&str>) -> Targets {
+    let usual = || {
+        Targets::new()
+            .with_default(LevelFilter::INFO)
+            .with_target("zbus", LevelFilter::WARN)
+    };
+    asked
+        .and_then(|asked| asked.parse().ok())
+        .unwrap_or_else(usual)
+}
+
 /// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`. Every message has `field`, if any: journald finds
 /// out a sender's unit by its process, which after a last word may be gone.
 pub fn init(field: Option<(&str, String)>) {
-    let filter = EnvFilter::try_from_env("ARCHIVIST_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
+    let filter = filter(std::env::var("ARCHIVIST_LOG").ok().as_deref());
     let registry = tracing_subscriber::registry().with(filter);
     let journal = libsystemd::logging::connected_to_journal().then(tracing_journald::layer);
     match journal {
         Some(Ok(layer)) => {
-            let layer = layer.with_field_prefix(None).with_custom_fields(field);
+            let layer = layer
+                .with_field_prefix(None)
+                .with_syslog_identifier(IDENTIFIER.to_owned())
+                .with_custom_fields(field);
             registry.with(layer).init();
         }
         _ => {
@@ -49,5 +67,25 @@ pub fn init(field: Option<(&str, String)>) {
                 .without_time();
             registry.with(text).init();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn what_is_logged_is_what_was_asked_for_if_it_makes_sense() {
+        let logs = |asked, target, level| filter(asked).would_enable(target, &level);
+        for asked in [None, Some("archivist=nonsense")] {
+            assert!(logs(asked, "archivist::daemon", Level::INFO));
+            assert!(!logs(asked, "archivist::daemon", Level::DEBUG));
+            assert!(!logs(asked, "zbus::connection", Level::INFO));
+        }
+        assert!(logs(Some("debug"), "zbus::connection", Level::DEBUG));
+        let one = Some("warn,archivist::daemon=trace");
+        assert!(logs(one, "archivist::daemon", Level::TRACE));
+        assert!(!logs(one, "archivist::store", Level::INFO));
     }
 }
