@@ -16,6 +16,7 @@ pub mod model;
 pub mod page;
 pub mod plan;
 pub mod plugin;
+pub mod service;
 pub mod store;
 pub mod unit;
 pub mod watch;

@@ -186,3 +186,34 @@ fn a_reader_that_went_away_is_no_error() {
     let (code, _, stderr) = told(child.wait_with_output().unwrap());
     assert_eq!((code, stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn a_worker_is_the_other_program_in_the_same_process() {
+    let (status, _, errors) = run(&["--user", "worker"]);
+    assert_eq!(status, 1, "{errors}");
+    assert!(errors.contains("cannot read the assignment"), "{errors}");
+    assert!(errors.contains("started by the orchestrator"), "{errors}");
+}
+
+#[test]
+fn an_orchestrator_is_the_other_program_in_its_scope() {
+    let home = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_archivist"));
+    let copy = home.path().join("archivist");
+    std::fs::copy(program, &copy).unwrap();
+    let other = home.path().join("archivist-orchestrator");
+    std::os::unix::fs::symlink("/bin/echo", other).unwrap();
+    let mut command = Command::new(copy);
+    command.args([
+        "orchestrator",
+        "--exit-on-idle",
+        "--instance=second",
+        "--user",
+    ]);
+    let (status, words, errors) = told(command.output().unwrap());
+    assert_eq!(status, 0, "{errors}");
+    assert_eq!(
+        words,
+        "--user --instance second orchestrator --exit-on-idle\n"
+    );
+}

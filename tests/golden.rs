@@ -18,7 +18,7 @@ fn worker(names: &Names, owner: Owner, user_scope: bool) -> UnitSpec {
         owner,
         crawl: CrawlId(12),
         url: URL,
-        program: "/usr/bin/archivist",
+        program: "/usr/lib/archivist/archivist-orchestrator",
         user_scope,
         archive: "/var/lib/archivist/archive".into(),
         network: None,

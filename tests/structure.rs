@@ -91,9 +91,8 @@ const ROOMS: &[Room] = &[
         &["bus", "journal", "model", "page", "plugin"],
         &["rusqlite", "org.freedesktop.systemd1"],
     ),
-    // The verbs: each of the three that are processes of ours hands over to its room.
-    room("cli/orchestrator.rs", &["config", "daemon"], &["rusqlite"]),
-    room("cli/worker.rs", &["worker"], &["rusqlite"]),
+    room("service.rs", &["config", "daemon", "worker"], &["rusqlite"]),
+    // The verbs: hooks and checks are handed over to their rooms.
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
     room(
         "cli/persona.rs",
@@ -125,6 +124,11 @@ const ROOMS: &[Room] = &[
     ),
     room("cli", &["bus", "config", "journal", "model"], &["rusqlite"]),
     room("lib.rs", &[], PURE),
+    room(
+        "orchestrator.rs",
+        &["service"],
+        &["tokio", "zbus", "rusqlite"],
+    ),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),
 ];
 

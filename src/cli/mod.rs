@@ -157,8 +157,6 @@ pub fn main() -> ExitCode {
         std::env::var_os(name)
     });
     let done = match cli.verb {
-        Verb::Orchestrator(args) => return orchestrator::run(args, scope),
-        Verb::Worker => return worker::run(),
         Verb::Hook(args) => return hook::run(args),
         Verb::Add(args) => wait_for(add::run(args, &scope)),
         Verb::Run(args) => wait_for(run::run(args, &scope)),
@@ -183,6 +181,8 @@ pub fn main() -> ExitCode {
         Verb::Generate(args) => generate::run(args, &scope),
         Verb::Completions(args) => completions::run(args),
         Verb::Check(args) => check::run(args, &scope),
+        Verb::Orchestrator(args) => orchestrator::run(args, &scope),
+        Verb::Worker => worker::run(&scope),
     };
     match done {
         Ok(exit) => exit.into(),

@@ -1,9 +1,11 @@
-//! `archivist orchestrator`: what archivist-orchestrator.service starts.
+//! `archivist orchestrator`: becomes the program that archivist-orchestrator.service starts.
 
+use super::exit::{Exit, Failure};
 use crate::config::Scope;
-use crate::daemon;
+use crate::config::programs::ORCHESTRATOR;
 use clap::Args;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 #[derive(Args)]
 pub struct OrchestratorArgs {
@@ -12,9 +14,27 @@ pub struct OrchestratorArgs {
     exit_on_idle: bool,
 }
 
-pub fn run(args: OrchestratorArgs, scope: Scope) -> ExitCode {
-    daemon::main(daemon::Options {
-        scope,
-        exit_on_idle: args.exit_on_idle,
-    })
+pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let mut arguments = vec!["orchestrator"];
+    arguments.extend(args.exit_on_idle.then_some("--exit-on-idle"));
+    become_it(scope, &arguments)
+}
+
+/// Returns only if it cannot: the process stays, another program goes on in it.
+pub fn become_it(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find our own program: {error}")))?;
+    let program = ORCHESTRATOR.beside(&own);
+    let mut command = Command::new(&program);
+    if scope.user {
+        command.arg("--user");
+    }
+    if let Some(instance) = &scope.instance {
+        command.args(["--instance", instance]);
+    }
+    let error = command.args(arguments).exec();
+    Err(Failure::failed(format!(
+        "cannot run '{}': {error}",
+        program.display()
+    )))
 }

@@ -1,7 +1,10 @@
-//! `archivist worker`: what the orchestrator starts for a crawl or snapshot.
+//! `archivist worker`: becomes the worker of a crawl or snapshot. An orchestrator of before the
+//! package had two programs starts its workers so, until it is restarted.
 
-use std::process::ExitCode;
+use super::exit::{Exit, Failure};
+use super::orchestrator::become_it;
+use crate::config::Scope;
 
-pub fn run() -> ExitCode {
-    crate::worker::main()
+pub fn run(scope: &Scope) -> Result<Exit, Failure> {
+    become_it(scope, &["worker"])
 }

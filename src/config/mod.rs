@@ -6,6 +6,7 @@ pub mod ini;
 pub mod inputs;
 pub mod keys;
 mod network;
+pub mod programs;
 mod scope;
 mod settings;
 pub mod units;

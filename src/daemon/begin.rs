@@ -213,7 +213,7 @@ impl Turn<'_> {
             owner,
             crawl: crawl.id,
             url: &assignment.url,
-            program: &self.engine.program,
+            program: &self.engine.programs.worker,
             user_scope: self.engine.scope.user,
             archive: self.engine.archive(),
             network: self.engine.network(crawl.id),

@@ -71,7 +71,7 @@ impl Turn<'_> {
             kind: check.kind,
             watch: &check.watch,
             url: &check.url,
-            argv: vec![self.engine.program.clone()],
+            argv: vec![self.engine.programs.archivist.clone()],
             environment: Vec::new(),
             bind_read_only: Vec::new(),
             wants: Vec::new(),

@@ -74,6 +74,15 @@ pub struct Seated {
     pub seats: Seats,
 }
 
+/// Which of our programs units run.
+#[derive(Default)]
+pub struct Programs {
+    /// Our own, which workers run as well.
+    pub worker: String,
+    /// `archivist`, for checks and for what hooks ask us to run.
+    pub archivist: String,
+}
+
 pub struct Engine {
     pub scope: Scope,
     pub settings: Settings,
@@ -81,8 +90,7 @@ pub struct Engine {
     pub catalogue: Catalogue,
     /// Boot id.
     pub boot: String,
-    /// Our own executable, which workers run as well.
-    pub program: String,
+    pub programs: Programs,
     pub systemd: String,
     /// Owners by the token of their worker.
     pub tokens: HashMap<String, Owner>,
@@ -106,7 +114,7 @@ impl Engine {
         settings: Settings,
         catalogue: Catalogue,
         boot: String,
-        program: String,
+        programs: Programs,
         systemd: String,
     ) -> Engine {
         let names = Names::new(scope.unit_prefix());
@@ -117,7 +125,7 @@ impl Engine {
             names,
             catalogue,
             boot,
-            program,
+            programs,
             systemd,
             tokens,
             library: Library::new(),

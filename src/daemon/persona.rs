@@ -79,6 +79,7 @@ pub fn told(persona: &Path) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::Programs;
     use super::*;
     use crate::config::{Scope, Settings};
     use crate::plugin::sample::{catalogue, plugin};
@@ -100,7 +101,14 @@ mod tests {
         let text = String::new;
         let settings = Settings::default();
         let scope = Scope::system(top);
-        Engine::new(scope, settings, catalogue(plugins), text(), text(), text())
+        Engine::new(
+            scope,
+            settings,
+            catalogue(plugins),
+            text(),
+            Programs::default(),
+            text(),
+        )
     }
 
     #[test]

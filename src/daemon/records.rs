@@ -38,7 +38,8 @@ impl Engine {
         let mut values = resolve(&self.catalogue, plugin, layers);
         binary::locate(&mut values, &|name| self.find(name));
         let task = HookTask::sonic(&plugin.name, self.settings.daemon_limit);
-        let mut command = vec![self.program.clone(), "hook".to_owned(), "sonic".to_owned()];
+        let program = &self.programs.archivist;
+        let mut command = vec![program.clone(), "hook".to_owned(), "sonic".to_owned()];
         command.push(format!("--config={}", wanted.config_path));
         let host = wanted.host.as_deref().unwrap_or("127.0.0.1");
         command.push(format!("--host={host}"));
@@ -52,7 +53,7 @@ impl Engine {
         let hook = Hook {
             plugin: plugin.name.clone(),
             id: task.hook.clone(),
-            file: self.program.clone().into(),
+            file: program.clone().into(),
             name,
             unit_part: task.hook.clone(),
             interpreter: None,

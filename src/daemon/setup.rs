@@ -1,10 +1,11 @@
 //! What has to be there before the loop can turn: settings, plugins, database, systemd.
 
 use super::DaemonError;
-use super::engine::{Engine, Seated};
+use super::engine::{Engine, Programs, Seated};
 use super::event::Event;
 use super::me::Me;
 use super::obstacle;
+use crate::config::programs::ARCHIVIST;
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
 use crate::manager::{Manager, ManagerError};
@@ -122,6 +123,15 @@ pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
     });
 }
 
+fn programs() -> Result<Programs, DaemonError> {
+    let own = std::env::current_exe()
+        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?;
+    Ok(Programs {
+        archivist: ARCHIVIST.beside(&own).to_string_lossy().into_owned(),
+        worker: own.to_string_lossy().into_owned(),
+    })
+}
+
 /// What the active runner works with.
 pub async fn open(
     scope: &Scope,
@@ -130,10 +140,7 @@ pub async fn open(
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<(Engine, Manager), DaemonError> {
     let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
-    let program = std::env::current_exe()
-        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?
-        .to_string_lossy()
-        .into_owned();
+    let programs = programs()?;
     let (hints, arriving) = mpsc::unbounded_channel();
     let names = Names::new(scope.unit_prefix());
     let manager = Manager::connect(scope.user, names, hints)
@@ -147,7 +154,7 @@ pub async fn open(
         scope.data_dir().display()
     );
     let boot = me.row.place.boot.clone();
-    let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, program, systemd);
+    let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, programs, systemd);
     engine.me = Some(Seated {
         seat: me.row.seat,
         place: me.row.place.clone(),

@@ -6,7 +6,7 @@ use crate::bus::call::{Reply, Work};
 use crate::bus::report::Filter;
 use crate::config::{Scope, Settings};
 use crate::daemon::action::Action;
-use crate::daemon::engine::Engine;
+use crate::daemon::engine::{Engine, Programs};
 use crate::daemon::event::{Event, Evidence};
 use crate::daemon::starts::{After, Start, Starts};
 use crate::daemon::turn::Turn;
@@ -52,7 +52,10 @@ fn engine(directory: &TempDir) -> Engine {
         settings(),
         sample::catalogue(plugins),
         BOOT.into(),
-        "/usr/bin/archivist".into(),
+        Programs {
+            worker: "/usr/lib/archivist/archivist-orchestrator".into(),
+            archivist: "/usr/bin/archivist".into(),
+        },
         "252".into(),
     )
 }
