@@ -108,6 +108,12 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
             0 => String::new(),
             n => text::bytes(n),
         };
+        let why = result.error.as_deref();
+        // A hook that says of itself why it failed is read once.
+        let output = result
+            .output
+            .as_deref()
+            .filter(|output| why != Some(*output));
         table.row([
             match with_owner {
                 true => result.owner.to_string().into(),
@@ -118,8 +124,8 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
             tries.into(),
             text::elapsed(result.started_at, result.ended_at, look.now).into(),
             size.into(),
-            result.output.as_deref().unwrap_or_default().into(),
-            result.error.as_deref().unwrap_or_default().into(),
+            output.unwrap_or_default().into(),
+            why.unwrap_or_default().into(),
         ]);
     }
     table
@@ -189,6 +195,22 @@ mod tests {
             crawls(&[crawl], &look()).render(&look()),
             "ID   STATUS  PAGES  RESULTS  FAILED  ADDED                     TAGS  URL\n\
              c12  sealed  3/20   27/27    2       2026-11-21T09:24:04.123Z  news  https://example.com/\n"
+        );
+    }
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let said = Some("Connection refused".to_owned());
+        let failed = HookResult {
+            output: said.clone(),
+            error: said,
+            size: 0,
+            ..sample::result(3, "wget", "on_Snapshot__06_wget.bg")
+        };
+        assert_eq!(
+            results(&[failed], &look(), false).render(&look()),
+            "HOOK  STATUS     TIME  WHY\n\
+             wget  succeeded  1.2s  Connection refused\n"
         );
     }
 
