@@ -81,6 +81,13 @@ impl Event {
             _ => Lasting::PowerCuts,
         }
     }
+
+    /// Whether something may be started, or told, after it that could not be before. A hint asks for
+    /// a reading, and what that says may make room for something; that a unit runs which was to be
+    /// started changes no count.
+    pub fn decides(&self) -> bool {
+        !matches!(self, Event::Hint(_) | Event::Started { result: Ok(()), .. })
+    }
 }
 
 impl From<Call> for Event {

@@ -326,14 +326,13 @@ impl Daemon<'_> {
         }
     }
 
-    /// The view that is left is none after hints alone: they ask for a reading, and what it says may
-    /// make room for something, but they do not.
+    /// The view that is left is none after events that make room for nothing.
     fn transact(
         &mut self,
         events: &[Event],
         unanswered: &BTreeSet<RunId>,
     ) -> Result<(Vec<action::Action>, Option<View>), StoreError> {
-        let decides = !events.iter().all(|event| matches!(event, Event::Hint(_)));
+        let decides = events.iter().any(Event::decides);
         let followed = self.performer.followed();
         if decides {
             self.engine.strain = self.machine.look();

@@ -144,8 +144,10 @@ impl Bed {
         for event in &batch {
             turn.event(event).unwrap();
         }
-        let view = turn.decide().unwrap();
-        turn.close(&view).unwrap();
+        if batch.iter().any(Event::decides) {
+            let view = turn.decide().unwrap();
+            turn.close(&view).unwrap();
+        }
         let actions = turn.actions;
         tx.commit().unwrap();
         for action in actions {
