@@ -223,7 +223,7 @@ mod tests {
             ("Empty", Variant::from(Vec::<u64>::new())),
             ("Exec", Variant::from(exec)),
             ("Flag", Variant::from(true)),
-            ("Inner", Variant::from(Variant::from(5u16))),
+            ("Inner", Variant::Variant(Box::new(Variant::from(5u16)))),
             ("Many", Variant::from(u64::MAX - 1)),
             ("Result", Variant::from("success")),
             ("Short", Variant::from(5i16)),
