@@ -53,12 +53,15 @@ def queue(notes, length, claims):
         # Not of the snapshots: counting a million would be at the orchestrator's cost.
         return rows("SELECT count(*) FROM run WHERE crawl_id = ? AND kind = 'snapshot' AND status = 'ended'", crawl)[0][0]
 
+    # Pages that are added hold up those that are worked on, which is another question.
+    all_added = time.time() * 1000
     until("the first page", lambda: over() > 2)
     pid, before, first = int(unit(SERVICE, "MainPID")), usage(ORCHESTRATOR), over()
     until("%d pages" % claims, lambda: over() >= first + claims, 300)
     used, done = usage(ORCHESTRATOR) - before, over() - first
     times = rows("""SELECT s.started_at, r.ended_at FROM run r JOIN snapshot s ON s.id = r.snapshot_id
-                    WHERE r.crawl_id = ? AND r.kind = 'snapshot' AND s.status = 'sealed' ORDER BY s.started_at""", crawl)
+                    WHERE r.crawl_id = ? AND r.kind = 'snapshot' AND s.status = 'sealed' AND s.started_at > ?
+                    ORDER BY s.started_at""", crawl, all_added)
     waits = [later[0] - sooner[1] for sooner, later in zip(times, times[1:])]
     what = "of %s queued: " % format(length, ",").replace(",", " ")
     notes.note("P5", "archivist", what + "from the end of a worker to the next page", "ms", waits)
