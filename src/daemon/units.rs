@@ -162,7 +162,8 @@ impl Turn<'_> {
             };
         };
         let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);
-        if seen.stopping && killed {
+        let held_back = reading.result == DEPENDENCY;
+        if seen.stopping && (killed || held_back) {
             // The machine goes down; what was under way is taken up after the next boot.
             return Ok(());
         }

@@ -12,9 +12,9 @@ mod worker;
 mod world;
 
 use crate::bus::report::{Filter, Run};
-use crate::daemon::event::Event;
+use crate::daemon::event::{Event, Evidence};
 use crate::manager::{ErrorKind, ManagerError};
-use crate::model::{Lifecycle, Outcome, Owner, ResultState, SnapshotId};
+use crate::model::{DEPENDENCY, Lifecycle, Outcome, Owner, Reading, ResultState, SnapshotId};
 use bed::Bed;
 use proptest::prelude::*;
 use world::Mood;
@@ -323,6 +323,40 @@ fn first_result(bed: &mut Bed) -> (ResultState, u32, Option<String>) {
     let result = bed.look(|tx| tx.list_results(&Filter::default()));
     let first = result.last().unwrap();
     (first.status, first.attempts, first.error.clone())
+}
+
+/// A unit that it needs is stopped first when the machine goes down; else one that does not come is a failure.
+#[test]
+fn what_is_held_back_by_a_shutdown_is_taken_up_after_it() {
+    for stopping in [true, false] {
+        let mut bed = Bed::new();
+        bed.add(1);
+        bed.until_quiet();
+        let unit = bed.running_hook().unwrap();
+        let run = bed.look(|tx| tx.open_run(&unit)).unwrap().id;
+        let gone = Reading {
+            load_state: "not-found".into(),
+            ..Reading::default()
+        };
+        if !stopping {
+            bed.world.units.remove(&unit);
+        }
+        let (code, status, result) = (0, 0, DEPENDENCY.to_owned());
+        bed.turn(vec![Event::Read {
+            run,
+            unit: unit.clone(),
+            early: false,
+            evidence: Some(Evidence {
+                code,
+                status,
+                result,
+            }),
+            result: Ok(Box::new(gone)),
+            stopping,
+        }]);
+        let open = bed.look(|tx| tx.open_run(&unit)).is_some();
+        assert_eq!(open, stopping);
+    }
 }
 
 #[test]
