@@ -2,7 +2,9 @@
 //! files anew; what changed is then seen in the diff.
 
 use archivist::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
-use archivist::unit::{CheckSpec, HookSpec, Names, Property, UnitSpec, WorkerSpec, properties};
+use archivist::unit::{
+    CheckSpec, HookSpec, Names, Network, Property, UnitSpec, WorkerSpec, properties,
+};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +16,10 @@ fn names() -> Names {
 }
 
 fn worker(names: &Names, owner: Owner, user_scope: bool) -> UnitSpec {
+    worker_in(names, owner, user_scope, None)
+}
+
+fn worker_in(names: &Names, owner: Owner, user_scope: bool, network: Option<Network>) -> UnitSpec {
     let worker = WorkerSpec {
         owner,
         crawl: CrawlId(12),
@@ -21,7 +27,7 @@ fn worker(names: &Names, owner: Owner, user_scope: bool) -> UnitSpec {
         program: "/usr/lib/archivist/archivist-orchestrator",
         user_scope,
         archive: "/var/lib/archivist/archive".into(),
-        network: None,
+        network,
     };
     UnitSpec::worker(names, worker)
 }
@@ -90,6 +96,12 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         tmp: None,
         ..hook(snapshot(), "mine", "on_Snapshot__50_mine", "mine", 60)
     };
+    let network = || Some(names().network(CrawlId(12)));
+    let in_own_network = UnitSpec {
+        network: network(),
+        ..hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)
+    };
+    let with_network = worker_in(&names(), snapshot(), false, network());
     vec![
         (
             "check-status",
@@ -143,6 +155,8 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
             hook(crawl, "index", "on_CrawlCleanup__90_index", "index", 60),
         ),
         ("hook-of-hidden-plugin", hidden),
+        ("hook-in-own-network", in_own_network),
+        ("networked-snapshot-worker", with_network),
     ]
 }
 
