@@ -3,7 +3,7 @@
 use super::action::Action;
 use super::engine::{CrawlPlan, PlannedHook};
 use super::persona;
-use super::turn::{Change, Turn, TurnError, TurnResult};
+use super::turn::{Change, Turn, TurnError, TurnResult, failed};
 use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
 use crate::bus::work::{About, Assignment, Skipped};
@@ -23,13 +23,8 @@ const URLS_MAX: u32 = 10_000;
 /// A proof of identity that nobody guesses: 128 random bits in hex.
 fn token() -> TurnResult<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| TurnError::Refused(Refusal::Failed(format!("no randomness: {error}"))))?;
+    getrandom::fill(&mut bytes).map_err(|error| failed(format!("no randomness: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn failed(why: String) -> TurnError {
-    TurnError::Refused(Refusal::Failed(why))
 }
 
 impl Turn<'_> {
@@ -386,7 +381,7 @@ impl Turn<'_> {
         debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
         if self.tx.open_run(&spec.name)?.is_some() {
             let text = format!("unit '{}' is at work still", spec.name);
-            return Err(TurnError::Refused(Refusal::Failed(text)));
+            return Err(failed(text));
         }
         Ok(self.tx.record_run(&NewRun {
             kind: spec.kind,

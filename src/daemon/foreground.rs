@@ -6,8 +6,8 @@
 
 use super::action::Action;
 use super::ends::LEFT;
-use super::turn::{Change, Turn, TurnError, TurnResult};
-use crate::bus::call::{Refusal, Reply};
+use super::turn::{Change, Turn, TurnResult, failed};
+use crate::bus::call::Reply;
 use crate::bus::report::{AddOptions, Draft, DraftHook, DraftSkip, HookName, Interrupted};
 use crate::bus::work::{Ended, HookMode};
 use crate::manager::Release;
@@ -15,10 +15,6 @@ use crate::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, Verdict};
 use crate::store::{Finished, RunRow};
 use crate::unit::UnitKind;
 use std::os::fd::OwnedFd;
-
-fn failed(why: impl Into<String>) -> TurnError {
-    TurnError::Refused(Refusal::Failed(why.into()))
-}
 
 impl Turn<'_> {
     pub(super) fn hold(

@@ -1,7 +1,6 @@
 //! The limits of a crawl: what they leave out, and how they are raised.
 
-use super::turn::{Change, Turn, TurnError, TurnResult};
-use crate::bus::call::Refusal;
+use super::turn::{Change, Turn, TurnResult, invalid};
 use crate::model::{CrawlId, Owner};
 use crate::plugin::derived::is_derived;
 use crate::plugin::{Used, Values};
@@ -16,7 +15,7 @@ impl Turn<'_> {
         if snapshot.directory.is_some() {
             return Ok(true);
         }
-        let plan = self.engine.plan(crawl).map_err(refused)?;
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
         let began = self.tx.crawl_began(crawl.id)?.unwrap_or(self.now);
         let used = Used {
             urls: self.tx.used(crawl.id, Sum::Pages)?,
@@ -44,7 +43,7 @@ impl Turn<'_> {
 
     /// Why a hook of a page is not to be begun.
     pub(super) fn too_much(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
-        let plan = self.engine.plan(crawl).map_err(refused)?;
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
         if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
             return Ok(None);
         }
@@ -69,8 +68,4 @@ impl Turn<'_> {
         self.engine.forget(id);
         Ok(())
     }
-}
-
-fn refused(why: String) -> TurnError {
-    TurnError::Refused(Refusal::Invalid(why))
 }

@@ -4,7 +4,7 @@ use super::action::{Action, Answer};
 use super::ends::ABORTED;
 use super::gate;
 use super::listed::Listed;
-use super::turn::{Turn, TurnError, TurnResult, invalid};
+use super::turn::{Turn, TurnError, TurnResult, failed, invalid};
 use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
 use crate::journal::message;
@@ -226,7 +226,6 @@ impl Turn<'_> {
         self.engine.select(plugins, config).map_err(invalid)?;
         self.engine.url_filter(config).map_err(invalid)?;
         self.engine.crawl_limits(config).map_err(invalid)?;
-        let failed = |why| TurnError::Refused(Refusal::Failed(why));
         self.engine.check_network().map_err(failed)
     }
 

@@ -61,6 +61,10 @@ pub(super) fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
 }
 
+pub(super) fn failed(why: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Failed(why.into()))
+}
+
 pub(super) struct Turn<'a> {
     pub tx: &'a Tx<'a>,
     pub engine: &'a Engine,

@@ -2,7 +2,7 @@
 //! when, is systemd's to know: its timers make these calls.
 
 use super::action::Action;
-use super::turn::{Turn, TurnError, TurnResult};
+use super::turn::{Turn, TurnError, TurnResult, invalid};
 use crate::bus::call::{Refusal, Reply, WatchCall};
 use crate::bus::report::AddOptions;
 use crate::bus::watches::{self, Queued, Site};
@@ -19,10 +19,6 @@ use std::path::Path;
 const URLS_MAX: usize = 10_000;
 /// Longest file of URLs, in bytes.
 const FILE_MAX: u64 = 16 << 20;
-
-fn refused(why: impl Into<String>) -> TurnError {
-    TurnError::Refused(Refusal::Invalid(why.into()))
-}
 
 impl Turn<'_> {
     pub(super) fn watches(&mut self, call: &WatchCall, reply: &Reply<String>) -> TurnResult<()> {
@@ -69,7 +65,7 @@ impl Turn<'_> {
         }
         let found = files::read_named(&self.engine.scope, Kind::Watch, name);
         found
-            .map_err(|problem| refused(problem.text))?
+            .map_err(|problem| invalid(problem.text))?
             .ok_or_else(none)
     }
 
@@ -258,7 +254,7 @@ fn urls(watch: &Watch) -> TurnResult<Vec<String>> {
     let mut urls = watch.urls.clone();
     if let Some(path) = &watch.url_file {
         let failed = |error: std::io::Error| {
-            refused(format!(
+            invalid(format!(
                 "failed to read URLFile '{}': {error}",
                 path.display()
             ))
@@ -266,7 +262,7 @@ fn urls(watch: &Watch) -> TurnResult<Vec<String>> {
         let about = std::fs::metadata(path).map_err(failed)?;
         if !about.is_file() || about.len() > FILE_MAX {
             let what = format!("URLFile '{}' is not a file of at most 16M", path.display());
-            return Err(refused(what));
+            return Err(invalid(what));
         }
         let mut text = Vec::new();
         let file = std::fs::File::open(path).map_err(failed)?;
@@ -278,8 +274,8 @@ fn urls(watch: &Watch) -> TurnResult<Vec<String>> {
     let mut seen = std::collections::BTreeSet::new();
     urls.retain(|url| seen.insert(url.clone()));
     match urls.len() {
-        0 => Err(refused(format!("watch '{}' has no URL", watch.name))),
-        n if n > URLS_MAX => Err(refused(format!(
+        0 => Err(invalid(format!("watch '{}' has no URL", watch.name))),
+        n if n > URLS_MAX => Err(invalid(format!(
             "watch '{}' has {n} URLs, more than {URLS_MAX}",
             watch.name
         ))),
