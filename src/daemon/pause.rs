@@ -6,9 +6,8 @@
 //! systemd, goes on meanwhile; a hook that it ends is run once more.
 
 use super::action::Action;
-use super::turn::{Change, Turn, TurnError, TurnResult};
-use crate::bus::call::Refusal;
-use crate::model::{Outcome, Owner, Step};
+use super::turn::{Change, Turn, TurnResult, invalid};
+use crate::model::{Lifecycle, Outcome, Owner, Step};
 use crate::plan::Settled;
 use crate::store::RunRow;
 use crate::unit::UnitKind;
@@ -17,7 +16,9 @@ const PAUSED: &str = "paused by request";
 
 impl Turn<'_> {
     pub(super) fn pause(&mut self, id: Owner) -> TurnResult<()> {
-        self.not_over(id)?;
+        if self.is_already(id, "pause", |status| status == Lifecycle::Paused)? {
+            return Ok(());
+        }
         self.step_owner(id, Step::Pause, Some(PAUSED))?;
         for run in self.hooks_below(id)? {
             // One that is not up yet is frozen when it is.
@@ -30,6 +31,10 @@ impl Turn<'_> {
     }
 
     pub(super) fn resume(&mut self, id: Owner) -> TurnResult<()> {
+        let goes_on = |status| matches!(status, Lifecycle::Queued | Lifecycle::Started);
+        if self.is_already(id, "resume", goes_on)? {
+            return Ok(());
+        }
         // A worker of an attempt before a retry is on its way out, and none of this one.
         let attempts = match id {
             Owner::Crawl(id) => self.crawl_of(id)?.attempts,
@@ -50,14 +55,20 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Pausing what is over would be an illegal step; this says so in words for its caller.
-    fn not_over(&self, id: Owner) -> TurnResult<()> {
+    /// Whether what a caller asks for is so already, as when an answer was lost and the call is made
+    /// again. What is over is refused in words for the caller.
+    pub(super) fn is_already(
+        &self,
+        id: Owner,
+        verb: &str,
+        is_so: impl Fn(Lifecycle) -> bool,
+    ) -> TurnResult<bool> {
         let status = self.tx.status_of(id)?;
-        match status.is_final() {
-            true => Err(TurnError::Refused(Refusal::Invalid(format!(
-                "{id} is {status}, there is nothing to pause"
-            )))),
-            false => Ok(()),
+        match is_so(status) {
+            false if status.is_final() => Err(invalid(format!(
+                "{id} is {status}, there is nothing to {verb}"
+            ))),
+            already => Ok(already),
         }
     }
 
@@ -148,9 +159,7 @@ impl Turn<'_> {
     /// What is paused lost its worker: it stays paused, and has another one after it is resumed.
     /// Whether that is all.
     pub(super) fn stays_paused(&self, owner: Owner, settled: &Settled) -> TurnResult<bool> {
-        if settled.step != Step::Requeue
-            || self.tx.status_of(owner)? != crate::model::Lifecycle::Paused
-        {
+        if settled.step != Step::Requeue || self.tx.status_of(owner)? != Lifecycle::Paused {
             return Ok(false);
         }
         let reason = match &settled.reason {

@@ -231,9 +231,11 @@ impl Turn<'_> {
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {
         let reason = "cancelled by request";
+        if self.is_already(id, "cancel", |status| status == Lifecycle::Cancelled)? {
+            return Ok(());
+        }
         match id {
             Owner::Crawl(id) => {
-                self.crawl_of(id)?;
                 self.proceed(id, false)?;
                 self.cancel_crawl(id, reason)
             }

@@ -2,7 +2,7 @@
 
 use super::bed::Bed;
 use super::world::Mood;
-use crate::bus::call::Request;
+use crate::bus::call::{Refusal, Request};
 use crate::bus::report::Filter;
 use crate::model::{Lifecycle, Owner, ResultState};
 
@@ -169,6 +169,34 @@ fn cancelling_reaches_what_is_frozen() {
     bed.until_quiet();
     assert_eq!(status(&mut bed), Lifecycle::Cancelled);
     assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
+}
+
+/// A call is made again when its answer was lost.
+#[test]
+fn what_is_so_already_is_done() {
+    let (mut bed, _) = paused();
+    let id = bed.owner(0).unwrap();
+    let pause = |bed: &mut Bed| bed.request(|reply| Request::Pause { id, reply });
+    let resume = |bed: &mut Bed| bed.request(|reply| Request::Resume { id, reply });
+    let cancel = |bed: &mut Bed| bed.request(|reply| Request::Cancel { id, reply });
+    for (call, then) in [
+        (&pause as &dyn Fn(&mut Bed) -> _, Lifecycle::Paused),
+        (&resume, Lifecycle::Started),
+        (&cancel, Lifecycle::Cancelled),
+    ] {
+        for _ in 0..2 {
+            assert_eq!(call(&mut bed), Some(Ok(())));
+            bed.until_quiet();
+            assert_eq!(status(&mut bed), then);
+        }
+    }
+    for (call, verb) in [
+        (&pause as &dyn Fn(&mut Bed) -> _, "pause"),
+        (&resume, "resume"),
+    ] {
+        let words = format!("{id} is cancelled, there is nothing to {verb}");
+        assert_eq!(call(&mut bed), Some(Err(Refusal::Invalid(words))));
+    }
 }
 
 #[test]

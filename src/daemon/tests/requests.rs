@@ -1,16 +1,21 @@
 //! What people ask of the orchestrator in a bed.
 
 use super::bed::Bed;
-use crate::bus::call::{Reply, Request};
+use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::AddOptions;
 use crate::daemon::event::Event;
 use crate::model::{CrawlId, Owner};
 use std::sync::Arc;
 
 impl Bed {
-    pub fn request<T>(&mut self, make: impl FnOnce(Reply<T>) -> Request) {
-        let (reply, _answer) = Reply::new();
+    /// Answers what the caller is told, if that is settled with the turn.
+    pub fn request<T>(
+        &mut self,
+        make: impl FnOnce(Reply<T>) -> Request,
+    ) -> Option<Result<T, Refusal>> {
+        let (reply, mut answer) = Reply::new();
         self.turn(vec![Event::Request(make(reply))]);
+        answer.try_recv().ok()
     }
 
     pub fn add(&mut self, urls: usize) {
