@@ -2,10 +2,12 @@
 
 use super::wire::{ManagerProxy, WorkerProxy};
 use crate::manager::activate;
+use futures_util::StreamExt;
 use zbus::connection::Builder;
 use zbus::fdo::DBusProxy;
+use zbus::message::Type;
 use zbus::names::BusName;
-use zbus::{Connection, DBusError};
+use zbus::{Connection, DBusError, MatchRule, Message, MessageStream};
 
 /// Why a call came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,8 @@ pub enum ClientError {
     #[error("{0}")]
     Refused(String),
 }
+
+const BUS: &str = "org.freedesktop.DBus";
 
 /// What the bus starts.
 const UNIT: &str = "archivist-orchestrator.service";
@@ -108,6 +112,30 @@ impl Address {
             .map_err(|e| self.explain(e))
     }
 
+    /// Comes when the name has gone from one process to another, as at a takeover. One that ended
+    /// without a heir is told of by its calls, which fail.
+    pub async fn replaced(
+        &self,
+        connection: &Connection,
+    ) -> zbus::Result<impl Future<Output = ()>> {
+        let rule = MatchRule::builder()
+            .msg_type(Type::Signal)
+            .sender(BUS)
+            .interface(BUS)
+            .member("NameOwnerChanged")
+            .add_arg(self.name.as_str())
+            .build()?;
+        let mut changes = MessageStream::for_match_rule(rule, connection, None).await?;
+        Ok(async move {
+            while let Some(change) = changes.next().await {
+                if change.is_ok_and(|change| is_handed_over(&change)) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
     /// Turns an error of a call into words for a person.
     pub fn explain(&self, error: zbus::Error) -> ClientError {
         let (name, text) = match &error {
@@ -144,4 +172,11 @@ impl Address {
             hint: format!("see: systemctl {user}status {UNIT}; journalctl {user}-u {UNIT}"),
         }
     }
+}
+
+/// Whether a signal NameOwnerChanged has both an old and a new owner.
+fn is_handed_over(change: &Message) -> bool {
+    let body = change.body();
+    let owners = body.deserialize::<(&str, &str, &str)>();
+    owners.is_ok_and(|(_, old, new)| !old.is_empty() && !new.is_empty())
 }

@@ -17,7 +17,7 @@ pub struct CancelArgs {
 pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let cancel = async |id: String| {
-        server.call(server.proxy().cancel(&id)).await?;
+        server.call(|| server.proxy().cancel(&id)).await?;
         Ok(format!("{id} cancelled"))
     };
     each(&args.ids, cancel).await

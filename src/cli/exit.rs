@@ -71,6 +71,15 @@ impl Failure {
         }
     }
 
+    /// Of a call that is not made twice: what was asked for may have been done all the same.
+    pub fn of_one_call(mut self) -> Failure {
+        if self.is_unreachable() {
+            self.message +=
+                "\nwhether it did what it was asked is not known: look before you ask again";
+        }
+        self
+    }
+
     /// Whether what was asked for is at fault, and not those who were asked.
     pub fn is_about_input(&self) -> bool {
         matches!(self.exit, Exit::Usage | Exit::Failed)

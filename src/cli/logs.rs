@@ -1,7 +1,7 @@
 //! `archivist logs`: the journal by the fields that every line of a worker and a hook carries.
 
 use super::exit::{Exit, Failure};
-use super::server::{Server, address, decode};
+use super::server::{Server, address};
 use super::text::short_hook;
 use crate::bus::report::{Details, Run};
 use crate::config::Scope;
@@ -49,8 +49,8 @@ async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
             return None;
         }
         let server = Server::reach(scope).await.ok()?;
-        let answer = server.call(server.proxy().show(&id.to_string())).await;
-        let details: Details = decode(&answer.ok()?).ok()?;
+        let id = id.to_string();
+        let details: Details = server.ask(|| server.proxy().show(&id)).await.ok()?;
         Some(details.runs().to_vec())
     };
     let answer = tokio::time::timeout(PATIENCE, ask).await;

@@ -67,14 +67,16 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<Place, Failure> {
     let filter = serde_json::to_string(&filter).map_err(|e| Failure::failed(e.to_string()))?;
     let row = match id {
         Owner::Crawl(_) => {
-            let rows: Vec<Crawl> = server.ask(server.proxy().list("crawls", &filter)).await?;
+            let rows: Vec<Crawl> = server
+                .ask(|| server.proxy().list("crawls", &filter))
+                .await?;
             rows.into_iter()
                 .next()
                 .map(|row| (row.status, row.directory))
         }
         Owner::Snapshot(_) => {
             let rows: Vec<Snapshot> = server
-                .ask(server.proxy().list("snapshots", &filter))
+                .ask(|| server.proxy().list("snapshots", &filter))
                 .await?;
             rows.into_iter()
                 .next()

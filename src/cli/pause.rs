@@ -17,7 +17,7 @@ pub struct PauseArgs {
 pub async fn run(args: PauseArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let pause = async |id: String| {
-        server.call(server.proxy().pause(&id)).await?;
+        server.call(|| server.proxy().pause(&id)).await?;
         Ok(format!("{id} paused"))
     };
     each(&args.ids, pause).await

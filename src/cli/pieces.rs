@@ -52,7 +52,6 @@ pub struct Pieces<'a> {
     filter: Filter,
     /// Rows that are still wanted, as far as there are any.
     left: u64,
-    patient: bool,
 }
 
 impl<'a> Pieces<'a> {
@@ -66,15 +65,6 @@ impl<'a> Pieces<'a> {
             server,
             filter,
             left,
-            patient: false,
-        }
-    }
-
-    /// Asks again when the orchestrator is restarted meanwhile; without this, only for later pieces.
-    pub fn patiently(self) -> Pieces<'a> {
-        Pieces {
-            patient: true,
-            ..self
         }
     }
 
@@ -91,10 +81,7 @@ impl<'a> Pieces<'a> {
         let filter = serde_json::to_string(&self.filter)
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
         let call = || self.server.proxy().list(T::WHAT, &filter);
-        let documents: Vec<Box<RawValue>> = match self.patient || self.filter.before.is_some() {
-            true => self.server.ask_again(call).await?,
-            false => self.server.ask(call()).await?,
-        };
+        let documents: Vec<Box<RawValue>> = self.server.ask(call).await?;
         let rows = documents.iter().map(|document| decode(document.get()));
         let rows = rows.collect::<Result<Vec<T>, Failure>>()?;
         self.filter.before = rows.last().and_then(T::number);

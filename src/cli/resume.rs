@@ -17,7 +17,7 @@ pub struct ResumeArgs {
 pub async fn run(args: ResumeArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let resume = async |id: String| {
-        server.call(server.proxy().resume(&id)).await?;
+        server.call(|| server.proxy().resume(&id)).await?;
         Ok(format!("{id} resumed"))
     };
     each(&args.ids, resume).await

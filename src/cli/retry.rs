@@ -28,7 +28,9 @@ pub struct RetryArgs {
 pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     if args.failed {
-        let count = server.call(server.proxy().retry("", &args.hook)).await?;
+        let count = server
+            .call_once(server.proxy().retry("", &args.hook))
+            .await?;
         look::print(&format!("{}\n", told_of_all(&args.hook, count)))?;
         return Ok(Exit::Done);
     }
@@ -36,9 +38,11 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
     let settings = serde_json::to_string(&config).unwrap_or_default();
     let retry = async |id: String| {
         if !config.is_empty() {
-            server.call(server.proxy().amend(&id, &settings)).await?;
+            server.call(|| server.proxy().amend(&id, &settings)).await?;
         }
-        let count = server.call(server.proxy().retry(&id, &args.hook)).await?;
+        let count = server
+            .call_once(server.proxy().retry(&id, &args.hook))
+            .await?;
         Ok(told(&id, &args.hook, count))
     };
     each(&args.ids, retry).await

@@ -4,8 +4,11 @@ use super::exit::Failure;
 use crate::bus::client::{Address, ClientError};
 use crate::bus::wire::ManagerProxy;
 use crate::config::Scope;
+use futures_util::future::{Either, select};
 use serde::de::DeserializeOwned;
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long an answer may take; most take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -53,9 +56,57 @@ impl Server {
         &self.proxy
     }
 
-    /// Waits for the answer to a call.
-    pub async fn call<T>(&self, call: impl Future<Output = zbus::Result<T>>) -> Result<T, Failure> {
-        self.call_within(PATIENCE, call).await
+    /// Waits for the answer to a call that may be made twice, as that of one that only asks: it is
+    /// made again when the orchestrator is restarted or another one takes over before the answer.
+    /// The bus keeps the call until somebody is there.
+    pub async fn call<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        self.call_until(Some(Instant::now() + PATIENCE), make).await
+    }
+
+    /// The same without limit, for an answer that comes when something is over.
+    pub async fn wait_for<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        self.call_until(None, make).await
+    }
+
+    async fn call_until<T, F>(
+        &self,
+        deadline: Option<Instant>,
+        make: impl Fn() -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        let mut lost = 0;
+        loop {
+            let replaced = self.address.replaced(self.proxy.inner().connection());
+            let replaced = replaced.await.map_err(|e| self.address.explain(e))?;
+            match select(pin!(self.answer(deadline, make())), pin!(replaced)).await {
+                Either::Left((Err(failure), _)) if failure.is_unreachable() => {
+                    lost += 1;
+                    if lost == ATTEMPTS || deadline.is_some_and(|at| at <= Instant::now()) {
+                        return Err(failure);
+                    }
+                }
+                Either::Left((answer, _)) => return answer,
+                // The one that was asked may be frozen, and answers no more if it is not.
+                Either::Right(_) => {}
+            }
+        }
+    }
+
+    /// Waits for the answer to a call that is not made twice.
+    pub async fn call_once<T>(
+        &self,
+        call: impl Future<Output = zbus::Result<T>>,
+    ) -> Result<T, Failure> {
+        let answer = self.answer(Some(Instant::now() + PATIENCE), call).await;
+        answer.map_err(Failure::of_one_call)
     }
 
     /// Waits for the answer to a call that queues so many URLs.
@@ -65,15 +116,22 @@ impl Server {
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
         let more = Duration::from_secs((urls / URLS_PER_SECOND) as u64);
-        self.call_within(PATIENCE + more, call).await
+        let deadline = Instant::now() + PATIENCE + more;
+        let answer = self.answer(Some(deadline), call).await;
+        answer.map_err(Failure::of_one_call)
     }
 
-    async fn call_within<T>(
+    async fn answer<T>(
         &self,
-        patience: Duration,
+        deadline: Option<Instant>,
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
-        match tokio::time::timeout(patience, call).await {
+        let begin = Instant::now();
+        let answer = match deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline, call).await,
+            None => Ok(call.await),
+        };
+        match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if is_bad_argument(&error) => {
                 Err(Failure::usage(self.address.explain(error).to_string()))
@@ -81,64 +139,20 @@ impl Server {
             Ok(Err(error)) => Err(self.address.explain(error).into()),
             Err(_) => Err(ClientError::Unreachable {
                 what: format!("the orchestrator ({}) does not answer", self.address.name),
-                why: format!("nothing came within {} s", patience.as_secs()),
+                why: format!("nothing came within {} s", begin.elapsed().as_secs()),
                 hint: format!("see: {}", self.look_at),
             }
             .into()),
         }
     }
 
-    /// Waits without limit for an answer that comes when something is over. The bus keeps the call
-    /// that is made again after the orchestrator was restarted.
-    pub async fn wait_for<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
-    where
-        F: Future<Output = zbus::Result<T>>,
-    {
-        for _ in 1..ATTEMPTS {
-            match make().await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => {
-                    let failure = Failure::from(self.address.explain(error));
-                    if !failure.is_unreachable() {
-                        return Err(failure);
-                    }
-                }
-            }
-        }
-        self.call(make()).await
-    }
-
-    /// The same for a call that may be made twice: its answer is lost when the orchestrator that has
-    /// it is restarted or another one takes over. The bus keeps the next one until somebody is there.
-    pub async fn call_again<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
-    where
-        F: Future<Output = zbus::Result<T>>,
-    {
-        let begin = Instant::now();
-        for _ in 1..ATTEMPTS {
-            match self.call(make()).await {
-                Err(failure) if failure.is_unreachable() && begin.elapsed() < PATIENCE => {}
-                other => return other,
-            }
-        }
-        self.call(make()).await
-    }
-
-    /// Waits for the answer to a call and reads the document that it is.
-    pub async fn ask<T: DeserializeOwned>(
-        &self,
-        call: impl Future<Output = zbus::Result<String>>,
-    ) -> Result<T, Failure> {
-        decode(&self.call(call).await?)
-    }
-
-    /// The same for a call that may be made twice.
-    pub async fn ask_again<T, C>(&self, call: impl Fn() -> C) -> Result<T, Failure>
+    /// Waits for the answer to a call that may be made twice, and reads the document that it is.
+    pub async fn ask<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
     where
         T: DeserializeOwned,
-        C: Future<Output = zbus::Result<String>>,
+        F: Future<Output = zbus::Result<String>>,
     {
-        decode(&self.call_again(call).await?)
+        decode(&self.call(make).await?)
     }
 }
 

@@ -75,7 +75,8 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
 /// The document about `id`.
 pub async fn fetch(id: Owner, scope: &Scope) -> Result<String, Failure> {
     let server = Server::reach(scope).await?;
-    server.call(server.proxy().show(&id.to_string())).await
+    let id = id.to_string();
+    server.call(|| server.proxy().show(&id)).await
 }
 
 /// Lines `   Label: text`, with the labels right-aligned as in systemctl.

@@ -26,7 +26,7 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
         Some(id) => show::fetch(id, scope).await?,
         None => {
             let server = Server::reach(scope).await?;
-            server.call(server.proxy().status()).await?
+            server.call(|| server.proxy().status()).await?
         }
     };
     if args.json {

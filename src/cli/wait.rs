@@ -59,7 +59,7 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     let id = crawl.to_string();
     let mut without_news = 0;
     while !view.follow.is_final() {
-        let stream = server.call_again(|| server.proxy().watch(&id)).await?;
+        let stream = server.call(|| server.proxy().watch(&id)).await?;
         view.follow.stream_begins();
         match one_stream(read_lines(stream.into()), view).await? {
             true => without_news = 0,
@@ -84,11 +84,8 @@ async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(
         owner: Some(Owner::Crawl(crawl)),
         ..Filter::default()
     };
-    let snapshots: Vec<Snapshot> = Pieces::new(server, filter(None))
-        .patiently()
-        .collect()
-        .await?;
-    let failed = Pieces::new(server, filter(Some("failed"))).patiently();
+    let snapshots: Vec<Snapshot> = Pieces::new(server, filter(None)).collect().await?;
+    let failed = Pieces::new(server, filter(Some("failed")));
     let results: Vec<HookResult> = failed.collect().await?;
     let snapshots = snapshots
         .into_iter()

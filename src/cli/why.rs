@@ -22,7 +22,7 @@ pub struct WhyArgs {
 
 pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let answer = server.call(server.proxy().why(&args.id)).await?;
+    let answer = server.call(|| server.proxy().why(&args.id)).await?;
     if args.json {
         look::print_json(&answer)?;
     } else if args.id.parse::<Owner>().is_ok() {

@@ -114,20 +114,31 @@ a_second_one_takes_over_and_gives_back() {
     let_go
 }
 
-# Who does not stop is killed with its cgroup after 5 s, even amid a freeze; status is answered meanwhile.
+# Who does not stop is killed with its cgroup after 5 s, even amid a freeze; status is answered meanwhile. What was asked of
+# the frozen one is asked of the next one, unless that could do it twice: then it is told.
 a_frozen_one_is_replaced() {
     local began pid
     hold frozen
     pid=$(service_pid)
     in_capsule kill -STOP "$pid"
+    listen
+    in_capsule sh -c "archivist status >$signs/status.out" &
+    in_capsule sh -c "archivist add http://unknown.test/ 2>$signs/add.out; echo \$? >>$signs/add.out" &
+    wait_for 10 hears Status
+    wait_for 10 hears Add
     began=$EPOCHSECONDS
     by_hand thaw
+    wait_for 4 in_capsule grep -q "waiting for pid=$pid, $service to stop" $signs/status.out
     wait_for 4 status_says "waiting for pid=$pid, $service to stop"
     assert_eq 1 "$(waiting)" "runners that wait"
     wait_for 20 works "$(pid_of thaw)"
     takeovers=$((takeovers + 1))
     ((EPOCHSECONDS - began >= 4)) || fail "killed after $((EPOCHSECONDS - began)) s"
     gone "$pid" || fail "the frozen runner is there still"
+    wait
+    in_capsule kill "$(pid_of monitor)"
+    assert_contains "$(in_capsule cat $signs/add.out)" "whether it did what it was asked is not known" "words to add"
+    assert_eq 4 "$(in_capsule tail -n 1 $signs/add.out)" "exit status of add"
     wait_for 10 stands_by
     assert_contains "$(said thaw)" "did not stop, killing it" "words about the kill"
     # Ends by itself, in good order: the service has the work again.
@@ -135,6 +146,16 @@ a_frozen_one_is_replaced() {
     wait_for 5 service_works
     let_go
 }
+
+# Whoever calls the orchestrator from now on is heard: see hears.
+listen() {
+    in_capsule sh -c 'busctl --json=short --match=type=method_call,interface=org.archivist1.Manager monitor \
+        >$1/monitor.out 2>$1/monitor.err </dev/null & echo $! >$1/monitor.pid' - $signs
+    wait_for 10 in_capsule grep -q Monitoring $signs/monitor.err
+}
+
+# hears METHOD: it was called, whether somebody answers or not.
+hears() { in_capsule grep -q "\"member\":\"$1\"" $signs/monitor.out; }
 
 # freeze_amid_a_transaction PID CRAWL: stopped while it holds the lock of those who write the database (byte 120 of the WAL
 # index). Settings that change nothing are laid over the crawl's meanwhile, so that there always is another transaction.

@@ -85,8 +85,8 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
 
 async fn ask(scope: &Scope) -> Result<(Status, Plugins), Failure> {
     let server = Server::reach(scope).await?;
-    let status = server.ask(server.proxy().status()).await?;
-    let plugins = server.ask(server.proxy().plugins()).await?;
+    let status = server.ask(|| server.proxy().status()).await?;
+    let plugins = server.ask(|| server.proxy().plugins()).await?;
     Ok((status, plugins))
 }
 

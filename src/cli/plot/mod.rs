@@ -6,7 +6,7 @@ mod scale;
 
 use super::exit::{Exit, Failure};
 use super::look::{self, Look};
-use super::server::{Server, decode};
+use super::server::Server;
 use crate::bus::report::{Crawl, Filter, ROWS_MAX, Snapshot, Span};
 use crate::config::Scope;
 use crate::model::{Lifecycle, Owner, RunId, Time};
@@ -57,8 +57,7 @@ async fn list<T: DeserializeOwned>(
 ) -> Result<Vec<T>, Failure> {
     let filter = serde_json::to_string(filter)
         .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
-    let call = server.proxy().list(what, &filter);
-    decode(&server.call(call).await?)
+    server.ask(|| server.proxy().list(what, &filter)).await
 }
 
 async fn subject(server: &Server, id: Owner) -> Result<Subject, Failure> {

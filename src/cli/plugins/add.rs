@@ -180,7 +180,7 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
 async fn reload(scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     server
-        .call(server.proxy().reload())
+        .call(|| server.proxy().reload())
         .await
         .inspect_err(|_| {
             eprintln!(

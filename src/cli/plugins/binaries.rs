@@ -10,8 +10,9 @@ use crate::config::Scope;
 
 pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
+    let filter = all()?;
     let answer = server
-        .call(server.proxy().list("binaries", &all()?))
+        .call(|| server.proxy().list("binaries", &filter))
         .await?;
     match json {
         true => look::print_json(&answer)?,
@@ -25,7 +26,10 @@ pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
 
 /// All programs that plugins need.
 pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
-    server.ask(server.proxy().list("binaries", &all()?)).await
+    let filter = all()?;
+    server
+        .ask(|| server.proxy().list("binaries", &filter))
+        .await
 }
 
 fn all() -> Result<String, Failure> {

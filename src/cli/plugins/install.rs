@@ -21,7 +21,9 @@ pub struct InstallArgs {
 
 pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let answer = server.call(server.proxy().install(&args.names)).await?;
+    let answer = server
+        .call_once(server.proxy().install(&args.names))
+        .await?;
     let added: Added = decode(&answer)?;
     if added.accepted > 0 {
         let programs = match added.accepted {

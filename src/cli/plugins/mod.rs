@@ -47,7 +47,7 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
         return binaries::run(args.json, scope).await;
     }
     let server = Server::reach(scope).await?;
-    let answer = server.call(server.proxy().plugins()).await?;
+    let answer = server.call(|| server.proxy().plugins()).await?;
     if args.json {
         look::print_json(&answer)?;
         return Ok(Exit::Done);

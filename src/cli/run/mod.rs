@@ -183,7 +183,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
 async fn dry_run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let options = encode(&args.options())?;
-    let answer = server.call(server.proxy().draft(&options)).await?;
+    let answer = server.call(|| server.proxy().draft(&options)).await?;
     if args.json {
         look::print_json(&answer)?;
         return Ok(Exit::Done);
@@ -305,7 +305,7 @@ impl Queue<'_> {
     /// Takes up a crawl or snapshot: joins what is under way, queues once more what is over.
     async fn requeue(&mut self, id: Owner, hook: Option<&str>) -> Result<(), Failure> {
         let (text, proxy) = (id.to_string(), self.server.proxy());
-        let details: Details = self.server.ask(proxy.show(&text)).await?;
+        let details: Details = self.server.ask(|| proxy.show(&text)).await?;
         let (crawl, only, open, complete) = match &details {
             Details::Crawl { crawl, .. } => {
                 (crawl.id, None, !crawl.status.is_final(), is_complete(crawl))
@@ -329,7 +329,7 @@ impl Queue<'_> {
         };
         if !open {
             let call = proxy.retry(&text, hook.unwrap_or_default());
-            self.server.call(call).await?;
+            self.server.call_once(call).await?;
         }
         match known {
             // All pages of it are worked on already, or this is one more of them.
@@ -343,7 +343,7 @@ impl Queue<'_> {
             }
             None => {
                 let crawl_id = crawl.to_string();
-                let hold = self.server.call(proxy.hold(&crawl_id, owned)).await?;
+                let hold = self.server.call(|| proxy.hold(&crawl_id, owned)).await?;
                 self.jobs.push(Job {
                     crawl,
                     only: only.into_iter().collect(),
@@ -357,7 +357,7 @@ impl Queue<'_> {
 
     async fn is_over(&self, crawl: CrawlId) -> Result<bool, Failure> {
         let id = crawl.to_string();
-        match self.server.ask(self.server.proxy().show(&id)).await? {
+        match self.server.ask(|| self.server.proxy().show(&id)).await? {
             Details::Crawl { crawl, .. } => Ok(crawl.status.is_final()),
             Details::Snapshot { .. } => Ok(false),
         }

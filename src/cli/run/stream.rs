@@ -58,11 +58,11 @@ pub async fn follow(
             Some(held) => held,
             None => {
                 let call = || server.proxy().hold(&id, job.owned);
-                server.call_again(call).await?.into()
+                server.call(call).await?.into()
             }
         };
         let begin = Instant::now();
-        let stream = server.call_again(|| server.proxy().watch(&id)).await?;
+        let stream = server.call(|| server.proxy().watch(&id)).await?;
         let tell = |what| {
             let _ = news.send((job.crawl, what));
         };
@@ -71,7 +71,7 @@ pub async fn follow(
             // The stream begins with what is open.
             let page_id = page.to_string();
             let call = || server.proxy().show(&page_id);
-            let details: Details = server.ask_again(call).await?;
+            let details: Details = server.ask(call).await?;
             if let Details::Snapshot { snapshot, .. } = details
                 && snapshot.status.is_final()
             {

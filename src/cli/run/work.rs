@@ -11,7 +11,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::follow::Follow;
 use crate::cli::look::{self, Look};
 use crate::cli::pieces::Pieces;
-use crate::cli::server::Server;
+use crate::cli::server::{Server, decode};
 use crate::cli::text;
 use crate::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ impl<'a> Work<'a> {
     /// it, and this command follows it there, and back. Nothing depends on the answer.
     async fn look_for_newer(&mut self) {
         let status = || self.server.proxy().status();
-        if let Ok(status) = self.server.ask_again::<Status, _>(status).await
+        if let Ok(status) = self.server.ask::<Status, _>(status).await
             && let Some(line) = self.leaders.newer(&status.runners)
         {
             self.say(&line);
@@ -233,7 +233,7 @@ impl<'a> Work<'a> {
                     owner: Some(result.owner),
                     ..Filter::default()
                 };
-                let pieces = Pieces::new(self.server, filter).patiently();
+                let pieces = Pieces::new(self.server, filter);
                 let runs: Vec<Run> = pieces.collect().await?;
                 for record in records.result(result, &runs) {
                     records::print(&record)?;
@@ -253,7 +253,7 @@ impl<'a> Work<'a> {
             snapshot,
             results,
             runs,
-        } = self.server.ask_again(call).await?
+        } = self.server.ask(call).await?
         else {
             return Ok(());
         };
@@ -296,7 +296,7 @@ impl<'a> Work<'a> {
             owner: Some(Owner::Crawl(crawl)),
             ..Filter::default()
         };
-        let pieces = Pieces::new(self.server, filter).patiently();
+        let pieces = Pieces::new(self.server, filter);
         let mut snapshots: Vec<Snapshot> = pieces.collect().await?;
         snapshots.reverse();
         Ok(snapshots)
@@ -378,7 +378,8 @@ impl<'a> Work<'a> {
         for target in self.targets() {
             let id = target.to_string();
             let call = self.server.proxy().interrupt(&id);
-            match self.server.ask::<Interrupted>(call).await {
+            let answer = self.server.call_once(call).await;
+            match answer.and_then(|answer| decode::<Interrupted>(&answer)) {
                 Ok(answer) => hooks.extend(answer.hooks),
                 Err(failure) => {
                     self.interrupts.handle(Input::Failed);
@@ -416,7 +417,7 @@ impl<'a> Work<'a> {
         for crawl in crawls {
             let id = crawl.to_string();
             let call = self.server.proxy().proceed(&id, again);
-            if let Err(failure) = self.server.call(call).await {
+            if let Err(failure) = self.server.call_once(call).await {
                 self.say(failure.message());
             }
         }
@@ -433,8 +434,8 @@ impl<'a> Work<'a> {
             let id = target.to_string();
             let proxy = self.server.proxy();
             let called = match target {
-                Owner::Crawl(_) => self.server.call_again(|| proxy.abort(&id)).await,
-                Owner::Snapshot(_) => self.server.call_again(|| proxy.cancel(&id)).await,
+                Owner::Crawl(_) => self.server.call(|| proxy.abort(&id)).await,
+                Owner::Snapshot(_) => self.server.call(|| proxy.cancel(&id)).await,
             };
             match called {
                 // It may have ended by itself meanwhile.

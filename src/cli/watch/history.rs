@@ -42,7 +42,7 @@ pub async fn fetch(
     let filter = serde_json::to_string(filter).unwrap_or_default();
     decode(
         &server
-            .call_again(|| server.proxy().history(name, &filter))
+            .call(|| server.proxy().history(name, &filter))
             .await?,
     )
 }

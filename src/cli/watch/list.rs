@@ -33,7 +33,7 @@ pub struct ShowArgs {
 /// The document, with the times that systemd knows.
 async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), Failure> {
     let server = Server::reach(scope).await?;
-    let answer = server.call_again(|| server.proxy().watches(name)).await?;
+    let answer = server.call(|| server.proxy().watches(name)).await?;
     let next = timers::next(scope).await;
     let mut document: serde_json::Value = decode(&answer)?;
     for watch in document.as_array_mut().into_iter().flatten() {

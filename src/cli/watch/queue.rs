@@ -48,9 +48,7 @@ pub async fn queue(args: QueueArgs, scope: &Scope) -> Result<Exit, Failure> {
 /// The same twice is once, so that an answer which gets lost is asked for again.
 async fn ask(server: &Server, name: &str, kinds: &[CheckKind]) -> Result<String, Failure> {
     let kinds: Vec<String> = kinds.iter().map(|kind| kind.as_str().to_owned()).collect();
-    server
-        .call_again(|| server.proxy().check(name, &kinds))
-        .await
+    server.call(|| server.proxy().check(name, &kinds)).await
 }
 
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
