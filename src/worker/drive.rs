@@ -124,18 +124,23 @@ pub async fn drive(
 }
 
 /// Which hooks have had their turn. A daemon of an earlier attempt is gone, and what it was to
-/// the hooks beside it: while one of these is open it is started again.
+/// the hooks beside it: while one of these is open it is started again, and with it what its plugin
+/// did in the foreground after that. So the new tab of a browser has the page in it once more.
 fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
-    let is_final = |hook: &HookTask| {
-        let mut known = standing.hooks.iter();
-        known.any(|known| known.key == hook.key && known.state.is_final())
+    let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
+    let is_final = |hook: &HookTask| known(hook).is_some_and(|known| known.state.is_final());
+    let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
+    let some_open = hooks.iter().any(|hook| !is_daemon(hook) && !is_final(hook));
+    let is_new = |daemon: &HookTask| !known(daemon).is_some_and(|known| known.joinable);
+    let completes = |place: usize| {
+        let before = hooks[..place].iter();
+        let mut daemons = before.filter(|other| is_daemon(other) && is_new(other));
+        hooks[place].mode == HookMode::Foreground
+            && daemons.any(|daemon| daemon.plugin == hooks[place].plugin)
     };
-    let is_open = |hook: &HookTask| hook.mode != HookMode::Daemon && !is_final(hook);
-    let some_open = hooks.iter().any(is_open);
-    let again = |hook: &HookTask| some_open && hook.mode == HookMode::Daemon;
-    hooks
-        .iter()
-        .map(|hook| is_final(hook) && !again(hook))
+    let again = |place: usize| some_open && (is_daemon(&hooks[place]) || completes(place));
+    (0..hooks.len())
+        .map(|place| is_final(&hooks[place]) && !again(place))
         .collect()
 }
 
@@ -374,31 +379,42 @@ mod tests {
 
     #[test]
     fn a_retry_starts_the_daemons_again() {
-        let hook = |key: &str, mode: HookMode| HookTask {
+        let hook = |plugin: &str, key: &str, mode: HookMode| HookTask {
             key: key.into(),
-            plugin: "p".into(),
+            plugin: plugin.into(),
             hook: key.into(),
             mode,
             limit: Duration::from_secs(60),
             after_background: false,
         };
         let hooks = [
-            hook("tab", HookMode::Daemon),
-            hook("picture", HookMode::Foreground),
-            hook("title", HookMode::Foreground),
+            hook("browser", "profile", HookMode::Foreground),
+            hook("browser", "tab", HookMode::Daemon),
+            hook("browser", "navigate", HookMode::Foreground),
+            hook("picture", "picture", HookMode::Foreground),
+            hook("title", "title", HookMode::Foreground),
         ];
-        let judged = |states: [ResultState; 3]| {
+        let judged = |states: [ResultState; 5], up: bool| {
             let known = hooks.iter().zip(states).map(|(hook, state)| Known {
                 key: hook.key.clone(),
                 state,
-                joinable: false,
+                joinable: up && hook.key == "tab",
             });
             let hooks_known = known.collect();
             done(&hooks, &Standing { hooks: hooks_known })
         };
-        use ResultState::{Failed, Queued, Succeeded};
-        assert_eq!(judged([Queued; 3]), [false; 3]);
-        assert_eq!(judged([Succeeded, Failed, Succeeded]), [true; 3]);
-        assert_eq!(judged([Succeeded, Queued, Succeeded]), [false, false, true]);
+        use ResultState::{Failed, Queued, Started, Succeeded};
+        assert_eq!(judged([Queued; 5], false), [false; 5]);
+        let all = [Succeeded, Succeeded, Succeeded, Failed, Succeeded];
+        assert_eq!(judged(all, false), [true; 5]);
+        let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded];
+        assert_eq!(judged(picture, false), [true, false, false, false, true]);
+        // A worker takes over from one that died: the tab has its page.
+        let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
+        assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
+        assert_eq!(
+            judged(taken_over, false),
+            [true, false, false, false, false]
+        );
     }
 }
