@@ -1,6 +1,6 @@
 //! Sizes as people write them.
 
-/// Reads a size: a whole number is bytes; `b`, `k`, `kb`, `kib` and so on up to `t` count in 1024s.
+/// Reads a size: a number without a unit is whole and in bytes; `b`, `k`, `kb`, `kib` and so on up to `t` count in 1024s.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text
@@ -15,6 +15,9 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "t" | "tb" | "tib" => 4,
         _ => return None,
     };
+    if power == 0 {
+        return number.parse().ok();
+    }
     Some((number.parse::<f64>().ok()? * 1024f64.powi(power)) as u64)
 }
 
@@ -30,6 +33,9 @@ mod tests {
         assert_eq!(parse_size("2MiB"), Some(2 << 20));
         assert_eq!(parse_size("1g"), Some(1 << 30));
         assert_eq!(parse_size("many"), None);
+        // Of what? It would be no byte, and so no limit.
+        assert_eq!(parse_size("0.5"), None);
+        assert_eq!(parse_size("1.5 b"), None);
         assert_eq!(parse_size("-1"), None);
     }
 
