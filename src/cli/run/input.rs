@@ -176,6 +176,11 @@ fn page(record: &Map<String, Value>) -> Result<Wish, String> {
     if let Some(title) = text_of(record, "title") {
         line.insert("title".to_owned(), title.into());
     }
+    for key in ["bookmarked_at", "timestamp"] {
+        if let Some(time) = record.get(key) {
+            line.insert(key.to_owned(), time.clone());
+        }
+    }
     let tags = words(record.get("tags").or_else(|| record.get("tags_str")));
     if !tags.is_empty() {
         line.insert("tags".to_owned(), tags.into());
@@ -201,8 +206,9 @@ fn crawl(record: &Map<String, Value>) -> Wish {
     let config = record.get("config").and_then(Value::as_object);
     let plain = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        _ => None,
+        Value::Null => None,
+        // Lists and objects are JSON in settings, too.
+        other => Some(other.to_string()),
     };
     let config = config
         .into_iter()
@@ -240,8 +246,8 @@ mod tests {
     fn records_are_created_requeued_or_let_through() {
         let page = |line: &str| Wish::Page(line.to_owned());
         assert_eq!(wish("http://X.test"), page("http://x.test/"));
-        let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T"}"#;
-        let line = r#"{"url":"http://x.test/","title":"T","tags":["a","b"]}"#;
+        let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T","timestamp":12}"#;
+        let line = r#"{"url":"http://x.test/","title":"T","timestamp":12,"tags":["a","b"]}"#;
         assert_eq!(wish(foreign), page(line));
         let of = |id: &str, hook: Option<&str>| Wish::Requeue {
             id: id.parse().unwrap(),
@@ -272,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_crawl_has_options_of_its_own() {
-        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"O":{}}}"#;
+        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null}}"#;
         let Wish::Crawl { urls, options } = wish(text) else {
             panic!("no crawl");
         };
@@ -284,7 +290,8 @@ mod tests {
         let options = options.over(&base);
         assert_eq!((options.depth, options.tags.len()), (1, 2));
         assert_eq!(options.config["TIMEOUT"], "5");
-        assert!(!options.config.contains_key("O"));
+        assert_eq!(options.config["WGET_ARGS"], r#"["-4"]"#);
+        assert!(!options.config.contains_key("N"));
     }
 
     #[test]

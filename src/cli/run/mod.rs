@@ -256,12 +256,13 @@ impl Queue<'_> {
         if !input.urls.is_empty() {
             self.add(&input.urls, &options).await?;
         }
+        let records = input.requeues.len() + input.crawls.len();
+        let several = records > 1 || !input.urls.is_empty();
         for (urls, own) in &input.crawls {
             for rejected in &urls.rejected {
                 eprintln!("{rejected}");
                 self.partly = true;
             }
-            let several = input.requeues.len() + input.crawls.len() > 1 || !input.urls.is_empty();
             match self.add(urls, &own.over(&options)).await {
                 // One bad record of many does not stop the others.
                 Err(failure) if several && failure.is_about_input() => {
@@ -273,7 +274,7 @@ impl Queue<'_> {
         }
         for (id, hook) in &input.requeues {
             match self.requeue(*id, hook.as_deref()).await {
-                Err(failure) if input.requeues.len() > 1 && failure.is_about_input() => {
+                Err(failure) if several && failure.is_about_input() => {
                     eprintln!("archivist: {}", failure.message());
                     self.partly = true;
                 }
