@@ -206,8 +206,8 @@ impl Turn<'_> {
             .page_plan(plugins, config, &tmp)
             .map_err(failed)?;
         let selected = self.engine.select(plugins, config).map_err(failed)?;
-        let hooks = |hooks: &[super::engine::PlannedHook]| {
-            let hooks = hooks.iter().map(|hook| DraftHook {
+        let hooks = |hooks: &mut dyn Iterator<Item = &super::engine::PlannedHook>| {
+            let hooks = hooks.map(|hook| DraftHook {
                 plugin: hook.task.plugin.clone(),
                 hook: hook.task.hook.clone(),
                 mode: match hook.task.mode {
@@ -225,9 +225,9 @@ impl Turn<'_> {
             why: why.to_string(),
         });
         Ok(Draft {
-            setup: hooks(&plan.setup),
-            page: hooks(&plan.snapshot),
-            end: hooks(&plan.end),
+            setup: hooks(&mut plan.setup.iter()),
+            page: hooks(&mut plan.snapshot.iter().chain(&plan.snapshot_end)),
+            end: hooks(&mut plan.end.iter()),
             skipped: skipped.collect(),
         })
     }
