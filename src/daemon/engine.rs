@@ -378,7 +378,7 @@ impl Engine {
         CrawlLimits::read(&[config, &self.settings.values])
     }
 
-    /// The filter for child pages: a crawl's own setting, or that of the configuration.
+    /// The filter for pages: a crawl's own setting, or that of the configuration.
     pub fn url_filter(&self, config: &Values) -> Result<UrlFilter, String> {
         let setting = |names: [&str; 2], default: &str| {
             let layers = [config, &self.settings.values];

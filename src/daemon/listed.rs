@@ -2,6 +2,7 @@
 
 use crate::bus::report::Refused;
 use crate::model::{Entry, parse_line};
+use crate::plugin::UrlFilter;
 
 /// Refused lines that are answered one by one.
 const REFUSED_SHOWN: usize = 1000;
@@ -13,17 +14,33 @@ type Lines<'a> = std::slice::Split<'a, u8, fn(&u8) -> bool>;
 /// The pages of a list, as an iterator; the lines that are none are kept meanwhile.
 pub struct Listed<'a> {
     lines: std::iter::Enumerate<Lines<'a>>,
+    depth: u32,
+    filter: &'a UrlFilter,
     /// The first of them.
     pub refused: Vec<Refused>,
 }
 
 impl<'a> Listed<'a> {
-    pub fn new(list: &'a [u8]) -> Listed<'a> {
+    /// Those of a crawl that goes as deep as `depth`, as far as `filter` lets them through.
+    pub fn new(list: &'a [u8], depth: u32, filter: &'a UrlFilter) -> Listed<'a> {
         let is_end: fn(&u8) -> bool = |byte| *byte == b'\n';
         Listed {
             lines: list.split(is_end).enumerate(),
+            depth,
+            filter,
             refused: Vec::new(),
         }
+    }
+
+    fn why_not(&self, entry: &Entry) -> Option<String> {
+        if entry.depth > self.depth {
+            let (depth, most) = (entry.depth, self.depth);
+            return Some(format!(
+                "its depth {depth} is more than the crawl's, {most}"
+            ));
+        }
+        let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
+        (!self.filter.allows(entry.url.as_str())).then(|| why.to_owned())
     }
 
     fn refuse(&mut self, place: usize, line: &[u8], why: String) {
@@ -48,7 +65,10 @@ impl Iterator for Listed<'_> {
             let (place, line) = self.lines.next()?;
             match parse_line(line) {
                 None => {}
-                Some(Ok(entry)) => return Some(entry),
+                Some(Ok(entry)) => match self.why_not(&entry) {
+                    None => return Some(entry),
+                    Some(why) => self.refuse(place, line, why),
+                },
                 Some(Err(error)) => self.refuse(place, line, error.to_string()),
             }
         }
@@ -64,7 +84,8 @@ mod tests {
         let mut list = "# a list\nhttp://a.test/\n\nmailto:b\nhttp://c.test/".to_owned();
         list.push_str(&"\nnonsense".repeat(REFUSED_SHOWN));
         list.push_str("\nhttp://d.test/");
-        let mut listed = Listed::new(list.as_bytes());
+        let all = UrlFilter::default();
+        let mut listed = Listed::new(list.as_bytes(), 0, &all);
         let urls = listed.by_ref().map(|entry| entry.url.to_string());
         let urls = urls.collect::<Vec<_>>();
         assert_eq!(urls, ["http://a.test/", "http://c.test/", "http://d.test/"]);
@@ -72,5 +93,21 @@ mod tests {
         let (first, last) = (&listed.refused[0], listed.refused.last().unwrap());
         assert_eq!((first.line, first.text.as_str()), (4, "mailto:b"));
         assert_eq!(last.line, REFUSED_SHOWN as u64 + 4);
+    }
+
+    #[test]
+    fn what_is_too_deep_or_left_out_is_told() {
+        let list = "http://a.test/\n{\"url\":\"http://b.test/\",\"depth\":2}\nhttp://c.test/";
+        let filter = UrlFilter::new("", "a.test").unwrap();
+        let mut listed = Listed::new(list.as_bytes(), 1, &filter);
+        let urls = listed.by_ref().map(|entry| entry.url.to_string());
+        assert_eq!(urls.collect::<Vec<_>>(), ["http://c.test/"]);
+        let told = listed.refused.iter().map(|it| (it.line, it.why.as_str()));
+        let told = told.collect::<Vec<_>>();
+        assert!(
+            told[0].0 == 1 && told[0].1.contains("UrlDenyList="),
+            "{told:?}"
+        );
+        assert_eq!(told[1], (2, "its depth 2 is more than the crawl's, 1"));
     }
 }

@@ -122,7 +122,8 @@ impl Turn<'_> {
 
     pub(super) fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
         self.check_options(options)?;
-        let mut listed = Listed::new(lines);
+        let filter = self.engine.url_filter(&options.config).map_err(invalid)?;
+        let mut listed = Listed::new(lines, options.depth, &filter);
         let Some(first) = listed.next() else {
             let what = match listed.refused.first() {
                 Some(line) => format!("'{}': {}", line.text, line.why),
@@ -166,29 +167,25 @@ impl Turn<'_> {
         })
     }
 
-    /// Queues the pages of `entries` that are not too deep; how many the crawl did not have yet.
+    /// Queues the pages of `entries`; how many of them the crawl did not have yet.
     fn add_pages(
         &self,
         crawl: CrawlId,
         entries: &[Entry],
         options: &AddOptions,
     ) -> TurnResult<usize> {
-        let entries = entries.iter().filter(|it| it.depth <= options.depth);
-        let hosts = entries.clone().map(|entry| entry.url.domain());
+        let hosts = entries.iter().map(|entry| entry.url.domain());
         let hosts = hosts.collect::<Vec<_>>();
-        let pages = entries
-            .clone()
-            .zip(&hosts)
-            .map(|(entry, host)| NewSnapshot {
-                url: entry.url.as_str(),
-                host,
-                title: entry.title.as_deref(),
-                bookmarked_at: entry.bookmarked_at.as_deref(),
-                depth: entry.depth,
-            });
+        let pages = entries.iter().zip(&hosts).map(|(entry, host)| NewSnapshot {
+            url: entry.url.as_str(),
+            host,
+            title: entry.title.as_deref(),
+            bookmarked_at: entry.bookmarked_at.as_deref(),
+            depth: entry.depth,
+        });
         let pages = pages.collect::<Vec<_>>();
         let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
-        let own_tags = entries.filter(|entry| !entry.tags.is_empty());
+        let own_tags = entries.iter().filter(|entry| !entry.tags.is_empty());
         let own_tags = own_tags.map(|entry| (entry.url.as_str(), &entry.tags));
         let own_tags = own_tags.rev().collect::<HashMap<_, _>>();
         for (id, url) in &added {

@@ -1,4 +1,4 @@
-//! Which of the pages found on a page are followed: `URL_ALLOWLIST` and `URL_DENYLIST`.
+//! Which pages are archived, whether given or found: `URL_ALLOWLIST` and `URL_DENYLIST`.
 
 use regex::{Regex, RegexBuilder};
 use url::Url;
@@ -46,6 +46,9 @@ impl UrlFilter {
 
     /// A match in the deny list drops the URL; then the allow list, if there is one, needs a match.
     pub fn allows(&self, url: &str) -> bool {
+        if self.allow.is_empty() && self.deny.is_empty() {
+            return true;
+        }
         let parsed = Url::parse(url.trim()).ok();
         let hit = |entries: &[Entry]| {
             entries
