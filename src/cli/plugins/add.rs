@@ -52,10 +52,7 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let name = drop_in_name(&directory)?;
     check(&directory, scope)?;
     let path = drop_in(&name, scope)?;
-    write(
-        &path,
-        &format!("[Archive]\nPluginPath={}\n", directory.display()),
-    )?;
+    write(&path, &content(&directory))?;
     look::print(&format!(
         "{} is used, by {}\n",
         directory.display(),
@@ -69,6 +66,12 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(become_setup(&["--remove"], scope));
     }
     let path = drop_in(&drop_in_name(Path::new(&args.name))?, scope)?;
+    if fs::read_to_string(&path).is_ok_and(|there| !is_ours(&there)) {
+        return Err(Failure::failed(format!(
+            "'{}' has more in it than 'plugins add' writes: remove it yourself",
+            path.display()
+        )));
+    }
     fs::remove_file(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::usage(format!(
             "there is no '{}': '{}' was not added, see: archivist config",
@@ -157,11 +160,33 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     }
 }
 
+const FIRST_LINE: &str = "[Archive]\nPluginPath=";
+
+fn content(directory: &Path) -> String {
+    format!("{FIRST_LINE}{}\n", directory.display())
+}
+
+/// Whether a drop-in has one directory of plugins in it and nothing else.
+fn is_ours(text: &str) -> bool {
+    text.strip_prefix(FIRST_LINE)
+        .is_some_and(|rest| rest.lines().count() == 1)
+}
+
+/// What is there already and says something else stays as it is.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(|error| failed("make", directory, &error))?;
     }
-    fs::write(path, text).map_err(|error| failed("write", path, &error))
+    match fs::read_to_string(path) {
+        Ok(there) if there == text => Ok(()),
+        Ok(there) => Err(Failure::failed(format!(
+            "'{}' is there already, with something else in it:\n{}\n\
+             name both directories in one PluginPath= of a file of your own, or rename the directory",
+            path.display(),
+            there.trim_end()
+        ))),
+        Err(_) => fs::write(path, text).map_err(|error| failed("write", path, &error)),
+    }
 }
 
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
