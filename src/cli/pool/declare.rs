@@ -68,11 +68,12 @@ pub struct RemoveArgs {
 /// The drop-in that `scale` writes.
 const SCALE: &str = "90-scale.conf";
 
-pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+pub async fn add(mut args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let at_boot = match scope.user {
         true => "default.target",
         false => "multi-user.target",
     };
+    find_from(&here()?, &mut args.parts);
     check_program(&args.parts)?;
     let text = text_of(&args.parts, &[], &[("Install", "WantedBy", at_boot)])?;
     let path = strongest(scope).join(format!("{}.pool", args.name));
@@ -89,12 +90,8 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
 pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let name = args.name.take();
     let name = name.unwrap_or_else(|| format!("run_{}", std::process::id()));
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::failed(format!("failed to look where we are: {error}")))?;
-    // As a shell finds it, which systemd does not.
-    if let Some(program) = args.parts.command.first_mut().filter(|p| p.contains('/')) {
-        *program = here.join(&*program).to_string_lossy().into_owned();
-    }
+    let here = here()?;
+    find_from(&here, &mut args.parts);
     check_program(&args.parts)?;
     let place = [(
         "Service",
@@ -109,6 +106,19 @@ pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&name, scope)?;
     look::print(&format!("{name}\n"))?;
     start(&systemd, pool).await
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::failed(format!("failed to look where we are: {error}")))
+}
+
+/// Makes the path of a program absolute as a shell does it, and systemd does not: `./worker`.
+fn find_from(here: &Path, parts: &mut Parts) {
+    let program = parts.command.first_mut();
+    if let Some(program) = program.filter(|program| program.contains('/')) {
+        *program = here.join(&*program).to_string_lossy().into_owned();
+    }
 }
 
 /// Where systemd looks for programs without a path: systemd.exec(5), `ExecSearchPath=`.
