@@ -88,6 +88,7 @@ pub struct Options {
 pub fn main(options: Options) -> ExitCode {
     let field = journal::unit_field(options.scope.user);
     journal::init(me::own_unit().map(|unit| (field, unit)));
+    setup::take_descriptors();
     let mut me = None;
     loop {
         let runtime = match tokio::runtime::Builder::new_current_thread()

@@ -12,11 +12,27 @@ use crate::manager::{Manager, ManagerError};
 use crate::plugin::{Catalogue, Trust};
 use crate::store::{OpenError, Store, damage};
 use crate::unit::Names;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::path::Path;
 use tokio::sync::mpsc;
 
 /// Name of the database in the data directory.
 const DATABASE: &str = "archivist.sqlite3";
+
+/// As LimitNOFILE= of the unit: each hook that runs has one descriptor of ours, its standard output.
+const DESCRIPTORS: u64 = 65_536;
+
+/// Takes as many descriptors as the unit has, or may be had: a process that was started by hand has 1,024.
+pub fn take_descriptors() {
+    let taken =
+        getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match DESCRIPTORS.min(hard) {
+            wanted if wanted > soft => setrlimit(Resource::RLIMIT_NOFILE, wanted, hard),
+            _ => Ok(()),
+        });
+    if let Err(error) = taken {
+        tracing::warn!("cannot raise the limit of open files: {error}, ignoring");
+    }
+}
 
 /// Reads settings and plugins; what is wrong with single plugins or keys is logged and survived.
 pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
