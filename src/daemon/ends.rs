@@ -273,6 +273,7 @@ impl Turn<'_> {
     /// nothing of it runs any more, lets its slice go.
     pub(super) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         if !self.tx.has_open_snapshots(id)? {
+            self.tx.release_crawl(id)?;
             self.actions.push(Action::SnapshotsDone(id));
         }
         if self.crawl_of(id)?.status.is_final() && !self.tx.has_open_runs(id)? {

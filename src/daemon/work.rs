@@ -117,6 +117,7 @@ impl Turn<'_> {
                     let reply = reply.clone();
                     self.actions.push(Action::AwaitSnapshots { crawl, reply });
                 } else {
+                    self.tx.release_crawl(crawl)?;
                     self.answer(reply);
                 }
                 Ok(())

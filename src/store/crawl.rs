@@ -115,6 +115,15 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Its pages are done, and what they lived on ends now: one that is retried waits for the next
+    /// worker of the crawl.
+    pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET ready = 2 WHERE id = ?1 AND ready = 1")?
+            .execute([id.0])?;
+        Ok(())
+    }
+
     /// Remembers how the worker of a crawl proves itself, and where its files are.
     pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
         self.inner

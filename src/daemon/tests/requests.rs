@@ -2,9 +2,9 @@
 
 use super::bed::Bed;
 use crate::bus::call::{Refusal, Reply, Request};
-use crate::bus::report::AddOptions;
+use crate::bus::report::{AddOptions, Filter};
 use crate::daemon::event::Event;
-use crate::model::{CrawlId, Owner};
+use crate::model::{CrawlId, Owner, ResultState};
 use std::sync::Arc;
 
 impl Bed {
@@ -95,4 +95,36 @@ impl Bed {
         self.finals.clear();
         self.request(|reply| Request::Retry { id, hook, reply });
     }
+}
+
+/// The browser of the crawl is on its way out: the page waits for the next one.
+#[test]
+fn a_page_that_is_retried_beside_the_last_hooks_waits_for_the_crawl_s_next_worker() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let last_hook = loop {
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        if hook.contains("end") {
+            break hook;
+        }
+        let status = i32::from(hook.contains("alpha"));
+        let result = ["success", "exit-code"][status as usize];
+        bed.world.end(&hook, 1, status, result);
+    };
+    let pages = |bed: &mut Bed| {
+        let units = bed.world.running();
+        let pages = units.iter().filter(|unit| unit.contains("-snapshot-"));
+        pages.count()
+    };
+    bed.retry(1);
+    bed.until_quiet();
+    assert_eq!(pages(&mut bed), 0);
+    bed.world.end(&last_hook, 1, 0, "success");
+    bed.until_quiet();
+    assert_eq!(pages(&mut bed), 1);
+    bed.come_to_an_end();
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    let alpha = results.iter().find(|result| result.plugin == "alpha");
+    assert_eq!(alpha.unwrap().status, ResultState::Succeeded);
 }
