@@ -8,6 +8,14 @@ pub(super) const AWAKE: &str =
     "(SELECT c.status FROM crawl c WHERE c.id = run.crawl_id) <> 'paused'
     AND coalesce((SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id), '') <> 'paused'";
 
+/// Of a row of `run`, the worker of a crawl: all that it waits for are pages that somebody paused.
+pub(super) const WAITS_FOR_PAUSED: &str =
+    "(SELECT c.ready FROM crawl c WHERE c.id = run.crawl_id) = 1
+    AND EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
+                AND status = 'paused' AND n > 0)
+    AND NOT EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
+                    AND status IN ('queued', 'started') AND n > 0)";
+
 impl Tx<'_> {
     /// Whether somebody paused this crawl or snapshot, or the crawl of this snapshot.
     pub fn is_paused(&self, owner: Owner) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! What the plan decides from: the heads of the queues and the counts of what is at work.
 
-use super::pause::AWAKE;
+use super::pause::{AWAKE, WAITS_FOR_PAUSED};
 use super::{Result, Tx};
 use crate::bus::report::Counts;
 use crate::model::{CrawlId, SnapshotId, Time};
@@ -34,7 +34,8 @@ impl Tx<'_> {
         // What is paused takes no place.
         let sql = format!(
             "SELECT count(*) FROM run INDEXED BY run_open
-             WHERE status <> 'ended' AND kind = ?1 AND {AWAKE}"
+             WHERE status <> 'ended' AND kind = ?1 AND {AWAKE}
+                 AND NOT (kind = 'crawl' AND {WAITS_FOR_PAUSED})"
         );
         let workers = |kind: &str| -> Result<u32> {
             Ok(self

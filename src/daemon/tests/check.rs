@@ -45,13 +45,29 @@ impl Bed {
         }
     }
 
-    /// What is paused takes no place, and has its place back at once when it is resumed: there may
+    /// What is paused, or waits for paused pages alone, takes no place, and has its place back at once when it is resumed: there may
     /// be too many then, but no more are started.
     fn limits_hold(&mut self, snapshots: &[Snapshot], open: &[RunRow]) {
         let paused: BTreeSet<Owner> = self.look(|tx| {
             let owners = open.iter().map(|run| run.owner);
             let paused = owners.filter(|owner| tx.is_paused(*owner).unwrap());
             Ok(paused.collect())
+        });
+        let idle = self.look(|tx| {
+            let waits = |run: &&RunRow| {
+                let mut pages = snapshots
+                    .iter()
+                    .filter(|page| page.crawl == run.crawl && !page.status.is_final())
+                    .peekable();
+                let some = pages.peek().is_some();
+                let ready = tx.crawl(run.crawl).unwrap().is_some_and(|it| it.ready);
+                ready && some && pages.all(|page| page.status == Lifecycle::Paused)
+            };
+            let crawls = open.iter().filter(|run| run.kind == UnitKind::CrawlWorker);
+            Ok(crawls
+                .filter(waits)
+                .map(|run| run.owner)
+                .collect::<BTreeSet<_>>())
         });
         let is_new = |run: &&RunRow| !self.known.contains(&run.id);
         for run in open.iter().filter(is_new) {
@@ -63,7 +79,8 @@ impl Bed {
         let holds = |of: &dyn Fn(&RunRow) -> bool, limit: u32| {
             let workers = open.iter().filter(|run| run.kind != UnitKind::Hook);
             let awake: Vec<&RunRow> = workers
-                .filter(|run| !paused.contains(&run.owner) && of(run))
+                .filter(|run| !paused.contains(&run.owner) && !idle.contains(&run.owner))
+                .filter(|run| of(run))
                 .collect();
             let grew = awake.iter().any(is_new);
             assert!(awake.len() as u32 <= limit || !grew, "{awake:?}");

@@ -210,6 +210,34 @@ fn a_paused_crawl_takes_no_place_of_others() {
     bed.come_to_an_end();
 }
 
+/// Crawls of which only paused pages are left do nothing, and hold up nobody.
+#[test]
+fn crawls_that_wait_for_paused_pages_take_no_place_of_others() {
+    let mut bed = Bed::new();
+    let most = bed.engine.settings.workers_per_kind as usize;
+    for _ in 0..most {
+        bed.add(1);
+    }
+    for _ in 0..most {
+        bed.until_quiet();
+        let set_up = bed.world.running();
+        let set_up = set_up.iter().filter(|unit| unit.contains("setup"));
+        for hook in set_up.cloned().collect::<Vec<_>>() {
+            bed.world.end(&hook, 1, 0, "success");
+        }
+    }
+    bed.until_quiet();
+    for page in 0..most {
+        bed.pause(most + page);
+    }
+    bed.add(1);
+    bed.until_quiet();
+    let newest = bed.look(|tx| tx.list_crawls(&Filter::default())).remove(0);
+    assert_eq!(newest.status, Lifecycle::Started);
+    bed.resume_all();
+    bed.come_to_an_end();
+}
+
 /// Its worker dies: it keeps its state, and has another one after the resume.
 #[test]
 fn a_worker_that_dies_is_replaced_after_the_resume() {
