@@ -77,6 +77,9 @@ pub struct HistoryFilter {
     pub url: Option<String>,
     /// The newest so many; 0 means all.
     pub limit: u32,
+    /// Only checks before this one: the next piece of a long list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<RunId>,
     /// With findings and headers, which may be long.
     pub full: bool,
 }

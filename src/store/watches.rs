@@ -72,6 +72,10 @@ impl Tx<'_> {
             values.push(url.clone().into());
             sql.push_str(&format!(" AND url = ?{}", values.len()));
         }
+        if let Some(before) = filter.before {
+            values.push(before.0.into());
+            sql.push_str(&format!(" AND id < ?{}", values.len()));
+        }
         sql.push_str(" ORDER BY id DESC");
         if filter.limit > 0 {
             sql.push_str(&format!(" LIMIT {}", filter.limit));

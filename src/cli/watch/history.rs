@@ -2,13 +2,13 @@
 
 use super::super::exit::{Exit, Failure};
 use super::super::look::{self, Look, Tone};
-use super::super::server::{Server, decode};
+use super::super::server::Server;
 use super::super::table::{Cell, Table};
 use super::super::text;
 use super::plot;
 use crate::bus::watches::{Check, HistoryFilter};
 use crate::config::Scope;
-use crate::model::CheckKind;
+use crate::model::{CheckKind, RunId};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -34,17 +34,45 @@ pub struct HistoryArgs {
     plot: Option<PathBuf>,
 }
 
+/// Checks that one message over the bus brings at most; with findings they may be long.
+const AT_ONCE: u32 = 1000;
+
+/// The checks of a watch by `filter`, newest first, asked for in pieces.
 pub async fn fetch(
     server: &Server,
     name: &str,
-    filter: &HistoryFilter,
+    filter: HistoryFilter,
 ) -> Result<Vec<Check>, Failure> {
-    let filter = serde_json::to_string(filter).unwrap_or_default();
-    decode(
-        &server
-            .call(|| server.proxy().history(name, &filter))
-            .await?,
-    )
+    fetch_down_to(server, name, filter, RunId(0)).await
+}
+
+/// The same, and none of a piece after the one in which `last` is.
+pub async fn fetch_down_to(
+    server: &Server,
+    name: &str,
+    mut filter: HistoryFilter,
+    last: RunId,
+) -> Result<Vec<Check>, Failure> {
+    let mut left = match filter.limit {
+        0 => usize::MAX,
+        limit => limit as usize,
+    };
+    let mut checks: Vec<Check> = Vec::new();
+    while left > 0 {
+        filter.limit = u32::try_from(left).unwrap_or(AT_ONCE).min(AT_ONCE);
+        let document = serde_json::to_string(&filter).unwrap_or_default();
+        let piece: Vec<Check> = server
+            .ask(|| server.proxy().history(name, &document))
+            .await?;
+        let is_last = piece.len() < filter.limit as usize;
+        left -= piece.len().min(left);
+        filter.before = piece.last().map(|check| check.id);
+        checks.extend(piece);
+        if is_last || filter.before.is_none_or(|before| before <= last) {
+            break;
+        }
+    }
+    Ok(checks)
 }
 
 pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -58,15 +86,16 @@ pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
         kind: args.kind,
         url,
         limit: args.limit,
+        before: None,
         full: args.json,
     };
     let Some(file) = &args.plot else {
-        let checks = fetch(&server, &args.name, &filter).await?;
+        let checks = fetch(&server, &args.name, filter).await?;
         print(&checks, args.json)?;
         return Ok(Exit::Done);
     };
     (filter.kind, filter.limit) = (Some(CheckKind::Status), 0);
-    let mut checks = fetch(&server, &args.name, &filter).await?;
+    let mut checks = fetch(&server, &args.name, filter).await?;
     checks.reverse();
     let picture = plot::draw(&args.name, &checks, &Look::of_stdout().zone);
     if file.as_os_str() == "-" {

@@ -6,7 +6,7 @@ use super::super::server::{Server, decode};
 use super::history;
 use crate::bus::watches::Queued;
 use crate::config::Scope;
-use crate::model::CheckKind;
+use crate::model::{CheckKind, RunId};
 use clap::Args;
 
 #[derive(Args)]
@@ -62,7 +62,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    let shown = history::fetch(&server, &args.name, &Default::default()).await?;
+    let shown = history::fetch(&server, &args.name, Default::default()).await?;
     let open = shown.iter().filter(|check| check.state != "done");
     let kinds = &args.kinds;
     let open = open.filter(|check| kinds.is_empty() || kinds.contains(&check.kind));
@@ -73,7 +73,8 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         server.wait_for(|| server.proxy().await_check(&id)).await?;
     }
     waited.extend(&queued.queued);
-    let done = history::fetch(&server, &args.name, &Default::default()).await?;
+    let first = waited.iter().min().copied().unwrap_or(RunId(0));
+    let done = history::fetch_down_to(&server, &args.name, Default::default(), first).await?;
     let done: Vec<_> = done
         .into_iter()
         .filter(|check| waited.contains(&check.id))
