@@ -285,7 +285,12 @@ impl Turn<'_> {
         let places = self
             .engine
             .places(&crawl_directory, snap_dir, shared.as_deref());
-        let (crawl_id, snapshot_id) = (crawl.id.to_string(), owner.to_string());
+        let crawl_id = crawl.id.to_string();
+        let snapshot_id = match planned.hook.name.event {
+            Event::CrawlSetup | Event::CrawlCleanup => self.tx.first_snapshot(crawl.id)?,
+            _ => None,
+        };
+        let snapshot_id = snapshot_id.map_or_else(|| owner.to_string(), |id| id.to_string());
         let context = Context {
             snapshot_id: snapshot_id.clone(),
             snapshot_depth: depth,

@@ -28,7 +28,7 @@ pub struct Places {
 /// What the hook runs for. It prints these back in its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context<'a> {
-    /// For a crawl's hooks the first snapshot's.
+    /// For hooks of the set-up and clean-up of a crawl the first snapshot's, for others of it the crawl's.
     pub snapshot_id: String,
     pub snapshot_depth: u32,
     pub crawl_id: String,

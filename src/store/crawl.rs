@@ -1,7 +1,7 @@
 //! Rows of crawls.
 
 use super::{Result, StoreError, Tx};
-use crate::model::{CrawlId, Lifecycle, Step, Time};
+use crate::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use rusqlite::OptionalExtension;
 use std::collections::BTreeMap;
 
@@ -93,6 +93,14 @@ impl Tx<'_> {
         )?;
         let rows = statement.query_map((id.0, most), |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn first_snapshot(&self, id: CrawlId) -> Result<Option<SnapshotId>> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT min(id) FROM snapshot WHERE crawl_id = ?1")?
+            .query_row([id.0], |row| row.get::<_, Option<i64>>(0))?
+            .map(SnapshotId))
     }
 
     /// Takes a crawl one step further. `retry_at` and `reason` are what they are to be after it.
