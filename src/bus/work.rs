@@ -135,6 +135,9 @@ pub struct Ended {
     /// What the disk lacked meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
+    /// What the orchestrator has judged and recorded already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
 }
@@ -149,6 +152,7 @@ impl Ended {
             outcome,
             again: false,
             lack: None,
+            verdict: None,
             started_at: None,
             ended_at: None,
         }

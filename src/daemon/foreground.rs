@@ -192,6 +192,7 @@ impl Turn<'_> {
             lack: shortage
                 .met(run.started_at, run.ended_at)
                 .map(str::to_owned),
+            verdict: None,
             started_at: run.started_at,
             ended_at: run.ended_at,
         })

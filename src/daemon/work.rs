@@ -61,7 +61,10 @@ impl Turn<'_> {
                         };
                         self.tx
                             .note_result(owner, crawl.id, plugin, id, &verdict, self.now)?;
-                        let ended = Ended::without_run(Outcome::NotStarted(why));
+                        let ended = Ended {
+                            verdict: Some(verdict),
+                            ..Ended::without_run(Outcome::NotStarted(why))
+                        };
                         self.answer_text(reply, serde_json::to_string(&ended)?);
                     }
                     None => {
@@ -213,6 +216,10 @@ impl Turn<'_> {
         self.take_programs(&report.derived.programs)?;
         self.take_requests(&mut crawl, &report.key, &report.derived.wanted)?;
         let Owner::Snapshot(id) = owner else {
+            // Pages of the set-up; after it there is nobody left to work on more.
+            if !crawl.ready {
+                self.add_children(&crawl, None, &report.children)?;
+            }
             return self.take_derived(crawl, &report.key, &report.derived);
         };
         self.heed(id, report)?;
@@ -222,18 +229,21 @@ impl Turn<'_> {
         for tag in &report.tags {
             self.tx.tag_snapshot(id, tag)?;
         }
-        self.add_children(&crawl, id, &report.children)
+        self.add_children(&crawl, Some(id), &report.children)
     }
 
-    /// Queues the pages that a hook found, as far as depth and filters let them through.
+    /// Queues the pages that a hook of a page found, or one of the crawl names, as far as depth and filters let them through.
     fn add_children(
         &mut self,
         crawl: &CrawlWork,
-        parent: SnapshotId,
+        parent: Option<SnapshotId>,
         children: &[Child],
     ) -> TurnResult<()> {
-        let depth = self.snapshot_of(parent)?.depth + 1;
-        if depth > crawl.max_depth || crawl.status.is_final() {
+        let depth = match parent {
+            Some(parent) => self.snapshot_of(parent)?.depth + 1,
+            None => 0,
+        };
+        if children.is_empty() || depth > crawl.max_depth || crawl.status.is_final() {
             return Ok(());
         }
         let plan = self.engine.plan(crawl).map_err(invalid)?;
@@ -255,9 +265,7 @@ impl Turn<'_> {
                 bookmarked_at: child.bookmarked_at.as_deref(),
                 depth,
             };
-            let added = self
-                .tx
-                .add_snapshots(crawl.id, Some(parent), &[page], self.now)?;
+            let added = self.tx.add_snapshots(crawl.id, parent, &[page], self.now)?;
             for (id, _) in added {
                 for tag in &child.tags {
                     self.tx.tag_snapshot(id, tag)?;

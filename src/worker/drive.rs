@@ -313,7 +313,10 @@ async fn try_hook(
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
     report.ready_at = watch.ready_at.get();
-    report.verdict = room::doubt(report.verdict, &ended.outcome, lack);
+    report.verdict = match ended.verdict.clone() {
+        Some(recorded) => recorded,
+        None => room::doubt(report.verdict, &ended.outcome, lack),
+    };
     shared.link.report(&report).await?;
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
         let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);
