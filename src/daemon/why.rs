@@ -285,8 +285,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Of the results that are not good.
-    /// What failed first, then what was skipped; of many the newest.
+    /// Of the results that are not good: what failed first, then what was skipped; of many the newest.
     fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
         let counts = self.tx.result_counts(id)?;
         let mut bad = Vec::new();
@@ -314,10 +313,15 @@ impl Turn<'_> {
                 (None, _) => String::new(),
             };
             let word = result.status.as_str();
-            let text = format!(
-                "{}/{} of {} {word}{why}",
-                result.plugin, result.hook, result.owner
-            );
+            let (plugin, owner) = (&result.plugin, result.owner);
+            // It did not say itself why: its standard error may.
+            let more = match (result.status, &result.output) {
+                (ResultState::Failed, None) => {
+                    format!("; what it wrote: archivist logs {owner} --hook {plugin}")
+                }
+                _ => String::new(),
+            };
+            let text = format!("{plugin}/{} of {owner} {word}{why}{more}", result.hook);
             to.push(reason(word, text));
         }
         match count.saturating_sub(bad.len() as u64) {

@@ -45,12 +45,22 @@ limits_pages_and_goes_on() {
     assert_eq "sealed=5" "$(pages "$crawl")" "pages without a limit"
 }
 
+# noted CRAWL PLUGIN: what index.jsonl of the newest page says of the plugin's result.
+noted() {
+    in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$1")/index.jsonl" | python3 -c '
+import json, sys
+for record in map(json.loads, sys.stdin):
+    if record["type"] == "ArchiveResult" and record["plugin"] == sys.argv[1]:
+        print(record["status"], record["error"])' "$2"
+}
+
 limits_bytes() {
     local crawl
     crawl=$(crawl_of --set CRAWL_MAX_SIZE=1k)
     assert_contains "$(archivist show "$crawl")" "CRAWL_MAX_SIZE=1024 reached" "the reason"
     crawl=$(crawl_of --set SNAPSHOT_MAX_SIZE=1k)
     assert_eq "sealed=5" "$(pages "$crawl")" "pages of a crawl with SNAPSHOT_MAX_SIZE=1k"
+    assert_eq "skipped SNAPSHOT_MAX_SIZE=1024 reached" "$(noted "$crawl" testmore)" "the second hook in index.jsonl"
     assert_eq "skipped SNAPSHOT_MAX_SIZE=1024 reached" \
         "$(query '*{(r["status"] + " " + r["error"]) for r in d if r["plugin"] == "testmore"},' list results "$crawl")" "the second hook"
 }
@@ -96,6 +106,19 @@ WorkersMax=$most"
     done
 }
 
+# What the lists leave out is not archived, whether it was found or is given; the rest is.
+heeds_lists_of_urls() {
+    local crawl
+    assert_status 2 archivist add --plugins testmore --set URL_DENYLIST=intern.test http://intern.test/
+    assert_contains "$output" "left out by UrlAllowList= or UrlDenyList=" "words about the only URL"
+    assert_status 3 archivist add --wait --plugins testmore --set URL_DENYLIST=intern.test http://limit.test/listed http://a.intern.test/
+    assert_contains "$output" "http://a.intern.test/" "the URL that is left out"
+    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    assert_eq http://limit.test/listed "$(query '*[r["url"] for r in d],' list snapshots "$crawl")" "the pages"
+    assert_status 2 in_capsule sh -c "echo '{\"url\":\"http://limit.test/deep\",\"depth\":1}' | archivist add -"
+    assert_contains "$output" "its depth 1 is more than the crawl's, 0" "words about a page that is too deep"
+}
+
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
@@ -108,5 +131,6 @@ limits_bytes
 limits_time_and_goes_on
 limits_hooks
 works_with_few_places
+heeds_lists_of_urls
 refuses_nonsense
 assert_nothing_is_left

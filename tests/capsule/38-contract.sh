@@ -146,6 +146,55 @@ PY
 }
 
 # crawl PLUGINS URL: sets $crawl, which is over.
+# A browser in small: its tab takes the page with it when it ends, and whoever wants the page finds it in the tab alone.
+browsing_plugins() {
+    plugin testtab on_Snapshot__10_tab.daemon.bg.sh <<'SH'
+#!/bin/sh
+trap 'rm -f page.txt; exit 0' TERM
+echo up
+while :; do sleep 0.1; done
+SH
+    plugin testtab on_Snapshot__30_navigate.sh <<'SH'
+#!/bin/sh
+echo "$2" >page.txt
+echo navigated >>navigations.txt
+SH
+    plugin testpicture on_Snapshot__50_picture.sh <<'SH'
+#!/bin/sh
+[ -e ../testtab/page.txt ] || { echo '{"type":"ArchiveResult","status":"failed","output_str":"no page"}'; exit 1; }
+[ -e /srv/archivist-test/light ] || { echo '{"type":"ArchiveResult","status":"failed","output_str":"too dark"}'; exit 1; }
+cp ../testtab/page.txt picture.txt
+SH
+}
+
+# The tab of a retry is a new one: the page is opened in it once more.
+retries_what_needs_a_daemon() {
+    local result='*[r["status"] + " " + str(r["output"]) for r in d if r["plugin"] == "testpicture"],'
+    browsing_plugins
+    restart
+    crawl testtab,testpicture http://contract.test/picture
+    assert_eq "failed too dark" "$(query "$result" list results "$crawl")" "the first try"
+    in_capsule touch $signs/light
+    assert_status 0 archivist retry "$crawl" --hook testpicture
+    wait_for 30 is_over "$crawl"
+    assert_eq "succeeded picture.txt" "$(query "$result" list results "$crawl")" "the retry"
+    assert_eq 2 "$(output "$(page_of "$crawl")" testtab/navigations.txt | wc -l)" "navigations"
+}
+
+# A hook of the set-up knows the first page, and may name more.
+sets_up_pages() {
+    plugin testlist on_CrawlSetup__20_list.sh <<'SH'
+#!/bin/sh
+echo "$SNAPSHOT_ID" >id.txt
+echo '{"type":"Snapshot","url":"http://contract.test/named","title":"Named"}'
+SH
+    restart
+    crawl testlist http://contract.test/list
+    assert_eq "http://contract.test/list http://contract.test/named" \
+        "$(query '*sorted(r["url"] for r in d),' list snapshots "$crawl")" "the pages"
+    assert_eq "$(query 'min(d, key=lambda r: int(r["id"][1:]))["id"]' list snapshots "$crawl")" "$(output "$crawl" testlist/id.txt)" "the page's id"
+}
+
 crawl() {
     crawl=$(add --plugins "$1" "$2")
     wait_for 60 is_over "$crawl"
@@ -248,6 +297,8 @@ trap clean EXIT
 prepare
 tries_again_what_missed_something
 passes_settings_on
+retries_what_needs_a_daemon
+sets_up_pages
 believes_no_hook_about_programs
 names_what_hooks_ask_for
 runs_sonic

@@ -199,6 +199,21 @@ Snapshot http://pipe.test/2 " "$(types "$told" | sed 's/ *$/ /; s/succeeded $/su
     assert_nothing_is_left
 }
 
+# What another archive wrote has ids that are unknown here, or something else's; one bad record stops nothing.
+records_of_others() {
+    local id
+    id=$(newest snapshots 'd[0]["id"]')
+    assert_status 3 in_capsule sh -c "printf '%s\n' http://own.test/ \
+        '{\"type\":\"Snapshot\",\"id\":\"$id\",\"url\":\"http://other.test/taken\"}' \
+        '{\"type\":\"Snapshot\",\"id\":\"s99999\",\"url\":\"http://other.test/unknown\"}' \
+        '{\"type\":\"Snapshot\",\"id\":\"s99999\"}' | archivist run --plugins testquick"
+    assert_contains "$output" "s99999" "words about the bad record"
+    assert_eq "http://other.test/taken http://other.test/unknown http://own.test/" \
+        "$(newest snapshots '*sorted(r["url"] for r in d),')" "pages"
+    assert_eq "testquick=succeeded testquick=succeeded testquick=succeeded" "$(results)" "results"
+    assert_nothing_is_left
+}
+
 takes_up_a_crawl() {
     local crawl id
     on_terminal 130 "$(interrupted_then 'type a')" --plugins $held http://again.test/
@@ -244,6 +259,7 @@ takes_the_crawl_along
 goes_on_with_the_next_orchestrator
 is_in_a_scope
 records
+records_of_others
 takes_up_a_crawl
 copies
 trap - EXIT

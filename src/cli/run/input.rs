@@ -4,7 +4,7 @@
 use crate::bus::report::AddOptions;
 use crate::cli::exit::Failure;
 use crate::cli::urls::{Origin, Rejected, Urls};
-use crate::model::{CrawlId, Owner, PageUrl, SnapshotId};
+use crate::model::{CrawlId, Owner, PageUrl, SnapshotId, parse_line};
 use serde_json::{Map, Value, json};
 use std::io::BufRead;
 
@@ -17,6 +17,13 @@ pub enum Wish {
     Crawl { urls: Vec<String>, options: Options },
     /// Once more, or all of it if only `hook` is none.
     Requeue { id: Owner, hook: Option<String> },
+    /// The same of what has this URL here. Another archive's record may have an id that is taken or
+    /// unknown here: then what it describes.
+    Known {
+        id: Owner,
+        url: String,
+        otherwise: Box<Wish>,
+    },
     /// Not for us.
     Nothing,
 }
@@ -47,6 +54,16 @@ pub struct Input {
     pub urls: Urls,
     pub crawls: Vec<(Urls, Options)>,
     pub requeues: Vec<(Owner, Option<String>)>,
+    /// By its line what is known by that id, perhaps.
+    pub claims: Vec<(u64, Claim)>,
+}
+
+/// What a record says of itself: see [`Wish::Known`].
+#[derive(Debug, PartialEq)]
+pub struct Claim {
+    pub id: Owner,
+    pub url: String,
+    otherwise: Wish,
 }
 
 impl Input {
@@ -100,12 +117,27 @@ impl Input {
                     self.requeues.push((id, hook));
                 }
             }
+            Wish::Known { id, url, otherwise } => {
+                let otherwise = *otherwise;
+                let claim = Claim { id, url, otherwise };
+                self.claims.push((number, claim));
+            }
             Wish::Nothing => {}
         }
     }
 
+    /// Takes a claim by whether it holds.
+    pub fn settle(&mut self, number: u64, claim: Claim, holds: bool) {
+        let wish = match holds {
+            true => requeue(claim.id, None),
+            false => claim.otherwise,
+        };
+        self.take(number, wish);
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.urls.is_empty() && self.crawls.is_empty() && self.requeues.is_empty()
+        let nothing_new = self.urls.is_empty() && self.crawls.is_empty();
+        nothing_new && self.requeues.is_empty() && self.claims.is_empty()
     }
 }
 
@@ -131,17 +163,36 @@ fn of_record(record: &Map<String, Value>) -> Result<Wish, String> {
     let id = text_of(record, "id").unwrap_or_default();
     Ok(match text_of(record, "type") {
         Some("Crawl") => match id.parse::<CrawlId>() {
-            Ok(id) => requeue(Owner::Crawl(id), None),
+            Ok(id) => known(Owner::Crawl(id), crawl(record)),
             Err(_) => crawl(record),
         },
         Some("Snapshot") => match id.parse::<SnapshotId>() {
-            Ok(id) => requeue(Owner::Snapshot(id), None),
+            Ok(id) => known(Owner::Snapshot(id), page(record)?),
             Err(_) => page(record)?,
         },
         Some("ArchiveResult") => result(record, id),
         Some(_) => Wish::Nothing,
         None => page(record)?,
     })
+}
+
+/// What has an id of ours, and describes itself as `otherwise`.
+fn known(id: Owner, otherwise: Wish) -> Wish {
+    let url = match &otherwise {
+        Wish::Page(line) => parse_line(line.as_bytes())
+            .and_then(Result::ok)
+            .map(|entry| entry.url),
+        Wish::Crawl { urls, .. } => urls.first().and_then(|url| PageUrl::parse(url).ok()),
+        _ => None,
+    };
+    match url {
+        Some(url) => Wish::Known {
+            id,
+            url: url.to_string(),
+            otherwise: Box::new(otherwise),
+        },
+        None => requeue(id, None),
+    }
 }
 
 fn requeue(id: Owner, hook: Option<String>) -> Wish {
@@ -253,10 +304,16 @@ mod tests {
             id: id.parse().unwrap(),
             hook: hook.map(str::to_owned),
         };
+        let known = Wish::Known {
+            id: "s3".parse().unwrap(),
+            url: "http://x/".to_owned(),
+            otherwise: Box::new(page(r#"{"url":"http://x/"}"#)),
+        };
         assert_eq!(
             wish(r#"{"type":"Snapshot","id":"s3","url":"http://x/"}"#),
-            of("s3", None)
+            known
         );
+        assert_eq!(wish(r#"{"type":"Snapshot","id":"s3"}"#), of("s3", None));
         assert_eq!(wish(r#"{"type":"Crawl","id":"c1"}"#), of("c1", None));
         let result = r#"{"type":"ArchiveResult","id":"s3/wget/on_Snapshot__06_wget"}"#;
         assert_eq!(wish(result), of("s3", Some("on_Snapshot__06_wget")));

@@ -134,7 +134,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.dry_run {
         return dry_run(&args, scope).await;
     }
-    let input = collect(&args)?;
+    let mut input = collect(&args)?;
     for rejected in &input.urls.rejected {
         eprintln!("{rejected}");
     }
@@ -158,6 +158,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         jobs: Vec::new(),
         partly: false,
     };
+    queue.settle(&mut input).await?;
     queue.submit(&args, &input).await?;
     let Queue {
         jobs, partly: p, ..
@@ -251,6 +252,22 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
+    /// Finds out which records are of this archive: by their id, and the URL it has here.
+    async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
+        for (number, claim) in std::mem::take(&mut input.claims) {
+            let id = claim.id.to_string();
+            let details = self.server.ask(|| self.server.proxy().show(&id)).await;
+            let holds = match details {
+                Ok(Details::Crawl { crawl, .. }) => crawl.url == claim.url,
+                Ok(Details::Snapshot { snapshot, .. }) => snapshot.url == claim.url,
+                Err(failure) if failure.is_about_input() => false,
+                Err(failure) => return Err(failure),
+            };
+            input.settle(number, claim, holds);
+        }
+        Ok(())
+    }
+
     async fn submit(&mut self, args: &RunArgs, input: &Input) -> Result<(), Failure> {
         let options = args.options();
         if !input.urls.is_empty() {

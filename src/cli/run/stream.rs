@@ -7,6 +7,7 @@ use crate::cli::wait::read_lines;
 use crate::model::{CrawlId, Owner, SnapshotId};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -61,6 +62,7 @@ pub async fn follow(
                 server.call(call).await?.into()
             }
         };
+        let mut let_go = pin!(let_go(held));
         let begin = Instant::now();
         let stream = server.call(|| server.proxy().watch(&id)).await?;
         let tell = |what| {
@@ -84,7 +86,13 @@ pub async fn follow(
             if missing.is_empty() && !job.only.is_empty() && !job.owned {
                 return Ok(());
             }
-            let Some(line) = lines.recv().await else {
+            // Whoever held the crawl for us may be gone while another tells of it: held once more.
+            let line = tokio::select! {
+                biased;
+                line = lines.recv() => line,
+                () = &mut let_go => None,
+            };
+            let Some(line) = line else {
                 break;
             };
             let event: Event = decode(&line)?;
@@ -94,7 +102,9 @@ pub async fn follow(
                 }
                 Event::Crawl { crawl } if crawl.status.is_final() => {
                     tell(Some(event));
-                    return until_let_go(held).await;
+                    // What runs may take its time, but not for ever.
+                    let _ = tokio::time::timeout(ENDING, let_go).await;
+                    return Ok(());
                 }
                 _ => {}
             }
@@ -112,8 +122,8 @@ pub async fn follow(
     }
 }
 
-/// The orchestrator closes the descriptor when nothing of the crawl runs any more.
-async fn until_let_go(hold: OwnedFd) -> Result<(), Failure> {
+/// The orchestrator closes the descriptor when nothing of the crawl runs any more, or when it ends.
+async fn let_go(hold: OwnedFd) {
     let stream = std::os::unix::net::UnixStream::from(hold);
     let waiting = async {
         stream.set_nonblocking(true)?;
@@ -122,7 +132,5 @@ async fn until_let_go(hold: OwnedFd) -> Result<(), Failure> {
         while stream.read(&mut buffer).await? > 0 {}
         std::io::Result::Ok(())
     };
-    // Whatever goes wrong here, the crawl is over.
-    let _ = tokio::time::timeout(ENDING, waiting).await;
-    Ok(())
+    let _ = waiting.await;
 }
