@@ -169,7 +169,7 @@ SH
 
 # The tab of a retry is a new one: the page is opened in it once more.
 retries_what_needs_a_daemon() {
-    local result='*[r["status"] + " " + str(r["output"]) for r in d if r["plugin"] == "testpicture"],'
+    local result='*[r["status"] + " " + str(r["error"]) for r in d if r["plugin"] == "testpicture"],'
     browsing_plugins
     restart
     crawl testtab,testpicture http://contract.test/picture
@@ -177,7 +177,7 @@ retries_what_needs_a_daemon() {
     in_capsule touch $signs/light
     assert_status 0 archivist retry "$crawl" --hook testpicture
     wait_for 30 is_over "$crawl"
-    assert_eq "succeeded picture.txt" "$(query "$result" list results "$crawl")" "the retry"
+    assert_eq "succeeded None" "$(query "$result" list results "$crawl")" "the retry"
     assert_eq 2 "$(output "$(page_of "$crawl")" testtab/navigations.txt | wc -l)" "navigations"
 }
 
