@@ -88,9 +88,26 @@ judge() {
 
 short_run() {
     crawl 1 "${site}page/1" "${site}document.pdf"
+    retried_run
     isolated_run
     private_run
     judge
+}
+
+# A page hook that is run once more has the page in its tab, and those that listen to it have heard of it as before.
+retried_run() {
+    local id of='*[r["status"] for name in ("on_Snapshot__30_chrome_navigate", "on_Snapshot__51_screenshot", "on_Snapshot__21_consolelog")
+        for r in d if r["hook"].startswith(name)],'
+    archivist add --wait --plugins screenshot,consolelog "${site}page/1" >"$work/added" 2>&1 || fail "a page to be retried: $(tail -n 20 "$work/added")"
+    id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
+    before=$(query "$of" list results "$id" --limit 0)
+    assert_eq "succeeded succeeded" "${before% *}" "the page and its picture"
+    archivist retry "$id" --hook screenshot
+    wait_for 120 is_over "$id"
+    assert_eq "$before" "$(query "$of" list results "$id" --limit 0)" "the same after a retry of the picture"
+    assert_eq 2 "$(query 'len([r for r in d if (r["hook"] or "").startswith("on_Snapshot__51_screenshot")])' list runs "$id" --limit 0)" "runs of the picture"
+    assert_no_browser_is_left
+    echo "$id: a picture taken again"
 }
 
 # Each page has a browser of its own, and none is left.
@@ -129,6 +146,7 @@ private_run() {
 full_run() {
     local round
     providers
+    retried_run
     isolated_run
     private_run
     setup_dl
