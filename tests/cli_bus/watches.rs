@@ -210,7 +210,7 @@ fn history_asks_for_what_was_asked_and_draws() {
     let read: Vec<Check> = serde_json::from_str(&stdout).unwrap();
     assert_eq!(read[1].record.status_code, Some(503));
     let (code, svg, _) = bus.run(&["watch", "history", "site", "--plot", "-"]);
-    assert_eq!((code, filter().limit), (0, 0));
+    assert_eq!((code, filter().limit, filter().before), (0, 1000, None));
     assert!(
         svg.starts_with("<svg ") && svg.contains("of 1 checks"),
         "{svg}"

@@ -34,8 +34,9 @@ pub struct HistoryArgs {
     plot: Option<PathBuf>,
 }
 
-/// Checks that one message over the bus brings at most; with findings they may be long.
+/// Checks that one message over the bus brings at most, and with findings, which may be long.
 const AT_ONCE: u32 = 1000;
+const AT_ONCE_FULL: u32 = 50;
 
 /// The checks of a watch by `filter`, newest first, asked for in pieces.
 pub async fn fetch(
@@ -57,9 +58,13 @@ pub async fn fetch_down_to(
         0 => usize::MAX,
         limit => limit as usize,
     };
+    let at_once = match filter.full {
+        true => AT_ONCE_FULL,
+        false => AT_ONCE,
+    };
     let mut checks: Vec<Check> = Vec::new();
     while left > 0 {
-        filter.limit = u32::try_from(left).unwrap_or(AT_ONCE).min(AT_ONCE);
+        filter.limit = u32::try_from(left).unwrap_or(at_once).min(at_once);
         let document = serde_json::to_string(&filter).unwrap_or_default();
         let piece: Vec<Check> = server
             .ask(|| server.proxy().history(name, &document))

@@ -5,7 +5,7 @@ use super::world::{Mood, State};
 use crate::bus::call::{Refusal, Reply, Request, WatchCall};
 use crate::bus::watches::{Check, HistoryFilter, Queued};
 use crate::daemon::event::Event;
-use crate::model::{CheckKind, Outcome};
+use crate::model::{CheckKind, Outcome, RunId};
 use std::fs;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -227,6 +227,28 @@ fn what_nobody_saw_the_end_of_is_over_and_can_be_queued_again() {
     while bed.world.handle(Mood::Broken) {}
     bed.until_quiet();
     assert!(!bed.has_checks());
+}
+
+#[test]
+fn a_history_comes_in_pieces() {
+    let mut bed = watched("");
+    bed.queue("site", &[]).unwrap();
+    let all: Vec<RunId> = bed.history("site").iter().map(|check| check.id).collect();
+    assert_eq!(all.len(), 3);
+    let mut pieces = Vec::new();
+    let mut filter = HistoryFilter {
+        limit: 2,
+        ..HistoryFilter::default()
+    };
+    loop {
+        let piece = bed.look(|tx| tx.check_history("site", &filter));
+        pieces.extend(piece.iter().map(|check| check.id));
+        filter.before = piece.last().map(|check| check.id);
+        if piece.len() < 2 {
+            break;
+        }
+    }
+    assert_eq!(pieces, all);
 }
 
 #[test]
