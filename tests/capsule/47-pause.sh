@@ -80,9 +80,11 @@ hooks_stand_still_and_workers_do_not() {
     assert_eq paused "$(crawl_status "$crawl")" "status after a restart"
     frozen "$hook" || fail "$hook is not frozen after a restart"
     assert_eq "$before" "$(ticks)" "ticks of what is frozen"
-    assert_status 2 archivist pause "$crawl"
+    assert_status 0 archivist pause "$crawl"
+    assert_eq "$before" "$(ticks)" "ticks of what is paused twice"
     archivist resume "$crawl"
     wait_for 10 has_ticked "$before"
+    assert_status 0 archivist resume "$crawl"
     finish
     assert_eq 1 "$(query 'max(r["attempts"] for r in d)' list results "$crawl")" "attempts"
     in_capsule systemctl reset-failed $service

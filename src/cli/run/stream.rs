@@ -7,7 +7,6 @@ use crate::cli::wait::read_lines;
 use crate::model::{CrawlId, Owner, SnapshotId};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -51,18 +50,21 @@ pub async fn follow(
     news: mpsc::UnboundedSender<News>,
 ) -> Result<(), Failure> {
     let id = job.crawl.to_string();
-    let mut hold = Some(hold);
+    let ask = async || {
+        let call = || server.proxy().hold(&id, job.owned);
+        server.call(call).await.map(OwnedFd::from)
+    };
+    // One that lives is never dropped for another: the crawl would be given up.
+    let mut let_go = Box::pin(until_let_go(hold));
+    let mut is_held = true;
     let mut missing = job.only.clone();
     let mut short = 0;
     loop {
-        let held = match hold.take() {
-            Some(held) => held,
-            None => {
-                let call = || server.proxy().hold(&id, job.owned);
-                server.call(call).await?.into()
-            }
-        };
-        let mut let_go = pin!(let_go(held));
+        if !is_held {
+            let_go = Box::pin(until_let_go(ask().await?));
+            is_held = true;
+        }
+        let mut may_ask = true;
         let begin = Instant::now();
         let stream = server.call(|| server.proxy().watch(&id)).await?;
         let tell = |what| {
@@ -86,11 +88,17 @@ pub async fn follow(
             if missing.is_empty() && !job.only.is_empty() && !job.owned {
                 return Ok(());
             }
-            // Whoever held the crawl for us may be gone while another tells of it: held once more.
             let line = tokio::select! {
                 biased;
                 line = lines.recv() => line,
-                () = &mut let_go => None,
+                // The crawl is over, which the stream is about to tell; or who held it for us is gone, and another tells of it.
+                () = &mut let_go, if is_held => {
+                    is_held = std::mem::take(&mut may_ask);
+                    if is_held {
+                        let_go = Box::pin(until_let_go(ask().await?));
+                    }
+                    continue;
+                }
             };
             let Some(line) = line else {
                 break;
@@ -103,7 +111,9 @@ pub async fn follow(
                 Event::Crawl { crawl } if crawl.status.is_final() => {
                     tell(Some(event));
                     // What runs may take its time, but not for ever.
-                    let _ = tokio::time::timeout(ENDING, let_go).await;
+                    if is_held {
+                        let _ = tokio::time::timeout(ENDING, let_go).await;
+                    }
                     return Ok(());
                 }
                 _ => {}
@@ -123,7 +133,7 @@ pub async fn follow(
 }
 
 /// The orchestrator closes the descriptor when nothing of the crawl runs any more, or when it ends.
-async fn let_go(hold: OwnedFd) {
+async fn until_let_go(hold: OwnedFd) {
     let stream = std::os::unix::net::UnixStream::from(hold);
     let waiting = async {
         stream.set_nonblocking(true)?;
