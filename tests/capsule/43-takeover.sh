@@ -206,6 +206,8 @@ a_stranger_is_not_killed() {
         by_hand stranger unshare --pid --fork --kill-child
         wait_for 10 active_elsewhere
         takeovers=$((takeovers + 1))
+        # A restart that comes beside systemd's own is one with it, and that one's runner stands by.
+        wait_for 10 stands_by
         pid=$(in_capsule pgrep --parent "$(pid_of stranger)")
         crawl=$(pages "stranger$round")
         wait_for 20 has_unit 'archivist-hook-testbrief-s*.service'
