@@ -25,6 +25,7 @@ pub struct CrawlWork {
     pub config: BTreeMap<String, String>,
     pub created_at: Time,
     pub attempts: u32,
+    /// Its set-up is done, whether its pages may still be started or not.
     pub ready: bool,
     pub token: Option<String>,
     pub directory: Option<String>,
@@ -115,7 +116,8 @@ impl Tx<'_> {
         self.step("crawl", id.0, &id.to_string(), step, retry_at, reason, now)
     }
 
-    /// Snapshots of a crawl may start only after its own setup.
+    /// Snapshots of a crawl may start only after its own setup: 1 in the column. 0 is before that, 2 after it
+    /// ([`Tx::release_crawl`]).
     pub fn set_crawl_ready(&self, id: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET ready = 1 WHERE id = ?1")?

@@ -70,7 +70,7 @@ pub async fn fetch_down_to(
             .ask(|| server.proxy().history(name, &document))
             .await?;
         let is_last = piece.len() < filter.limit as usize;
-        left -= piece.len().min(left);
+        left = left.saturating_sub(piece.len());
         filter.before = piece.last().map(|check| check.id);
         checks.extend(piece);
         if is_last || filter.before.is_none_or(|before| before <= last) {
