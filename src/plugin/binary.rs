@@ -33,6 +33,12 @@ impl Need {
         let least = self.min_version.as_deref();
         least.is_some_and(|least| reaches(version, least) == Some(false))
     }
+
+    /// Whether what suffices here can be too old for one who needs at least `least`.
+    pub fn may_be_before(&self, least: &str) -> bool {
+        let own = self.min_version.as_deref();
+        own.is_none_or(|own| reaches(own, least) == Some(false))
+    }
 }
 
 /// Other names of the same program, tried when it is not found under its own.

@@ -119,8 +119,20 @@ pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'
     found
 }
 
+impl Wish {
+    /// Has the program do for somebody else too, who wants `least` of it.
+    fn also(&mut self, least: Option<&str>) {
+        let Some(least) = least.filter(|least| self.need.may_be_before(least)) else {
+            return;
+        };
+        self.need.min_version = Some(least.to_owned());
+        self.request.min_version = Some(least.to_owned());
+    }
+}
+
 /// Every program that is needed for `names`, each the name of a plugin or of a program, in the
-/// order in which they are to be had, each once. What is there already is among them.
+/// order in which they are to be had, each once: as the first says who needs it, in the newest of
+/// the versions that they need. What is there already is among them.
 pub fn wishes(
     catalogue: &Catalogue,
     names: &[String],
@@ -128,8 +140,10 @@ pub fn wishes(
 ) -> Result<Vec<Wish>, String> {
     let mut found: Vec<Wish> = Vec::new();
     let mut add = |wish: Wish| {
-        if found.iter().all(|known| known.need.name != wish.need.name) {
-            found.push(wish);
+        let same = |known: &&mut Wish| known.need.name == wish.need.name;
+        match found.iter_mut().find(same) {
+            Some(known) => known.also(wish.need.min_version.as_deref()),
+            None => found.push(wish),
         }
     };
     for name in names {
@@ -141,11 +155,12 @@ pub fn wishes(
             continue;
         }
         let all = catalogue.plugins.iter();
-        let mut all = all.flat_map(|plugin| wishes_of(catalogue, plugin, layers));
-        match all.find(|wish| wish.need.name == *name) {
-            Some(wish) => add(wish),
-            None => return Err(unknown(catalogue, name)),
+        let all = all.flat_map(|plugin| wishes_of(catalogue, plugin, layers));
+        let mut all = all.filter(|wish| wish.need.name == *name).peekable();
+        if all.peek().is_none() {
+            return Err(unknown(catalogue, name));
         }
+        all.for_each(&mut add);
     }
     Ok(found)
 }
@@ -275,6 +290,13 @@ mod tests {
                     needs("own", ""), needs("any", "*")]}),
                 &[],
             ),
+            plugin(
+                "zines",
+                json!({"required_plugins": ["title"], "required_binaries": [
+                    {"name": "reader", "binproviders": "apt", "min_version": "10.1"},
+                    {"name": "reader", "min_version": "3"}, needs("any", "npm")]}),
+                &[],
+            ),
         ])
     }
 
@@ -302,6 +324,13 @@ mod tests {
             assert_eq!(title[1].request.plugin_name, "title");
             let overrides = json!({"npm": {"install_args": ["node-reader"]}});
             assert_eq!(json!(title[1].request.overrides), overrides);
+            for name in ["reader", "zines"] {
+                let all = of(name).unwrap();
+                let reader = all.iter().find(|wish| wish.need.name == "reader").unwrap();
+                assert_eq!(reader.need.min_version.as_deref(), Some("10.1"), "{name}");
+                assert_eq!(reader.request.min_version, reader.need.min_version);
+                assert_eq!(reader.request.plugin_name, "title");
+            }
             assert_eq!(names(&of("reader").unwrap()), ["reader"]);
             let error = of("titel").unwrap_err();
             assert!(error.contains("close names: title"), "{error}");
