@@ -72,6 +72,9 @@ pub struct HookTask {
     pub mode: HookMode,
     /// Time limit of one run.
     pub limit: Duration,
+    /// How long a daemon is waited for where no hook runs in the foreground.
+    #[serde(default)]
+    pub patience: Duration,
     /// All background hooks are to end before it starts.
     #[serde(default)]
     pub after_background: bool,
@@ -86,6 +89,7 @@ impl HookTask {
             hook: "sonic".to_owned(),
             mode: HookMode::Daemon,
             limit,
+            patience: Duration::ZERO,
             after_background: false,
         }
     }

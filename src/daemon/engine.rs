@@ -349,18 +349,19 @@ impl Engine {
         let plugin = self.catalogue.plugin(&hook.plugin)?;
         let mut values = resolve(&self.catalogue, plugin, layers);
         binary::locate(&mut values, &|name| self.find(name));
+        let own = timeout(plugin, &values, self.settings.hook_timeout);
         let (mode, limit) = match hook.name.mode {
-            Mode::Foreground => (HookMode::Foreground, None),
-            Mode::Finite => (HookMode::Finite, None),
-            Mode::Daemon => (HookMode::Daemon, Some(self.settings.daemon_limit)),
+            Mode::Foreground => (HookMode::Foreground, own),
+            Mode::Finite => (HookMode::Finite, own),
+            Mode::Daemon => (HookMode::Daemon, self.settings.daemon_limit),
         };
-        let limit = limit.unwrap_or_else(|| timeout(plugin, &values, self.settings.hook_timeout));
         let task = HookTask {
             key: format!("{}/{}", hook.plugin, hook.id),
             plugin: hook.plugin.clone(),
             hook: hook.id.clone(),
             mode,
             limit,
+            patience: own.min(limit),
             after_background: plugin.schema.wait_for_background_cleanup,
         };
         Some(PlannedHook {

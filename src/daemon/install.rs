@@ -148,6 +148,7 @@ impl Engine {
                 hook: id,
                 mode: HookMode::Foreground,
                 limit: limit.unwrap_or(PROVIDER_LIMIT),
+                patience: Duration::ZERO,
                 after_background: false,
             },
             hook: Hook {

@@ -388,6 +388,7 @@ mod tests {
             hook: key.into(),
             mode,
             limit: Duration::from_secs(60),
+            patience: Duration::ZERO,
             after_background: false,
         };
         let hooks = [

@@ -6,6 +6,9 @@
 //! still beside them. Then all daemons are asked to end at once, the last started first, each with
 //! its remaining time as grace, and what is left after that is ended by force.
 //!
+//! Where nothing runs in the foreground the daemons are the work: each then has its own time to end by
+//! itself.
+//!
 //! The daemons of a crawl are what its pages live on: one that dies is started again for the pages
 //! to come, a few times.
 
@@ -61,6 +64,8 @@ enum Phase {
     Held,
     /// Waiting for finite background hooks.
     Draining,
+    /// Waiting for daemons that run for their own sake.
+    Attending,
     /// Starting once more what missed something, or waiting for it.
     Again,
     /// Waiting for daemons that were asked to end.
@@ -85,6 +90,8 @@ pub struct Sequence {
     again: VecDeque<usize>,
     /// When the last of the finite background hooks that ended did so.
     finite_end: Option<Duration>,
+    /// There is nothing that the daemons run beside, neither hooks nor pages.
+    all_in_background: bool,
     /// Hold the background hooks until they are released.
     hold: bool,
     ready_limit: Duration,
@@ -105,7 +112,9 @@ impl Sequence {
             _ => State::Waiting,
         };
         let states = (0..hooks.len()).map(state).collect();
+        let in_foreground = |hook: &HookTask| hook.mode == HookMode::Foreground;
         Sequence {
+            all_in_background: !hold && !hooks.iter().any(in_foreground),
             revivals: vec![0; hooks.len()],
             hooks,
             states,
@@ -172,6 +181,10 @@ impl Sequence {
                 }) if self.is_background(place) => Some(*since + self.ready_limit),
                 _ => None,
             },
+            Phase::Attending => {
+                let all = 0..self.hooks.len();
+                all.filter_map(|place| self.attended_until(place)).min()
+            }
             _ => None,
         };
         let stopping = self.states.iter().filter_map(|state| match state {
@@ -222,6 +235,17 @@ impl Sequence {
         self.hooks[place].mode != HookMode::Foreground
     }
 
+    /// How long a daemon that runs for its own sake is left to end by itself.
+    fn attended_until(&self, place: usize) -> Option<Duration> {
+        let hook = &self.hooks[place];
+        match self.states[place] {
+            State::Running { since, .. } if hook.mode == HookMode::Daemon => {
+                Some(since + hook.patience)
+            }
+            _ => None,
+        }
+    }
+
     /// Passes what the deadlines say.
     fn enforce(&mut self, now: Duration, actions: &mut Vec<Action>) {
         for (place, state) in self.states.iter_mut().enumerate() {
@@ -261,7 +285,16 @@ impl Sequence {
                 Phase::Held if self.hold => return,
                 Phase::Held => self.phase = Phase::Draining,
                 Phase::Draining if self.runs(HookMode::Finite) => return,
+                Phase::Draining if self.all_in_background => self.phase = Phase::Attending,
                 Phase::Draining => self.phase = Phase::Again,
+                Phase::Attending => {
+                    let due = |s: &Self, place| s.attended_until(place).is_some_and(|at| at <= now);
+                    self.stop(due, now, actions);
+                    if self.runs(HookMode::Daemon) {
+                        return;
+                    }
+                    self.phase = Phase::Again;
+                }
                 Phase::Again if self.runs(HookMode::Foreground) => return,
                 Phase::Again => match self.again.pop_front() {
                     Some(place) => {
@@ -301,11 +334,24 @@ impl Sequence {
     /// Asks everything that runs in the background to end, the last started first. Finite hooks
     /// are left their own time, which their unit's limit bounds. Whether anything runs still.
     fn stop_background(&mut self, now: Duration, actions: &mut Vec<Action>) -> bool {
+        self.stop(|_, _| true, now, actions);
+        self.states
+            .iter()
+            .any(|state| matches!(state, State::Running { .. } | State::Stopping { .. }))
+    }
+
+    /// Asks those of the daemons that run to end that are `meant`, the last started first.
+    fn stop(
+        &mut self,
+        meant: impl Fn(&Self, usize) -> bool,
+        now: Duration,
+        actions: &mut Vec<Action>,
+    ) {
         for place in (0..self.hooks.len()).rev() {
             let State::Running { since, .. } = self.states[place] else {
                 continue;
             };
-            if self.hooks[place].mode != HookMode::Daemon {
+            if self.hooks[place].mode != HookMode::Daemon || !meant(self, place) {
                 continue;
             }
             let left = (since + self.hooks[place].limit).saturating_sub(now);
@@ -316,9 +362,6 @@ impl Sequence {
             };
             actions.push(Action::Stop(place));
         }
-        self.states
-            .iter()
-            .any(|state| matches!(state, State::Running { .. } | State::Stopping { .. }))
     }
 }
 

@@ -50,6 +50,7 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
         hook: "hook".into(),
         mode: HookMode::Foreground,
         limit: Duration::ZERO,
+        patience: Duration::ZERO,
         after_background: false,
     };
     let file = |path: &&str| File {

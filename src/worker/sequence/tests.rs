@@ -9,6 +9,7 @@ fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
         hook: place.to_string(),
         mode: *mode,
         limit: Duration::from_secs(60),
+        patience: Duration::ZERO,
         after_background: false,
     };
     let hooks = modes.iter().enumerate().map(hook).collect();
@@ -62,6 +63,41 @@ fn daemons_end_last_started_first_and_the_stubborn_by_force() {
     assert_eq!(s.handle(Input::Deadline, at(17)), [Action::Kill(1)]);
     assert_eq!(s.deadline(), None);
     assert_eq!(s.handle(Input::Ended(1), at(18)), [Action::Done]);
+}
+
+#[test]
+fn daemons_with_nothing_beside_them_have_their_own_time() {
+    let alone = |modes: &[HookMode]| {
+        let mut s = sequence(modes, false);
+        for (hook, patience) in s.hooks.iter_mut().zip([60, 30, 90]) {
+            hook.patience = at(patience);
+        }
+        s.handle(Input::Begin, T0);
+        s.handle(Input::Ready(0), at(1));
+        s
+    };
+    let mut s = alone(&[Daemon, Daemon, Finite]);
+    s.handle(Input::Ready(1), at(2));
+    assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
+    assert_eq!(s.deadline(), None, "a finite hook ends by its unit's limit");
+    assert_eq!(s.handle(Input::Ended(2), at(9)), []);
+    assert_eq!(s.deadline(), Some(at(31)));
+    assert_eq!(s.handle(Input::Deadline, at(31)), [Action::Stop(1)]);
+    assert_eq!(s.handle(Input::Ended(1), at(32)), []);
+    assert_eq!(s.deadline(), Some(at(60)));
+    assert_eq!(s.handle(Input::Ended(0), at(40)), [Action::Done]);
+
+    // Those of a crawl end with its pages.
+    let mut s = sequence(&[Daemon], true);
+    s.hooks[0].patience = at(60);
+    s.handle(Input::Begin, T0);
+    s.handle(Input::Ready(0), at(1));
+    assert_eq!(s.handle(Input::Release, at(9)), [Action::Stop(0)]);
+
+    // Beside a hook in the foreground they end with it.
+    let mut s = alone(&[Daemon, Foreground]);
+    let actions = s.handle(Input::Ended(1), at(2));
+    assert_eq!(actions, [Action::Forwarded, Action::Stop(0)]);
 }
 
 #[test]
@@ -210,8 +246,10 @@ proptest! {
     fn always_comes_to_an_end(
         modes in prop::collection::vec(mode(), 0..8),
         choices in prop::collection::vec(0usize..4, 200),
+        patience in 0u64..20,
     ) {
         let mut s = sequence(&modes, false);
+        s.hooks.iter_mut().for_each(|hook| hook.patience = at(patience));
         let mut now = T0;
         let mut started: Vec<usize> = Vec::new();
         let mut running: Vec<usize> = Vec::new();
