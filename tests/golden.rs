@@ -27,6 +27,7 @@ fn worker_in(names: &Names, owner: Owner, user_scope: bool, network: Option<Netw
         program: "/usr/lib/archivist/archivist-orchestrator",
         user_scope,
         archive: "/var/lib/archivist/archive".into(),
+        limit: matches!(owner, Owner::Snapshot(_)).then_some(Duration::from_secs(12 * 3600)),
         network,
     };
     UnitSpec::worker(names, worker)
@@ -219,8 +220,9 @@ fn every_unit_is_readable_after_its_end_and_expands_nothing() {
         };
         assert_eq!(flags, ["no-env-expand"], "{name}");
         assert_eq!(argv, spec.argv, "{name}");
-        let is_worker = name.ends_with("worker");
-        assert_eq!(get("RuntimeMaxUSec").is_none(), is_worker, "{name}");
+        // A crawl is over when its pages are.
+        let is_crawl = name == "crawl-worker";
+        assert_eq!(get("RuntimeMaxUSec").is_none(), is_crawl, "{name}");
         for policy in ["User", "ProtectSystem", "MemoryMax", "KillMode"] {
             assert_eq!(get(policy), None, "{name}: policy is in the drop-ins");
         }

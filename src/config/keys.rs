@@ -59,6 +59,7 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
     key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
     key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
+    key!("Orchestrator", "SnapshotMaxSec", snapshot_limit, positive_span, shown_span),
     key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),

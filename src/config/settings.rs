@@ -35,6 +35,8 @@ pub struct Settings {
     /// Delay before the second attempt; it doubles from one attempt to the next.
     pub retry_first: Duration,
     pub retry_longest: Duration,
+    /// Time limit of a snapshot as a whole; one that reaches it is not tried again.
+    pub snapshot_limit: Duration,
 
     // [Archive]
     /// Bytes that are to stay free on the file system of the archive.
@@ -82,6 +84,7 @@ impl Default for Settings {
             attempts_max: 3,
             retry_first: Duration::from_secs(60),
             retry_longest: Duration::from_secs(3600),
+            snapshot_limit: Duration::from_secs(12 * 3600),
             min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),

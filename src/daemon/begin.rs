@@ -211,6 +211,7 @@ impl Turn<'_> {
             program: &self.engine.programs.worker,
             user_scope: self.engine.scope.user,
             archive: self.engine.archive(),
+            limit: self.engine.worker_limit(owner),
             network: self.engine.network(crawl.id),
         };
         let spec = UnitSpec::worker(&self.engine.names, worker);

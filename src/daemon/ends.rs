@@ -6,6 +6,7 @@ use crate::journal::message;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use crate::plan::{WorkerEnd, settle_worker};
+use crate::store::RunRow;
 use crate::unit::UnitKind;
 
 const SIGKILL: i32 = 9;
@@ -32,30 +33,30 @@ fn has_begun(status: Lifecycle, attempts: u32) -> bool {
 }
 
 impl Turn<'_> {
-    fn worker_end(&self, owner: Owner, attempts: u32, outcome: &Outcome) -> TurnResult<WorkerEnd> {
+    /// `run` has ended.
+    fn worker_end(&self, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
+        let owner = run.owner;
+        let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
         let unfinished = self
             .tx
             .results(owner)?
             .iter()
             .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
         Ok(WorkerEnd {
-            outcome: outcome.clone(),
-            stopped_by_hand: *outcome == Outcome::Signal(SIGTERM),
+            stopped_by_hand: outcome == Outcome::Signal(SIGTERM),
             attempts,
             unfinished,
+            spent: self.engine.spent(run),
+            outcome,
         })
     }
 
-    pub(super) fn snapshot_worker_ended(
-        &mut self,
-        id: SnapshotId,
-        outcome: &Outcome,
-    ) -> TurnResult<()> {
+    pub(super) fn snapshot_worker_ended(&mut self, id: SnapshotId, run: &RunRow) -> TurnResult<()> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
         self.actions.push(Action::Dismiss(owner));
         if has_begun(snapshot.status, snapshot.attempts) {
-            let end = self.worker_end(owner, snapshot.attempts, outcome)?;
+            let end = self.worker_end(run, snapshot.attempts)?;
             let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
             if self.stays_paused(owner, &settled)? {
                 return Ok(());
@@ -77,12 +78,12 @@ impl Turn<'_> {
         self.tidy_crawl(snapshot.crawl)
     }
 
-    pub(super) fn crawl_worker_ended(&mut self, id: CrawlId, outcome: &Outcome) -> TurnResult<()> {
+    pub(super) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
         self.actions.push(Action::Dismiss(owner));
         if has_begun(crawl.status, crawl.attempts) {
-            let end = self.worker_end(owner, crawl.attempts, outcome)?;
+            let end = self.worker_end(run, crawl.attempts)?;
             let mut settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
             if settled.step == Step::Seal
                 && settled.reason.is_none()

@@ -1,12 +1,33 @@
-//! The limits of a crawl: what they leave out, and how they are raised.
+//! The limits of a crawl, what they leave out, and how they are raised; and that of a page.
 
+use super::engine::Engine;
 use super::turn::{Change, Turn, TurnResult, invalid};
-use crate::model::{CrawlId, Owner};
+use crate::config::units::show_span;
+use crate::model::{CrawlId, Outcome, Owner};
 use crate::plugin::derived::is_derived;
 use crate::plugin::{Used, Values};
-use crate::store::{CrawlWork, SnapshotWork, Sum};
+use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+impl Engine {
+    /// How long one worker may work for `owner`. A crawl has the limit of its own settings.
+    pub(super) fn worker_limit(&self, owner: Owner) -> Option<Duration> {
+        match owner {
+            Owner::Snapshot(_) => Some(self.settings.snapshot_limit),
+            Owner::Crawl(_) => None,
+        }
+    }
+
+    /// Why there is no further worker after `run`, one that has ended: it had the whole time. Where
+    /// it was paused meanwhile nobody knows how much that took.
+    pub(super) fn spent(&self, run: &RunRow) -> Option<String> {
+        let limit = self.worker_limit(run.owner)?;
+        let took = run.ended_at?.until(run.started_at?);
+        let spent = run.outcome == Some(Outcome::TimeLimit) && took >= limit && !run.frozen;
+        spent.then(|| format!("not done within SnapshotMaxSec={}", show_span(limit)))
+    }
+}
 
 impl Turn<'_> {
     /// Admits a page that is to be begun for the first time. If a limit stands against it, it is left

@@ -20,10 +20,13 @@ impl Turn<'_> {
             return Ok(());
         }
         self.step_owner(id, Step::Pause, Some(PAUSED))?;
-        for run in self.hooks_below(id)? {
+        for run in self.runs_below(id)? {
             // One that is not up yet is frozen when it is.
-            if !run.starting {
+            if run.kind == UnitKind::Hook && !run.starting {
                 self.freeze(&run)?;
+            }
+            if run.kind == UnitKind::SnapshotWorker {
+                self.tx.freeze_run(run.id)?;
             }
         }
         tracing::info!("{id} is paused");
@@ -45,8 +48,8 @@ impl Turn<'_> {
             false => Step::Resume,
         };
         self.step_owner(id, step, None)?;
-        for run in self.hooks_below(id)? {
-            if run.frozen && !self.tx.is_paused(run.owner)? {
+        for run in self.runs_below(id)? {
+            if run.kind == UnitKind::Hook && run.frozen && !self.tx.is_paused(run.owner)? {
                 self.actions.push(Action::Thaw(run.unit));
             }
         }
@@ -88,12 +91,10 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The hooks that run for a crawl and its snapshots, or for one snapshot.
-    pub(super) fn hooks_below(&self, id: Owner) -> TurnResult<Vec<RunRow>> {
+    /// What runs for a crawl and its snapshots, or for one snapshot.
+    fn runs_below(&self, id: Owner) -> TurnResult<Vec<RunRow>> {
         let mut runs = self.tx.open_runs()?;
-        runs.retain(|run| {
-            run.kind == UnitKind::Hook && (run.owner == id || Owner::Crawl(run.crawl) == id)
-        });
+        runs.retain(|run| run.owner == id || Owner::Crawl(run.crawl) == id);
         Ok(runs)
     }
 
@@ -129,7 +130,7 @@ impl Turn<'_> {
 
     /// Thaws a unit that was ever to be frozen: before it is ended.
     pub(super) fn thaw(&mut self, run: &RunRow) {
-        if run.frozen {
+        if run.frozen && run.kind == UnitKind::Hook {
             self.actions.push(Action::Thaw(run.unit.clone()));
         }
     }
@@ -138,7 +139,10 @@ impl Turn<'_> {
     /// take the signal to end, and hold the shutdown up.
     pub(super) fn thaw_at_shutdown(&mut self) -> TurnResult<()> {
         let runs = self.tx.open_runs()?.into_iter();
-        let frozen: Vec<String> = runs.filter(|run| run.frozen).map(|run| run.unit).collect();
+        let frozen: Vec<String> = runs
+            .filter(|run| run.frozen && run.kind == UnitKind::Hook)
+            .map(|run| run.unit)
+            .collect();
         if !frozen.is_empty() {
             self.actions.push(Action::ThawAtShutdown(frozen));
         }

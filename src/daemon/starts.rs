@@ -164,6 +164,7 @@ mod tests {
             program: "/usr/bin/archivist",
             user_scope: false,
             archive: "/archive".into(),
+            limit: None,
             network: None,
         };
         Start {

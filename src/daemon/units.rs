@@ -224,8 +224,8 @@ impl Turn<'_> {
         }
         match run.owner {
             _ if run.kind == UnitKind::Hook => self.hook_ended(run),
-            Owner::Crawl(id) => self.crawl_worker_ended(id, outcome),
-            Owner::Snapshot(id) => self.snapshot_worker_ended(id, outcome),
+            Owner::Crawl(id) => self.crawl_worker_ended(id, &run_ended),
+            Owner::Snapshot(id) => self.snapshot_worker_ended(id, &run_ended),
         }
     }
 

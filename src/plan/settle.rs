@@ -13,6 +13,8 @@ pub struct WorkerEnd {
     pub attempts: u32,
     /// A hook is to be tried again.
     pub unfinished: bool,
+    /// Why there is no further attempt: it had all the time that there is.
+    pub spent: Option<String>,
 }
 
 /// What follows: the step, when to try again, and the reason to record.
@@ -24,13 +26,20 @@ pub struct Settled {
 }
 
 /// A worker that did its work seals; one that was stopped by hand cancels; one that died is
-/// followed by another after a while, until there were enough of them.
+/// followed by another after a while, until there were enough of them or there is no time left.
 pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64) -> Settled {
     if end.outcome.is_success() && !end.unfinished {
         return Settled {
             step: Step::Seal,
             retry_at: None,
             reason: None,
+        };
+    }
+    if let Some(why) = &end.spent {
+        return Settled {
+            step: Step::Seal,
+            retry_at: None,
+            reason: Some(why.clone()),
         };
     }
     if end.stopped_by_hand {
@@ -82,11 +91,12 @@ mod tests {
             stopped_by_hand: false,
             attempts,
             unfinished: false,
+            spent: None,
         }
     }
 
     #[test]
-    fn the_four_ways() {
+    fn the_five_ways() {
         let settle = |end: &WorkerEnd| settle_worker(end, &BACKOFF, Time(0), 1.0);
         assert_eq!(settle(&end(Outcome::Exit(0), 1)).step, Step::Seal);
         let again = settle(&end(Outcome::Signal(9), 1));
@@ -97,6 +107,13 @@ mod tests {
         let enough = settle(&end(Outcome::Watchdog, 3));
         assert_eq!(enough.step, Step::Seal);
         assert!(enough.reason.unwrap().contains("given up after 3 attempts"));
+        let spent = WorkerEnd {
+            spent: Some("12h are over".to_owned()),
+            ..end(Outcome::TimeLimit, 1)
+        };
+        let settled = settle(&spent);
+        assert_eq!((settled.step, settled.retry_at), (Step::Seal, None));
+        assert_eq!(settled.reason, spent.spent);
         let by_hand = WorkerEnd {
             stopped_by_hand: true,
             ..end(Outcome::Signal(15), 1)

@@ -47,8 +47,8 @@ impl Tx<'_> {
             .query_row([owner.to_string()], |row| row.get(0))?)
     }
 
-    /// Notes that a run is to be frozen: it may be thawed before it is ended, and its time limit
-    /// is not to be held against it.
+    /// Notes that a run is paused. A hook is to be frozen for that, so that it may have to be thawed
+    /// before it is ended. No time limit is to be held against it.
     pub fn freeze_run(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?

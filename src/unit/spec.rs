@@ -64,6 +64,8 @@ pub struct WorkerSpec<'a> {
     pub user_scope: bool,
     /// The archive, which it may write.
     pub archive: PathBuf,
+    /// How long it may work, where there is a limit.
+    pub limit: Option<Duration>,
     /// That of its hooks, which it keeps up between them.
     pub network: Option<Network>,
 }
@@ -149,7 +151,7 @@ impl UnitSpec {
             working_directory: None,
             stdin: Stdio::Descriptor,
             stdout: Stdio::Journal,
-            limit: None,
+            limit: worker.limit,
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
             tmp: None,

@@ -51,6 +51,7 @@ fn worker() -> UnitSpec {
         program: "/usr/bin/archivist",
         user_scope: false,
         archive: "/archive".into(),
+        limit: None,
         network: None,
     };
     UnitSpec::worker(&Names::new("archivist"), worker)

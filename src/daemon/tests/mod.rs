@@ -4,6 +4,7 @@
 mod bed;
 mod check;
 mod clock;
+mod limits;
 mod pause;
 mod requests;
 mod watches;
