@@ -125,7 +125,13 @@ impl Tree {
         }
         match depth {
             1 => name == "index.jsonl" || name == "index.html",
-            2 => name == "stdout.log" || name.ends_with(".stdout.log"),
+            2 => {
+                // Those of earlier attempts are numbered.
+                let numbered = |(_, number): &(&str, &str)| number.parse::<u32>().is_ok();
+                let log = name.rsplit_once('.').filter(numbered);
+                let log = log.map_or(name.as_ref(), |(log, _)| log);
+                log == "stdout.log" || log.ends_with(".stdout.log")
+            }
             _ => false,
         }
     }
@@ -214,6 +220,7 @@ mod tests {
         let before = hash(snap.path())["root_hash"].clone();
         put(snap.path(), "hashes/hashes.json", "{}");
         put(snap.path(), "wget/stdout.log", "{}");
+        put(snap.path(), "wget/stdout.log.1", "{}");
         put(snap.path(), "index.jsonl", "{}");
         std::os::unix::fs::symlink("/etc/passwd", snap.path().join("wget/link")).unwrap();
         assert_eq!(hash(snap.path())["root_hash"], before);

@@ -105,6 +105,14 @@ pub fn total_size(files: &[OutputFile]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
+/// The name without the number that tells the log of an earlier attempt: `stdout.log.1` is that of the last one before.
+fn unnumbered(name: &str) -> &str {
+    let is_log =
+        |(log, number): &(&str, &str)| log.ends_with(".log") && number.parse::<u32>().is_ok();
+    let numbered = name.rsplit_once('.').filter(is_log);
+    numbered.map_or(name, |(log, _)| log)
+}
+
 /// Files of the runner and of the hooks' own machinery. They lie at the top of the directory; a
 /// page's `build.log` or `install.sh` is output.
 fn is_bookkeeping(path: &str) -> bool {
@@ -122,6 +130,7 @@ fn is_bookkeeping(path: &str) -> bool {
     if below {
         return top == ".hooks" || top == ".abx-dl";
     }
+    let top = unnumbered(top);
     let of_hook = top.starts_with("on_") && (top.ends_with(".log") || top.ends_with(".sh"));
     let lock = top.starts_with('.') && top.ends_with(".lock");
     let endings = [".stdout.log", ".stderr.log", ".pid"];
@@ -258,6 +267,7 @@ mod tests {
             "install.sh",
             "Cargo.lock",
             "host+80/stdout.log",
+            "build.log.1",
         ] {
             put(dir.path(), path, 3);
         }
@@ -269,6 +279,8 @@ mod tests {
             ".hooks/on_Snapshot__06_wget/stdout.log",
             "on_Snapshot__06_wget.finite.bg.17.sh",
             "on_Snapshot__06_wget.finite.bg.17.stdout.log",
+            "on_Snapshot__06_wget.finite.bg.stdout.log.2",
+            "stdout.log.1",
             ".launch.lock",
         ] {
             put(dir.path(), path, 3);
@@ -276,6 +288,7 @@ mod tests {
         let files = scan(dir.path(), |_| false).unwrap();
         let wanted = [
             "Cargo.lock",
+            "build.log.1",
             "host+80/build.log",
             "host+80/stdout.log",
             "index.html",
@@ -284,9 +297,9 @@ mod tests {
         ];
         assert_eq!(paths(&files), wanted);
         assert_eq!(main_file(&files).unwrap().path, "index.html");
-        assert_eq!(total_size(&files), 18);
+        assert_eq!(total_size(&files), 21);
         let files = scan(dir.path(), |path| path.starts_with("host")).unwrap();
-        assert_eq!(files.len(), 4);
+        assert_eq!(files.len(), 5);
         assert!(scan(&dir.path().join("missing"), |_| false).is_err());
     }
 

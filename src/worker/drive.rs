@@ -275,7 +275,7 @@ async fn try_hook(
         stdout::show(&path);
     }
 
-    let watch = Watch::begin(shared, hook, place, &file, path, !join).map_err(refused)?;
+    let watch = Watch::begin(shared, hook, place, &file, path.clone(), !join).map_err(refused)?;
     let ended = match shared.link.run(&hook.key, &file).await {
         // What the orchestrator refuses to run is a result as well.
         Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
@@ -318,6 +318,9 @@ async fn try_hook(
         None => room::doubt(report.verdict, &ended.outcome, lack),
     };
     shared.link.report(&report).await?;
+    if report.verdict.state != ResultState::Failed {
+        stdout::forget(&path);
+    }
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
         let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);
         shared.wanted.borrow_mut().push(task);

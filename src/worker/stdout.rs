@@ -3,13 +3,17 @@
 
 use super::WorkerError;
 use super::growth::Follower;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Outputs of failed attempts that are kept.
+const KEPT: u32 = 5;
 
 /// Opens `path` for a hook's output: a new file, or for a run that is joined the one that it
-/// writes already. A link or a pipe that a hook put in its place is not followed.
+/// writes already. What an attempt before wrote is kept under a number, the last one's is 1. A link
+/// or a pipe that a hook put in its place is not followed.
 pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
     let fail = |source| WorkerError::File {
         verb: "open",
@@ -25,6 +29,7 @@ pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
     {
         return Ok(file);
     }
+    rotate(path);
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) if error.kind() == ErrorKind::IsADirectory => {
@@ -33,6 +38,45 @@ pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
         other => other.map_err(fail)?,
     }
     options.create_new(true).open(path).map_err(fail)
+}
+
+/// Where the output of the `n`th attempt before this one is kept.
+fn earlier(path: &Path, n: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{n}"));
+    name.into()
+}
+
+/// Puts the outputs of earlier attempts one place further, and `path` where the last one's is.
+/// One that says nothing is not kept.
+fn rotate(path: &Path) {
+    let says_something = |metadata: Metadata| metadata.is_file() && metadata.len() > 0;
+    if !path.symlink_metadata().is_ok_and(says_something) {
+        return;
+    }
+    for n in (1..=KEPT).rev() {
+        let from = match n {
+            1 => path.to_owned(),
+            _ => earlier(path, n - 1),
+        };
+        match std::fs::rename(&from, earlier(path, n)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::debug!("cannot keep '{}': {error}, ignoring", from.display());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Removes the outputs of earlier attempts: the hook did not fail this time.
+pub fn forget(path: &Path) {
+    for n in 1..=KEPT {
+        match std::fs::remove_file(earlier(path, n)) {
+            Ok(()) => {}
+            // They are numbered without a gap.
+            Err(_) => return,
+        }
+    }
 }
 
 /// Where other plugins look for the standard output of a hook.
@@ -134,6 +178,43 @@ mod tests {
         std::fs::remove_file(at(NAME)).unwrap();
         std::fs::create_dir(at(NAME)).unwrap();
         show(&at("one.stdout.log"));
+    }
+
+    #[test]
+    fn outputs_of_failed_attempts_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout.log");
+        let read = |n| std::fs::read_to_string(earlier(&path, n)).ok();
+        for n in 0..KEPT + 3 {
+            let mut file = open(&path, false).unwrap();
+            file.write_all(n.to_string().as_bytes()).unwrap();
+        }
+        let kept: Vec<_> = (1..=KEPT + 1).map(read).collect();
+        assert_eq!(kept.len(), 6);
+        assert_eq!(kept[0].as_deref(), Some("6"), "7 is the newest");
+        assert_eq!(kept[4].as_deref(), Some("2"));
+        assert_eq!(kept[5], None);
+        open(&path, false).unwrap();
+        assert_eq!(read(1).as_deref(), Some("7"));
+        open(&path, false).unwrap();
+        assert_eq!(read(1).as_deref(), Some("7"), "an attempt without a word");
+        forget(&path);
+        assert!((1..=KEPT).all(|n| read(n).is_none()));
+        assert!(path.exists());
+    }
+
+    /// What a hook puts there is no reason for the next attempt to fail.
+    #[test]
+    fn nothing_is_in_the_way_of_an_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout.log");
+        std::fs::create_dir_all(earlier(&path, 1).join("full")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", earlier(&path, 2)).unwrap();
+        for _ in 0..3 {
+            open(&path, false).unwrap().write_all(b"hook").unwrap();
+        }
+        forget(&path);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "hook");
     }
 
     #[test]
