@@ -180,7 +180,8 @@ pub enum Work {
     Report {
         token: String,
         report: Arc<Report>,
-        reply: Reply<()>,
+        /// The verdict as it is on record.
+        reply: Reply<String>,
     },
     SnapshotsDone {
         token: String,

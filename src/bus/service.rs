@@ -310,7 +310,7 @@ impl Worker {
         token: &str,
         report: &str,
         #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<()> {
+    ) -> fdo::Result<String> {
         let report: Arc<Report> = Arc::new(serde_json::from_str(report).map_err(invalid)?);
         let token = token.to_owned();
         work(&self.0, &header, |reply| Work::Report {

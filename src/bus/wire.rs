@@ -90,7 +90,7 @@ pub trait Worker {
     fn stop(&self, token: &str, hook: &str, force: bool) -> zbus::Result<()>;
     /// Records a result with what the hook found ([`super::work::Report`]); answers after the
     /// commit.
-    fn report(&self, token: &str, report: &str) -> zbus::Result<()>;
+    fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
     /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
 }

@@ -105,8 +105,8 @@ impl Turn<'_> {
                 reply,
             } => {
                 let owner = self.who(token)?;
-                self.report(owner, report)?;
-                self.answer(reply);
+                let verdict = self.report(owner, report)?;
+                self.answer_text(reply, serde_json::to_string(&verdict)?);
                 Ok(())
             }
             Work::SnapshotsDone { token, reply } => {
@@ -176,20 +176,34 @@ impl Turn<'_> {
         Ok(Standing { hooks })
     }
 
-    fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<()> {
+    /// Takes note of what a worker found, and says what it comes to.
+    fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<Verdict> {
+        let crawl = self.crawl_of_owner(owner)?;
+        let plugin = report.key.split_once('/').map_or("", |(plugin, _)| plugin);
+        let verdict = self.take_binary(&crawl, plugin, report)?;
+        let verdict = verdict.unwrap_or_else(|| report.verdict.clone());
+        self.record_result(owner, crawl, report, &verdict)?;
+        Ok(verdict)
+    }
+
+    fn record_result(
+        &mut self,
+        owner: Owner,
+        mut crawl: CrawlWork,
+        report: &Report,
+        verdict: &Verdict,
+    ) -> TurnResult<()> {
         let (plugin, hook) = report
             .key
             .split_once('/')
             .ok_or_else(|| invalid("a result without a plugin"))?;
-        let mut crawl = self.crawl_of_owner(owner)?;
         if self.tx.result(owner, plugin, hook)?.is_none() {
             // The start was refused: the attempt is on record all the same.
             self.tx
                 .start_result(owner, crawl.id, plugin, hook, self.now)?;
         }
-        let verdict = self.take_binary(&crawl, plugin, report)?;
         let finished = Finished {
-            verdict: verdict.as_ref().unwrap_or(&report.verdict),
+            verdict,
             output: report.output.as_deref(),
             files: &report.files,
             size: report.size,
@@ -205,7 +219,7 @@ impl Turn<'_> {
         if let Some(at) = report.ready_at {
             self.tx.set_run_ready(owner, plugin, hook, at)?;
         }
-        self.log_result(owner, &crawl, plugin, hook, report);
+        self.log_result(owner, &crawl, plugin, hook, verdict);
         let (plugin, hook) = (plugin.to_owned(), hook.to_owned());
         self.changes.insert(Change::Hook {
             crawl: crawl.id,
@@ -285,14 +299,13 @@ impl Turn<'_> {
         crawl: &CrawlWork,
         plugin: &str,
         hook: &str,
-        report: &Report,
+        verdict: &Verdict,
     ) {
         let snapshot = match owner {
             Owner::Snapshot(id) => Some(id.0),
             Owner::Crawl(_) => None,
         };
-        let why = report
-            .verdict
+        let why = verdict
             .error
             .as_deref()
             .map(|why| format!(": {why}"))
@@ -303,7 +316,7 @@ impl Turn<'_> {
             archivist_plugin = plugin,
             archivist_hook = hook,
             "{owner} {plugin}: {}{why}",
-            report.verdict.state
+            verdict.state
         );
     }
 }

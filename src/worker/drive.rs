@@ -317,7 +317,7 @@ async fn try_hook(
         Some(recorded) => recorded,
         None => room::doubt(report.verdict, &ended.outcome, lack),
     };
-    shared.link.report(&report).await?;
+    report.verdict = shared.link.report(&report).await?;
     if report.verdict.state != ResultState::Failed {
         stdout::forget(&path);
     }

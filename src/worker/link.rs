@@ -4,6 +4,7 @@
 use crate::bus::client::{Address, ClientError};
 use crate::bus::wire::WorkerProxy;
 use crate::bus::work::{Ended, Report, Standing};
+use crate::model::Verdict;
 use futures_util::StreamExt;
 use std::cell::RefCell;
 use std::fs::File;
@@ -63,12 +64,12 @@ impl Link {
         }
     }
 
-    /// Returns when the report is on disk.
-    pub async fn report(&self, report: &Report) -> Result<(), ClientError> {
+    /// Returns when the report is on disk, with the verdict that is on record there.
+    pub async fn report(&self, report: &Report) -> Result<Verdict, ClientError> {
         let text = serde_json::to_string(report).unwrap_or_default();
         loop {
             match self.proxy().report(&self.token, &text).await {
-                Ok(()) => return Ok(()),
+                Ok(verdict) => return parse(&verdict),
                 Err(error) => self.survive(error).await?,
             }
         }

@@ -212,6 +212,56 @@ tries_again_what_missed_something() {
         "attempts where no finite hook is"
 }
 
+# Daemons with nothing beside them are left to end by themselves, each for the time of its plugin.
+attends_to_daemons() {
+    local page
+    plugin testbrief on_Snapshot__10_testbrief.daemon.bg.sh <<'SH'
+#!/bin/sh
+echo ready
+trap 'echo told >told.txt; exit 0' TERM
+sleep 1 & wait $!
+echo done >done.txt
+SH
+    plugin teststays on_Snapshot__11_teststays.daemon.bg.sh <<'SH'
+#!/bin/sh
+echo ready
+trap 'echo told >told.txt; echo "{\"type\": \"ArchiveResult\", \"status\": \"succeeded\", \"output_str\": \"as told\"}"; exit 0' TERM
+while :; do sleep 0.1; done
+SH
+    schema teststays <<<'{"properties": {"TESTSTAYS_TIMEOUT": {"type": "integer", "default": 4}}}'
+    archivist reload
+    crawl testbrief,teststays http://contract.test/daemons
+    page=$(page_of "$crawl")
+    assert_eq done "$(output "$page" testbrief/done.txt)" "what ended by itself"
+    assert_eq told "$(output "$page" teststays/told.txt)" "what did not"
+    assert_eq "testbrief=succeeded:testbrief/done.txt teststays=succeeded:as told" \
+        "$(query '*sorted(r["plugin"] + "=" + r["status"] + ":" + r["output"] for r in d),' list results "$page")" "results"
+    assert_eq True "$(query '[4 <= (time(r["ended_at"]) - time(r["started_at"])).total_seconds() < 20 for r in d if r["plugin"] == "teststays"
+        for time in [__import__("datetime").datetime.fromisoformat]][0]' list runs "$crawl" --limit 0)" "its time"
+}
+
+# What failed attempts printed is kept until one does not fail.
+keeps_what_was_printed() {
+    local page
+    plugin testtries on_Snapshot__10_testtries.sh <<'SH'
+#!/bin/sh
+tries=$(($(cat tries.txt 2>/dev/null || echo 0) + 1))
+echo $tries >tries.txt
+echo "try $tries"
+[ $tries -ge 3 ]
+SH
+    archivist reload
+    crawl testtries http://contract.test/tries
+    page=$(page_of "$crawl")
+    archivist retry "$page"
+    wait_for 60 is_over "$crawl"
+    assert_eq "try 2 try 1" "$(output "$page" testtries/stdout.log) $(output "$page" testtries/stdout.log.1)" "output of both"
+    archivist retry "$page"
+    wait_for 60 is_over "$crawl"
+    assert_eq "try 3" "$(output "$page" testtries/stdout.log)" "output of the last"
+    assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query 'd[0]["directory"]' list snapshots "$page")/testtries")" "files"
+}
+
 # output ID PATH: a file of a crawl or page.
 output() { in_capsule cat "$(query 'd[0]["directory"]' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
 
@@ -299,6 +349,8 @@ tries_again_what_missed_something
 passes_settings_on
 retries_what_needs_a_daemon
 sets_up_pages
+attends_to_daemons
+keeps_what_was_printed
 believes_no_hook_about_programs
 names_what_hooks_ask_for
 runs_sonic

@@ -112,6 +112,8 @@ an_old_one_does_not_do() {
     assert_contains "$output" "test-tool: $tool is version 7.1, 8.0 or newer is needed; see why" "what install says"
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
     assert_contains "$(query '*(str(r["error"]) for r in d),' list results "$crawl")" "it brought version 7.1, 8.0 or newer is needed" "the result"
+    assert_contains "$(in_capsule grep '"status":"failed"' "$(query 'd[0]["directory"]' list crawls "$crawl")/index.jsonl")" \
+        "it brought version 7.1" "the result beside its output"
     in_capsule sed -i 's/"version": "7.1"/"version": "8.0.1"/' $plugins/shelf/on_BinaryRequest__10_shelf.sh
     assert_status 0 archivist plugins install testuser
     assert_eq 8.0.1 "$(binary 'b["version"]')" "what is recorded"

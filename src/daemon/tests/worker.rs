@@ -16,7 +16,7 @@ type Answer<T> = oneshot::Receiver<Result<T, Refusal>>;
 enum Call {
     Attach(Answer<String>),
     Run(String, Answer<String>),
-    Report(String, Answer<()>),
+    Report(String, Answer<String>),
     SnapshotsDone(Answer<()>),
 }
 
@@ -106,7 +106,7 @@ impl Worker {
             },
             Call::Report(hook, mut answer) => match take(&mut answer) {
                 None => self.call = Some(Call::Report(hook, answer)),
-                Some(Ok(Ok(()))) => self.ended = None,
+                Some(Ok(Ok(_))) => self.ended = None,
                 Some(Ok(Err(_))) => return Did::Exits(1),
                 Some(Err(())) => {}
             },
