@@ -37,9 +37,10 @@ impl From<jiff::Timestamp> for Time {
     }
 }
 
+/// RFC 3339, always to the millisecond: as texts, times have their order.
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.to_jiff().fmt(f)
+        write!(f, "{:.3}", self.to_jiff())
     }
 }
 
@@ -68,6 +69,15 @@ mod tests {
         assert_eq!(json, "\"2026-11-21T09:25:05.123Z\"");
         assert_eq!(serde_json::from_str::<Time>(&json).unwrap(), time);
         assert_eq!(time.day(), "20261121");
+    }
+
+    #[test]
+    fn texts_have_the_order_of_their_times() {
+        let texts: Vec<String> = [0, 99, 100, 157, 1000]
+            .map(|ms| Time(ms).to_string())
+            .into();
+        assert!(texts.is_sorted(), "{texts:?}");
+        assert_eq!(texts[2], "1970-01-01T00:00:00.100Z");
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn run_passes_records_on_and_tells_those_of_its_own() {
     // A stream's times are those of now: what ended before the command began is not told.
     let whole = stream(ResultState::Failed).concat();
     let whole = whole.replace(
-        r#""ended_at":"1970-01-01T00:00:02.2Z""#,
+        r#""ended_at":"1970-01-01T00:00:02.200Z""#,
         r#""ended_at":null"#,
     );
     *cardboard.streams.lock().unwrap() = vec![whole];

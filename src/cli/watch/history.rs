@@ -203,8 +203,8 @@ mod tests {
         let look = Look::plain(Time(5000));
         assert_eq!(
             table(&[check], &look).render(&look),
-            "ID   KIND    STATE   RESULT                      TIME  WHEN                    URL\n\
-             r12  status  failed  526 a bad\u{fffd}[31m certificate  1.5s  1970-01-01T00:00:02.5Z  http://a.example/\n"
+            "ID   KIND    STATE   RESULT                      TIME  WHEN                      URL\n\
+             r12  status  failed  526 a bad\u{fffd}[31m certificate  1.5s  1970-01-01T00:00:02.500Z  http://a.example/\n"
         );
     }
 }
