@@ -183,6 +183,12 @@ pub enum Work {
         /// The verdict as it is on record.
         reply: Reply<String>,
     },
+    /// What the newest run of this hook wrote to standard error at last.
+    LastWords {
+        token: String,
+        hook: String,
+        reply: Reply<String>,
+    },
     SnapshotsDone {
         token: String,
         reply: Reply<()>,

@@ -321,6 +321,21 @@ impl Worker {
         .await
     }
 
+    async fn last_words(
+        &self,
+        token: &str,
+        hook: &str,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let (token, hook) = (token.to_owned(), hook.to_owned());
+        work(&self.0, &header, |reply| Work::LastWords {
+            token,
+            hook,
+            reply,
+        })
+        .await
+    }
+
     async fn snapshots_done(
         &self,
         token: &str,

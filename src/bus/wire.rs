@@ -91,6 +91,7 @@ pub trait Worker {
     /// Records a result with what the hook found ([`super::work::Report`]); answers after the
     /// commit.
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
+    fn last_words(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
 }

@@ -67,6 +67,11 @@ pub enum Action {
         run: RunId,
         ended: Ended,
     },
+    /// A worker asks what an invocation wrote to standard error.
+    LastWords {
+        invocation: String,
+        reply: Reply<String>,
+    },
     /// A crawl's worker waits for its snapshots.
     AwaitSnapshots {
         crawl: CrawlId,

@@ -10,7 +10,7 @@ use super::notify;
 use super::starts::{After, Start, Starts};
 use crate::bus::call::{Refusal, Reply, Work};
 use crate::bus::work::Ended;
-use crate::manager::{ErrorKind, Hint, Manager, Release, Whom};
+use crate::manager::{ErrorKind, Hint, Manager, Release, Whom, last_words};
 use crate::model::{CrawlId, Reading, RunId, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{BTreeSet, HashMap};
@@ -19,12 +19,15 @@ use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Lines that a follower may lag behind before it misses some.
 const FOLLOWER_QUEUE: usize = 4096;
+
+/// How many read the journal at a time.
+const READERS: usize = 4;
 
 pub struct Performer {
     manager: Manager,
@@ -38,6 +41,7 @@ pub struct Performer {
     holds: Holds,
     frost: Frost,
     parked: Vec<Work>,
+    readers: Arc<Semaphore>,
     status: notify::Status,
     pub wake_at: Option<Time>,
     /// What is to be done before we leave.
@@ -59,6 +63,7 @@ impl Performer {
             holds: Holds::default(),
             frost: Frost::default(),
             parked: Vec::new(),
+            readers: Arc::new(Semaphore::new(READERS)),
             status: notify::Status::default(),
             wake_at: None,
             farewell: None,
@@ -195,6 +200,13 @@ impl Performer {
                 if let Some(wait) = self.status.tell(&line) {
                     self.wake_at(super::now().after(wait));
                 }
+            }
+            Action::LastWords { invocation, reply } => {
+                let readers = self.readers.clone();
+                tokio::spawn(async move {
+                    let _place = readers.acquire().await;
+                    reply.send(Ok(last_words(invocation).await));
+                });
             }
             Action::WakeAt(time) => self.wake_at(time),
             Action::Inspect { programs, then } => {

@@ -245,9 +245,10 @@ pub(super) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             }
         }),
         Event::Work(work) => Some(match work {
-            Work::Attach { reply, .. } | Work::Run { reply, .. } | Work::Report { reply, .. } => {
-                text(reply)
-            }
+            Work::Attach { reply, .. }
+            | Work::Run { reply, .. }
+            | Work::Report { reply, .. }
+            | Work::LastWords { reply, .. } => text(reply),
             Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
         }),
         _ => {

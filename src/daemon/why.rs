@@ -314,10 +314,10 @@ impl Turn<'_> {
             };
             let word = result.status.as_str();
             let (plugin, owner) = (&result.plugin, result.owner);
-            // It did not say itself why: its standard error may.
+            // It did not say itself why: its standard error may, of which the result has the end.
             let more = match (result.status, &result.output) {
                 (ResultState::Failed, None) => {
-                    format!("; what it wrote: archivist logs {owner} --hook {plugin}")
+                    format!("; all that it wrote: archivist logs {owner} --hook {plugin}")
                 }
                 _ => String::new(),
             };

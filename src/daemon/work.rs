@@ -109,6 +109,25 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&verdict)?);
                 Ok(())
             }
+            Work::LastWords { token, hook, reply } => {
+                let owner = self.who(token)?;
+                let (plugin, id) = hook
+                    .split_once('/')
+                    .ok_or_else(|| invalid("no such hook"))?;
+                let run = self.tx.last_hook_run(owner, plugin, id)?;
+                let invocation = match run.filter(|run| run.outcome.is_some()) {
+                    Some(run) => self.tx.ended_invocation(&run.unit)?,
+                    None => None,
+                };
+                match invocation {
+                    Some(invocation) => self.actions.push(Action::LastWords {
+                        invocation,
+                        reply: reply.clone(),
+                    }),
+                    None => self.answer_text(reply, String::new()),
+                }
+                Ok(())
+            }
             Work::SnapshotsDone { token, reply } => {
                 let Owner::Crawl(crawl) = self.who(token)? else {
                     return Err(denied(

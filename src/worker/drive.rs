@@ -8,7 +8,7 @@ use super::sequence::{Action, Input, Sequence};
 use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
-use crate::model::{Outcome, Owner, ResultState, Time};
+use crate::model::{Outcome, Owner, ResultState, Time, Verdict};
 use crate::plugin::output::Listing;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -201,6 +201,15 @@ fn missed_something(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
         && report.files.is_empty()
 }
 
+/// Whether a hook failed by itself and all that is known of it is how it ended.
+fn says_nothing(verdict: &Verdict, outcome: &Outcome) -> bool {
+    let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
+    let told = verdict.error.as_deref();
+    verdict.state == ResultState::Failed
+        && by_itself
+        && told.is_none_or(|told| told == outcome.to_string())
+}
+
 /// What is seen of a hook's output while it runs.
 struct Watch {
     too_large: Rc<Cell<bool>>,
@@ -317,6 +326,14 @@ async fn try_hook(
         Some(recorded) => recorded,
         None => room::doubt(report.verdict, &ended.outcome, lack),
     };
+    if says_nothing(&report.verdict, &ended.outcome) {
+        let words = shared.link.last_words(&hook.key).await?;
+        let known = report.verdict.error.take();
+        let both = known
+            .into_iter()
+            .chain((!words.is_empty()).then_some(words));
+        report.verdict.error = both.reduce(|known, words| format!("{known}: {words}"));
+    }
     report.verdict = shared.link.report(&report).await?;
     if report.verdict.state != ResultState::Failed {
         stdout::forget(&path);
@@ -341,7 +358,7 @@ mod tests {
     use super::*;
     use crate::bus::report;
     use crate::bus::work::{Derived, Known};
-    use crate::model::{CrawlId, SnapshotId, Verdict};
+    use crate::model::{CrawlId, SnapshotId};
 
     #[test]
     fn what_failed_by_itself_and_left_nothing_missed_something() {

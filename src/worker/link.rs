@@ -75,6 +75,22 @@ impl Link {
         }
     }
 
+    /// What the newest run of this hook wrote to standard error at last; nothing where nobody can say.
+    pub async fn last_words(&self, hook: &str) -> Result<String, ClientError> {
+        loop {
+            match self.proxy().last_words(&self.token, hook).await {
+                Ok(words) => return Ok(words),
+                Err(error) => match self.survive(error).await {
+                    Err(ClientError::Refused(why)) => {
+                        tracing::debug!("what {hook} wrote at last is not known: {why}");
+                        return Ok(String::new());
+                    }
+                    other => other?,
+                },
+            }
+        }
+    }
+
     /// Returns when the crawl has no open snapshot any more.
     pub async fn snapshots_done(&self) -> Result<(), ClientError> {
         loop {

@@ -229,14 +229,14 @@ trap 'echo told >told.txt; echo "{\"type\": \"ArchiveResult\", \"status\": \"suc
 while :; do sleep 0.1; done
 SH
     schema teststays <<<'{"properties": {"TESTSTAYS_TIMEOUT": {"type": "integer", "default": 4}}}'
-    archivist reload
+    restart
     crawl testbrief,teststays http://contract.test/daemons
     page=$(page_of "$crawl")
     assert_eq done "$(output "$page" testbrief/done.txt)" "what ended by itself"
     assert_eq told "$(output "$page" teststays/told.txt)" "what did not"
     assert_eq "testbrief=succeeded:testbrief/done.txt teststays=succeeded:as told" \
         "$(query '*sorted(r["plugin"] + "=" + r["status"] + ":" + r["output"] for r in d),' list results "$page")" "results"
-    assert_eq True "$(query '[4 <= (time(r["ended_at"]) - time(r["started_at"])).total_seconds() < 20 for r in d if r["plugin"] == "teststays"
+    assert_eq True "$(query '[3.5 <= (time(r["ended_at"]) - time(r["started_at"])).total_seconds() < 20 for r in d if r["plugin"] == "teststays"
         for time in [__import__("datetime").datetime.fromisoformat]][0]' list runs "$crawl" --limit 0)" "its time"
 }
 
@@ -250,16 +250,61 @@ echo $tries >tries.txt
 echo "try $tries"
 [ $tries -ge 3 ]
 SH
-    archivist reload
+    restart
     crawl testtries http://contract.test/tries
     page=$(page_of "$crawl")
-    archivist retry "$page"
+    archivist retry "$page" >/dev/null
     wait_for 60 is_over "$crawl"
     assert_eq "try 2 try 1" "$(output "$page" testtries/stdout.log) $(output "$page" testtries/stdout.log.1)" "output of both"
-    archivist retry "$page"
+    archivist retry "$page" >/dev/null
     wait_for 60 is_over "$crawl"
     assert_eq "try 3" "$(output "$page" testtries/stdout.log)" "output of the last"
     assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query 'd[0]["directory"]' list snapshots "$page")/testtries")" "files"
+}
+
+# Of what failed and did not say why, the result has the last lines of standard error, which the journal has in full.
+tells_what_failed_hooks_wrote() {
+    local page
+    plugin testwails <<'SH'
+#!/bin/sh
+for n in 1 2 3 4 5 6; do echo "line $n" >&2; done
+printf '\n\033[31mno end' >&2
+exit 4
+SH
+    plugin testsays <<'SH'
+#!/bin/sh
+echo noise >&2
+echo '{"type": "ArchiveResult", "status": "failed", "output_str": "no such page"}'
+exit 1
+SH
+    plugin testmumbles <<'SH'
+#!/bin/sh
+echo "as it is" >&2
+echo '{"type": "ArchiveResult", "status": "failed"}'
+SH
+    plugin testdies <<'SH'
+#!/bin/sh
+echo "at the end" >&2
+kill -SEGV $$
+SH
+    plugin testmute <<'SH'
+#!/bin/sh
+exit 3
+SH
+    restart
+    crawl testwails,testsays,testmumbles,testdies,testmute http://contract.test/wails
+    page=$(page_of "$crawl")
+    why() { query '[r["error"] for r in d if r["plugin"] == "'"$1"'"][0]' list results "$page"; }
+    assert_eq $'exit code 4: line 3\nline 4\nline 5\nline 6\n\e[31mno end' "$(why testwails)" "what the last lines say"
+    assert_eq "no such page" "$(why testsays)" "what says it in its record"
+    assert_eq "as it is" "$(why testmumbles)" "what says in its record that it failed and not why"
+    assert_eq "ended by SIGSEGV: at the end" "$(why testdies)" "what crashed"
+    assert_eq "exit code 3" "$(why testmute)" "what wrote nothing"
+    assert_eq True "$(output "$page" index.jsonl | python3 -c '
+import json, sys
+print(any("line 6" in r.get("error", "") for r in map(json.loads, sys.stdin) if r["type"] == "ArchiveResult"))')" "index.jsonl"
+    assert_contains "$(archivist why "$page")" "failed: exit code 4: line 3" "why of the page"
+    [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 
 # output ID PATH: a file of a crawl or page.
@@ -351,6 +396,7 @@ retries_what_needs_a_daemon
 sets_up_pages
 attends_to_daemons
 keeps_what_was_printed
+tells_what_failed_hooks_wrote
 believes_no_hook_about_programs
 names_what_hooks_ask_for
 runs_sonic
