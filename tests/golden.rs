@@ -70,6 +70,7 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
         bind_read_only: Vec::new(),
         tmp: None,
         network: None,
+        user: Some("archivist-hook-12".into()),
     };
     UnitSpec::hook(&names(), spec)
 }
@@ -223,7 +224,10 @@ fn every_unit_is_readable_after_its_end_and_expands_nothing() {
         // A crawl is over when its pages are.
         let is_crawl = name == "crawl-worker";
         assert_eq!(get("RuntimeMaxUSec").is_none(), is_crawl, "{name}");
-        for policy in ["User", "ProtectSystem", "MemoryMax", "KillMode"] {
+        // No drop-in gives a hook its user: without one here it would be root.
+        let user = spec.name.contains("-hook-").then_some("archivist-hook-12");
+        assert_eq!(get("User"), user.and_then(text), "{name}");
+        for policy in ["ProtectSystem", "MemoryMax", "KillMode"] {
             assert_eq!(get(policy), None, "{name}: policy is in the drop-ins");
         }
     }

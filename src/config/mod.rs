@@ -13,7 +13,7 @@ pub mod units;
 
 pub use inputs::Warning;
 pub use network::NetworkMode;
-pub use scope::{INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
+pub use scope::{HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;
 
 /// Why there are no settings; every problem names its file, and its line where there is one.

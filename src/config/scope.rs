@@ -21,6 +21,12 @@ const TAKEN: [&str; 11] = [
     "watch",
 ];
 
+/// Users for the hooks of crawls: so many crawls at a time have one for themselves
+/// (sysusers.d/archivist.conf).
+pub const HOOK_USERS: u32 = 16;
+/// The user of hooks that belong to no crawl of pages.
+const HOOK_USER: &str = "archivist-hook";
+
 /// What an instance may be called, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
      alert, check, crawl, generator, hook, network, orchestrator, pool, run, snapshot, watch";
@@ -111,6 +117,16 @@ impl Scope {
         }
     }
 
+    /// The user of this number, for hooks; 0 is that of hooks that belong to no crawl of pages. None
+    /// where everything runs as the user whose archivist it is.
+    pub fn hook_user(&self, number: u32) -> Option<String> {
+        match number {
+            _ if self.user => None,
+            0 => Some(HOOK_USER.to_owned()),
+            number => Some(format!("{HOOK_USER}-{number}")),
+        }
+    }
+
     /// `org.archivist1`, or `org.archivist1.NAME`.
     pub fn bus_name(&self) -> String {
         match &self.instance {
@@ -195,6 +211,32 @@ mod tests {
             let found = pairs.iter().find(|(key, _)| *key == name)?;
             Some(found.1.into())
         }
+    }
+
+    #[test]
+    fn every_user_of_hooks_is_made() {
+        let made = include_str!("../../units/sysusers.d/archivist.conf");
+        let made = made
+            .lines()
+            .filter_map(|line| line.strip_prefix("u archivist-hook"));
+        let made: Vec<String> = made
+            .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
+            .map(|end| match end.as_str() {
+                "-" => HOOK_USER.to_owned(),
+                end => format!("{HOOK_USER}{end}"),
+            })
+            .collect();
+        let system = Scope::system("/");
+        let wanted = (0..=HOOK_USERS).filter_map(|number| system.hook_user(number));
+        assert_eq!(made, wanted.collect::<Vec<_>>());
+        assert_eq!(
+            Scope {
+                user: true,
+                ..system
+            }
+            .hook_user(3),
+            None
+        );
     }
 
     #[test]

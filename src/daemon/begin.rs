@@ -2,11 +2,13 @@
 
 use super::action::Action;
 use super::engine::{CrawlPlan, PlannedHook};
+use super::install;
 use super::persona;
 use super::turn::{Change, Turn, TurnError, TurnResult, failed};
 use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
 use crate::bus::work::{About, Assignment, Skipped};
+use crate::config::HOOK_USERS;
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::environment::for_request;
 use crate::plugin::{BinaryRequest, Context, Event, Target, argv, environment, request_argv};
@@ -78,6 +80,11 @@ impl Turn<'_> {
         self.tx.step_crawl(id, Step::Start, None, None, self.now)?;
         self.tx
             .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
+        // What an attempt before left running has the user that it was started with. The library is for one user to
+        // write.
+        if crawl.attempts == 0 && install::names(&crawl).is_none() {
+            self.tx.choose_hook_user(id, HOOK_USERS)?;
+        }
         self.changes.insert(Change::Crawl(id));
         self.start_worker(&crawl, assignment, crawl.attempts + 1)
     }
@@ -359,6 +366,7 @@ impl Turn<'_> {
                 bind_read_only,
                 tmp: shared.filter(|_| !self.engine.scope.user),
                 network: self.engine.network(crawl.id),
+                user: self.engine.scope.hook_user(crawl.hook_user),
             },
         ))
     }

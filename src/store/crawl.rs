@@ -29,6 +29,8 @@ pub struct CrawlWork {
     pub ready: bool,
     pub token: Option<String>,
     pub directory: Option<String>,
+    /// Which of the hooks' users those of this crawl are; 0 is the one that belongs to no crawl.
+    pub hook_user: u32,
 }
 
 impl Tx<'_> {
@@ -53,7 +55,7 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
-                        token, directory FROM crawl WHERE id = ?1",
+                        token, directory, hook_user FROM crawl WHERE id = ?1",
             )?
             .query_row([id.0], |row| {
                 let status: String = row.get(0)?;
@@ -71,6 +73,7 @@ impl Tx<'_> {
                     ready: row.get(7)?,
                     token: row.get(8)?,
                     directory: row.get(9)?,
+                    hook_user: row.get(10)?,
                 };
                 Ok((work, status, plugins, config))
             })
@@ -142,6 +145,26 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Chooses one of so many users for the hooks of a crawl: the one that it had, unless another crawl
+    /// that is not over has it, else one that the fewest of these have.
+    pub fn choose_hook_user(&self, id: CrawlId, users: u32) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE crawl SET hook_user = (
+                     WITH RECURSIVE user (n) AS
+                         (SELECT 1 UNION ALL SELECT n + 1 FROM user WHERE n < ?2)
+                     SELECT n FROM user ORDER BY
+                         (SELECT count(*) FROM crawl other
+                          WHERE other.hook_user = n AND other.id <> ?1
+                          AND other.status IN ('queued', 'started', 'paused')),
+                         n <> crawl.hook_user, (n + ?2 - ?1 % ?2) % ?2
+                     LIMIT 1)
+                 WHERE id = ?1",
+            )?
+            .execute((id.0, users))?;
+        Ok(())
+    }
+
     /// Shared by crawls and snapshots, whose columns have the same names.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn step(
@@ -202,4 +225,56 @@ pub(super) fn parse_status(text: &str) -> Result<Lifecycle> {
         what: "status",
         text: text.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn hooks_of_crawls_under_way_have_a_user_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let add = || {
+            let new = NewCrawl {
+                url: "http://a.test/",
+                max_depth: 0,
+                plugins: &[],
+                config: &BTreeMap::new(),
+                now: Time(1),
+            };
+            tx.add_crawl(&new).unwrap()
+        };
+        let step = |id, step| tx.step_crawl(id, step, None, None, Time(2)).unwrap();
+        let begin = |id| {
+            tx.choose_hook_user(id, 3).unwrap();
+            step(id, Step::Start);
+            tx.crawl(id).unwrap().unwrap().hook_user
+        };
+        let crawls: Vec<CrawlId> = (0..5).map(|_| add()).collect();
+        let mut users: Vec<u32> = crawls[..3].iter().map(|id| begin(*id)).collect();
+        users.sort();
+        assert_eq!(users, [1, 2, 3]);
+        let of = |id: CrawlId| tx.crawl(id).unwrap().unwrap().hook_user;
+        assert_eq!(of(crawls[3]), 0, "one that waits has none");
+
+        // One that is over gives its user to the next, and has it again if nobody else does.
+        step(crawls[1], Step::Seal);
+        assert_eq!(begin(crawls[3]), of(crawls[1]));
+        step(crawls[3], Step::Seal);
+        step(crawls[1], Step::Retry);
+        assert_eq!(begin(crawls[1]), of(crawls[3]));
+        step(crawls[3], Step::Retry);
+        let shared = begin(crawls[3]);
+        assert!(
+            (1..=3).contains(&shared),
+            "there are more crawls than users"
+        );
+        step(crawls[0], Step::Seal);
+        step(crawls[3], Step::Seal);
+        assert_eq!(begin(crawls[4]), of(crawls[0]), "the one that nobody has");
+    }
 }

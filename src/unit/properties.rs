@@ -119,6 +119,9 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if !spec.wants.is_empty() {
         out.push(("Wants", List(spec.wants.clone())));
     }
+    if let Some(user) = &spec.user {
+        out.push(("User", text(user)));
+    }
     let fields = spec
         .log_fields
         .iter()

@@ -1,5 +1,5 @@
-//! What a transient unit is to be: only what differs from run to run. Sandbox, limits, users and
-//! kill modes are drop-ins that the package ships.
+//! What a transient unit is to be: only what differs from run to run. Sandbox, limits, kill modes and
+//! all users but those of hooks are drop-ins that the package ships.
 
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
@@ -51,6 +51,8 @@ pub struct UnitSpec {
     pub network: Option<Network>,
     /// Units that are started along with it.
     pub wants: Vec<String>,
+    /// Whom it runs as, where that is not for its drop-ins to say.
+    pub user: Option<String>,
     /// Fields that every journal line of the unit carries.
     pub log_fields: Vec<(&'static str, String)>,
 }
@@ -88,6 +90,8 @@ pub struct HookSpec<'a> {
     pub bind_read_only: Vec<PathBuf>,
     pub tmp: Option<PathBuf>,
     pub network: Option<Network>,
+    /// Whom it runs as, where that is not the user of the service manager.
+    pub user: Option<String>,
 }
 
 /// What is known of a check before it starts.
@@ -161,6 +165,7 @@ impl UnitSpec {
                 .map(|network| network.unit)
                 .into_iter()
                 .collect(),
+            user: None,
             log_fields: log_fields(worker.crawl, worker.owner, worker.url),
         }
     }
@@ -192,6 +197,7 @@ impl UnitSpec {
             tmp: hook.tmp,
             network: hook.network,
             wants: Vec::new(),
+            user: hook.user,
             log_fields: fields,
         }
     }
@@ -233,6 +239,7 @@ impl UnitSpec {
             tmp: None,
             network: None,
             wants: check.wants,
+            user: None,
             log_fields: vec![
                 ("ARCHIVIST_WATCH", check.watch.to_owned()),
                 ("ARCHIVIST_URL", shown(check.url)),

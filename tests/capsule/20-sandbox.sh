@@ -8,6 +8,7 @@ site=$state/archive/19700101/sandbox.test
 own=$site/1 other=$site/2
 # Names that the drop-ins apply to, but that the orchestrator does not take for units of its own.
 hook=archivist-hook-sandboxtest-test1.service
+hook_user=archivist-hook-16
 other_hook=archivist-hook-sandboxtest-test2.service
 worker=archivist-snapshot-test.service
 
@@ -35,6 +36,8 @@ clean() {
 assert_exposure() {
     local unit=/run/systemd/system/$2
     in_capsule sh -c "[ -e /usr/lib/systemd/system/$2 ] || printf '[Service]\nExecStart=/usr/bin/archivist\n' >$unit"
+    # What the orchestrator says of each.
+    [[ $2 != archivist-hook-* ]] || in_capsule sh -c "echo User=$hook_user >>$unit"
     in_capsule systemd-analyze security --offline=yes --no-pager --threshold="$1" "$2" | tail -n 1 ||
         fail "exposure of $2 is above $1 tenths"
     in_capsule rm -f "$unit"
@@ -53,10 +56,10 @@ is_little_exposed() {
 }
 
 # run_hook PROPERTIES… -- COMMAND…
-run_hook() { in_capsule systemd-run --quiet --wait --pipe --collect --unit=$hook --property=BindPaths=$own "$@"; }
+run_hook() { in_capsule systemd-run --quiet --wait --pipe --collect --uid=$hook_user --unit=$hook --property=BindPaths=$own "$@"; }
 
 confines_a_hostile_hook() {
-    in_capsule systemd-run --quiet --unit=$other_hook --property=Type=exec --property=BindPaths=$other sleep infinity
+    in_capsule systemd-run --quiet --uid=$hook_user --unit=$other_hook --property=Type=exec --property=BindPaths=$other sleep infinity
     in_capsule systemd-run --quiet --unit=$worker --property=Type=exec sleep infinity
     run_hook --setenv=OWN=$own --setenv=OTHER=$other \
         --setenv=OTHER_HOOK="$(unit_property $other_hook MainPID)" \
@@ -78,12 +81,12 @@ confines_a_worker() {
 # Takes a picture, and its renderers are in a sandbox of its own, below that of the unit.
 chromium_keeps_its_sandbox() {
     local unit=archivist-hook-chromium-test.service picture=$own/wget/page.png
-    in_capsule systemd-run --quiet --wait --pipe --collect --unit=$unit --property=BindPaths=$own --setenv=HOME=/tmp \
+    in_capsule systemd-run --quiet --wait --pipe --collect --uid=$hook_user --unit=$unit --property=BindPaths=$own --setenv=HOME=/tmp \
         chromium --headless --disable-gpu --screenshot=$picture 'data:text/html,<h1>archivist</h1>' ||
         fail "chromium makes no screenshot"
     assert_contains "$(in_capsule head -c 4 $picture | tr -d '\0')" PNG "start of the screenshot"
 
-    in_capsule systemd-run --quiet --unit=$unit --property=Type=exec --property=BindPaths=$own --setenv=HOME=/tmp \
+    in_capsule systemd-run --quiet --uid=$hook_user --unit=$unit --property=Type=exec --property=BindPaths=$own --setenv=HOME=/tmp \
         chromium --headless --disable-gpu --remote-debugging-port=0 about:blank
     wait_for 20 has_sandboxed_renderer "$(unit_property $unit ControlGroup)"
     in_capsule systemctl stop $unit
@@ -102,7 +105,7 @@ has_sandboxed_renderer() {
 obeys_the_administrator() {
     local drop_in=/etc/systemd/system/archivist-hook-sandboxtest-.service.d result
     in_capsule sh -c "mkdir -p $drop_in; printf '[Service]\nRuntimeMaxSec=1\n' >$drop_in/override.conf; systemctl daemon-reload"
-    in_capsule systemd-run --quiet --wait --unit=$hook --property=RuntimeMaxSec=1h sleep 20 || true
+    in_capsule systemd-run --quiet --wait --uid=$hook_user --unit=$hook --property=RuntimeMaxSec=1h sleep 20 || true
     result=$(unit_property $hook Result)
     in_capsule sh -c "rm -r $drop_in; systemctl daemon-reload; systemctl reset-failed $hook" || fail "the hook is gone before its result was read"
     assert_eq timeout "$result" "result of a hook with RuntimeMaxSec= in a drop-in"
@@ -110,7 +113,7 @@ obeys_the_administrator() {
 
 # ask USER INTERFACE: the answer to a method that does not exist, so that only the policy matters.
 ask() {
-    in_capsule setpriv --reuid "$1" --regid "$1" --init-groups \
+    in_capsule setpriv --reuid "$1" --regid "$(in_capsule id --group "$1")" --init-groups \
         busctl --system call org.archivist1 /org/archivist1 "$2" NoSuchMethod 2>&1 || true
 }
 
@@ -135,8 +138,11 @@ guards_its_bus_name() {
     assert_refused sandbox-member org.archivist1.Worker
     assert_refused archivist org.archivist1.Manager
     assert_refused archivist org.freedesktop.DBus.Properties
-    assert_refused archivist-hook org.archivist1.Manager
-    assert_refused archivist-hook org.archivist1.Worker
+    local user
+    for user in archivist-hook $hook_user; do
+        assert_refused "$user" org.archivist1.Manager
+        assert_refused "$user" org.archivist1.Worker
+    done
     assert_refused daemon org.archivist1.Manager
 }
 

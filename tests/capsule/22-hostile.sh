@@ -1,7 +1,6 @@
 #!/bin/bash
 # A hook of one crawl that goes for everything that is not its crawl's: what belongs to another crawl, to other pages, to the
-# orchestrator. The same tries are made by root first: there they succeed, so each of them can. Not among them: a signal to a hook
-# of another crawl. Hooks have one user, and those of a browser must be able to ask for each other's processes.
+# orchestrator. The same tries are made by root first: there they succeed, so each of them can.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -31,6 +30,17 @@ SH
 #!/bin/sh
 bash /srv/archivist-test/probe "$PWD" /srv/archivist-test/targets >probe.txt
 ls "$SNAP_DIR/.." >beside.txt
+SH
+    plugin testbystander on_Snapshot__10_testbystander.finite.bg.sh <<'SH'
+#!/bin/sh
+echo ready
+exec sleep 60
+SH
+    plugin testkills <<'SH'
+#!/usr/bin/python3
+import os, signal
+os.kill(-1, signal.SIGKILL)
+print('{"type": "ArchiveResult", "status": "succeeded", "output_str": "alone"}')
 SH
     # Both crawls share temporary files among their own hooks, as those with a browser of abx-plugins do.
     in_capsule cp -a /usr/share/archivist/plugins/keeper $plugins/testkeeper
@@ -103,6 +113,7 @@ queue message-queue $queue
 see hook $hook
 read_file hook-environment /proc/$hook/environ
 list hook-root /proc/$hook/root/tmp
+signal hook $hook
 see worker $worker
 signal worker $worker
 read_file worker-environment /proc/$worker/environ
@@ -129,6 +140,39 @@ a_hook_reaches_nothing_of_it() {
     assert_eq "$crawl $last" "$(in_capsule cat "$(directory snapshots "$last")/testhostile/beside.txt" | xargs)" "what it sees of the pages of its own crawl"
 }
 
+# Those of its own crawl ask for one another's processes, and so may end them.
+a_hook_that_kills_all_it_can_kills_its_own_crawl() {
+    local killer
+    killer=$(add --plugins testkills,testbystander http://hostile.test/3)
+    wait_for 60 is_over "$killer"
+    assert_eq "testbystander: ended by SIGKILL testkills: succeeded" \
+        "$(query '*sorted(r["plugin"] + ": " + (r["error"] or r["status"]) for r in d),' list results "$killer")" "hooks of its own crawl"
+    [[ $(unit_property "archivist-hook-testvictim-$page.service" MainPID) == "$hook" ]] || fail "the hook of another crawl is gone"
+}
+
+# Crawls at work have a user each, for all of their hooks.
+crawls_have_users_of_their_own() {
+    local first second
+    in_capsule rm -f $signs/go
+    first=$(add --plugins testvictim http://victim.test/1) second=$(add --plugins testvictim http://victim.test/2)
+    wait_for 30 users_are 2 "$first" "$second"
+    in_capsule touch $signs/go
+    wait_for 60 is_over "$first"
+    wait_for 60 is_over "$second"
+}
+
+# users_are N CRAWL…: the hooks of these run as so many users, each one of those for hooks of crawls.
+users_are() {
+    local n=$1 crawl users=()
+    shift
+    for crawl in "$@"; do
+        users+=($(in_capsule systemctl show --property=User --value "archivist-hook-*-$(page_of "$crawl").service" | sort -u | grep .)) || return 1
+    done
+    [[ ${#users[@]} == "$n" && $(printf '%s\n' "${users[@]}" | sort -u | grep -cx 'archivist-hook-[0-9]*') == "$n" ]]
+}
+
+page_of() { query 'd[0]["id"]' list snapshots "$1"; }
+
 the_victim_is_unharmed() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$victim"
@@ -142,7 +186,9 @@ victims
 targets | in_capsule sh -c "cat >$signs/targets"
 everything_is_there_for_root
 a_hook_reaches_nothing_of_it
+a_hook_that_kills_all_it_can_kills_its_own_crawl
 the_victim_is_unharmed
+crawls_have_users_of_their_own
 assert_nothing_is_left
 trap - EXIT
 clean

@@ -133,7 +133,7 @@ hold() {
 
 # The names, and who is below whom: design.md, "Names".
 is_the_tree_that_was_designed() {
-    local number tree unit
+    local number tree unit user
     hold tree
     number=${held#c}
     tree=/archivist.slice/archivist-crawl.slice/archivist-crawl-$number.slice
@@ -142,14 +142,16 @@ is_the_tree_that_was_designed() {
     done
     assert_eq /archivist.slice/$service "$(unit_property $service ControlGroup)" "control group of the orchestrator"
     assert_eq archivist "$(unit_property "archivist-snapshot-$snapshot.service" User)" "user of a worker"
-    assert_eq archivist-hook "$(unit_property "archivist-hook-testhold-s$snapshot.service" User)" "user of a hook"
+    user=$(unit_property "archivist-hook-testhold-s$snapshot.service" User)
+    [[ $user =~ ^archivist-hook-([1-9]|1[0-6])$ ]] || fail "user of a hook: $user"
+    assert_eq "$user" "$(unit_property "archivist-hook-testbeside-s$snapshot.service" User)" "user of another hook of its crawl"
     assert_contains "$(in_capsule systemctl --no-pager status "archivist-hook-*-s$snapshot.service")" testbeside "systemctl status with a pattern"
     assert_contains "$(in_capsule systemctl --no-pager status $service)" "crawl=" "STATUS= of the orchestrator"
     assert_contains "$(archivist status)" "archivist-hook-testhold-s$snapshot.service" "archivist status"
     assert_eq "" "$(in_capsule sh -c "tr '\\0' '\\n' </proc/\$(systemctl show --value -p MainPID archivist-snapshot-$snapshot)/environ | grep -i token")" \
         "tokens in a worker's environment"
     assert_eq "holding on --url=http://held.test/tree" "$(in_capsule journalctl --quiet --no-pager --output=cat \
-        ARCHIVIST_SNAPSHOT_ID="$snapshot" ARCHIVIST_PLUGIN=testhold _UID="$(in_capsule id -u archivist-hook)")" "what a hook wrote to standard error"
+        ARCHIVIST_SNAPSHOT_ID="$snapshot" ARCHIVIST_PLUGIN=testhold _UID="$(in_capsule id -u "$user")")" "what a hook wrote to standard error"
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
     assert_eq sealed "$(crawl_status "$held")" "the crawl that was held"

@@ -98,7 +98,7 @@ nothing_is_left() {
 
 what_is_left() {
     in_capsule sh -c '
-        ps -o pid=,user=,args= -u archivist -u archivist-hook -u archivist-network
+        ps -o pid=,user=,args= -u archivist,archivist-network -g archivist-hook
         systemctl list-units --all --plain --no-legend "archivist-crawl-*" "archivist-snapshot-*" "archivist-hook-*" "archivist-check-*.service" "archivist-alert-*" "archivist-network@*"
         systemctl list-units --failed --plain --no-legend
         find /sys/fs/cgroup/archivist.slice/archivist-crawl.slice -mindepth 1 -type d 2>/dev/null' || true

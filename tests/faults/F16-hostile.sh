@@ -42,8 +42,10 @@ before=$(everything) pid=$(unit_property $service MainPID) since=$(in_capsule da
 calls=0 bad=
 assert_contains "$(in_capsule env ONLY=Status python3 /usr/local/bin/hostile.py)" "Manager.Status answered" "the same from root"
 attack stranger setpriv --reuid nobody --regid nogroup --clear-groups
-attack hook systemd-run --quiet --wait --pipe --collect --unit=$hook
-attack "hook's user" setpriv --reuid archivist-hook --regid archivist-hook --init-groups
+attack hook systemd-run --quiet --wait --pipe --collect --uid=archivist-hook-16 --unit=$hook
+for user in archivist-hook archivist-hook-16; do
+    attack "user $user" setpriv --reuid $user --regid archivist-hook --init-groups
+done
 attack worker systemd-run --quiet --wait --pipe --collect --unit=$worker
 assert_eq "" "$bad" "calls that were not refused"
 assert_eq "$before" "$(everything)" "what is on record"

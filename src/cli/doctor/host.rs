@@ -3,7 +3,7 @@
 use super::super::server::systemctl;
 use super::Check;
 use super::text;
-use crate::config::Scope;
+use crate::config::{HOOK_USERS, Scope};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
 use std::fs;
@@ -31,7 +31,7 @@ impl<'a> Host<'a> {
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = vec![self.systemd()];
         if !self.scope.user {
-            checks.extend(users());
+            checks.extend(users(self.scope));
         }
         checks.extend([
             self.data_directory(),
@@ -189,14 +189,15 @@ impl<'a> Host<'a> {
     }
 }
 
-fn users() -> Vec<Check> {
+fn users(scope: &Scope) -> Vec<Check> {
     const NAME: &str = "users";
-    let missing: Vec<_> = ["archivist", "archivist-hook"]
-        .into_iter()
+    let hooks = (0..=HOOK_USERS).filter_map(|number| scope.hook_user(number));
+    let missing: Vec<_> = std::iter::once("archivist".to_owned())
+        .chain(hooks)
         .filter(|name| !matches!(User::from_name(name), Ok(Some(_))))
         .collect();
     let mut checks = vec![match missing.is_empty() {
-        true => Check::ok(NAME, "archivist and archivist-hook exist"),
+        true => Check::ok(NAME, "archivist and those of hooks exist"),
         false => Check::fail(
             NAME,
             format!("there is no user {}", missing.join(", ")),

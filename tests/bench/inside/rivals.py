@@ -104,7 +104,7 @@ def unit_options(environment, places):
     """The properties of a hook's unit that are not in drop-ins; those hold for its name."""
     split = places.index("-")
     return ["--property=BindPaths=" + " ".join(places[1:split]), "--property=BindReadOnlyPaths=" + " ".join(places[split + 1:]),
-            "--property=WorkingDirectory=" + places[0], "--property=StandardOutput=null", "--property=RuntimeMaxSec=60",
+            "--uid=archivist-hook-1", "--property=WorkingDirectory=" + places[0], "--property=StandardOutput=null", "--property=RuntimeMaxSec=60",
             "--slice=floor-crawl-1.slice", *("--setenv=%s=%s" % pair for pair in environment.items())]
 
 
