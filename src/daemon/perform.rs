@@ -204,8 +204,7 @@ impl Performer {
             Action::LastWords { invocation, reply } => {
                 let readers = self.readers.clone();
                 tokio::spawn(async move {
-                    let _place = readers.acquire().await;
-                    reply.send(Ok(last_words(invocation).await));
+                    reply.send(Ok(last_words(invocation, &readers).await));
                 });
             }
             Action::WakeAt(time) => self.wake_at(time),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 /// Lines that are told, and bytes of all of them together.
@@ -25,13 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// Only root can have journald write down what it was sent so far; a user's own orchestrator reads
 /// what is there.
-pub async fn last_words(invocation: String) -> String {
+///
+/// As many callers read at a time as there are `places`.
+pub async fn last_words(invocation: String, places: &Semaphore) -> String {
     let synchronized = tokio::time::timeout(PATIENCE, synchronize()).await;
     match synchronized {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!("failed to call '{SOCKET}': {error}, ignoring"),
         Err(_) => tracing::debug!("journald does not answer at '{SOCKET}', ignoring"),
     }
+    let _place = places.acquire().await;
     match spawn_blocking(move || read(&invocation)).await {
         Ok(Ok(lines)) => told(lines),
         Ok(Err(error)) => {
@@ -74,8 +78,8 @@ fn told(lines: impl IntoIterator<Item = String>) -> String {
         match left.checked_sub(line.len() + 1) {
             Some(rest) => left = rest,
             None if words.is_empty() => {
-                let end = line.floor_char_boundary(BYTES);
-                words.push_front(format!("{}…", &line[..end]));
+                let begin = line.ceil_char_boundary(line.len() - BYTES);
+                words.push_front(format!("…{}", &line[begin..]));
                 break;
             }
             None => break,
@@ -102,10 +106,10 @@ mod tests {
 
     #[test]
     fn no_more_than_a_reason_may_have() {
-        let long = "é".repeat(BYTES);
+        let long = "é".repeat(BYTES) + "end";
         let told = of(&[&long, "before"]);
         assert!(
-            told.ends_with("é…") && told.len() <= BYTES + 3,
+            told.starts_with("…é") && told.ends_with("end") && told.len() <= BYTES + 3,
             "{}",
             told.len()
         );
