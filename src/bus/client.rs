@@ -144,6 +144,10 @@ impl Address {
                 error.name().to_string(),
                 error.description().map(Into::into),
             ),
+            // It did answer, and not in our words: another call would not mend that.
+            zbus::Error::SignatureMismatch(..) | zbus::Error::IncorrectType => {
+                return ClientError::Refused(format!("its answer cannot be read: {error}"));
+            }
             _ => return self.unreachable(error.to_string()),
         };
         let text = text.unwrap_or_else(|| name.clone());

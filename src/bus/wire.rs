@@ -89,8 +89,10 @@ pub trait Worker {
     /// Asks a running hook to end (SIGTERM by its unit's KillMode=), or ends it by force.
     fn stop(&self, token: &str, hook: &str, force: bool) -> zbus::Result<()>;
     /// Records a result with what the hook found ([`super::work::Report`]); answers after the
-    /// commit.
+    /// commit, with the verdict that is on record then ([`crate::model::Verdict`]).
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
+    /// The last lines that the newest run of a hook wrote to standard error, for one that failed
+    /// without saying why.
     fn last_words(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;

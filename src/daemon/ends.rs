@@ -47,6 +47,7 @@ impl Turn<'_> {
             attempts,
             unfinished,
             spent: self.engine.spent(run),
+            excused: run.frozen && outcome == Outcome::TimeLimit,
             outcome,
         })
     }

@@ -246,7 +246,10 @@ impl Turn<'_> {
         };
         let row = self.tx.binary(&request.name)?;
         Ok(row.is_some_and(|row| {
-            row.found_at >= crawl.created_at && Path::new(&row.abspath).exists()
+            // What somebody saw on the search path meanwhile was brought by nobody.
+            row.found_at >= crawl.created_at
+                && row.provider != inspect::HERE
+                && Path::new(&row.abspath).exists()
         }))
     }
 

@@ -1,5 +1,6 @@
 //! Pausing: nothing of a crawl or snapshot is started any more, and its hooks are frozen. Their
-//! workers are not, as they have a watchdog to answer; what they ask to be run waits.
+//! workers are not, as they have a watchdog to answer; what they ask to be run waits. That of a page
+//! is marked, as its time limit goes on meanwhile.
 //!
 //! Frozen hooks are thawed before anything is sent to them: systemd refuses to stop a frozen unit
 //! (257), and a frozen process takes no signal but SIGKILL. Their time limit, which belongs to

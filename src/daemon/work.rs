@@ -7,6 +7,7 @@ use crate::bus::work::{Child, Ended, Known, Report, Standing};
 use crate::model::{
     EXIT_SKIPPED, Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId, Verdict,
 };
+use crate::plugin::Event;
 use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
 
 fn denied(what: &str) -> TurnError {
@@ -40,6 +41,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
+                let is_cleanup = planned.hook.name.event == Event::SnapshotCleanup;
                 match self.joinable(owner, plugin, id)? {
                     Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
                         let ended = self.how_it_ended(&run)?;
@@ -54,7 +56,7 @@ impl Turn<'_> {
                     None if self.tx.is_paused(owner)? => {
                         self.actions.push(Action::Park(work.clone()));
                     }
-                    None if let Some(why) = self.too_much(&crawl, owner)? => {
+                    None if !is_cleanup && let Some(why) = self.too_much(&crawl, owner)? => {
                         let verdict = Verdict {
                             state: ResultState::Skipped,
                             error: Some(why.clone()),
@@ -198,11 +200,17 @@ impl Turn<'_> {
     /// Takes note of what a worker found, and says what it comes to.
     fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<Verdict> {
         let crawl = self.crawl_of_owner(owner)?;
-        let plugin = report.key.split_once('/').map_or("", |(plugin, _)| plugin);
+        let (plugin, _) = report.key.split_once('/').unwrap_or_default();
         let verdict = self.take_binary(&crawl, plugin, report)?;
         let verdict = verdict.unwrap_or_else(|| report.verdict.clone());
         self.record_result(owner, crawl, report, &verdict)?;
-        Ok(verdict)
+        // It may have had another one before.
+        let (plugin, hook) = report.key.split_once('/').unwrap_or_default();
+        let recorded = self.tx.result(owner, plugin, hook)?;
+        Ok(recorded.map_or(verdict, |result| Verdict {
+            state: result.status,
+            error: result.error,
+        }))
     }
 
     fn record_result(
@@ -249,6 +257,12 @@ impl Turn<'_> {
         self.take_programs(&report.derived.programs)?;
         self.take_requests(&mut crawl, &report.key, &report.derived.wanted)?;
         let Owner::Snapshot(id) = owner else {
+            // Such a hook is told of the first page.
+            if let Some(first) = self.tx.first_snapshot(crawl.id)? {
+                for tag in &report.tags {
+                    self.tx.tag_snapshot(first, tag)?;
+                }
+            }
             // Pages of the set-up; after it there is nobody left to work on more.
             if !crawl.ready {
                 self.add_children(&crawl, None, &report.children)?;
@@ -285,7 +299,7 @@ impl Turn<'_> {
             let Ok(url) = PageUrl::parse(&child.url) else {
                 continue;
             };
-            if !plan.filter.allows(url.as_str()) {
+            if !plan.filter.follows(url.as_str()) {
                 continue;
             }
             if only_new && self.tx.is_archived(url.as_str(), crawl.id)? {

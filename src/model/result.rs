@@ -74,7 +74,7 @@ pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
     /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks
-    /// its exit code but never a run that PID 1 had to end or could not start; `brought` is
+    /// its exit code but never a run that PID 1 had to end; `brought` is
     /// whether it left what such a hook is there for: any file, where it is a page's. A run that was lost is worth another attempt.
     pub fn of(outcome: &Outcome, stated: Option<ResultState>, brought: bool) -> Verdict {
         let plain = |state| Verdict { state, error: None };
@@ -91,7 +91,9 @@ impl Verdict {
                 state: ResultState::Skipped,
                 error: Some(outcome.to_string()),
             },
-            (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::NotStarted(_), _) => failed(),
+            (Outcome::TimeLimit | Outcome::OutOfMemory, _) => failed(),
+            // Who left a record was started, and its own exit status is one that systemd uses, too.
+            (Outcome::NotStarted(_), None) => failed(),
             (_, Some(state)) => plain(state),
             (Outcome::Exit(0), None) if brought => plain(ResultState::Succeeded),
             (Outcome::Exit(0), None) => plain(ResultState::NoResults),

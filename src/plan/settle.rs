@@ -15,6 +15,9 @@ pub struct WorkerEnd {
     pub unfinished: bool,
     /// Why there is no further attempt: it had all the time that there is.
     pub spent: Option<String>,
+    /// It reached its limit, and was paused meanwhile: that is not held against it, whatever the number
+    /// of this attempt.
+    pub excused: bool,
 }
 
 /// What follows: the step, when to try again, and the reason to record.
@@ -55,7 +58,8 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
     } else {
         format!("worker: {}", end.outcome)
     };
-    match backoff.delay(end.attempts, jitter) {
+    let delay = backoff.delay(end.attempts, jitter);
+    match delay.or(end.excused.then_some(Duration::ZERO)) {
         Some(delay) => Settled {
             step: Step::Requeue,
             retry_at: Some(now.after(delay.max(Duration::from_millis(1)))),
@@ -92,6 +96,7 @@ mod tests {
             attempts,
             unfinished: false,
             spent: None,
+            excused: false,
         }
     }
 
@@ -119,6 +124,19 @@ mod tests {
             ..end(Outcome::Signal(15), 1)
         };
         assert_eq!(settle(&by_hand).step, Step::Cancel);
+    }
+
+    #[test]
+    fn the_last_attempt_may_be_excused() {
+        let excused = WorkerEnd {
+            excused: true,
+            ..end(Outcome::TimeLimit, 3)
+        };
+        let settled = settle_worker(&excused, &BACKOFF, Time(0), 0.5);
+        assert_eq!(
+            (settled.step, settled.retry_at),
+            (Step::Requeue, Some(Time(1)))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Finds plugins and their hooks in the plugin directories.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -203,11 +203,13 @@ impl Loader {
             return None;
         }
         let (id, extension) = file_name.rsplit_once('.').unwrap_or((file_name, ""));
+        let is_program = self.trust.can_execute(found.uid(), found.mode());
         let interpreter = match extension {
-            _ if self.trust.can_execute(found.uid(), found.mode()) => None,
+            _ if is_program && (name.event.is_modern() || says_what_runs_it(path)) => None,
             "sh" if !name.event.is_modern() => Some("bash"),
             "py" if !name.event.is_modern() => Some("python3"),
             "js" if !name.event.is_modern() => Some("node"),
+            _ if is_program => None,
             _ => {
                 self.problem(
                     path,
@@ -225,6 +227,13 @@ impl Loader {
             interpreter,
         })
     }
+}
+
+/// Whether the kernel knows how to run a file: by its `#!` line, or as the binary that it is.
+fn says_what_runs_it(file: &Path) -> bool {
+    let mut begin = [0; 2];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *b"#!" || begin == *b"\x7fE"
 }
 
 fn read_schema(file: &Path) -> Result<Schema, Problem> {
@@ -367,6 +376,18 @@ mod tests {
             .collect();
         assert_eq!(needs, [("wget", 1), ("tool", 0)]);
         assert!(found.problems[0].what.starts_with("1 lines"), "{found:?}");
+    }
+
+    #[test]
+    fn older_programs_need_no_line_that_says_what_runs_them() {
+        let tree = Tree::new();
+        tree.put("r/old/on_Crawl__10_a.sh", 0o755, "echo\n");
+        tree.put("r/old/on_Crawl__20_b.sh", 0o755, "#!/bin/sh\n");
+        tree.put("r/old/on_Crawl__30_c", 0o755, "\x7fELF");
+        tree.put("r/old/on_Crawl__40_d.rb", 0o755, "puts\n");
+        let found = tree.load(&["r"]);
+        let with = found.plugins[0].hooks.iter().map(|hook| hook.interpreter);
+        assert_eq!(with.collect::<Vec<_>>(), [Some("bash"), None, None, None]);
     }
 
     #[test]

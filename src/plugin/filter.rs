@@ -1,6 +1,7 @@
 //! Which pages are archived, whether given or found: `URL_ALLOWLIST` and `URL_DENYLIST`.
 
 use regex::{Regex, RegexBuilder};
+use std::sync::OnceLock;
 use url::Url;
 
 /// An entry that cannot be used, and why.
@@ -29,6 +30,13 @@ enum Entry {
     Pattern(Regex),
 }
 
+/// What browsers load with a page: styles, scripts, fonts.
+const PARTS_OF_PAGES: &str = r"
+    \.(css|js|mjs|eot|otf|ttf|woff2?)($|[?#])
+    gstatic.com
+    fonts.googleapis.com";
+static PARTS: OnceLock<Vec<Entry>> = OnceLock::new();
+
 /// What one regular expression may take in memory.
 const MAX_REGEX: usize = 1 << 20;
 
@@ -42,6 +50,18 @@ impl UrlFilter {
             allow: entries("URL_ALLOWLIST", allow)?,
             deny: entries("URL_DENYLIST", deny)?,
         })
+    }
+
+    /// Whether a page that a hook found is archived. What pages are made of is none, unless the deny list
+    /// is somebody's own.
+    pub fn follows(&self, url: &str) -> bool {
+        let parts =
+            PARTS.get_or_init(|| entries("URL_DENYLIST", PARTS_OF_PAGES).unwrap_or_default());
+        let is_part = || {
+            let parsed = Url::parse(url.trim()).ok();
+            parts.iter().any(|part| part.matches(url, parsed.as_ref()))
+        };
+        self.allows(url) && !(self.deny.is_empty() && is_part())
     }
 
     /// A match in the deny list drops the URL; then the allow list, if there is one, needs a match.
@@ -163,6 +183,36 @@ mod tests {
 
     fn allows(allow: &str, deny: &str, url: &str) -> bool {
         UrlFilter::new(allow, deny).unwrap().allows(url)
+    }
+
+    #[test]
+    fn what_pages_are_made_of_is_not_followed() {
+        let filter = |deny: &str| UrlFilter::new("", deny).unwrap();
+        let parts = [
+            "http://a/x.CSS?v=1",
+            "http://a/x.js",
+            "http://a/f.woff2#i",
+            "https://fonts.gstatic.com/s/x",
+        ];
+        let pages = [
+            "http://a/",
+            "http://a/x.json",
+            "http://js.org/",
+            "http://a/css",
+            "http://a/x.js/page",
+            "https://www.googleapis.com/x",
+        ];
+        for url in parts {
+            assert!(!filter("").follows(url), "{url}");
+            assert!(
+                filter("").allows(url) && filter("b.test").follows(url),
+                "{url}"
+            );
+        }
+        for url in pages {
+            assert!(filter("").follows(url), "{url}");
+        }
+        assert!(!filter("a.test").follows("http://a.test/"));
     }
 
     #[test]

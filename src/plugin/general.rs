@@ -6,10 +6,17 @@ use super::parse::typed;
 use super::schema::Kind;
 
 /// Settings that hooks read although no schema need have them.
-pub const HOOK_KEYS: [(&str, Kind); 16] = [
+pub const HOOK_KEYS: [(&str, Kind); 23] = [
     ("ACTIVE_PERSONA", Kind::String),
     ("ANTHROPIC_API_KEY", Kind::String),
     ("CHECK_SSL_VALIDITY", Kind::Boolean),
+    ("CHROME_CLOSE_TIMEOUT_MS", Kind::Integer),
+    ("CHROME_DEBUG_PORT_TIMEOUT_MS", Kind::Integer),
+    ("CHROME_INSTALL_TIMEOUT", Kind::Integer),
+    ("CHROME_LAUNCH_LOCK_TIMEOUT_MS", Kind::Integer),
+    ("CHROME_LOG_SUBPROCESS_OUTPUT", Kind::Boolean),
+    ("CHROME_PAGE_READY_TIMEOUT_MS", Kind::Integer),
+    ("CHROME_TAB_TIMEOUT", Kind::Integer),
     ("COOKIES_FILE", Kind::String),
     ("COOKIES_TXT_FILE", Kind::String),
     ("DRY_RUN", Kind::Boolean),

@@ -98,24 +98,28 @@ pub fn advice_for(
 }
 
 /// The plugins named, with those that they require: theirs first.
-fn closure<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin, found: &mut Vec<&'a Plugin>) {
-    if found.iter().any(|known| known.name == plugin.name) {
+fn closure<'a>(
+    catalogue: &'a Catalogue,
+    plugin: &'a Plugin,
+    seen: &mut BTreeSet<&'a str>,
+    found: &mut Vec<&'a Plugin>,
+) {
+    // Before the others, so that a ring of plugins comes to an end.
+    if !seen.insert(&plugin.name) {
         return;
     }
-    // Before the others, so that a ring of plugins comes to an end.
-    found.push(plugin);
     for name in &plugin.schema.required_plugins {
         if let Some(required) = catalogue.plugin(name) {
-            closure(catalogue, required, found);
+            closure(catalogue, required, seen, found);
         }
     }
+    found.push(plugin);
 }
 
 /// The plugin and all that it requires, itself last.
 pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'a Plugin> {
     let mut found = Vec::new();
-    closure(catalogue, plugin, &mut found);
-    found.reverse();
+    closure(catalogue, plugin, &mut BTreeSet::new(), &mut found);
     found
 }
 
@@ -335,6 +339,17 @@ mod tests {
             let error = of("titel").unwrap_err();
             assert!(error.contains("close names: title"), "{error}");
         });
+    }
+
+    #[test]
+    fn each_plugin_comes_after_those_that_it_requires() {
+        let of = |name: &str, required: &[&str]| {
+            plugin(name, json!({"required_plugins": required}), &[])
+        };
+        let all = sample::catalogue([of("a", &["b", "c"]), of("b", &[]), of("c", &["b"])]);
+        let found = with_required(&all, all.plugin("a").unwrap());
+        let names: Vec<&str> = found.iter().map(|plugin| plugin.name.as_str()).collect();
+        assert_eq!(names, ["b", "c", "a"]);
     }
 
     #[test]

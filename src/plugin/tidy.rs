@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
@@ -16,8 +17,8 @@ const SUFFIX: &str = ".broken-symlink.txt";
 /// Replaces the links that leave `dir` by text files, and takes the execute bits off its files.
 /// To be called when the hook has ended, before [`super::scan`].
 ///
-/// What fails is survived and reported, once per kind: files of another user keep their bits,
-/// and a hook may have locked a directory of its own.
+/// What fails is survived and reported, once per kind: a hook may have locked a directory of its own,
+/// and without CAP_FOWNER files of another user keep their bits.
 ///
 /// # Errors
 /// When `dir` itself cannot be opened.
@@ -113,12 +114,19 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 fn clear_bits(entry: &Entry) -> io::Result<()> {
+    // Which needs no right to read it.
+    let flags = nix::libc::O_PATH | nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
     let file = OpenOptions::new()
         .read(true)
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC)
+        .custom_flags(flags)
         .open(&entry.handle)?;
-    let mode = file.metadata()?.permissions().mode(); // of what was opened, not of what was seen
-    file.set_permissions(Permissions::from_mode(mode & 0o666))
+    let found = file.metadata()?; // of what was opened, not of what was seen
+    if !found.is_file() {
+        return Ok(());
+    }
+    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mode = found.permissions().mode();
+    fs::set_permissions(opened, Permissions::from_mode(mode & 0o666))
 }
 
 #[cfg(test)]

@@ -145,19 +145,23 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Chooses one of so many users for the hooks of a crawl: the one that it had, unless another crawl
-    /// that is not over has it, else one that the fewest of these have.
+    /// Chooses one of so many users for the hooks of a crawl that begins: one that the fewest crawls
+    /// under way have. It has it for good, as owner of its files.
     pub fn choose_hook_user(&self, id: CrawlId, users: u32) -> Result<()> {
         self.inner
             .prepare_cached(
                 "UPDATE crawl SET hook_user = (
                      WITH RECURSIVE user (n) AS
-                         (SELECT 1 UNION ALL SELECT n + 1 FROM user WHERE n < ?2)
+                         (SELECT 1 UNION ALL SELECT n + 1 FROM user WHERE n < ?2),
+                     busy (id) AS
+                         (SELECT id FROM crawl WHERE hook_user > 0 AND attempts > 0
+                              AND status IN ('queued', 'started', 'paused')
+                          UNION SELECT crawl_id FROM run WHERE status <> 'ended'),
+                     taken (n) AS
+                         (SELECT other.hook_user FROM busy JOIN crawl other USING (id))
                      SELECT n FROM user ORDER BY
-                         (SELECT count(*) FROM crawl other
-                          WHERE other.hook_user = n AND other.id <> ?1
-                          AND other.status IN ('queued', 'started', 'paused')),
-                         n <> crawl.hook_user, (n + ?2 - ?1 % ?2) % ?2
+                         (SELECT count(*) FROM taken WHERE taken.n = user.n),
+                         (n + ?2 - ?1 % ?2) % ?2
                      LIMIT 1)
                  WHERE id = ?1",
             )?
@@ -230,7 +234,9 @@ pub(super) fn parse_status(text: &str) -> Result<Lifecycle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
+    use crate::model::Owner;
+    use crate::store::{NewRun, Store};
+    use crate::unit::UnitKind;
 
     #[test]
     fn hooks_of_crawls_under_way_have_a_user_each() {
@@ -261,20 +267,33 @@ mod tests {
         let of = |id: CrawlId| tx.crawl(id).unwrap().unwrap().hook_user;
         assert_eq!(of(crawls[3]), 0, "one that waits has none");
 
-        // One that is over gives its user to the next, and has it again if nobody else does.
+        // One that is over gives its user to the next, and so does one that waits for a retry.
         step(crawls[1], Step::Seal);
-        assert_eq!(begin(crawls[3]), of(crawls[1]));
-        step(crawls[3], Step::Seal);
-        step(crawls[1], Step::Retry);
-        assert_eq!(begin(crawls[1]), of(crawls[3]));
-        step(crawls[3], Step::Retry);
-        let shared = begin(crawls[3]);
-        assert!(
-            (1..=3).contains(&shared),
-            "there are more crawls than users"
-        );
         step(crawls[0], Step::Seal);
+        step(crawls[0], Step::Retry);
+        let mut free = [of(crawls[0]), of(crawls[1])];
+        let mut next = [begin(crawls[3]), begin(crawls[4])];
+        free.sort();
+        next.sort();
+        assert_eq!(next, free);
+
+        // What is cancelled has hooks for a while yet.
+        let last = add();
+        step(crawls[2], Step::Cancel);
+        let run = NewRun {
+            kind: UnitKind::Hook,
+            owner: Owner::Crawl(crawls[2]),
+            crawl: crawls[2],
+            plugin: Some("p"),
+            hook: Some("h"),
+            attempt: 1,
+            unit: "archivist-hook-p-h-c3.service",
+            boot: "boot",
+            argv: &[],
+            now: Time(3),
+        };
+        tx.record_run(&run).unwrap();
         step(crawls[3], Step::Seal);
-        assert_eq!(begin(crawls[4]), of(crawls[0]), "the one that nobody has");
+        assert_eq!(begin(last), of(crawls[3]));
     }
 }

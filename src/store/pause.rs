@@ -1,4 +1,4 @@
-//! What is paused, and which runs were frozen for that.
+//! What is paused, and which runs were under way then.
 
 use super::{Result, Tx};
 use crate::model::{CrawlId, Owner, RunId, Time};
@@ -47,7 +47,7 @@ impl Tx<'_> {
             .query_row([owner.to_string()], |row| row.get(0))?)
     }
 
-    /// Notes that a run is paused. A hook is to be frozen for that, so that it may have to be thawed
+    /// Notes that a run is paused, a worker's too. A hook is to be frozen for that, so that it may have to be thawed
     /// before it is ended. No time limit is to be held against it.
     pub fn freeze_run(&self, id: RunId) -> Result<()> {
         self.inner
@@ -59,9 +59,9 @@ impl Tx<'_> {
     /// The units of a crawl that were ever to be frozen, also of runs that have ended: who recorded the end may have died before
     /// it let the unit go.
     pub fn units_once_frozen(&self, crawl: CrawlId) -> Result<Vec<String>> {
-        let mut statement = self
-            .inner
-            .prepare_cached("SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1")?;
+        let mut statement = self.inner.prepare_cached(
+            "SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1 AND kind = 'hook'",
+        )?;
         let rows = statement.query_map([crawl.0], |row| row.get(0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

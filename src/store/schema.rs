@@ -288,7 +288,7 @@ pub const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE crawl ADD COLUMN hook_user INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX crawl_hook_user ON crawl (hook_user)
-        WHERE status IN ('queued', 'started', 'paused');
+        WHERE hook_user > 0 AND status IN ('queued', 'started', 'paused');
     ",
 ];
 
@@ -306,7 +306,7 @@ mod tests {
         "2e7f001d24fe049ad1ea4e09b243b98ded1c38ac09e69d78f9351284f6f2fb1c",
         "1546dbde90f04e23a1aa0d20dbec4c66ba239cb2552d6503eff941a50f50d034",
         "0363cb23eba6eca8b30fa51ea2a1ef0b319ade87655120b6a5a02f43e70590bd",
-        "0ef653eb40d8380d1adc636106452910751cf5c5754460c00168da899c9c96cb",
+        "89d8682889ee1632b0a02a9387bdc516875c51eec0c4d3ef5203e2a9862808c5",
     ];
 
     #[test]

@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::growth::Growth;
 use super::index::Index;
 use super::link::Link;
-use super::sequence::{Action, Input, Sequence};
+use super::sequence::{Action, Input, Purpose, Sequence};
 use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
@@ -35,15 +35,14 @@ struct Shared {
 /// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
 const WANTED_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Runs `hooks` to their end. With `hold`, background hooks live until the crawl has no open
-/// snapshot any more.
+/// Runs `hooks` to their end, the daemons among them for `purpose`.
 pub async fn drive(
     assignment: &Assignment,
     link: &Rc<Link>,
     index: &Rc<Index>,
     mut hooks: Vec<HookTask>,
     standing: &Standing,
-    hold: bool,
+    purpose: Purpose,
 ) -> Result<(), WorkerError> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let done = done(&hooks, standing);
@@ -64,7 +63,7 @@ pub async fn drive(
     });
     let begin = Instant::now();
     let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
-    let mut sequence = Sequence::new(hooks.clone(), &done, hold, ready_limit, stop_limit);
+    let mut sequence = Sequence::new(hooks.clone(), &done, purpose, ready_limit, stop_limit);
     let mut actions = sequence.handle(Input::Begin, begin.elapsed());
     loop {
         for action in actions {
@@ -87,7 +86,7 @@ pub async fn drive(
                         }
                     });
                 }
-                Action::Forwarded if hold => {
+                Action::Forwarded if purpose == Purpose::Pages => {
                     let shared = shared.clone();
                     tokio::task::spawn_local(async move {
                         let released = shared.link.snapshots_done().await;

@@ -23,6 +23,7 @@ use crate::bus::work::Assignment;
 use crate::model::Owner;
 use index::Index;
 use link::Link;
+use sequence::Purpose;
 use std::io::Read;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -119,9 +120,15 @@ async fn run() -> Result<(), WorkerError> {
     );
 
     let hooks = assignment.hooks.clone();
-    drive::drive(&assignment, &link, &index, hooks, &standing, is_crawl).await?;
+    let purpose = match assignment.owner {
+        Owner::Crawl(_) => Purpose::Pages,
+        Owner::Snapshot(_) if assignment.attend => Purpose::Own,
+        Owner::Snapshot(_) => Purpose::Beside,
+    };
+    drive::drive(&assignment, &link, &index, hooks, &standing, purpose).await?;
     let last = assignment.last_hooks.clone();
-    drive::drive(&assignment, &link, &index, last, &standing, false).await?;
+    let purpose = Purpose::Beside;
+    drive::drive(&assignment, &link, &index, last, &standing, purpose).await?;
     heartbeat::end(&assignment);
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::remove(shared);

@@ -73,6 +73,17 @@ enum Phase {
     Done,
 }
 
+/// What the daemons are there for once all hooks had their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The pages of a crawl: they live until [`Input::Release`].
+    Pages,
+    /// Themselves: each has its own time to end by itself.
+    Own,
+    /// The hooks that had their turn: they end with these.
+    Beside,
+}
+
 /// How often a daemon is started again that dies while pages live on it.
 const REVIVALS_MAX: u32 = 3;
 /// Shortest grace between being asked to end and being ended by force.
@@ -90,8 +101,8 @@ pub struct Sequence {
     again: VecDeque<usize>,
     /// When the last of the finite background hooks that ended did so.
     finite_end: Option<Duration>,
-    /// There is nothing that the daemons run beside, neither hooks nor pages.
-    all_in_background: bool,
+    /// The daemons are what the work is about.
+    attend: bool,
     /// Hold the background hooks until they are released.
     hold: bool,
     ready_limit: Duration,
@@ -103,7 +114,7 @@ impl Sequence {
     pub fn new(
         hooks: Vec<HookTask>,
         done: &[bool],
-        hold: bool,
+        purpose: Purpose,
         ready_limit: Duration,
         stop_limit: Duration,
     ) -> Sequence {
@@ -112,16 +123,15 @@ impl Sequence {
             _ => State::Waiting,
         };
         let states = (0..hooks.len()).map(state).collect();
-        let in_foreground = |hook: &HookTask| hook.mode == HookMode::Foreground;
         Sequence {
-            all_in_background: !hold && !hooks.iter().any(in_foreground),
+            attend: purpose == Purpose::Own,
             revivals: vec![0; hooks.len()],
             hooks,
             states,
             phase: Phase::Forward(0),
             again: VecDeque::new(),
             finite_end: None,
-            hold,
+            hold: purpose == Purpose::Pages,
             ready_limit,
             stop_limit,
         }
@@ -285,7 +295,7 @@ impl Sequence {
                 Phase::Held if self.hold => return,
                 Phase::Held => self.phase = Phase::Draining,
                 Phase::Draining if self.runs(HookMode::Finite) => return,
-                Phase::Draining if self.all_in_background => self.phase = Phase::Attending,
+                Phase::Draining if self.attend => self.phase = Phase::Attending,
                 Phase::Draining => self.phase = Phase::Again,
                 Phase::Attending => {
                     let due = |s: &Self, place| s.attended_until(place).is_some_and(|at| at <= now);

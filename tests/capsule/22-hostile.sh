@@ -64,7 +64,7 @@ victims() {
     hook=$(unit_property "archivist-hook-testvictim-$page.service" MainPID)
     worker=$(unit_property "archivist-snapshot-${page#s}.service" MainPID)
     # Where a hook's own are not to be seen, these stand for those of a hook without its sandbox.
-    in_capsule setpriv --reuid archivist-hook --regid archivist-hook --clear-groups sh -c "echo secret >/dev/shm/test-victim"
+    in_capsule setpriv --reuid archivist-hook --regid archivist-hook --clear-groups sh -c "echo secret >/dev/shm/test-victim; chmod 666 /dev/shm/test-victim"
     in_capsule python3 -c "import ctypes; ctypes.CDLL(None).msgget($queue, 0o1666)"
 }
 

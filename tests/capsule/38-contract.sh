@@ -262,6 +262,30 @@ SH
     assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query 'd[0]["directory"]' list snapshots "$page")/testtries")" "files"
 }
 
+# What a hook leaves is no program, and its own to make once more.
+takes_execute_bits_off() {
+    local page
+    plugin testleaves <<'SH'
+#!/bin/sh
+set -e
+mkdir -p sub
+echo "echo run" >sub/run.sh
+cp sub/run.sh own.sh
+chmod 755 sub/run.sh
+chmod 700 own.sh
+SH
+    restart
+    crawl testleaves http://contract.test/leaves
+    page=$(page_of "$crawl")
+    for _ in 1 2; do
+        assert_eq "succeeded" "$(query '*[r["status"] for r in d],' list results "$page")" "the hook"
+        assert_eq "own.sh 600 sub/run.sh 644" "$(in_capsule sh -c 'cd "$1" && stat -c "%n %a" own.sh sub/run.sh' sh \
+            "$(query 'd[0]["directory"]' list snapshots "$page")/testleaves" | xargs)" "what it left"
+        archivist run --snapshot-id "$page" >/dev/null 2>&1 || true
+        wait_for 60 is_over "$crawl"
+    done
+}
+
 # Of what failed and did not say why, the result has the last lines of standard error, which the journal has in full.
 tells_what_failed_hooks_wrote() {
     local page
@@ -397,6 +421,7 @@ sets_up_pages
 attends_to_daemons
 keeps_what_was_printed
 tells_what_failed_hooks_wrote
+takes_execute_bits_off
 believes_no_hook_about_programs
 names_what_hooks_ask_for
 runs_sonic

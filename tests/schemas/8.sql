@@ -290,7 +290,7 @@ CREATE TRIGGER plugin_used_at_once AFTER INSERT ON result
                 failed = failed + excluded.failed;
     END;
 CREATE INDEX crawl_hook_user ON crawl (hook_user)
-        WHERE status IN ('queued', 'started', 'paused');
+        WHERE hook_user > 0 AND status IN ('queued', 'started', 'paused');
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('runner',3);
 INSERT INTO "sqlite_sequence" VALUES('crawl',3);

@@ -33,8 +33,12 @@ pub enum Wish {
 pub struct Options {
     depth: Option<u32>,
     tags: Vec<String>,
+    plugins: Vec<String>,
     config: Vec<(String, String)>,
 }
+
+/// What the settings of a crawl may call the list of its plugins.
+const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
 
 impl Options {
     /// Laid over what the command line says.
@@ -42,6 +46,9 @@ impl Options {
         let mut options = base.clone();
         options.depth = self.depth.unwrap_or(base.depth);
         options.tags.extend(self.tags.iter().cloned());
+        if options.plugins.is_empty() {
+            options.plugins.clone_from(&self.plugins);
+        }
         options.config.extend(self.config.iter().cloned());
         options
     }
@@ -261,13 +268,20 @@ fn crawl(record: &Map<String, Value>) -> Wish {
         // Lists and objects are JSON in settings, too.
         other => Some(other.to_string()),
     };
-    let config = config
+    let (lists, config): (Vec<_>, Vec<_>) = config
         .into_iter()
         .flatten()
+        .partition(|(key, _)| PLUGINS.contains(&key.as_str()));
+    let config = config
+        .into_iter()
         .filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
     let options = Options {
         depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
         tags: words(record.get("tags_str").or_else(|| record.get("tags"))),
+        plugins: lists
+            .into_iter()
+            .flat_map(|(_, list)| words(Some(list)))
+            .collect(),
         config: config.collect(),
     };
     Wish::Crawl { urls, options }
@@ -335,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_crawl_has_options_of_its_own() {
-        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null}}"#;
+        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null,"PLUGINS":"wget, title"}}"#;
         let Wish::Crawl { urls, options } = wish(text) else {
             panic!("no crawl");
         };
@@ -348,7 +362,8 @@ mod tests {
         assert_eq!((options.depth, options.tags.len()), (1, 2));
         assert_eq!(options.config["TIMEOUT"], "5");
         assert_eq!(options.config["WGET_ARGS"], r#"["-4"]"#);
-        assert!(!options.config.contains_key("N"));
+        assert!(!options.config.contains_key("N") && !options.config.contains_key("PLUGINS"));
+        assert_eq!(options.plugins, ["wget", "title"]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn a_page_that_took_all_its_time_is_over() {
 #[test]
 fn one_that_had_time_left_is_tried_again() {
     let mut bed = at_work();
-    bed.pass(11 * HOURS);
+    bed.pass(10 * HOURS);
     reach_the_limit(&mut bed);
     assert_eq!(page(&mut bed).status, Lifecycle::Queued);
     bed.come_to_an_end();
@@ -63,8 +63,9 @@ fn one_that_had_time_left_is_tried_again() {
 
 #[test]
 fn nobody_knows_how_much_of_it_was_paused() {
-    for resumed in [false, true] {
+    for (resumed, attempts) in [(false, 3), (true, 3), (false, 1), (true, 1)] {
         let mut bed = at_work();
+        bed.engine.settings.attempts_max = attempts;
         bed.pause(1);
         bed.pass(12 * HOURS);
         let status = match resumed {

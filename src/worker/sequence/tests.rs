@@ -3,6 +3,14 @@ use HookMode::*;
 use proptest::prelude::*;
 
 fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
+    let purpose = match hold {
+        true => Purpose::Pages,
+        false => Purpose::Beside,
+    };
+    sequence_for(modes, purpose)
+}
+
+fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
     let hook = |(place, mode): (usize, &HookMode)| HookTask {
         key: format!("p/{place}"),
         plugin: "p".into(),
@@ -16,7 +24,7 @@ fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
     Sequence::new(
         hooks,
         &[],
-        hold,
+        purpose,
         Duration::from_secs(5),
         Duration::from_secs(15),
     )
@@ -67,18 +75,18 @@ fn daemons_end_last_started_first_and_the_stubborn_by_force() {
 
 #[test]
 fn daemons_with_nothing_beside_them_have_their_own_time() {
-    let alone = |modes: &[HookMode]| {
-        let mut s = sequence(modes, false);
+    let begun = |purpose| {
+        let mut s = sequence_for(&[Daemon, Daemon, Finite], purpose);
         for (hook, patience) in s.hooks.iter_mut().zip([60, 30, 90]) {
             hook.patience = at(patience);
         }
         s.handle(Input::Begin, T0);
         s.handle(Input::Ready(0), at(1));
+        s.handle(Input::Ready(1), at(2));
+        assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
         s
     };
-    let mut s = alone(&[Daemon, Daemon, Finite]);
-    s.handle(Input::Ready(1), at(2));
-    assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
+    let mut s = begun(Purpose::Own);
     assert_eq!(s.deadline(), None, "a finite hook ends by its unit's limit");
     assert_eq!(s.handle(Input::Ended(2), at(9)), []);
     assert_eq!(s.deadline(), Some(at(31)));
@@ -87,17 +95,14 @@ fn daemons_with_nothing_beside_them_have_their_own_time() {
     assert_eq!(s.deadline(), Some(at(60)));
     assert_eq!(s.handle(Input::Ended(0), at(40)), [Action::Done]);
 
-    // Those of a crawl end with its pages.
-    let mut s = sequence(&[Daemon], true);
-    s.hooks[0].patience = at(60);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    assert_eq!(s.handle(Input::Release, at(9)), [Action::Stop(0)]);
+    let mut s = begun(Purpose::Beside);
+    let actions = s.handle(Input::Ended(2), at(9));
+    assert_eq!(actions, [Action::Stop(1), Action::Stop(0)]);
 
-    // Beside a hook in the foreground they end with it.
-    let mut s = alone(&[Daemon, Foreground]);
-    let actions = s.handle(Input::Ended(1), at(2));
-    assert_eq!(actions, [Action::Forwarded, Action::Stop(0)]);
+    let mut s = begun(Purpose::Pages);
+    assert_eq!(s.handle(Input::Ended(2), at(9)), []);
+    let actions = s.handle(Input::Release, at(20));
+    assert_eq!(actions, [Action::Stop(1), Action::Stop(0)]);
 }
 
 #[test]
@@ -246,10 +251,14 @@ proptest! {
     fn always_comes_to_an_end(
         modes in prop::collection::vec(mode(), 0..8),
         choices in prop::collection::vec(0usize..4, 200),
-        patience in 0u64..20,
+        patience in prop::collection::vec(0u64..20, 8),
+        attend: bool,
     ) {
-        let mut s = sequence(&modes, false);
-        s.hooks.iter_mut().for_each(|hook| hook.patience = at(patience));
+        let purpose = if attend { Purpose::Own } else { Purpose::Beside };
+        let mut s = sequence_for(&modes, purpose);
+        for (hook, patience) in s.hooks.iter_mut().zip(patience) {
+            hook.patience = at(patience);
+        }
         let mut now = T0;
         let mut started: Vec<usize> = Vec::new();
         let mut running: Vec<usize> = Vec::new();
