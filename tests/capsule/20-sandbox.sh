@@ -46,8 +46,8 @@ assert_exposure() {
 is_little_exposed() {
     local name
     assert_exposure 20 archivist-orchestrator.service
-    assert_exposure 20 archivist-crawl-1.service
-    assert_exposure 20 archivist-snapshot-1.service
+    assert_exposure 23 archivist-crawl-1.service
+    assert_exposure 23 archivist-snapshot-1.service
     assert_exposure 30 archivist-hook-wget-s1.service
     assert_exposure 30 archivist-hook-screenshot-s1.service
     for name in chrome-chrome_launch-c1 chromium-chromium_launch-c1 chromium-chromium_tab-s1; do
