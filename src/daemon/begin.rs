@@ -80,7 +80,7 @@ impl Turn<'_> {
         self.tx.step_crawl(id, Step::Start, None, None, self.now)?;
         self.tx
             .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
-        // The library is for one user to write.
+        // An installation keeps the user that owns the library, which no crawl has.
         if crawl.directory.is_none() && install::names(&crawl).is_none() {
             self.tx.choose_hook_user(id, HOOK_USERS)?;
         }

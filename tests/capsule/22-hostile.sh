@@ -163,12 +163,12 @@ crawls_have_users_of_their_own() {
 
 # users_are N CRAWL…: the hooks of these run as so many users, each one of those for hooks of crawls.
 users_are() {
-    local n=$1 crawl users=()
+    local n=$1 crawl users
     shift
-    for crawl in "$@"; do
-        users+=($(in_capsule systemctl show --property=User --value "archivist-hook-*-$(page_of "$crawl").service" | sort -u | grep .)) || return 1
-    done
-    [[ ${#users[@]} == "$n" && $(printf '%s\n' "${users[@]}" | sort -u | grep -cx 'archivist-hook-[0-9]*') == "$n" ]]
+    users=$(for crawl in "$@"; do
+        in_capsule systemctl show --property=User --value "archivist-hook-*-$(page_of "$crawl").service" | grep . | sort -u
+    done)
+    [[ $(wc -l <<<"$users") == "$n" && $(sort -u <<<"$users" | grep -cx 'archivist-hook-[0-9]*') == "$n" ]]
 }
 
 page_of() { query 'd[0]["id"]' list snapshots "$1"; }

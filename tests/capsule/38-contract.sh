@@ -232,7 +232,7 @@ SH
     restart
     crawl testbrief,teststays http://contract.test/daemons
     page=$(page_of "$crawl")
-    assert_eq done "$(output "$page" testbrief/done.txt)" "what ended by itself"
+    assert_eq "done" "$(output "$page" testbrief/done.txt)" "what ended by itself"
     assert_eq told "$(output "$page" teststays/told.txt)" "what did not"
     assert_eq "testbrief=succeeded:testbrief/done.txt teststays=succeeded:as told" \
         "$(query '*sorted(r["plugin"] + "=" + r["status"] + ":" + r["output"] for r in d),' list results "$page")" "results"
