@@ -175,7 +175,7 @@ assert_hook() {
 # that vanishes after the orchestrator has seen it fails.
 survives_hooks_that_cannot_be_run() {
     plugin testplain on_Snapshot__20_testplain.pl </dev/null
-    plugin testvanish </dev/null
+    plugin testvanish <<<"#!/bin/sh"
     in_capsule chmod 644 $plugins/testplain/on_Snapshot__20_testplain.pl
     restart
     assert_contains "$(archivist plugins 2>&1)" "not executable" "a hook that is not executable"
