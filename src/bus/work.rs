@@ -27,9 +27,6 @@ pub struct Assignment {
     pub shared_tmp: Option<PathBuf>,
     /// In the order in which they are to be started.
     pub hooks: Vec<HookTask>,
-    /// Nothing is meant to run in the foreground: the daemons are what the snapshot is about.
-    #[serde(default)]
-    pub attend: bool,
     /// What runs when the others have ended: for a crawl after its last snapshot.
     pub last_hooks: Vec<HookTask>,
     /// How long a background hook may take until its first line of output.

@@ -7,7 +7,7 @@ use super::persona;
 use super::turn::{Change, Turn, TurnError, TurnResult, failed};
 use crate::bus::call::Refusal;
 use crate::bus::report::Filter;
-use crate::bus::work::{About, Assignment, HookMode, Skipped};
+use crate::bus::work::{About, Assignment, Skipped};
 use crate::config::HOOK_USERS;
 use crate::model::{CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict};
 use crate::plugin::environment::for_request;
@@ -116,10 +116,8 @@ impl Turn<'_> {
         let (url, depth) = (&snapshot.url, snapshot.depth);
         let about = self.about(&plan, &snapshot)?;
         let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
-        let in_foreground = |hook: &PlannedHook| hook.task.mode == HookMode::Foreground;
         let assignment = Assignment {
             about,
-            attend: plan.skipped.is_empty() && !plan.snapshot.iter().any(in_foreground),
             last_hooks: last_hooks.collect(),
             ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
         };
@@ -197,7 +195,6 @@ impl Turn<'_> {
             crawl_directory: self.crawl_directory(crawl),
             shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
             hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
-            attend: false,
             last_hooks: Vec::new(),
             ready_limit: settings.ready_limit,
             stop_limit: settings.stop_limit,

@@ -27,7 +27,7 @@ impl Turn<'_> {
                 self.freeze(&run)?;
             }
             if run.kind == UnitKind::SnapshotWorker {
-                self.tx.freeze_run(run.id)?;
+                self.tx.note_paused(run.id)?;
             }
         }
         tracing::info!("{id} is paused");
@@ -50,7 +50,7 @@ impl Turn<'_> {
         };
         self.step_owner(id, step, None)?;
         for run in self.runs_below(id)? {
-            if run.kind == UnitKind::Hook && run.frozen && !self.tx.is_paused(run.owner)? {
+            if run.may_be_frozen() && !self.tx.is_paused(run.owner)? {
                 self.actions.push(Action::Thaw(run.unit));
             }
         }
@@ -101,7 +101,7 @@ impl Turn<'_> {
 
     /// Freezes a hook; never a worker or a slice.
     pub(super) fn freeze(&mut self, run: &RunRow) -> TurnResult<()> {
-        self.tx.freeze_run(run.id)?;
+        self.tx.note_paused(run.id)?;
         self.actions.push(Action::Freeze(run.unit.clone()));
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Turn<'_> {
 
     /// Thaws a unit that was ever to be frozen: before it is ended.
     pub(super) fn thaw(&mut self, run: &RunRow) {
-        if run.frozen && run.kind == UnitKind::Hook {
+        if run.may_be_frozen() {
             self.actions.push(Action::Thaw(run.unit.clone()));
         }
     }
@@ -141,7 +141,7 @@ impl Turn<'_> {
     pub(super) fn thaw_at_shutdown(&mut self) -> TurnResult<()> {
         let runs = self.tx.open_runs()?.into_iter();
         let frozen: Vec<String> = runs
-            .filter(|run| run.frozen && run.kind == UnitKind::Hook)
+            .filter(RunRow::may_be_frozen)
             .map(|run| run.unit)
             .collect();
         if !frozen.is_empty() {

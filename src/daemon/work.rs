@@ -14,6 +14,12 @@ fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
 }
 
+/// `PLUGIN/HOOK` in its two parts.
+fn parts(key: &str) -> TurnResult<(&str, &str)> {
+    key.split_once('/')
+        .ok_or_else(|| invalid(format!("no hook is called '{key}'")))
+}
+
 impl Turn<'_> {
     pub(super) fn work(&mut self, work: &Work) -> TurnResult<()> {
         match work {
@@ -86,10 +92,7 @@ impl Turn<'_> {
                 reply,
             } => {
                 let owner = self.who(token)?;
-                let (plugin, id) = hook
-                    .split_once('/')
-                    .ok_or_else(|| invalid("no such hook"))?;
-                if let Some(run) = self.tx.last_hook_run(owner, plugin, id)?
+                if let Some(run) = self.last_run(owner, hook)?
                     && run.outcome.is_none()
                 {
                     self.thaw(&run);
@@ -113,10 +116,7 @@ impl Turn<'_> {
             }
             Work::LastWords { token, hook, reply } => {
                 let owner = self.who(token)?;
-                let (plugin, id) = hook
-                    .split_once('/')
-                    .ok_or_else(|| invalid("no such hook"))?;
-                let run = self.tx.last_hook_run(owner, plugin, id)?;
+                let run = self.last_run(owner, hook)?;
                 let invocation = match run.filter(|run| run.outcome.is_some()) {
                     Some(run) => self.tx.ended_invocation(&run.unit)?,
                     None => None,
@@ -166,6 +166,12 @@ impl Turn<'_> {
         }
     }
 
+    /// The newest run of the hook with this key.
+    fn last_run(&self, owner: Owner, key: &str) -> TurnResult<Option<RunRow>> {
+        let (plugin, hook) = parts(key)?;
+        Ok(self.tx.last_hook_run(owner, plugin, hook)?)
+    }
+
     /// The run that a call of `Run` joins: one under way, or one whose end no worker has taken
     /// note of. A run that was lost is not one of them.
     fn joinable(&self, owner: Owner, plugin: &str, hook: &str) -> TurnResult<Option<RunRow>> {
@@ -199,13 +205,12 @@ impl Turn<'_> {
 
     /// Takes note of what a worker found, and says what it comes to.
     fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<Verdict> {
+        let (plugin, hook) = parts(&report.key)?;
         let crawl = self.crawl_of_owner(owner)?;
-        let (plugin, _) = report.key.split_once('/').unwrap_or_default();
         let verdict = self.take_binary(&crawl, plugin, report)?;
         let verdict = verdict.unwrap_or_else(|| report.verdict.clone());
         self.record_result(owner, crawl, report, &verdict)?;
         // It may have had another one before.
-        let (plugin, hook) = report.key.split_once('/').unwrap_or_default();
         let recorded = self.tx.result(owner, plugin, hook)?;
         Ok(recorded.map_or(verdict, |result| Verdict {
             state: result.status,
@@ -220,10 +225,7 @@ impl Turn<'_> {
         report: &Report,
         verdict: &Verdict,
     ) -> TurnResult<()> {
-        let (plugin, hook) = report
-            .key
-            .split_once('/')
-            .ok_or_else(|| invalid("a result without a plugin"))?;
+        let (plugin, hook) = parts(&report.key)?;
         if self.tx.result(owner, plugin, hook)?.is_none() {
             // The start was refused: the attempt is on record all the same.
             self.tx

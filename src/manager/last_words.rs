@@ -16,7 +16,7 @@ const ENTRIES: usize = 50;
 
 /// Where journald takes calls of root (systemd-journald.service(8)).
 const SOCKET: &str = "/run/systemd/journal/io.systemd.journal";
-/// A Varlink call, and what a good answer to it begins with.
+/// A Varlink call; whatever the answer is, there is nothing more to wait for.
 const SYNCHRONIZE: &[u8] = b"{\"method\":\"io.systemd.Journal.Synchronize\",\"parameters\":{}}\0";
 /// How long journald may take for it.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -49,7 +49,7 @@ impl Tx<'_> {
 
     /// Notes that a run is paused, a worker's too. A hook is to be frozen for that, so that it may have to be thawed
     /// before it is ended. No time limit is to be held against it.
-    pub fn freeze_run(&self, id: RunId) -> Result<()> {
+    pub fn note_paused(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
             .execute([id.0])?;

@@ -43,6 +43,14 @@ pub struct RunRow {
     pub ended_at: Option<Time>,
 }
 
+impl RunRow {
+    /// Its unit is to be thawed before anything else is done with it: of what is paused hooks alone are
+    /// frozen.
+    pub fn may_be_frozen(&self) -> bool {
+        self.frozen && self.kind == UnitKind::Hook
+    }
+}
+
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
                        outcome, started_at, ended_at, argv, frozen";
 

@@ -19,7 +19,7 @@ mod write;
 pub use sequence::{Action, Input, Sequence};
 
 use crate::bus::client::{Address, ClientError};
-use crate::bus::work::Assignment;
+use crate::bus::work::{Assignment, HookMode, HookTask};
 use crate::model::Owner;
 use index::Index;
 use link::Link;
@@ -120,11 +120,7 @@ async fn run() -> Result<(), WorkerError> {
     );
 
     let hooks = assignment.hooks.clone();
-    let purpose = match assignment.owner {
-        Owner::Crawl(_) => Purpose::Pages,
-        Owner::Snapshot(_) if assignment.attend => Purpose::Own,
-        Owner::Snapshot(_) => Purpose::Beside,
-    };
+    let purpose = purpose(&assignment);
     drive::drive(&assignment, &link, &index, hooks, &standing, purpose).await?;
     let last = assignment.last_hooks.clone();
     let purpose = Purpose::Beside;
@@ -137,6 +133,20 @@ async fn run() -> Result<(), WorkerError> {
     // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
     // listening at that moment never learns how it ended.
     Ok(())
+}
+
+/// What the daemons of an assignment are there for. Where a hook is left out, nobody knows what it would
+/// have been about.
+fn purpose(assignment: &Assignment) -> Purpose {
+    let in_foreground = |hook: &HookTask| hook.mode == HookMode::Foreground;
+    let all_there = assignment.about.skipped.is_empty();
+    match assignment.owner {
+        Owner::Crawl(_) => Purpose::Pages,
+        Owner::Snapshot(_) if all_there && !assignment.hooks.iter().any(in_foreground) => {
+            Purpose::Own
+        }
+        Owner::Snapshot(_) => Purpose::Beside,
+    }
 }
 
 /// Tells systemd that the worker is up, and from then on that its loop turns.

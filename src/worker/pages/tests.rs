@@ -24,7 +24,6 @@ fn assignment(archive: &Path) -> Assignment {
         crawl_directory,
         shared_tmp: None,
         hooks: Vec::new(),
-        attend: false,
         last_hooks: Vec::new(),
         ready_limit: Duration::ZERO,
         stop_limit: Duration::ZERO,
