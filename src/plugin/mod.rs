@@ -8,6 +8,7 @@
 //! a hook's output directory). Nothing here starts a process or knows about systemd.
 
 pub mod arguments;
+pub mod beneath;
 pub mod binaries;
 pub mod binary;
 pub mod catalogue;
@@ -37,12 +38,14 @@ pub mod trust;
 pub mod values;
 pub mod verdict;
 pub mod version;
+mod walk;
 mod wanted;
 
 #[cfg(test)]
 pub(crate) mod sample;
 
 pub use arguments::{BinaryRequest, Target, argv, request_argv};
+pub use beneath::Directory;
 pub use catalogue::{Catalogue, Hook, Plugin, Problem};
 pub use crawl_limits::{CrawlLimits, Used};
 pub use environment::{Context, Places, environment};

@@ -1,13 +1,13 @@
 //! What a hook left behind: the files of its output directory, with type and size.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use super::beneath::Directory;
+use super::walk::{Bounds, EntryKind, walk};
 
 /// One file, named relative to the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,9 +24,15 @@ pub struct OutputFile {
 /// More files than this are not listed.
 pub const MAX_FILES: usize = 20_000;
 /// Directory entries looked at in all; a hook cannot keep us busy with empty directories.
-pub(super) const MAX_ENTRIES: usize = 200_000;
-/// Directories within directories; each costs a descriptor while it is open.
-pub(super) const MAX_DEPTH: usize = 64;
+const MAX_ENTRIES: usize = 200_000;
+/// Directories within directories.
+const MAX_DEPTH: usize = 64;
+/// How far a directory is looked through while hooks may still write it.
+pub(super) const BOUNDS: Bounds = Bounds {
+    entries: MAX_ENTRIES,
+    depth: MAX_DEPTH,
+    opens: false,
+};
 
 /// Lists the regular files below `dir`, sorted by path; at most [`MAX_FILES`]. The runner's own
 /// files (logs, pid files, `.hooks/`) are left out, and what `exclude` says about a relative path.
@@ -35,16 +41,15 @@ pub(super) const MAX_DEPTH: usize = 64;
 /// a hook that may still be changing it. A sub-directory that cannot be read is passed over.
 ///
 /// # Errors
-/// When `dir` itself cannot be opened.
-pub fn scan(dir: &Path, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<OutputFile>> {
+/// When `dir` itself cannot be read.
+pub fn scan(dir: &Directory, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<OutputFile>> {
     let mut files = Vec::new();
-    walk(dir, &mut |entry| {
-        if entry.kind == EntryKind::File
-            && files.len() < MAX_FILES
-            && !is_bookkeeping(&entry.path)
-            && !exclude(&entry.path)
-        {
-            files.push(describe(&entry.path, entry.size));
+    walk(dir, BOUNDS, &mut |entry| {
+        if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+            let path = entry.path();
+            if !is_bookkeeping(&path) && !exclude(&path) {
+                files.push(describe(&path, entry.size));
+            }
         }
     })?;
     files.sort();
@@ -57,14 +62,14 @@ pub struct Listing(BTreeMap<String, (u64, i128)>);
 
 impl Listing {
     /// The files that [`scan`] lists. A directory that cannot be read is as good as empty.
-    pub fn of(dir: &Path) -> Listing {
+    pub fn of(dir: &Directory) -> Listing {
         let mut files = BTreeMap::new();
-        let _ = walk(dir, &mut |entry| {
-            if entry.kind == EntryKind::File
-                && files.len() < MAX_FILES
-                && !is_bookkeeping(&entry.path)
-            {
-                files.insert(entry.path.clone(), (entry.size, entry.modified));
+        let _ = walk(dir, BOUNDS, &mut |entry| {
+            if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+                let path = entry.path();
+                if !is_bookkeeping(&path) {
+                    files.insert(path, (entry.size, entry.modified));
+                }
             }
         });
         Listing(files)
@@ -165,87 +170,15 @@ fn mimetype(name: &str) -> String {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryKind {
-    File,
-    Link,
-}
-
-/// One file or link on the walk.
-pub(super) struct Entry {
-    /// Relative to the top, with `/`; bytes that are not UTF-8 are replaced.
-    pub path: String,
-    /// To reach it again without following a link on the way; valid during the visit only.
-    pub handle: PathBuf,
-    pub kind: EntryKind,
-    pub mode: u32,
-    pub size: u64,
-    /// Nanoseconds since 1970.
-    pub modified: i128,
-}
-
-/// Visits every file and link below `dir`. Directories are opened without following links, one
-/// from the other, so a directory that becomes a link under our hands leads nowhere.
-pub(super) fn walk(dir: &Path, visit: &mut impl FnMut(&Entry)) -> io::Result<()> {
-    let mut left = MAX_ENTRIES;
-    let top = OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::libc::O_DIRECTORY | nix::libc::O_CLOEXEC)
-        .open(dir)?;
-    walk_open(&top, "", MAX_DEPTH, &mut left, visit)
-}
-
-fn walk_open(
-    dir: &File,
-    prefix: &str,
-    depth: usize,
-    left: &mut usize,
-    visit: &mut impl FnMut(&Entry),
-) -> io::Result<()> {
-    let here = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
-    for entry in fs::read_dir(&here)? {
-        if *left == 0 {
-            return Ok(());
-        }
-        *left -= 1;
-        let Ok(entry) = entry else { continue };
-        let handle = here.join(entry.file_name());
-        let Ok(found) = fs::symlink_metadata(&handle) else {
-            continue; // gone since
-        };
-        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        let kind = match found.file_type() {
-            kind if kind.is_file() => EntryKind::File,
-            kind if kind.is_symlink() => EntryKind::Link,
-            kind if kind.is_dir() && depth > 0 => {
-                let flags = nix::libc::O_DIRECTORY | nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC;
-                let open = OpenOptions::new()
-                    .read(true)
-                    .custom_flags(flags)
-                    .open(&handle);
-                if let Ok(open) = open {
-                    let _ = walk_open(&open, &format!("{path}/"), depth - 1, left, visit);
-                }
-                continue;
-            }
-            _ => continue,
-        };
-        visit(&Entry {
-            path,
-            handle,
-            kind,
-            mode: found.mode(),
-            size: found.size(),
-            modified: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
-        });
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
+
+    fn listed(dir: &Path, exclude: impl Fn(&str) -> bool) -> Vec<OutputFile> {
+        scan(&Directory::open(dir).unwrap(), exclude).unwrap()
+    }
 
     fn put(dir: &Path, path: &str, size: usize) {
         let path = dir.join(path);
@@ -285,7 +218,7 @@ mod tests {
         ] {
             put(dir.path(), path, 3);
         }
-        let files = scan(dir.path(), |_| false).unwrap();
+        let files = listed(dir.path(), |_| false);
         let wanted = [
             "Cargo.lock",
             "build.log.1",
@@ -298,9 +231,8 @@ mod tests {
         assert_eq!(paths(&files), wanted);
         assert_eq!(main_file(&files).unwrap().path, "index.html");
         assert_eq!(total_size(&files), 21);
-        let files = scan(dir.path(), |path| path.starts_with("host")).unwrap();
+        let files = listed(dir.path(), |path| path.starts_with("host"));
         assert_eq!(files.len(), 5);
-        assert!(scan(&dir.path().join("missing"), |_| false).is_err());
     }
 
     #[test]
@@ -351,10 +283,7 @@ mod tests {
         symlink("..", dir.path().join("sub/up")).unwrap();
         symlink("real.txt", dir.path().join("sub/alias.txt")).unwrap();
         nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(
-            paths(&scan(dir.path(), |_| false).unwrap()),
-            ["sub/real.txt"]
-        );
+        assert_eq!(paths(&listed(dir.path(), |_| false)), ["sub/real.txt"]);
     }
 
     #[test]
@@ -370,6 +299,6 @@ mod tests {
             &format!("{}fine.txt", "e/".repeat(MAX_DEPTH - 1)),
             1,
         );
-        assert_eq!(scan(dir.path(), |_| false).unwrap().len(), 1);
+        assert_eq!(listed(dir.path(), |_| false).len(), 1);
     }
 }

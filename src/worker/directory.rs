@@ -1,7 +1,9 @@
 //! Output directories: written by the worker and by hooks, two users that share a group.
 
 use super::WorkerError;
+use crate::plugin::Directory;
 use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -9,14 +11,33 @@ use std::path::Path;
 const WAY: u32 = 0o750;
 /// Mode of directories that hooks write.
 const SHARED: u32 = 0o770;
+/// Makes the directory of a crawl or snapshot, and opens it. The set-group-ID bit comes from the archive's directory; setting
+/// it here is what RestrictSUIDSGID= forbids.
+pub fn make(path: &Path) -> Result<Directory, WorkerError> {
+    make_way(path)?;
+    build(path, SHARED, false)?;
+    Directory::open(path).map_err(failed("open", path))
+}
 
-/// Makes `path`, which hooks may write, and what is missing above it. The set-group-ID bit comes
-/// from the archive's directory; setting it here is what RestrictSUIDSGID= forbids.
-pub fn make(path: &Path) -> Result<(), WorkerError> {
-    if let Some(parent) = path.parent() {
-        build(parent, WAY, true)?;
-    }
+/// Makes a directory for temporary files, where hooks do what they want.
+pub fn make_shared(path: &Path) -> Result<(), WorkerError> {
+    make_way(path)?;
     build(path, SHARED, false)
+}
+
+/// Opens the directory of a plugin, which is made if it is missing.
+pub fn enter(own: &Directory, plugin: &str) -> Result<Directory, WorkerError> {
+    let path = own.path().join(plugin);
+    match own.make(plugin, SHARED) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(failed("make", &path)(error));
+        }
+        _ => {}
+    }
+    own.enter(plugin).map_err(|error| match error.kind() {
+        ErrorKind::NotADirectory => WorkerError::Replaced(path),
+        _ => failed("open", &path)(error),
+    })
 }
 
 /// Removes a directory that hooks have emptied. What is left in one goes with its age:
@@ -27,19 +48,50 @@ pub fn remove(path: &Path) {
     }
 }
 
+fn make_way(path: &Path) -> Result<(), WorkerError> {
+    path.parent().map_or(Ok(()), |way| build(way, WAY, true))
+}
+
 fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
     match DirBuilder::new()
         .mode(mode)
         .recursive(recursive)
         .create(path)
     {
-        Err(error) if !(error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir()) => {
-            Err(WorkerError::File {
-                verb: "make",
-                path: path.to_owned(),
-                source: error,
-            })
+        Err(error) if !(error.kind() == ErrorKind::AlreadyExists && path.is_dir()) => {
+            Err(failed("make", path)(error))
         }
         _ => Ok(()),
+    }
+}
+
+fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerError {
+    move |source| WorkerError::File {
+        verb,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_plugin_directory_is_no_link() {
+        let top = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let own = make(&top.path().join("day/host/s1")).unwrap();
+        symlink(outside.path(), own.path().join("title")).unwrap();
+        let error = enter(&own, "title").unwrap_err().to_string();
+        assert!(
+            error.ends_with("s1/title' is not a directory of its own: a hook replaced it"),
+            "{error}"
+        );
+        for bad in ["..", ".", "", "/etc", "a/b", "../s2"] {
+            assert!(enter(&own, bad).is_err(), "{bad}");
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

@@ -9,10 +9,12 @@ use super::{WorkerError, directory, read, room, stdout};
 use crate::bus::client::ClientError;
 use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
 use crate::model::{Outcome, Owner, ResultState, Time, Verdict};
+use crate::plugin::Directory;
 use crate::plugin::output::Listing;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,9 +22,19 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
+/// What a worker has for its hooks.
+pub struct Work<'a> {
+    pub assignment: &'a Assignment,
+    /// The owner's directory.
+    pub directory: &'a Arc<Directory>,
+    pub link: &'a Rc<Link>,
+    pub index: &'a Rc<Index>,
+}
+
 /// What the tasks of one sequence share.
 struct Shared {
     assignment: Assignment,
+    directory: Arc<Directory>,
     link: Rc<Link>,
     index: Rc<Index>,
     inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
@@ -35,15 +47,25 @@ struct Shared {
 /// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
 const WANTED_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Runs `hooks` to their end, the daemons among them for `purpose`.
-pub async fn drive(
-    assignment: &Assignment,
-    link: &Rc<Link>,
-    index: &Rc<Index>,
+impl Work<'_> {
+    /// Runs `hooks` to their end, the daemons among them for `purpose`.
+    pub async fn drive(
+        &self,
+        hooks: Vec<HookTask>,
+        standing: &Standing,
+        purpose: Purpose,
+    ) -> Result<(), WorkerError> {
+        drive(self, hooks, standing, purpose).await
+    }
+}
+
+async fn drive(
+    work: &Work<'_>,
     mut hooks: Vec<HookTask>,
     standing: &Standing,
     purpose: Purpose,
 ) -> Result<(), WorkerError> {
+    let assignment = work.assignment;
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let done = done(&hooks, standing);
     let mut join: Vec<bool> = hooks
@@ -54,8 +76,9 @@ pub async fn drive(
     let (inputs, mut arriving) = mpsc::unbounded_channel();
     let shared = Rc::new(Shared {
         assignment: assignment.clone(),
-        link: link.clone(),
-        index: index.clone(),
+        directory: work.directory.clone(),
+        link: work.link.clone(),
+        index: work.index.clone(),
         inputs,
         wanted: RefCell::default(),
         claims: Arc::default(),
@@ -223,13 +246,13 @@ impl Watch {
         hook: &HookTask,
         place: usize,
         file: &File,
-        path: PathBuf,
+        path: &Path,
         fresh: bool,
     ) -> Result<Watch, WorkerError> {
-        let growth = shared.growth.follow(&path);
+        let growth = shared.growth.follow(file, path);
         let file = file.try_clone().map_err(|source| WorkerError::File {
             verb: "share",
-            path,
+            path: path.to_owned(),
             source,
         })?;
         let too_large = Rc::new(Cell::new(false));
@@ -262,6 +285,36 @@ impl Watch {
     }
 }
 
+/// Whether an error comes of what hooks did to a directory, and not of the machine's state: another attempt would find the same.
+fn is_of_hooks(error: &WorkerError) -> bool {
+    match error {
+        WorkerError::Replaced(_) => true,
+        WorkerError::File { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}
+
+/// Records that a hook failed before its start; the hooks after it have their turn.
+async fn refuse(
+    shared: &Shared,
+    hook: &HookTask,
+    error: &WorkerError,
+    join: bool,
+) -> Result<Next, ClientError> {
+    let why = error.to_string();
+    tracing::error!("{}: {why}", hook.key);
+    if join {
+        shared.link.stop(&hook.key, true).await?;
+    }
+    let mut report = read::refused(&hook.key, why.clone());
+    report.verdict = shared.link.report(&report).await?;
+    let ended = Ended::without_run(Outcome::NotStarted(why));
+    if let Err(error) = shared.index.result(hook, &report, &ended) {
+        tracing::warn!("{error}, ignoring");
+    }
+    Ok(Next::Recorded)
+}
+
 async fn try_hook(
     shared: &Rc<Shared>,
     hook: &HookTask,
@@ -269,21 +322,29 @@ async fn try_hook(
     join: bool,
 ) -> Result<Next, ClientError> {
     let assignment = &shared.assignment;
-    let own = assignment.directory.join(&hook.plugin);
-    let path = own.join(stdout_name(assignment, hook));
     let refused = |error: WorkerError| ClientError::Refused(error.to_string());
-    directory::make(&own).map_err(refused)?;
+    let own = match directory::enter(&shared.directory, &hook.plugin) {
+        Ok(own) => Arc::new(own),
+        Err(error) if is_of_hooks(&error) => return refuse(shared, hook, &error, join).await,
+        Err(error) => return Err(refused(error)),
+    };
+    let name = stdout_name(assignment, hook);
     let listed = own.clone();
     let before = match join {
         true => None,
         false => spawn_blocking(move || Listing::of(&listed)).await.ok(),
     };
-    let file = stdout::open(&path, join).map_err(refused)?;
+    let file = match stdout::open(&own, &name, join) {
+        Ok(file) => file,
+        Err(error) if is_of_hooks(&error) => return refuse(shared, hook, &error, join).await,
+        Err(error) => return Err(refused(error)),
+    };
     if !join {
-        stdout::show(&path);
+        stdout::show(&own, &name);
     }
 
-    let watch = Watch::begin(shared, hook, place, &file, path.clone(), !join).map_err(refused)?;
+    let path = own.path().join(&name);
+    let watch = Watch::begin(shared, hook, place, &file, &path, !join).map_err(refused)?;
     let ended = match shared.link.run(&hook.key, &file).await {
         // What the orchestrator refuses to run is a result as well.
         Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
@@ -310,7 +371,7 @@ async fn try_hook(
     };
     let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
     let place = read::Place {
-        directory: own,
+        directory: own.clone(),
         before,
         of_crawl: matches!(assignment.owner, Owner::Crawl(_)),
         claims: shared.claims.clone(),
@@ -335,7 +396,7 @@ async fn try_hook(
     }
     report.verdict = shared.link.report(&report).await?;
     if report.verdict.state != ResultState::Failed {
-        stdout::forget(&path);
+        stdout::forget(&own, &name);
     }
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
         let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);
@@ -353,91 +414,4 @@ async fn try_hook(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bus::report;
-    use crate::bus::work::{Derived, Known};
-    use crate::model::{CrawlId, SnapshotId};
-
-    #[test]
-    fn what_failed_by_itself_and_left_nothing_missed_something() {
-        let of = |owner, outcome, state, files| {
-            let verdict = Verdict { state, error: None };
-            let file = report::File {
-                path: "x".into(),
-                mimetype: String::new(),
-                size: 1,
-            };
-            let report = Report {
-                key: "p/h".into(),
-                verdict,
-                output: None,
-                files: vec![file; files],
-                size: 0,
-                children: Vec::new(),
-                tags: Vec::new(),
-                title: None,
-                binary: None,
-                derived: Derived::default(),
-                retry_after: None,
-                crawl_delay: None,
-                ready_at: None,
-            };
-            matches!(
-                next(owner, HookMode::Foreground, &outcome, &report),
-                Next::Missed
-            )
-        };
-        use ResultState::{Failed, Skipped};
-        let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));
-        assert!(of(page, Outcome::Exit(1), Failed, 0));
-        assert!(of(page, Outcome::Exit(0), Failed, 0));
-        assert!(!of(page, Outcome::Exit(1), Failed, 1));
-        assert!(!of(page, Outcome::Exit(10), Skipped, 0));
-        assert!(!of(page, Outcome::TimeLimit, Failed, 0));
-        assert!(!of(page, Outcome::Signal(9), Failed, 0));
-        assert!(!of(crawl, Outcome::Exit(1), Failed, 0));
-    }
-
-    #[test]
-    fn a_retry_starts_the_daemons_again() {
-        let hook = |plugin: &str, key: &str, mode: HookMode| HookTask {
-            key: key.into(),
-            plugin: plugin.into(),
-            hook: key.into(),
-            mode,
-            limit: Duration::from_secs(60),
-            patience: Duration::ZERO,
-            after_background: false,
-        };
-        let hooks = [
-            hook("browser", "profile", HookMode::Foreground),
-            hook("browser", "tab", HookMode::Daemon),
-            hook("browser", "navigate", HookMode::Foreground),
-            hook("picture", "picture", HookMode::Foreground),
-            hook("title", "title", HookMode::Foreground),
-        ];
-        let judged = |states: [ResultState; 5], up: bool| {
-            let known = hooks.iter().zip(states).map(|(hook, state)| Known {
-                key: hook.key.clone(),
-                state,
-                joinable: up && hook.key == "tab",
-            });
-            let hooks_known = known.collect();
-            done(&hooks, &Standing { hooks: hooks_known })
-        };
-        use ResultState::{Failed, Queued, Started, Succeeded};
-        assert_eq!(judged([Queued; 5], false), [false; 5]);
-        let all = [Succeeded, Succeeded, Succeeded, Failed, Succeeded];
-        assert_eq!(judged(all, false), [true; 5]);
-        let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded];
-        assert_eq!(judged(picture, false), [true, false, false, false, true]);
-        // A worker takes over from one that died: the tab has its page.
-        let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
-        assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
-        assert_eq!(
-            judged(taken_over, false),
-            [true, false, false, false, false]
-        );
-    }
-}
+mod tests;

@@ -5,7 +5,9 @@ use futures_util::StreamExt;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -68,8 +70,9 @@ impl Growth {
         })))
     }
 
-    pub fn follow(&self, path: &Path) -> Follower {
-        let following = self.0.as_ref().map(|sight| sight.follow(path));
+    /// Follows the file that is open; `path` is where it was, for messages.
+    pub fn follow(&self, file: &File, path: &Path) -> Follower {
+        let following = self.0.as_ref().map(|sight| sight.follow(file));
         Follower(following.transpose().unwrap_or_else(|error| {
             let (path, every) = (path.display(), BLIND.as_secs());
             tracing::warn!("cannot watch '{path}': {error}, looking every {every} s");
@@ -79,9 +82,10 @@ impl Growth {
 }
 
 impl Sight {
-    fn follow(&self, path: &Path) -> io::Result<Following> {
+    fn follow(&self, file: &File) -> io::Result<Following> {
         let mut watches = self.watches.clone();
-        let watch = watches.add(path, WatchMask::MODIFY)?;
+        let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let watch = watches.add(opened, WatchMask::MODIFY)?;
         let news = Rc::new(Notify::new());
         let followed = self.followed.clone();
         followed.borrow_mut().insert(watch.clone(), news.clone());

@@ -1,10 +1,10 @@
 //! A crawl's heartbeat, passed on into a snapshot's directory, where hooks look for it as well.
 
-use super::read::open_plain;
 use super::write::replace;
-use crate::bus::work::Assignment;
+use crate::plugin::Directory;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 const NAME: &str = ".heartbeat.json";
@@ -13,9 +13,8 @@ const SIZE_MAX: u64 = 4096;
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Passes the heartbeat on as long as the worker lives; does nothing where the crawl has none.
-pub fn follow(assignment: &Assignment) {
-    let (from, to) = (&assignment.crawl_directory, &assignment.directory);
-    if from == to || !pass_on(from, to) {
+pub fn follow(from: &Rc<Directory>, to: &Arc<Directory>) {
+    if !pass_on(from, to) {
         return;
     }
     let (from, to) = (from.clone(), to.clone());
@@ -29,16 +28,14 @@ pub fn follow(assignment: &Assignment) {
 }
 
 /// Takes the file away again: the snapshot is over.
-pub fn end(assignment: &Assignment) {
-    if assignment.crawl_directory != assignment.directory {
-        let _ = std::fs::remove_file(assignment.directory.join(NAME));
-    }
+pub fn end(to: &Directory) {
+    let _ = to.unlink(NAME);
 }
 
-fn pass_on(from: &Path, to: &Path) -> bool {
+fn pass_on(from: &Directory, to: &Directory) -> bool {
     let read = || -> std::io::Result<String> {
         let mut text = String::new();
-        let file = open_plain(&from.join(NAME))?;
+        let file = from.read(NAME)?;
         file.take(SIZE_MAX).read_to_string(&mut text)?;
         Ok(text)
     };
@@ -65,17 +62,20 @@ mod tests {
 
     #[test]
     fn it_is_passed_on_whole_and_links_are_not_followed() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        assert!(!pass_on(from.path(), to.path()));
-        std::fs::write(from.path().join(NAME), "{}").unwrap();
-        let victim = to.path().join("victim");
+        let (from_path, to_path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (from_path, to_path) = (from_path.path(), to_path.path());
+        let from = Directory::open(from_path).unwrap();
+        let to = Directory::open(to_path).unwrap();
+        assert!(!pass_on(&from, &to));
+        std::fs::write(from_path.join(NAME), "{}").unwrap();
+        let victim = to_path.join("victim");
         std::fs::write(&victim, "precious").unwrap();
-        std::os::unix::fs::symlink(&victim, to.path().join("..heartbeat.json.new")).unwrap();
-        assert!(pass_on(from.path(), to.path()));
-        assert_eq!(std::fs::read_to_string(to.path().join(NAME)).unwrap(), "{}");
+        std::os::unix::fs::symlink(&victim, to_path.join("..heartbeat.json.new")).unwrap();
+        assert!(pass_on(&from, &to));
+        assert_eq!(std::fs::read_to_string(to_path.join(NAME)).unwrap(), "{}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-        std::fs::remove_file(from.path().join(NAME)).unwrap();
-        std::os::unix::fs::symlink("/etc/passwd", from.path().join(NAME)).unwrap();
-        assert!(!pass_on(from.path(), to.path()));
+        std::fs::remove_file(from_path.join(NAME)).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", from_path.join(NAME)).unwrap();
+        assert!(!pass_on(&from, &to));
     }
 }

@@ -8,6 +8,7 @@ use crate::bus::record;
 use crate::bus::report::{File as OutputFile, HookResult};
 use crate::bus::work::{Assignment, Ended, HookTask, Report};
 use crate::model::{Owner, ResultState, Time};
+use crate::plugin::Directory;
 use serde::Deserialize;
 use serde_json::json;
 use std::cell::{Ref, RefCell};
@@ -112,9 +113,10 @@ impl Known {
 impl Index {
     /// Opens the index of an owner's directory and notes who it is about, and what is skipped. An
     /// earlier attempt's records stay; the newest record of a hook is the one that counts.
-    pub fn open(assignment: &Assignment) -> Result<Index, WorkerError> {
-        let path = assignment.directory.join("index.jsonl");
-        let file = open_to_append(&path)?;
+    pub fn open(assignment: &Assignment, own: &Directory) -> Result<Index, WorkerError> {
+        const NAME: &str = "index.jsonl";
+        let path = own.path().join(NAME);
+        let file = open_to_append(own, NAME)?;
         let about = &assignment.about;
         let mut known = Known {
             title: about.title.clone(),

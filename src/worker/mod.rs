@@ -6,6 +6,8 @@ mod directory;
 mod drive;
 mod growth;
 mod heartbeat;
+#[cfg(test)]
+mod hostile;
 mod index;
 mod link;
 mod pages;
@@ -21,12 +23,14 @@ pub use sequence::{Action, Input, Sequence};
 use crate::bus::client::{Address, ClientError};
 use crate::bus::work::{Assignment, HookMode, HookTask};
 use crate::model::Owner;
+use drive::Work;
 use index::Index;
 use link::Link;
 use sequence::Purpose;
 use std::io::Read;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest assignment that is read.
@@ -47,6 +51,8 @@ pub enum WorkerError {
         path: std::path::PathBuf,
         source: std::io::Error,
     },
+    #[error("plugin directory '{}' is not a directory of its own: a hook replaced it", .0.display())]
+    Replaced(std::path::PathBuf),
 }
 
 /// `archivist worker`: exit status 0 when the work is complete and recorded.
@@ -100,13 +106,15 @@ async fn run() -> Result<(), WorkerError> {
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
     beat();
-    directory::make(&assignment.crawl_directory)?;
-    directory::make(&assignment.directory)?;
+    let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
+    let own = Arc::new(directory::make(&assignment.directory)?);
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
-        directory::make(shared)?;
+        directory::make_shared(shared)?;
     }
-    heartbeat::follow(&assignment);
-    let index = Rc::new(Index::open(&assignment)?);
+    if !is_crawl {
+        heartbeat::follow(&of_crawl, &own);
+    }
+    let index = Rc::new(Index::open(&assignment, &own)?);
     tracing::info!(
         "working on {} {}: {} hooks, {} of them done before",
         assignment.owner,
@@ -119,17 +127,23 @@ async fn run() -> Result<(), WorkerError> {
             .count()
     );
 
+    let work = Work {
+        assignment: &assignment,
+        directory: &own,
+        link: &link,
+        index: &index,
+    };
     let hooks = assignment.hooks.clone();
-    let purpose = purpose(&assignment);
-    drive::drive(&assignment, &link, &index, hooks, &standing, purpose).await?;
+    work.drive(hooks, &standing, purpose(&assignment)).await?;
     let last = assignment.last_hooks.clone();
-    let purpose = Purpose::Beside;
-    drive::drive(&assignment, &link, &index, last, &standing, purpose).await?;
-    heartbeat::end(&assignment);
+    work.drive(last, &standing, Purpose::Beside).await?;
+    if !is_crawl {
+        heartbeat::end(&own);
+    }
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::remove(shared);
     }
-    pages::publish(&assignment, &index).await;
+    pages::publish(&assignment, &own, &index).await;
     // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
     // listening at that moment never learns how it ended.
     Ok(())

@@ -8,35 +8,33 @@ use crate::bus::report::HookResult;
 use crate::bus::work::Assignment;
 use crate::model::{Owner, ResultState, SnapshotId, Time};
 use crate::page::{Entry, Kind, Snapshot};
+use crate::plugin::Directory;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 
 /// How long the lists may be held by others. The page about the snapshot itself waits for nobody.
 const LISTS_MAX: Duration = Duration::from_secs(20);
 
 /// Writes the pages and brings them to the disk. What goes wrong with them is told, and fails
 /// nothing: everything that they show is elsewhere as well.
-pub async fn publish(assignment: &Assignment, index: &Index) {
-    write_pages(assignment, index).await;
-    let directory = assignment.directory.clone();
-    let settling = tokio::task::spawn_blocking(move || settle(&directory)).await;
+pub async fn publish(assignment: &Assignment, own: &Arc<Directory>, index: &Index) {
+    if let Owner::Snapshot(id) = assignment.owner {
+        write_pages(assignment, id, own, index).await;
+    }
+    let own = own.clone();
+    let settling = spawn_blocking(move || settle(&own)).await;
     if let Err(error) = settling.map_err(Into::into).flatten() {
         tracing::warn!("the pages may not be on the disk: {error}, ignoring");
     }
 }
 
-async fn write_pages(assignment: &Assignment, index: &Index) {
-    let Owner::Snapshot(id) = assignment.owner else {
-        return;
-    };
-    let page = page(
-        assignment,
-        id,
-        &index.known(),
-        jiff::Timestamp::now().into(),
-    );
-    if let Err(error) = replace(&assignment.directory, "index.html", &page.render()) {
+async fn write_pages(assignment: &Assignment, id: SnapshotId, own: &Directory, index: &Index) {
+    let now = jiff::Timestamp::now().into();
+    let page = page(assignment, id, own, &index.known(), now);
+    if let Err(error) = replace(own, "index.html", &page.render()) {
         tracing::warn!("{error}, ignoring");
         return;
     }
@@ -48,14 +46,8 @@ async fn write_pages(assignment: &Assignment, index: &Index) {
         assignment.about.archive.clone(),
         index.known().listed.clone(),
     );
-    let listing = tokio::task::spawn_blocking(move || list(&archive, &page, listed));
-    let lists = match tokio::time::timeout(LISTS_MAX, listing).await {
-        Ok(Ok(Ok(lists))) => lists,
-        Ok(Ok(Err(error))) => return tracing::warn!("{error}, ignoring"),
-        Ok(Err(error)) => return tracing::warn!("the lists of the archive: {error}, ignoring"),
-        Err(_) => {
-            return tracing::warn!("the lists of the archive are held by another worker, ignoring");
-        }
+    let Some(lists) = while_held(move || list(&archive, &page, listed)).await else {
+        return;
     };
     if index.known().listed != lists
         && let Err(error) = index.listed(&lists)
@@ -64,13 +56,34 @@ async fn write_pages(assignment: &Assignment, index: &Index) {
     }
 }
 
+/// Runs what needs the lists of the archive; `None` when it failed or others held them for too long.
+async fn while_held<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WorkerError> + Send + 'static,
+) -> Option<T> {
+    match tokio::time::timeout(LISTS_MAX, spawn_blocking(work)).await {
+        Ok(Ok(Ok(done))) => return Some(done),
+        Ok(Ok(Err(error))) => tracing::warn!("{error}, ignoring"),
+        Ok(Err(error)) => tracing::warn!("the lists of the archive: {error}, ignoring"),
+        Err(_) => {
+            tracing::warn!("the lists of the archive are held by another worker, ignoring");
+        }
+    }
+    None
+}
+
 /// `path` below the archive; `None` for what is elsewhere.
 fn below(archive: &Path, path: &Path) -> Option<String> {
     let path = path.strip_prefix(archive).ok()?.to_str()?;
     (!path.is_empty()).then(|| path.to_owned())
 }
 
-fn page(assignment: &Assignment, id: SnapshotId, known: &Known, now: Time) -> Snapshot {
+fn page(
+    assignment: &Assignment,
+    id: SnapshotId,
+    own: &Directory,
+    known: &Known,
+    now: Time,
+) -> Snapshot {
     let about = &assignment.about;
     Snapshot {
         id,
@@ -81,7 +94,7 @@ fn page(assignment: &Assignment, id: SnapshotId, known: &Known, now: Time) -> Sn
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
-        results: still_there(&assignment.directory, known),
+        results: still_there(own, known),
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),
     }
@@ -89,12 +102,14 @@ fn page(assignment: &Assignment, id: SnapshotId, known: &Known, now: Time) -> Sn
 
 /// The results with those of their files that are left. Hooks of a plugin take away what the ones
 /// before them left for others to meet at.
-fn still_there(directory: &Path, known: &Known) -> Vec<HookResult> {
+fn still_there(own: &Directory, known: &Known) -> Vec<HookResult> {
     let mut results = known.results.clone();
     for result in &mut results {
-        let own = directory.join(&result.plugin);
-        let is_file = |path: &str| own.join(path).symlink_metadata().is_ok_and(|m| m.is_file());
-        result.files.retain(|file| is_file(&file.path));
+        // The record may be of another worker, or of a hook: neither plugin nor path need be names of anything in here.
+        match own.enter(&result.plugin) {
+            Ok(plugin) => result.files.retain(|file| plugin.has_file(&file.path)),
+            Err(_) => result.files.clear(),
+        }
     }
     results
 }

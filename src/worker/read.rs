@@ -7,12 +7,11 @@ use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
 use crate::model::{Outcome, ResultState, Verdict};
 use crate::plugin::output::{self, Listing};
 use crate::plugin::record::{Binary, Machine, SonicDaemonStart, parse_child};
-use crate::plugin::{ArchiveResult, ChildSnapshot, LineReader, Record, Status};
+use crate::plugin::{ArchiveResult, ChildSnapshot, Directory, LineReader, Record, Status};
 use crate::plugin::{parse_line, tidy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files that a report names; of the others only the sizes are added up.
@@ -182,10 +181,32 @@ fn cut(text: String) -> String {
     format!("{}…", &text[..end])
 }
 
+/// The report of a hook that could not be started.
+pub fn refused(key: &str, why: String) -> Report {
+    Report {
+        key: key.to_owned(),
+        verdict: Verdict {
+            state: ResultState::Failed,
+            error: Some(cut(why)),
+        },
+        output: None,
+        files: Vec::new(),
+        size: 0,
+        children: Vec::new(),
+        tags: Vec::new(),
+        title: None,
+        binary: None,
+        derived: Derived::default(),
+        retry_after: None,
+        crawl_delay: None,
+        ready_at: None,
+    }
+}
+
 /// Where a hook worked.
 pub struct Place {
     /// Its plugin's, which other hooks may share.
-    pub directory: PathBuf,
+    pub directory: Arc<Directory>,
     /// What it looked like before the hook; none where nobody knows.
     pub before: Option<Listing>,
     /// Whether the hook is a crawl's: one that readies or ends things for pages.
@@ -203,7 +224,7 @@ pub fn report(
     place: &Place,
     remark: Option<String>,
 ) -> Report {
-    let directory = place.directory.as_path();
+    let directory = place.directory.as_ref();
     let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
     // Only of a page, or of a provider, is there something to find or not.
     let errand = place.of_crawl && wanted.is_none();
@@ -215,7 +236,7 @@ pub fn report(
         .read(stdout, Said::take)
         .err()
         .map(|error| format!("its output cannot be read: {error}"));
-    if let Ok(file) = open_plain(&directory.join(CHILDREN_FILE)) {
+    if let Ok(file) = directory.read(CHILDREN_FILE) {
         error = said
             .read(&file, Said::take_child)
             .err()
@@ -231,7 +252,7 @@ pub fn report(
     });
     let size = {
         let mut claims = place.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.take(directory, key, &found)
+        claims.take(directory.path(), key, &found)
     };
     let left = match &place.before {
         Some(before) => Listing::of(directory).has_news_since(before),
@@ -312,18 +333,6 @@ pub fn report(
     }
 }
 
-/// Opens a regular file; a link or a pipe in its place is refused.
-pub(super) fn open_plain(path: &Path) -> std::io::Result<File> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::ErrorKind::InvalidInput.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,7 +350,7 @@ not a record
         std::fs::write(top.path().join("stdout.log"), "progress\n").unwrap();
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
         let mut place = Place {
-            directory: top.path().to_owned(),
+            directory: Arc::new(Directory::open(top.path()).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
@@ -355,7 +364,7 @@ not a record
         assert_eq!(report.derived, Derived::default());
 
         // Another hook left the file before this one began.
-        place.before = Some(Listing::of(top.path()));
+        place.before = Some(Listing::of(&place.directory));
         assert_eq!(of(&place).verdict.state, ResultState::NoResults);
         place.of_crawl = true;
         assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
@@ -380,7 +389,7 @@ not a record
             std::fs::write(top.path().join("stdout.log"), &text).unwrap();
             std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
             let stdout = File::open(top.path().join("stdout.log")).unwrap();
-            let place = Place { directory: top.path().to_owned(), before: None, of_crawl: false, claims: Arc::default() };
+            let place = Place { directory: Arc::new(Directory::open(top.path()).unwrap()), before: None, of_crawl: false, claims: Arc::default() };
             let of = |outcome| report("p/h", "title", &outcome, &stdout, &place, None);
             let said = of(Outcome::Exit(0));
             let texts = [&said.output, &said.verdict.error, &said.title];

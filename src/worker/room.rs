@@ -2,16 +2,16 @@
 //! that on a full file system neither success nor failure is to be believed.
 
 use crate::model::{Outcome, ResultState, Verdict};
-use nix::sys::statvfs::{FsFlags, statvfs};
-use std::path::Path;
+use crate::plugin::Directory;
+use nix::sys::statvfs::{FsFlags, fstatvfs};
 
 /// With fewer free bytes a file system counts as full: what others just gave back does not help
 /// who was refused.
 const LEAST: u64 = 64 << 10;
 
 /// What the file system of `directory` lacks now.
-pub fn lack(directory: &Path) -> Option<&'static str> {
-    let found = statvfs(directory).ok()?;
+pub fn lack(directory: &Directory) -> Option<&'static str> {
+    let found = fstatvfs(directory).ok()?;
     let free = found
         .blocks_available()
         .saturating_mul(found.fragment_size());
@@ -66,12 +66,10 @@ mod tests {
     #[test]
     fn the_room_here_is_seen() {
         let directory = tempfile::tempdir().unwrap();
+        let lack = |path| lack(&Directory::open(path).unwrap());
         assert_eq!(lack(directory.path()), None);
-        assert_eq!(lack(Path::new("/nonexistent")), None);
         // The kernel's own has no blocks at all.
-        assert_eq!(
-            lack(Path::new("/proc/self")),
-            Some("its file system is full")
-        );
+        let kernel = std::path::Path::new("/proc/self");
+        assert_eq!(lack(kernel), Some("its file system is full"));
     }
 }

@@ -7,6 +7,7 @@
 use super::WorkerError;
 use super::write::replace;
 use crate::page::{Day, Entry, Kind, List, PER_PAGE, days};
+use crate::plugin::Directory;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +58,11 @@ fn make(path: &Path) -> Result<(), WorkerError> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed("make", path)(error)),
         _ => Ok(()),
     }
+}
+
+/// Opens a directory of the archive, of which no hook can write a parent.
+fn open(path: &Path) -> Result<Directory, WorkerError> {
+    Directory::open(path).map_err(failed("open", path))
 }
 
 impl Shelf {
@@ -161,11 +167,12 @@ impl Shelf {
             newer: None,
             older: None,
         };
+        let archive = open(&self.archive)?;
         if is_new {
             let names: Vec<String> = newest.days.into_keys().rev().collect();
-            replace(&self.archive, "days.html", &days(&names))?;
+            replace(&archive, "days.html", &days(&names))?;
         }
-        replace(&self.archive, "index.html", &page.render())
+        replace(&archive, "index.html", &page.render())
     }
 
     /// Whether somebody removed the snapshot since.
@@ -243,11 +250,8 @@ impl Pages<'_> {
             newer,
             older: self.name(older),
         };
-        replace(
-            &self.shelf.archive.join(self.directory),
-            name,
-            &page.render(),
-        )
+        let shown = open(&self.shelf.archive.join(self.directory))?;
+        replace(&shown, name, &page.render())
     }
 }
 
@@ -282,7 +286,7 @@ fn read_json<T: Default + serde::de::DeserializeOwned>(path: &Path) -> T {
 fn write_json<T: Serialize>(directory: &Path, name: &str, value: &T) -> Result<(), WorkerError> {
     let text = serde_json::to_string(value)
         .map_err(|error| failed("write", &directory.join(name))(error.into()))?;
-    replace(directory, name, &text)
+    replace(&open(directory)?, name, &text)
 }
 
 #[cfg(test)]

@@ -3,65 +3,55 @@
 
 use super::WorkerError;
 use super::growth::Follower;
-use std::fs::{File, Metadata};
-use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use crate::plugin::Directory;
+use crate::plugin::beneath::is_file;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
 
 /// Outputs of failed attempts that are kept.
 const KEPT: u32 = 5;
 
-/// Opens `path` for a hook's output: a new file, or for a run that is joined the one that it
+/// Opens `name` for a hook's output: a new file, or for a run that is joined the one that it
 /// writes already. What an attempt before wrote is kept under a number, the last one's is 1. A link
 /// or a pipe that a hook put in its place is not followed.
-pub fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
-    let fail = |source| WorkerError::File {
-        verb: "open",
-        path: path.to_owned(),
-        source,
-    };
-    let mut options = File::options();
-    options.read(true).append(true).mode(0o640);
-    options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
-    if join
-        && let Ok(file) = options.open(path)
-        && file.metadata().is_ok_and(|metadata| metadata.is_file())
-    {
-        return Ok(file);
-    }
-    rotate(path);
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) if error.kind() == ErrorKind::IsADirectory => {
-            std::fs::remove_dir_all(path).map_err(fail)?;
+pub fn open(directory: &Directory, name: &str, join: bool) -> Result<File, WorkerError> {
+    let open = || -> io::Result<File> {
+        if join && let Ok(file) = directory.append(name) {
+            return Ok(file);
         }
-        other => other.map_err(fail)?,
-    }
-    options.create_new(true).open(path).map_err(fail)
+        rotate(directory, name);
+        directory.clear(name)?;
+        directory.create(name, 0o640)
+    };
+    open().map_err(|source| WorkerError::File {
+        verb: "open",
+        path: directory.path().join(name),
+        source,
+    })
 }
 
 /// Where the output of the `n`th attempt before this one is kept.
-fn earlier(path: &Path, n: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{n}"));
-    name.into()
+fn earlier(name: &str, n: u32) -> String {
+    format!("{name}.{n}")
 }
 
-/// Puts the outputs of earlier attempts one place further, and `path` where the last one's is.
+/// Puts the outputs of earlier attempts one place further, and `name` where the last one's is.
 /// One that says nothing is not kept.
-fn rotate(path: &Path) {
-    let says_something = |metadata: Metadata| metadata.is_file() && metadata.len() > 0;
-    if !path.symlink_metadata().is_ok_and(says_something) {
+fn rotate(directory: &Directory, name: &str) {
+    let found = directory.look(name);
+    if !found.is_ok_and(|found| is_file(&found) && found.st_size > 0) {
         return;
     }
     for n in (1..=KEPT).rev() {
         let from = match n {
-            1 => path.to_owned(),
-            _ => earlier(path, n - 1),
+            1 => name.to_owned(),
+            _ => earlier(name, n - 1),
         };
-        match std::fs::rename(&from, earlier(path, n)) {
+        match directory.rename(&from, &earlier(name, n)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::debug!("cannot keep '{}': {error}, ignoring", from.display());
+                let path = directory.path().join(from);
+                tracing::debug!("cannot keep '{}': {error}, ignoring", path.display());
             }
             _ => {}
         }
@@ -69,9 +59,9 @@ fn rotate(path: &Path) {
 }
 
 /// Removes the outputs of earlier attempts: the hook did not fail this time.
-pub fn forget(path: &Path) {
+pub fn forget(directory: &Directory, name: &str) {
     for n in 1..=KEPT {
-        match std::fs::remove_file(earlier(path, n)) {
+        match directory.unlink(&earlier(name, n)) {
             Ok(()) => {}
             // They are numbered without a gap.
             Err(_) => return,
@@ -82,18 +72,18 @@ pub fn forget(path: &Path) {
 /// Where other plugins look for the standard output of a hook.
 pub const NAME: &str = "stdout.log";
 
-/// Has the output at `path` under that name too: a second link to it, in the place of an earlier one.
-pub fn show(path: &Path) {
-    let shown = path.with_file_name(NAME);
-    if shown == path {
+/// Has the output `name` under that name too: a second link to it, in the place of an earlier one.
+pub fn show(directory: &Directory, name: &str) {
+    if name == NAME {
         return;
     }
-    let linked = match std::fs::remove_file(&shown) {
+    let linked = match directory.unlink(NAME) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => std::fs::hard_link(path, &shown),
+        _ => directory.link(name, NAME),
     };
     if let Err(error) = linked {
-        tracing::debug!("cannot link '{}': {error}, ignoring", shown.display());
+        let path = directory.path().join(NAME);
+        tracing::debug!("cannot link '{}': {error}, ignoring", path.display());
     }
 }
 
@@ -139,7 +129,33 @@ mod tests {
     use super::*;
     use crate::worker::growth::Growth;
     use std::io::Write;
+    use std::path::{Path, PathBuf};
     use tokio::sync::mpsc;
+
+    fn parts(path: &Path) -> (Directory, &str) {
+        let directory = Directory::open(path.parent().unwrap()).unwrap();
+        (directory, path.file_name().unwrap().to_str().unwrap())
+    }
+
+    fn open(path: &Path, join: bool) -> Result<File, WorkerError> {
+        let (directory, name) = parts(path);
+        super::open(&directory, name, join)
+    }
+
+    fn show(path: &Path) {
+        let (directory, name) = parts(path);
+        super::show(&directory, name);
+    }
+
+    fn forget(path: &Path) {
+        let (directory, name) = parts(path);
+        super::forget(&directory, name);
+    }
+
+    fn earlier(path: &Path, n: u32) -> PathBuf {
+        let (directory, name) = parts(path);
+        directory.path().join(super::earlier(name, n))
+    }
 
     #[test]
     fn a_planted_link_is_replaced_and_not_followed() {
@@ -238,7 +254,7 @@ mod tests {
                 let path = directory.path().join(n.to_string());
                 let writer = open(&path, false).unwrap();
                 let (sender, receiver) = mpsc::unbounded_channel();
-                let (file, follower) = (writer.try_clone().unwrap(), growth.follow(&path));
+                let (file, follower) = (writer.try_clone().unwrap(), growth.follow(&writer, &path));
                 let watching = tokio::task::spawn_local(watch(file, follower, 100, move |seen| {
                     let _ = sender.send(seen);
                 }));

@@ -2,75 +2,68 @@
 //! followed, and who reads them sees the old file or the new one, whole.
 
 use super::WorkerError;
-use std::fs::{self, File};
+use crate::plugin::Directory;
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
-const FLAGS: i32 = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
-
-fn failed(path: &Path) -> impl Fn(io::Error) -> WorkerError {
+fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerError {
+    let path = directory.path().join(name);
     move |source| WorkerError::File {
         verb: "write",
-        path: path.to_owned(),
+        path: path.clone(),
         source,
     }
 }
 
 /// Puts `text` into `directory` as the file `name`. One writer at a time.
-pub fn replace(directory: &Path, name: &str, text: &str) -> Result<(), WorkerError> {
-    let path = directory.join(name);
-    let new = directory.join(format!(".{name}.new"));
+pub fn replace(directory: &Directory, name: &str, text: &str) -> Result<(), WorkerError> {
+    let new = format!(".{name}.new");
     let write = || {
         // What is left of a writer that was killed, or what a hook put there.
-        remove(&new)?;
-        let mut options = File::options();
-        options.write(true).create_new(true).mode(0o640);
-        let mut file = options.custom_flags(FLAGS).open(&new)?;
+        directory.clear(&new)?;
+        let mut file = directory.create(&new, 0o640)?;
         file.write_all(text.as_bytes())?;
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-            remove(&path)?;
+        match directory.rename(&new, name) {
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                directory.clear(name)?;
+                directory.rename(&new, name)
+            }
+            other => other,
         }
-        fs::rename(&new, &path)
     };
-    write().map_err(failed(&path))
+    write().map_err(failed(directory, name))
 }
 
 /// Returns when everything that was written to the file system of `directory` is on its disk, by
 /// whomever: hooks do not see to that, and what is called done is there after a power cut.
-pub fn settle(directory: &Path) -> io::Result<()> {
-    Ok(nix::unistd::syncfs(File::open(directory)?)?)
+pub fn settle(directory: &Directory) -> io::Result<()> {
+    Ok(nix::unistd::syncfs(directory)?)
 }
 
-/// Opens `path` for reading and appending, as an empty file when it is not one.
-pub fn open_to_append(path: &Path) -> Result<File, WorkerError> {
-    let mut options = File::options();
-    options.read(true).append(true).mode(0o640);
-    options.custom_flags(FLAGS);
+/// Opens `name` for reading and appending, as an empty file when it is not one that this user made.
+pub fn open_to_append(directory: &Directory, name: &str) -> Result<File, WorkerError> {
     let open = || {
-        if let Ok(file) = options.clone().create(true).open(path)
-            && file.metadata()?.is_file()
+        if let Ok(file) = directory.append(name)
+            && is_ours(file.metadata()?.uid())
         {
             return Ok(file);
         }
-        remove(path)?;
-        options.clone().create_new(true).open(path)
+        directory.clear(name)?;
+        directory.create(name, 0o640)
     };
-    open().map_err(failed(path))
+    open().map_err(failed(directory, name))
 }
 
-/// Removes whatever is there; a link and not what it leads to.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir_all(path),
-        other => other,
-    }
+/// Whether this user is the one that we are. Hooks are another, but in the user scope.
+pub fn is_ours(user: u32) -> bool {
+    user == nix::unistd::geteuid().as_raw()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -80,24 +73,26 @@ mod tests {
         let precious = || fs::read_to_string(&victim).unwrap();
         fs::write(&victim, "precious").unwrap();
         let directory = tempfile::tempdir().unwrap();
+        let held = Directory::open(directory.path()).unwrap();
         let at = |name: &str| directory.path().join(name);
         let read = || fs::read_to_string(at("index.html")).unwrap();
 
         symlink(&victim, at(".index.html.new")).unwrap();
         symlink(&victim, at("index.html")).unwrap();
-        replace(directory.path(), "index.html", "one").unwrap();
+        replace(&held, "index.html", "one").unwrap();
         assert_eq!((read().as_str(), precious().as_str()), ("one", "precious"));
 
         fs::remove_file(at("index.html")).unwrap();
         fs::create_dir_all(at("index.html/full")).unwrap();
         fs::create_dir_all(at(".index.html.new/full")).unwrap();
-        replace(directory.path(), "index.html", "two").unwrap();
+        replace(&held, "index.html", "two").unwrap();
         assert_eq!(read(), "two");
-        assert_eq!(
-            fs::read_dir(directory.path()).unwrap().count(),
-            1,
-            "nothing else is left"
-        );
+        // The two directories are out of the way, and nothing else is left.
+        let names = fs::read_dir(directory.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let (aside, rest): (Vec<_>, Vec<_>) =
+            names.partition(|name| name.starts_with(".replaced-"));
+        assert_eq!((aside.len(), rest), (2, vec!["index.html".to_owned()]));
 
         for plant in [
             symlink(&victim, at("log")),
@@ -106,7 +101,7 @@ mod tests {
             plant.unwrap();
         }
         for name in ["log", "fifo"] {
-            open_to_append(&at(name))
+            open_to_append(&held, name)
                 .unwrap()
                 .write_all(b"line\n")
                 .unwrap();
@@ -118,9 +113,10 @@ mod tests {
     #[test]
     fn an_earlier_log_is_kept() {
         let directory = tempfile::tempdir().unwrap();
+        let held = Directory::open(directory.path()).unwrap();
         let path = directory.path().join("log");
         for line in ["one\n", "two\n"] {
-            open_to_append(&path)
+            open_to_append(&held, "log")
                 .unwrap()
                 .write_all(line.as_bytes())
                 .unwrap();

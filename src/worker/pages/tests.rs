@@ -86,6 +86,18 @@ fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[
     index.result(&task, &report, &ended).unwrap();
 }
 
+fn held(assignment: &Assignment) -> Arc<Directory> {
+    Arc::new(Directory::open(&assignment.directory).unwrap())
+}
+
+fn open(assignment: &Assignment) -> Index {
+    Index::open(assignment, &held(assignment)).unwrap()
+}
+
+async fn publish_all(assignment: &Assignment, index: &Index) {
+    publish(assignment, &held(assignment), index).await;
+}
+
 fn read(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -94,7 +106,7 @@ fn read(path: PathBuf) -> String {
 async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
     let archive = tempfile::tempdir().unwrap();
     let assignment = assignment(archive.path());
-    let index = Index::open(&assignment).unwrap();
+    let index = open(&assignment);
     record(&index, "title", ResultState::Succeeded, "Old <title>", &[]);
     record(&index, "wget", ResultState::Failed, "ERROR 404", &[]);
     record(
@@ -114,7 +126,7 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
     let own = assignment.directory.join("screenshot");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("screenshot.png"), "picture").unwrap();
-    publish(&assignment, &index).await;
+    publish_all(&assignment, &index).await;
     let html = read(assignment.directory.join("index.html"));
     assert!(!html.contains("marker.png"), "it is gone again");
     for part in [
@@ -140,9 +152,9 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
     }
 
     // Another worker goes on, knowing what the first one did.
-    let index = Index::open(&assignment).unwrap();
+    let index = open(&assignment);
     record(&index, "wget", ResultState::Succeeded, "", &["index.html"]);
-    publish(&assignment, &index).await;
+    publish_all(&assignment, &index).await;
     let html = read(assignment.directory.join("index.html"));
     assert!(
         !html.contains("ERROR 404") && html.contains("2 attempts"),
@@ -171,7 +183,7 @@ async fn what_hooks_write_into_the_record_leads_nowhere() {
     let own = assignment.directory.join("screenshot");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("../../../secret.png"), "secret").unwrap();
-    publish(&assignment, &Index::open(&assignment).unwrap()).await;
+    publish_all(&assignment, &open(&assignment)).await;
     let html = read(assignment.directory.join("index.html"));
     let links: Vec<&str> = html
         .split("href=\"")
@@ -193,7 +205,55 @@ async fn an_older_orchestrator_gets_a_page_without_lists() {
     let archive = tempfile::tempdir().unwrap();
     let mut assignment = assignment(archive.path());
     assignment.about = About::default();
-    publish(&assignment, &Index::open(&assignment).unwrap()).await;
+    publish_all(&assignment, &open(&assignment)).await;
     assert!(read(assignment.directory.join("index.html")).contains("https://example.com/"));
     assert!(!archive.path().join("index.html").exists());
+}
+
+/// What a record names may not be there to be looked up.
+#[test]
+fn files_elsewhere_are_not_looked_for() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("here.png"), "x").unwrap();
+    fs::write(archive.path().join("there.png"), "x").unwrap();
+    std::os::unix::fs::symlink(archive.path(), own.join("way")).unwrap();
+    std::os::unix::fs::symlink(archive.path(), assignment.directory.join("link")).unwrap();
+    let top = archive.path().to_str().unwrap();
+    let up = "../../../..";
+    let mut known = Known::default();
+    for (plugin, path) in [
+        ("screenshot", "here.png"),
+        ("screenshot", "way/there.png"),
+        ("link", "there.png"),
+        (up, "there.png"),
+        (top, "there.png"),
+        ("", "screenshot/here.png"),
+        ("screenshot", &format!("{up}/there.png")),
+        ("screenshot", &format!("{top}/there.png")),
+    ] {
+        known.results.push(HookResult {
+            id: None,
+            owner: assignment.owner,
+            plugin: plugin.into(),
+            hook: "hook".into(),
+            status: ResultState::Succeeded,
+            output: None,
+            error: None,
+            files: vec![File {
+                path: path.into(),
+                mimetype: "image/png".into(),
+                size: 1,
+            }],
+            size: 1,
+            attempts: 1,
+            started_at: None,
+            ended_at: None,
+        });
+    }
+    let left = still_there(&held(&assignment), &known);
+    let left: Vec<usize> = left.iter().map(|result| result.files.len()).collect();
+    assert_eq!(left, [1, 0, 0, 0, 0, 0, 0, 0]);
 }

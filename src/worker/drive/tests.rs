@@ -1,0 +1,88 @@
+//! What follows the end of a hook, and which hooks a worker that takes up an owner runs.
+
+use super::*;
+use crate::bus::report;
+use crate::bus::work::{Derived, Known};
+use crate::model::{CrawlId, SnapshotId};
+
+#[test]
+fn what_failed_by_itself_and_left_nothing_missed_something() {
+    let of = |owner, outcome, state, files| {
+        let verdict = Verdict { state, error: None };
+        let file = report::File {
+            path: "x".into(),
+            mimetype: String::new(),
+            size: 1,
+        };
+        let report = Report {
+            key: "p/h".into(),
+            verdict,
+            output: None,
+            files: vec![file; files],
+            size: 0,
+            children: Vec::new(),
+            tags: Vec::new(),
+            title: None,
+            binary: None,
+            derived: Derived::default(),
+            retry_after: None,
+            crawl_delay: None,
+            ready_at: None,
+        };
+        matches!(
+            next(owner, HookMode::Foreground, &outcome, &report),
+            Next::Missed
+        )
+    };
+    use ResultState::{Failed, Skipped};
+    let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));
+    assert!(of(page, Outcome::Exit(1), Failed, 0));
+    assert!(of(page, Outcome::Exit(0), Failed, 0));
+    assert!(!of(page, Outcome::Exit(1), Failed, 1));
+    assert!(!of(page, Outcome::Exit(10), Skipped, 0));
+    assert!(!of(page, Outcome::TimeLimit, Failed, 0));
+    assert!(!of(page, Outcome::Signal(9), Failed, 0));
+    assert!(!of(crawl, Outcome::Exit(1), Failed, 0));
+}
+
+#[test]
+fn a_retry_starts_the_daemons_again() {
+    let hook = |plugin: &str, key: &str, mode: HookMode| HookTask {
+        key: key.into(),
+        plugin: plugin.into(),
+        hook: key.into(),
+        mode,
+        limit: Duration::from_secs(60),
+        patience: Duration::ZERO,
+        after_background: false,
+    };
+    let hooks = [
+        hook("browser", "profile", HookMode::Foreground),
+        hook("browser", "tab", HookMode::Daemon),
+        hook("browser", "navigate", HookMode::Foreground),
+        hook("picture", "picture", HookMode::Foreground),
+        hook("title", "title", HookMode::Foreground),
+    ];
+    let judged = |states: [ResultState; 5], up: bool| {
+        let known = hooks.iter().zip(states).map(|(hook, state)| Known {
+            key: hook.key.clone(),
+            state,
+            joinable: up && hook.key == "tab",
+        });
+        let hooks_known = known.collect();
+        done(&hooks, &Standing { hooks: hooks_known })
+    };
+    use ResultState::{Failed, Queued, Started, Succeeded};
+    assert_eq!(judged([Queued; 5], false), [false; 5]);
+    let all = [Succeeded, Succeeded, Succeeded, Failed, Succeeded];
+    assert_eq!(judged(all, false), [true; 5]);
+    let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded];
+    assert_eq!(judged(picture, false), [true, false, false, false, true]);
+    // A worker takes over from one that died: the tab has its page.
+    let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
+    assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
+    assert_eq!(
+        judged(taken_over, false),
+        [true, false, false, false, false]
+    );
+}
