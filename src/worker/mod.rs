@@ -108,6 +108,7 @@ async fn run() -> Result<(), WorkerError> {
     beat();
     let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
     let own = Arc::new(directory::make(&assignment.directory)?);
+    directory::make_plugins(&own, &assignment)?;
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::make_shared(shared)?;
     }
