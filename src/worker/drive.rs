@@ -3,6 +3,7 @@
 use super::claims::Claims;
 use super::growth::Growth;
 use super::index::Index;
+use super::leftover::Units;
 use super::link::Link;
 use super::sequence::{Action, Input, Purpose, Sequence};
 use super::{WorkerError, directory, read, room, stdout};
@@ -29,12 +30,14 @@ pub struct Work<'a> {
     pub directory: &'a Arc<Directory>,
     pub link: &'a Rc<Link>,
     pub index: &'a Rc<Index>,
+    pub units: &'a Units,
 }
 
 /// What the tasks of one sequence share.
 struct Shared {
     assignment: Assignment,
     directory: Arc<Directory>,
+    units: Units,
     link: Rc<Link>,
     index: Rc<Index>,
     inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
@@ -77,6 +80,7 @@ async fn drive(
     let shared = Rc::new(Shared {
         assignment: assignment.clone(),
         directory: work.directory.clone(),
+        units: work.units.clone(),
         link: work.link.clone(),
         index: work.index.clone(),
         inputs,
@@ -351,6 +355,7 @@ async fn try_hook(
         other => other?,
     };
     watch.task.abort();
+    shared.units.note(ended.unit.as_deref());
     if let Err(error) = shared.index.process(hook, &ended) {
         tracing::warn!("{error}, ignoring");
     }

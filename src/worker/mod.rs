@@ -9,6 +9,7 @@ mod heartbeat;
 #[cfg(test)]
 mod hostile;
 mod index;
+mod leftover;
 mod link;
 mod pages;
 mod read;
@@ -25,6 +26,7 @@ use crate::bus::work::{Assignment, HookMode, HookTask};
 use crate::model::Owner;
 use drive::Work;
 use index::Index;
+use leftover::Units;
 use link::Link;
 use sequence::Purpose;
 use std::io::Read;
@@ -133,6 +135,7 @@ async fn run() -> Result<(), WorkerError> {
         directory: &own,
         link: &link,
         index: &index,
+        units: &Units::default(),
     };
     let hooks = assignment.hooks.clone();
     work.drive(hooks, &standing, purpose(&assignment)).await?;
@@ -144,6 +147,7 @@ async fn run() -> Result<(), WorkerError> {
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::remove(shared);
     }
+    leftover::end(&own, work.units).await;
     pages::publish(&assignment, &own, &index).await;
     // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
     // listening at that moment never learns how it ended.
