@@ -6,7 +6,7 @@ use super::write::{replace, settle};
 use super::{WorkerError, shelf};
 use crate::bus::report::HookResult;
 use crate::bus::work::Assignment;
-use crate::model::{Owner, ResultState, SnapshotId, Time};
+use crate::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
 use crate::page::{Entry, Kind, Snapshot};
 use crate::plugin::Directory;
 use std::collections::BTreeMap;
@@ -21,8 +21,9 @@ const LISTS_MAX: Duration = Duration::from_secs(20);
 /// Writes the pages and brings them to the disk. What goes wrong with them is told, and fails
 /// nothing: everything that they show is elsewhere as well.
 pub async fn publish(assignment: &Assignment, own: &Arc<Directory>, index: &Index) {
-    if let Owner::Snapshot(id) = assignment.owner {
-        write_pages(assignment, id, own, index).await;
+    match assignment.owner {
+        Owner::Snapshot(id) => write_pages(assignment, id, own, index).await,
+        Owner::Crawl(id) => restore_lists(assignment, id).await,
     }
     let own = own.clone();
     let settling = spawn_blocking(move || settle(&own)).await;
@@ -54,6 +55,20 @@ async fn write_pages(assignment: &Assignment, id: SnapshotId, own: &Directory, i
     {
         tracing::warn!("{error}, ignoring");
     }
+}
+
+/// The pages of a crawl's list lie in its directory, where its hooks had the last word.
+async fn restore_lists(assignment: &Assignment, id: CrawlId) {
+    let archive = assignment.about.archive.clone();
+    let Some(directory) = below(&archive, &assignment.crawl_directory) else {
+        return;
+    };
+    let same_user = assignment.user_scope;
+    while_held(move || {
+        let name = id.to_string();
+        Shelf::open(&archive)?.restore(&name, Kind::Crawl(name.clone()), &directory, same_user)
+    })
+    .await;
 }
 
 /// Runs what needs the lists of the archive; `None` when it failed or others held them for too long.

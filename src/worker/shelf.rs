@@ -5,9 +5,10 @@
 //! and the first page, and a full page once.
 
 use super::WorkerError;
-use super::write::replace;
+use super::write::{is_ours, replace};
 use crate::page::{Day, Entry, Kind, List, PER_PAGE, days};
 use crate::plugin::Directory;
+use crate::plugin::beneath::is_file;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -173,6 +174,45 @@ impl Shelf {
             replace(&archive, "days.html", &days(&names))?;
         }
         replace(&archive, "index.html", &page.render())
+    }
+
+    /// Has the pages of a list, which lie where hooks write, as they were written: those of another user are written again,
+    /// `all` of them where hooks are the same user, and the first in any case.
+    pub fn restore(
+        &self,
+        name: &str,
+        kind: Kind,
+        directory: &str,
+        all: bool,
+    ) -> Result<(), WorkerError> {
+        let pieces = self.state.join(name);
+        let last = if pieces.is_dir() {
+            last_piece(&pieces)?
+        } else {
+            0
+        };
+        let shown = open(&self.archive.join(directory))?;
+        if last == 0 {
+            // Nothing is listed, and so there is no page of ours.
+            return shown
+                .clear("index.html")
+                .map_err(failed("remove", &shown.path().join("index.html")));
+        }
+        let list = Pages {
+            shelf: self,
+            pieces,
+            kind,
+            directory,
+            last,
+        };
+        for page in 1..last {
+            let name = format!("page-{page}.html");
+            let found = shown.look(&name);
+            if all || !found.is_ok_and(|found| is_file(&found) && is_ours(found.st_uid)) {
+                list.write(page)?;
+            }
+        }
+        list.write_first().map(|_| ())
     }
 
     /// Whether somebody removed the snapshot since.

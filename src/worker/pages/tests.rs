@@ -210,6 +210,33 @@ async fn an_older_orchestrator_gets_a_page_without_lists() {
     assert!(!archive.path().join("index.html").exists());
 }
 
+/// A crawl's hooks write where its list is, until the last of them has ended.
+#[tokio::test]
+async fn the_list_of_a_crawl_is_ours_at_its_end() {
+    let archive = tempfile::tempdir().unwrap();
+    let mut assignment = assignment(archive.path());
+    let index = assignment.crawl_directory.join("index.html");
+    let crawl = async |assignment: &Assignment| {
+        let mut crawl = assignment.clone();
+        crawl.owner = Owner::Crawl(CrawlId(3));
+        crawl.directory = crawl.crawl_directory.clone();
+        publish_all(&crawl, &open(&crawl)).await;
+    };
+    fs::write(&index, "a hook's").unwrap();
+    crawl(&assignment).await;
+    assert!(!index.exists(), "nothing is listed yet");
+
+    publish_all(&assignment, &open(&assignment)).await;
+    let ours = read(index.clone());
+    for user_scope in [false, true] {
+        assignment.user_scope = user_scope;
+        fs::remove_file(&index).unwrap();
+        fs::create_dir_all(index.join("full")).unwrap();
+        crawl(&assignment).await;
+        assert_eq!(read(index.clone()), ours);
+    }
+}
+
 /// What a record names may not be there to be looked up.
 #[test]
 fn files_elsewhere_are_not_looked_for() {
