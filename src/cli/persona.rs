@@ -148,7 +148,8 @@ fn import(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Failure> {
     ))
 }
 
-/// The directory of all of them: hooks may look into it, and only root puts something there.
+/// The directory of all of them: only root gets there. What is in it belongs to the group of hooks, for
+/// the one hook that systemd binds a persona for.
 fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
     if all.is_dir() {
         return Ok(());
@@ -160,7 +161,7 @@ fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
     if !scope.user {
         let group = fs::metadata(all.with_file_name("archive")).map_err(told)?;
         std::os::unix::fs::chown(all, None, Some(group.gid())).map_err(told)?;
-        fs::set_permissions(all, Permissions::from_mode(0o2750)).map_err(told)?;
+        fs::set_permissions(all, Permissions::from_mode(0o2700)).map_err(told)?;
     }
     Ok(())
 }

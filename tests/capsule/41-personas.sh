@@ -50,7 +50,7 @@ imports() {
     assert_eq "0" "$(query 'len(d)' persona list)" "personas"
     archivist persona import office --profile /srv/test-profile --cookies /srv/test-cookies
     assert_eq "office True True" "$(query '*(d[0]["name"], d[0]["profile"], d[0]["cookies"]),' persona list)" "the persona"
-    assert_eq "root 2750" "$(in_capsule stat -c '%U %a' $personas)" "whose the personas are"
+    assert_eq "root 2700" "$(in_capsule stat -c '%U %a' $personas)" "whose the personas are"
     for bad in ../office .. nobody; do
         assert_status 2 archivist add --set ACTIVE_PERSONA=$bad http://persona.test/
     done

@@ -39,6 +39,7 @@ impl<'a> Host<'a> {
             self.cgroups(),
             self.user_namespaces(),
         ]);
+        checks.extend(self.personas());
         checks
     }
 
@@ -96,6 +97,27 @@ impl<'a> Host<'a> {
             ),
             Ok(_) => Check::ok(NAME, shown),
         }
+    }
+
+    /// Whether others than their owner get to the personas; nothing if there is no such directory.
+    fn personas(&self) -> Option<Check> {
+        const NAME: &str = "personas";
+        let dir = self.scope.data_dir().join("personas");
+        let mode = fs::metadata(&dir).ok()?.mode() & 0o777;
+        Some(match mode & 0o077 {
+            0 => Check::ok(NAME, "out of reach of other users"),
+            _ => Check::warn(
+                NAME,
+                format!(
+                    "{} has mode {mode:o}: others may read the cookies",
+                    dir.display()
+                ),
+                match self.scope.user {
+                    true => format!("chmod go= {}", dir.display()),
+                    false => "systemd-tmpfiles --create archivist.conf".to_owned(),
+                },
+            ),
+        })
     }
 
     fn disk(&self) -> Check {
@@ -223,6 +245,7 @@ fn users(scope: &Scope) -> Vec<Check> {
 mod tests {
     use super::super::Verdict;
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn write(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
@@ -264,6 +287,15 @@ mod tests {
         assert_eq!(host.user_namespaces().verdict, Verdict::Warn);
         write(root.path(), "proc/sys/user/max_user_namespaces", "0\n");
         assert_eq!(host.user_namespaces().verdict, Verdict::Fail);
+
+        assert_eq!(host.personas(), None);
+        let personas = root.path().join("var/lib/archivist/personas");
+        fs::create_dir_all(&personas).unwrap();
+        for (mode, verdict) in [(0o2750, Verdict::Warn), (0o2700, Verdict::Ok)] {
+            fs::set_permissions(&personas, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(host.personas().unwrap().verdict, verdict, "{mode:o}");
+        }
+        fs::remove_dir_all(root.path().join("var/lib/archivist")).unwrap();
 
         write(root.path(), "var/lib/archivist", "not a directory");
         assert_eq!(host.data_directory().verdict, Verdict::Fail);
