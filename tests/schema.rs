@@ -156,6 +156,7 @@ fn work_goes_on_in_it() {
             max_depth: 0,
             plugins: &[],
             config: &config,
+            user: 1000,
             now: NOW,
         });
         let crawl = crawl.unwrap();

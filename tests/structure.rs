@@ -95,8 +95,8 @@ const ROOMS: &[Room] = &[
     // The verbs: hooks and checks are handed over to their rooms.
     room("cli/hook.rs", &["hook"], &["rusqlite"]),
     room(
-        "cli/persona.rs",
-        &["config", "hook", "model"],
+        "cli/persona",
+        &["config", "hook", "model", "cli"],
         &["rusqlite"],
     ),
     room("cli/generate.rs", &["config", "generate"], &["rusqlite"]),

@@ -54,10 +54,13 @@ pub enum Request {
     Add {
         lines: Arc<Vec<u8>>,
         options: AddOptions,
+        /// The user id of the caller.
+        user: u32,
         reply: Reply<String>,
     },
     Install {
         names: Vec<String>,
+        user: u32,
         reply: Reply<String>,
     },
     Cancel {
@@ -79,6 +82,7 @@ pub enum Request {
     Amend {
         id: CrawlId,
         config: BTreeMap<String, String>,
+        user: u32,
         reply: Reply<()>,
     },
     /// Without an id: of every page that has a failed result.
@@ -127,6 +131,7 @@ pub enum Request {
     },
     Draft {
         options: AddOptions,
+        user: u32,
         reply: Reply<String>,
     },
     Reload {

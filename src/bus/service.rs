@@ -76,6 +76,17 @@ fn owner(id: &str) -> fdo::Result<Owner> {
     id.parse().map_err(invalid)
 }
 
+/// The user id of the caller, as the bus knows it.
+async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<u32> {
+    let nobody = || fdo::Error::AccessDenied("the bus does not say whose call this is".to_owned());
+    let sender = header.sender().ok_or_else(nobody)?;
+    let bus = DBusProxy::builder(connection)
+        .cache_properties(zbus::proxy::CacheProperties::No)
+        .build()
+        .await?;
+    bus.get_connection_unix_user(sender.clone().into()).await
+}
+
 /// Reads a caller's descriptor to its end, away from the loop: it may be a slow pipe.
 async fn read_list(urls: OwnedFd) -> fdo::Result<Vec<u8>> {
     let reading = tokio::task::spawn_blocking(move || {
@@ -94,19 +105,33 @@ async fn read_list(urls: OwnedFd) -> fdo::Result<Vec<u8>> {
 
 #[interface(name = "org.archivist1.Manager")]
 impl Manager {
-    async fn add(&self, urls: OwnedFd, options: &str) -> fdo::Result<String> {
+    async fn add(
+        &self,
+        urls: OwnedFd,
+        options: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
         let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
+        let user = user(connection, &header).await?;
         let lines = Arc::new(read_list(urls).await?);
         request(&self.0, |reply| Request::Add {
             lines,
             options,
+            user,
             reply,
         })
         .await
     }
 
-    async fn install(&self, names: Vec<String>) -> fdo::Result<String> {
-        request(&self.0, |reply| Request::Install { names, reply }).await
+    async fn install(
+        &self,
+        names: Vec<String>,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
+        let user = user(connection, &header).await?;
+        request(&self.0, |reply| Request::Install { names, user, reply }).await
     }
 
     async fn cancel(&self, id: &str) -> fdo::Result<()> {
@@ -133,7 +158,13 @@ impl Manager {
         request(&self.0, |reply| Request::Resume { id, reply }).await
     }
 
-    async fn amend(&self, crawl: &str, config: &str) -> fdo::Result<()> {
+    async fn amend(
+        &self,
+        crawl: &str,
+        config: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<()> {
         let Owner::Crawl(id) = owner(crawl)? else {
             return Err(fdo::Error::InvalidArgs(format!(
                 "'{crawl}' is no crawl: settings belong to crawls"
@@ -141,7 +172,14 @@ impl Manager {
         };
         let config = serde_json::from_str(config)
             .map_err(|error| fdo::Error::InvalidArgs(format!("bad settings: {error}")))?;
-        request(&self.0, |reply| Request::Amend { id, config, reply }).await
+        let user = user(connection, &header).await?;
+        let make = |reply| Request::Amend {
+            id,
+            config,
+            user,
+            reply,
+        };
+        request(&self.0, make).await
     }
 
     async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
@@ -194,8 +232,14 @@ impl Manager {
         Ok(descriptor.into())
     }
 
-    async fn run(&self, urls: OwnedFd, options: &str) -> fdo::Result<(String, OwnedFd)> {
-        let answer = self.add(urls, options).await?;
+    async fn run(
+        &self,
+        urls: OwnedFd,
+        options: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<(String, OwnedFd)> {
+        let answer = self.add(urls, options, header, connection).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
         // Should the caller be gone by now, the descriptor is closed and the crawl is given up.
         let hold = self.hold(&added.crawl.to_string(), true).await?;
@@ -227,9 +271,20 @@ impl Manager {
         request(&self.0, make).await
     }
 
-    async fn draft(&self, options: &str) -> fdo::Result<String> {
+    async fn draft(
+        &self,
+        options: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
         let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
-        request(&self.0, |reply| Request::Draft { options, reply }).await
+        let user = user(connection, &header).await?;
+        let make = |reply| Request::Draft {
+            options,
+            user,
+            reply,
+        };
+        request(&self.0, make).await
     }
 
     async fn check(&self, watch: &str, kinds: Vec<String>) -> fdo::Result<String> {

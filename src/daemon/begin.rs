@@ -59,10 +59,13 @@ impl Turn<'_> {
 
     pub(super) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
+        // Whether its users may have their persona is looked at again.
+        self.engine.forget(id);
         let plan = match self.engine.plan(&crawl) {
             Ok(plan) => plan,
             Err(why) => return self.give_up_crawl(id, &why),
         };
+        self.tx.set_crawl_persona(id, &plan.persona_name())?;
         self.note_by_hand(&plan, &crawl)?;
         self.inspect(&plan.programs, None)?;
         let directory = self.crawl_directory(&crawl);

@@ -245,7 +245,12 @@ impl Engine {
     }
 
     /// The plugins that a crawl with this selection and these settings would use.
-    pub fn select(&self, plugins: &[String], config: &Values) -> Result<Selected<'_>, String> {
+    pub fn select(
+        &self,
+        plugins: &[String],
+        config: &Values,
+        has_persona: bool,
+    ) -> Result<Selected<'_>, String> {
         let base = Values::new();
         let layers = self.layers(config, &base);
         let plugins = if plugins.is_empty() {
@@ -255,7 +260,7 @@ impl Engine {
         };
         let selection = Selection {
             plugins: plugins.to_vec(),
-            companions: self.persona(config)?.is_some(),
+            companions: has_persona,
         };
         self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
             .map_err(|error| error.to_string())
@@ -293,26 +298,27 @@ impl Engine {
             Some(names) => self.install_plan(crawl, &names),
             None => {
                 let tmp = self.shared_tmp(crawl.id);
-                self.page_plan(&crawl.plugins, &crawl.config, &tmp)
+                let persona = self.persona_of(crawl)?;
+                self.page_plan(&crawl.plugins, &crawl.config, persona, &tmp)
             }
         }
     }
 
-    /// The plan of a crawl of pages with these plugins and settings, whose hooks share `tmp`.
+    /// The plan of a crawl of pages with these plugins, settings and persona, whose hooks share `tmp`.
     pub fn page_plan(
         &self,
         plugins: &[String],
         config: &Values,
+        persona: Option<PathBuf>,
         tmp: &Path,
     ) -> Result<CrawlPlan, String> {
-        let persona = self.persona(config)?;
         let personas = self.seen_tmp(Some(tmp)).join("personas");
         let base = persona::values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
         let layers = self.layers(&all, &base);
         // Which hooks a crawl itself has stays as it is while they run.
-        let first = self.select(plugins, config)?;
-        let selected = self.select(plugins, &all)?;
+        let first = self.select(plugins, config, persona.is_some())?;
+        let selected = self.select(plugins, &all, persona.is_some())?;
         let planned = |selected: &Selected<'_>, event: Event| -> Vec<PlannedHook> {
             let hooks = hooks_of(selected, event).into_iter();
             let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
@@ -340,7 +346,7 @@ impl Engine {
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(config)?,
             limits: self.crawl_limits(config)?,
-            persona: persona.clone(),
+            persona,
             programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
     }

@@ -12,7 +12,7 @@ use crate::bus::report::{AddOptions, Draft, DraftHook, DraftSkip, HookName, Inte
 use crate::bus::work::{Ended, HookMode};
 use crate::manager::Release;
 use crate::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, Verdict};
-use crate::store::{Finished, RunRow};
+use crate::store::{Finished, RunRow, Users};
 use crate::unit::UnitKind;
 use std::os::fd::OwnedFd;
 
@@ -199,14 +199,19 @@ impl Turn<'_> {
     }
 
     /// What a crawl with these options would do.
-    pub(super) fn draft(&self, options: &AddOptions) -> TurnResult<Draft> {
+    pub(super) fn draft(&self, options: &AddOptions, users: &Users) -> TurnResult<Draft> {
         let (plugins, config) = (&options.plugins, &options.config);
         let tmp = self.engine.archive();
+        let persona = self.engine.persona(config, users).map_err(failed)?;
+        let has_persona = persona.is_some();
         let plan = self
             .engine
-            .page_plan(plugins, config, &tmp)
+            .page_plan(plugins, config, persona, &tmp)
             .map_err(failed)?;
-        let selected = self.engine.select(plugins, config).map_err(failed)?;
+        let selected = self
+            .engine
+            .select(plugins, config, has_persona)
+            .map_err(failed)?;
         let hooks = |hooks: &mut dyn Iterator<Item = &super::engine::PlannedHook>| {
             let hooks = hooks.map(|hook| DraftHook {
                 plugin: hook.task.plugin.clone(),

@@ -205,7 +205,7 @@ impl Turn<'_> {
     }
 
     /// Queues the installation of what plugins or programs of these names lack.
-    pub(super) fn install(&mut self, names: &[String]) -> TurnResult<Added> {
+    pub(super) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
         if names.is_empty() || names.len() > NAMES_MAX {
             return Err(invalid(format!("1 to {NAMES_MAX} names are expected")));
         }
@@ -223,6 +223,7 @@ impl Turn<'_> {
             max_depth: 0,
             plugins: &[],
             config: &none,
+            user,
             now: self.now,
         })?;
         tracing::info!(

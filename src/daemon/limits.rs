@@ -74,20 +74,30 @@ impl Turn<'_> {
         Ok(plan.limits.snapshot_stop_reason(size))
     }
 
-    /// Lays settings over those of a crawl; its next hooks and pages follow them.
+    /// Lays settings of the user of this id over those of a crawl; its next hooks and pages follow
+    /// them. Hooks run what settings say, so a persona in the crawl must be for that user as well.
     pub(super) fn amend(
         &mut self,
         id: CrawlId,
         changes: &BTreeMap<String, String>,
+        user: u32,
     ) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
-        let config = crawl.config.into_iter();
+        let users = crawl.users.clone().map(|mut users| {
+            users.insert(user);
+            users
+        });
+        let config = crawl.config.clone().into_iter();
         let (mut derived, mut config): (Values, Values) =
             config.partition(|(key, _)| is_derived(key));
         config.extend(changes.clone());
-        self.check_settings(&crawl.plugins, &config)?;
+        self.engine.check_change(&crawl, user).map_err(invalid)?;
+        self.check_settings(&crawl.plugins, &config, &users)?;
         config.append(&mut derived);
         self.tx.set_crawl_config(id, &config)?;
+        if let Some(users) = users {
+            self.tx.set_crawl_users(id, &users)?;
+        }
         self.engine.forget(id);
         Ok(())
     }

@@ -3,37 +3,134 @@
 //! in use for them.
 
 use super::engine::{CrawlPlan, Engine, PlannedHook};
-use crate::model::{COOKIES, PersonaName};
+use crate::model::{Audience, COOKIES, Lifecycle, PersonaName};
 use crate::plugin::{Event, Values};
+use crate::store::{CrawlWork, Users};
+use nix::unistd::{Uid, User, getgrouplist};
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The setting that names the persona in use.
 const ACTIVE: &str = "ACTIVE_PERSONA";
 
 impl Engine {
-    /// The directory of the persona that a crawl with these settings uses.
+    /// Directory of the persona that a crawl with these settings uses. The one that nobody chose for
+    /// the crawl, `Default` or that of the configuration, is left out if it is not for all of `users`.
     ///
     /// # Errors
-    /// When somebody chose one that is not there. Nobody chose `Default`, which need not be.
-    pub fn persona(&self, config: &Values) -> Result<Option<PathBuf>, String> {
-        let chosen = config
-            .get(ACTIVE)
-            .or_else(|| self.settings.values.get(ACTIVE));
-        let name = match chosen.filter(|name| !name.is_empty()) {
+    /// If the persona was chosen, and is not there or not for all of `users`. `Default` need not be there.
+    pub fn persona(&self, config: &Values, users: &Users) -> Result<Option<PathBuf>, String> {
+        let chosen = config.get(ACTIVE);
+        let named = chosen.or_else(|| self.settings.values.get(ACTIVE));
+        let name = match named.filter(|name| !name.is_empty()) {
             Some(name) => name.parse().map_err(|error| format!("{ACTIVE}: {error}"))?,
             None => PersonaName::usual(),
         };
-        let path = self.scope.data_dir().join("personas").join(name.as_str());
+        let path = self.personas().join(name.as_str());
         // Not by way of a link: it is mounted for a hook.
-        let there = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
-        match there {
-            true => Ok(Some(path)),
-            false if name == PersonaName::usual() => Ok(None),
-            false => Err(format!(
-                "there is no persona '{name}'; see: archivist persona list"
-            )),
+        if !path.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
+            return match name == PersonaName::usual() {
+                true => Ok(None),
+                false => Err(format!(
+                    "there is no persona '{name}'; see: archivist persona list"
+                )),
+            };
+        }
+        match self.refusal(&name, users) {
+            None => Ok(Some(path)),
+            Some(why) if chosen.is_some_and(|name| !name.is_empty()) => Err(why),
+            Some(_) => Ok(None),
         }
     }
+
+    /// Directory of the persona of a crawl: that with which it was begun, while it is under way.
+    ///
+    /// # Errors
+    /// As for [`Engine::persona`], if the crawl is to be begun.
+    pub fn persona_of(&self, crawl: &CrawlWork) -> Result<Option<PathBuf>, String> {
+        match &crawl.persona {
+            Some(name) if crawl.status != Lifecycle::Queued => {
+                let name = Some(name).filter(|name| !name.is_empty());
+                Ok(name.map(|name| self.personas().join(name)))
+            }
+            _ => self.persona(&crawl.config, &crawl.users),
+        }
+    }
+
+    /// Checks that the user of this id may change the settings of a crawl.
+    ///
+    /// # Errors
+    /// If a persona is in the crawl that is not for this user.
+    pub fn check_change(&self, crawl: &CrawlWork, user: u32) -> Result<(), String> {
+        // A persona with which it cannot be begun is out of reach of any settings.
+        let Ok(Some(path)) = self.persona_of(crawl) else {
+            return Ok(());
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.parse().map_err(|error| format!("{error}"))?;
+        let refusal = self.refusal(&name, &Some(BTreeSet::from([user])));
+        refusal.map_or(Ok(()), Err)
+    }
+
+    fn personas(&self) -> PathBuf {
+        self.scope.data_dir().join("personas")
+    }
+
+    /// Why the persona is not for all of `users`, if so. In a user's own archive there is one user.
+    fn refusal(&self, name: &PersonaName, users: &Users) -> Option<String> {
+        if self.scope.user {
+            return None;
+        }
+        let path = self.personas().join(name.list());
+        let audience: Audience = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Audience::default(),
+            Err(error) => return Some(format!("cannot read '{}': {error}", path.display())),
+            Ok(text) => match text.parse() {
+                Ok(audience) => audience,
+                Err(error) => return Some(format!("'{}': {error}", path.display())),
+            },
+        };
+        let Some(users) = users else {
+            let unknown =
+                "who added the crawl is not on record (an older version of archivist did)";
+            return (!audience.everyone)
+                .then(|| format!("persona '{name}' is not for everyone, and {unknown}"));
+        };
+        let mut users = users.iter().copied();
+        let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
+        let user = user_name(stranger);
+        Some(format!(
+            "persona '{name}' is not for {user}; root can change that: archivist persona allow {name} {user}"
+        ))
+    }
+}
+
+impl CrawlPlan {
+    /// Name of its persona, empty if it has none.
+    pub fn persona_name(&self) -> String {
+        let name = self.persona.as_deref().and_then(Path::file_name);
+        name.unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+/// Name of a user, or the number if it has none.
+fn user_name(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid));
+    user.ok()
+        .flatten()
+        .map_or(uid.to_string(), |user| user.name)
+}
+
+/// Ids of all groups of a user; none if the user is not known.
+fn groups(uid: u32) -> Vec<u32> {
+    let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
+        return Vec::new();
+    };
+    let name = CString::new(user.name).unwrap_or_default();
+    let groups = getgrouplist(&name, user.gid).unwrap_or_default();
+    groups.into_iter().map(|gid| gid.as_raw()).collect()
 }
 
 /// The settings that follow from a persona, a copy of which is in `personas`. Those of the user
@@ -119,7 +216,10 @@ mod tests {
         let plan = |config: &[(&str, &str)]| {
             let pairs = config.iter();
             let config = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            engine.page_plan(&[], &config.collect(), Path::new("/run/c1"))
+            let users = Some(BTreeSet::from([0]));
+            let config = config.collect();
+            let persona = engine.persona(&config, &users)?;
+            engine.page_plan(&[], &config, persona, Path::new("/run/c1"))
         };
         let keys = |plan: &CrawlPlan| -> Vec<String> {
             let hooks = plan.setup.iter().chain(&plan.snapshot);
@@ -155,5 +255,83 @@ mod tests {
         assert_eq!(usual.snapshot[0].values["COOKIES_FILE"], cookies);
         let own = plan(&[("COOKIES_FILE", "/mine")]).unwrap();
         assert_eq!(own.snapshot[0].values["COOKIES_FILE"], "/mine");
+    }
+
+    #[test]
+    fn persona_is_for_users_on_its_list_only() {
+        let top = tempfile::tempdir().unwrap();
+        let mut engine = engine(top.path());
+        let personas = engine.personas();
+        for name in ["work", "Default"] {
+            std::fs::create_dir_all(personas.join(name)).unwrap();
+        }
+        let work = Values::from([(ACTIVE.to_owned(), "work".to_owned())]);
+        let (none, of) = (Values::new(), |uids: &[u32]| {
+            Some(uids.iter().copied().collect())
+        });
+        let allow = |name: &str, text: &str| {
+            let name: PersonaName = name.parse().unwrap();
+            std::fs::write(personas.join(name.list()), text).unwrap();
+        };
+        assert!(engine.persona(&work, &of(&[0])).unwrap().is_some());
+        let why = engine.persona(&work, &of(&[4_000_000])).unwrap_err();
+        assert!(
+            why.contains("archivist persona allow work 4000000"),
+            "{why}"
+        );
+        assert_eq!(engine.persona(&none, &of(&[4_000_000])), Ok(None));
+
+        allow("work", "user 4000000\n");
+        let both = of(&[4_000_000, 4_000_001]);
+        assert!(engine.persona(&work, &of(&[4_000_000])).is_ok());
+        assert!(engine.persona(&work, &both).is_err(), "settings of both");
+        assert!(
+            engine.persona(&work, &None).is_err(),
+            "nobody knows of whom"
+        );
+        let crawl = |config: &Values, uids: &[u32], persona: Option<&str>| CrawlWork {
+            id: crate::model::CrawlId(1),
+            status: match persona {
+                Some(_) => Lifecycle::Started,
+                None => Lifecycle::Queued,
+            },
+            url: String::new(),
+            max_depth: 0,
+            plugins: Vec::new(),
+            config: config.clone(),
+            created_at: crate::model::Time(0),
+            attempts: 0,
+            ready: false,
+            token: None,
+            directory: None,
+            hook_user: 0,
+            users: of(uids),
+            persona: persona.map(str::to_owned),
+        };
+        let change = |uid| engine.check_change(&crawl(&work, &[4_000_000], None), uid);
+        assert!(change(4_000_000).is_ok() && change(0).is_ok());
+        assert!(change(4_000_001).is_err());
+
+        allow("Default", "user 4000001\n");
+        assert_eq!(engine.persona(&none, &both), Ok(None));
+        let change = |crawl, uid| engine.check_change(&crawl, uid);
+        assert!(change(crawl(&none, &[4_000_000, 4_000_001], None), 4_000_000).is_ok());
+        assert!(change(crawl(&none, &[4_000_001], None), 4_000_000).is_err());
+        // Under way it keeps what it was begun with, be that nothing.
+        let begun = crawl(&none, &[4_000_000], Some("Default"));
+        assert_eq!(
+            engine.persona_of(&begun),
+            Ok(Some(personas.join("Default")))
+        );
+        assert!(change(begun, 4_000_000).is_err());
+        let begun = crawl(&none, &[4_000_001], Some(""));
+        assert_eq!(engine.persona_of(&begun), Ok(None));
+        allow("Default", "everyone\n");
+        assert!(engine.persona(&none, &None).unwrap().is_some());
+        allow("Default", "everyon\n");
+        assert_eq!(engine.persona(&none, &both), Ok(None), "a damaged list");
+        engine.scope.user = true;
+        engine.scope.dirs.data = "/var/lib".into();
+        assert!(engine.persona(&work, &both).unwrap().is_some(), "one user");
     }
 }

@@ -10,8 +10,8 @@ use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
 use crate::journal::message;
 use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState};
 use crate::plugin::{Skip, Values};
-use crate::store::{NewCrawl, NewSnapshot};
-use std::collections::{BTreeMap, HashMap};
+use crate::store::{NewCrawl, NewSnapshot, Users};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 
 /// Deepest crawl that can be asked for.
@@ -25,13 +25,14 @@ impl Turn<'_> {
             Request::Add {
                 lines,
                 options,
+                user,
                 reply,
             } => {
-                let added = self.add(lines, options)?;
+                let added = self.add(lines, options, *user)?;
                 self.answer_text(reply, serde_json::to_string(&added)?);
             }
-            Request::Install { names, reply } => {
-                let added = self.install(names)?;
+            Request::Install { names, user, reply } => {
+                let added = self.install(names, *user)?;
                 self.answer_text(reply, serde_json::to_string(&added)?);
             }
             Request::Cancel { id, reply } => {
@@ -51,8 +52,13 @@ impl Turn<'_> {
                 self.resume(*id)?;
                 self.answer(reply);
             }
-            Request::Amend { id, config, reply } => {
-                self.amend(*id, config)?;
+            Request::Amend {
+                id,
+                config,
+                user,
+                reply,
+            } => {
+                self.amend(*id, config, *user)?;
                 self.answer(reply);
             }
             Request::Retry { id, hook, reply } => {
@@ -109,9 +115,14 @@ impl Turn<'_> {
                 self.actions
                     .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
             }
-            Request::Draft { options, reply } => {
-                self.check_options(options)?;
-                let draft = self.draft(options)?;
+            Request::Draft {
+                options,
+                user,
+                reply,
+            } => {
+                let users = Some(BTreeSet::from([*user]));
+                self.check_options(options, &users)?;
+                let draft = self.draft(options, &users)?;
                 self.answer_text(reply, serde_json::to_string(&draft)?);
             }
             Request::Watches { call, reply } => self.watches(call, reply)?,
@@ -120,8 +131,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, lines: &[u8], options: &AddOptions) -> TurnResult<Added> {
-        self.check_options(options)?;
+    /// Queues a crawl of the URLs in `lines` for the user of this id.
+    pub(super) fn add(
+        &mut self,
+        lines: &[u8],
+        options: &AddOptions,
+        user: u32,
+    ) -> TurnResult<Added> {
+        self.check_options(options, &Some(BTreeSet::from([user])))?;
         let filter = self.engine.url_filter(&options.config).map_err(invalid)?;
         let mut listed = Listed::new(lines, options.depth, &filter);
         let Some(first) = listed.next() else {
@@ -137,6 +154,7 @@ impl Turn<'_> {
             max_depth: options.depth,
             plugins: &options.plugins,
             config: &options.config,
+            user,
             now: self.now,
         })?;
         for tag in &options.tags {
@@ -199,20 +217,21 @@ impl Turn<'_> {
 
     /// Refuses settings that nothing would read, and plugins that there are not, before anything
     /// is queued.
-    fn check_options(&self, options: &AddOptions) -> TurnResult<()> {
+    fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
         if options.depth > DEPTH_MAX {
             return Err(invalid(format!(
                 "depth {} is not in 0..={DEPTH_MAX}",
                 options.depth
             )));
         }
-        self.check_settings(&options.plugins, &options.config)
+        self.check_settings(&options.plugins, &options.config, users)
     }
 
     pub(super) fn check_settings(
         &self,
         plugins: &[String],
         config: &BTreeMap<String, String>,
+        users: &Users,
     ) -> TurnResult<()> {
         let known = self.engine.catalogue.known_keys();
         if let Some(key) = config.keys().find(|key| !known.contains(*key)) {
@@ -220,7 +239,10 @@ impl Turn<'_> {
                 "no plugin has a setting '{key}'; see: archivist plugins"
             )));
         }
-        self.engine.select(plugins, config).map_err(invalid)?;
+        let persona = self.engine.persona(config, users).map_err(invalid)?;
+        self.engine
+            .select(plugins, config, persona.is_some())
+            .map_err(invalid)?;
         self.engine.url_filter(config).map_err(invalid)?;
         self.engine.crawl_limits(config).map_err(invalid)?;
         self.engine.check_network().map_err(failed)
@@ -368,7 +390,7 @@ impl Turn<'_> {
     fn plugins(&self) -> TurnResult<report::Plugins> {
         let selected = self
             .engine
-            .select(&[], &Default::default())
+            .select(&[], &Default::default(), false)
             .map_err(invalid)?;
         let uses = self.tx.uses()?;
         let skip = |name: &str| {

@@ -159,7 +159,10 @@ impl Turn<'_> {
                     plugins: how.plugins.clone(),
                     ..AddOptions::default()
                 };
-                Some(self.add(wanted.join("\n").as_bytes(), &options)?.crawl)
+                // What watches are to do is root's declaration.
+                const ROOT: u32 = 0;
+                let added = self.add(wanted.join("\n").as_bytes(), &options, ROOT)?;
+                Some(added.crawl)
             }
         };
         if let Some(crawl) = crawl.filter(|_| how.only_new) {

@@ -1,12 +1,16 @@
 //! The copy of a persona. Each crawl works on one of its own, so that browsers of two crawls never
 //! share a profile, and what a page does to it is gone with the crawl.
+//!
+//! Root copies trees of other users with it as well: whatever they do to the tree meanwhile, only its
+//! regular files are read, and only as many as the bounds allow.
 
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where a browser keeps its profile, in a persona.
@@ -20,6 +24,8 @@ pub struct Bounds {
     pub entries: usize,
     pub bytes: u64,
     pub depth: usize,
+    /// Whether files that their owner may execute stay executable.
+    pub programs: bool,
 }
 
 /// Larger than any profile that somebody uses, and small enough to be copied for each crawl.
@@ -27,6 +33,7 @@ pub const BOUNDS: Bounds = Bounds {
     entries: 200_000,
     bytes: 4 << 30,
     depth: 64,
+    programs: false,
 };
 
 /// Why there is no copy.
@@ -39,9 +46,37 @@ pub enum CopyError {
         source: io::Error,
     },
     #[error(
-        "'{0}' is too large for a persona: more than 4 GiB, 200000 files or 64 directories in one another"
+        "'{path}' is too large: more than {} MiB, {} files or {} directories in one another",
+        bounds.bytes >> 20, bounds.entries, bounds.depth
     )]
-    TooLarge(PathBuf),
+    TooLarge { path: PathBuf, bounds: Bounds },
+}
+
+/// Opens a file or directory for reading if no part of `path` is a symbolic link. A pipe is opened
+/// at once, without a writer.
+///
+/// # Errors
+/// ELOOP, with words that name the cause, if a part is a link.
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    open_at(AT_FDCWD, path, ResolveFlag::RESOLVE_NO_SYMLINKS)
+}
+
+/// The same for a path below a directory, which it cannot leave.
+pub fn open_below(directory: &File, path: &Path) -> io::Result<File> {
+    let resolve = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_BENEATH;
+    open_at(directory, path, resolve)
+}
+
+fn open_at(directory: impl AsFd, path: &Path, resolve: ResolveFlag) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let how = OpenHow::new().flags(flags).resolve(resolve);
+    match openat2(directory, path, how) {
+        Ok(file) => Ok(file.into()),
+        Err(Errno::ELOOP) => Err(io::Error::other(
+            "it is, or is reached by, a symbolic link, which is not followed",
+        )),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Copies the directories and regular files of `from` to `to`, which is made. Links, sockets and
@@ -56,8 +91,19 @@ pub fn copy(from: &Path, to: &Path, bounds: Bounds) -> Result<(), CopyError> {
         .custom_flags(O_DIRECTORY)
         .open(from)
         .map_err(|error| failed("read", from, error))?;
+    copy_opened(&top, from, to, bounds)
+}
+
+/// The same for a directory that is open. `shown` is its path, for messages.
+///
+/// # Errors
+/// As for [`copy`].
+pub fn copy_opened(top: &File, shown: &Path, to: &Path, bounds: Bounds) -> Result<(), CopyError> {
     let mut left = bounds;
-    tree(&top, from, to, &mut left)
+    tree(top, shown, to, &mut left).map_err(|error| match error {
+        CopyError::TooLarge { path, .. } => CopyError::TooLarge { path, bounds },
+        error => error,
+    })
 }
 
 fn failed(verb: &'static str, path: &Path, source: io::Error) -> CopyError {
@@ -67,8 +113,8 @@ fn failed(verb: &'static str, path: &Path, source: io::Error) -> CopyError {
 
 /// `shown` is where `dir` was found, for people.
 fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), CopyError> {
-    let too_large = || CopyError::TooLarge(shown.to_owned());
-    left.depth = left.depth.checked_sub(1).ok_or_else(too_large)?;
+    let too_large = too_large(shown, *left);
+    left.depth = left.depth.checked_sub(1).ok_or_else(too_large.clone())?;
     fs::create_dir(to).map_err(|error| failed("make", to, error))?;
     // Through the descriptor: a directory that becomes a link under our hands leads nowhere.
     let here = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
@@ -78,7 +124,7 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), Co
         if is_of_a_running_browser(&name.to_string_lossy()) {
             continue;
         }
-        left.entries = left.entries.checked_sub(1).ok_or_else(too_large)?;
+        left.entries = left.entries.checked_sub(1).ok_or_else(too_large.clone())?;
         let (path, target) = (shown.join(&name), to.join(&name));
         let file = match open(&here.join(&name)) {
             Ok(file) => file,
@@ -89,10 +135,12 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), Co
         if kind.is_dir() {
             tree(&file, &path, &target, left)?;
         } else if kind.is_file() {
-            match kind.len() > left.bytes {
-                true => return Err(CopyError::TooLarge(path)),
-                false => contents(file, &path, &target, left)?,
+            if kind.len() > left.bytes {
+                let bounds = *left;
+                return Err(CopyError::TooLarge { path, bounds });
             }
+            let program = left.programs && kind.permissions().mode() & 0o100 != 0;
+            contents(file, &path, &target, program, left)?;
         }
     }
     left.depth += 1;
@@ -119,21 +167,38 @@ fn is_of_a_running_browser(name: &str) -> bool {
     name.starts_with("Singleton") || name == "DevToolsActivePort"
 }
 
-fn contents(mut from: File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), CopyError> {
+fn too_large(shown: &Path, bounds: Bounds) -> impl Fn() -> CopyError + Clone {
+    let path = shown.to_owned();
+    move || CopyError::TooLarge {
+        path: path.clone(),
+        bounds,
+    }
+}
+
+fn contents(
+    mut from: File,
+    shown: &Path,
+    to: &Path,
+    program: bool,
+    left: &mut Bounds,
+) -> Result<(), CopyError> {
     let write = |error| failed("write", to, error);
-    let mut target = File::create_new(to).map_err(write)?;
+    let mode = if program { 0o777 } else { 0o666 };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    let mut target = options.open(to).map_err(write)?;
     // It may grow meanwhile: one byte more than allowed, to see that there is more.
     let mut bounded = io::Read::take(&mut from, left.bytes.saturating_add(1));
     let copied = io::copy(&mut bounded, &mut target).map_err(write)?;
     let rest = left.bytes.checked_sub(copied);
-    left.bytes = rest.ok_or_else(|| CopyError::TooLarge(shown.to_owned()))?;
+    left.bytes = rest.ok_or_else(too_large(shown, *left))?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt, symlink};
     use std::os::unix::net::UnixListener;
 
     fn profile() -> tempfile::TempDir {
@@ -170,17 +235,50 @@ mod tests {
     }
 
     #[test]
+    fn links_on_the_way_are_refused() {
+        let top = profile();
+        let at = |name: &str| top.path().canonicalize().unwrap().join(name);
+        symlink("from", at("link")).unwrap();
+        assert!(open_without_links(&at("from/cookies.txt")).is_ok());
+        for path in ["link", "link/cookies.txt"] {
+            let why = open_without_links(&at(path)).unwrap_err().to_string();
+            assert!(why.contains("symbolic link"), "{path}: {why}");
+        }
+        let directory = File::open(at("from")).unwrap();
+        assert!(open_below(&directory, Path::new("cookies.txt")).is_ok());
+        for path in ["../link", "..", "/etc/passwd"] {
+            assert!(open_below(&directory, Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn programs_stay_programs_where_asked_for() {
+        let top = profile();
+        let hook = top.path().join("from/hook.py");
+        fs::write(&hook, "#!").unwrap();
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o6755)).unwrap();
+        let mode = |programs: bool| {
+            let to = top.path().join(format!("to-{programs}"));
+            let bounds = Bounds { programs, ..BOUNDS };
+            copy(&top.path().join("from"), &to, bounds).unwrap();
+            fs::metadata(to.join("hook.py")).unwrap().mode() & 0o6100
+        };
+        assert_eq!((mode(true), mode(false)), (0o100, 0));
+    }
+
+    #[test]
     fn the_copy_is_bounded() {
         let top = profile();
         let refused = |bounds: Bounds| {
             let to = tempfile::tempdir().unwrap();
             let done = copy(&top.path().join("from"), &to.path().join("to"), bounds);
-            matches!(done, Err(CopyError::TooLarge(_)))
+            matches!(done, Err(CopyError::TooLarge { .. }))
         };
         let just = Bounds {
             entries: 4,
             bytes: 11,
             depth: 3,
+            programs: false,
         };
         assert!(!refused(just));
         assert!(refused(Bounds { entries: 3, ..just }));

@@ -1,5 +1,6 @@
 //! Nouns and their states. Nothing in here reads a clock, a file or a bus.
 
+mod audience;
 mod backoff;
 mod check;
 mod id;
@@ -13,6 +14,7 @@ mod size;
 mod time;
 mod url;
 
+pub use audience::{Audience, BadAudience};
 pub use backoff::Backoff;
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};

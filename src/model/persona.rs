@@ -29,6 +29,12 @@ impl PersonaName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Name of the file next to its directory that lists its [`super::Audience`]. No persona can be
+    /// called so.
+    pub fn list(&self) -> String {
+        format!(".{}.allow", self.0)
+    }
 }
 
 impl FromStr for PersonaName {
@@ -77,5 +83,6 @@ mod tests {
             assert!(bad.parse::<PersonaName>().is_err(), "{bad}");
         }
         assert_eq!("Default".parse(), Ok(PersonaName::usual()));
+        assert!(PersonaName::usual().list().parse::<PersonaName>().is_err());
     }
 }

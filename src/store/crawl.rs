@@ -3,7 +3,7 @@
 use super::{Result, StoreError, Tx};
 use crate::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use rusqlite::OptionalExtension;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A crawl to be queued.
 pub struct NewCrawl<'a> {
@@ -11,8 +11,14 @@ pub struct NewCrawl<'a> {
     pub max_depth: u32,
     pub plugins: &'a [String],
     pub config: &'a BTreeMap<String, String>,
+    /// The user who adds it.
+    pub user: u32,
     pub now: Time,
 }
+
+/// The ids of the users whose settings a crawl has: of the one who added it, and of those who amended
+/// it. None if an older version added it.
+pub type Users = Option<BTreeSet<u32>>;
 
 /// What its worker needs to know of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +37,17 @@ pub struct CrawlWork {
     pub directory: Option<String>,
     /// Which of the hooks' users those of this crawl are; 0 is the one that belongs to no crawl.
     pub hook_user: u32,
+    pub users: Users,
+    /// Name of the persona with which it was begun last, empty if with none.
+    pub persona: Option<String>,
 }
 
 impl Tx<'_> {
     pub fn add_crawl(&self, new: &NewCrawl<'_>) -> Result<CrawlId> {
         self.inner
             .prepare_cached(
-                "INSERT INTO crawl (url, max_depth, plugins, config, created_at, retry_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                "INSERT INTO crawl (url, max_depth, plugins, config, created_at, retry_at, users)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
             )?
             .execute((
                 new.url,
@@ -46,6 +55,7 @@ impl Tx<'_> {
                 serde_json::to_string(new.plugins)?,
                 serde_json::to_string(new.config)?,
                 new.now.0,
+                serde_json::to_string(&[new.user])?,
             ))?;
         Ok(CrawlId(self.inner.last_insert_rowid()))
     }
@@ -55,12 +65,13 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
-                        token, directory, hook_user FROM crawl WHERE id = ?1",
+                        token, directory, hook_user, users, persona FROM crawl WHERE id = ?1",
             )?
             .query_row([id.0], |row| {
                 let status: String = row.get(0)?;
                 let plugins: String = row.get(3)?;
                 let config: String = row.get(4)?;
+                let users: Option<String> = row.get(11)?;
                 let work = CrawlWork {
                     id,
                     status: Lifecycle::Queued,
@@ -74,17 +85,20 @@ impl Tx<'_> {
                     token: row.get(8)?,
                     directory: row.get(9)?,
                     hook_user: row.get(10)?,
+                    users: None,
+                    persona: row.get(12)?,
                 };
-                Ok((work, status, plugins, config))
+                Ok((work, status, plugins, config, users))
             })
             .optional()?;
-        let Some((work, status, plugins, config)) = row else {
+        let Some((work, status, plugins, config, users)) = row else {
             return Ok(None);
         };
         Ok(Some(CrawlWork {
             status: parse_status(&status)?,
             plugins: serde_json::from_str(&plugins)?,
             config: serde_json::from_str(&config)?,
+            users: users.map(|text| serde_json::from_str(&text)).transpose()?,
             ..work
         }))
     }
@@ -250,6 +264,7 @@ mod tests {
                 max_depth: 0,
                 plugins: &[],
                 config: &BTreeMap::new(),
+                user: 0,
                 now: Time(1),
             };
             tx.add_crawl(&new).unwrap()

@@ -275,6 +275,7 @@ mod tests {
             max_depth: 0,
             plugins: &[],
             config: &Default::default(),
+            user: 0,
             now: Time(0),
         };
         tx.add_crawl(&new).unwrap()

@@ -23,7 +23,7 @@ mod watches;
 
 pub use binary::BinaryRow;
 pub use check::{CheckRow, NewCheck};
-pub use crawl::{CrawlWork, NewCrawl};
+pub use crawl::{CrawlWork, NewCrawl, Users};
 pub use open::OpenError;
 pub use result::Finished;
 pub use run::{NewRun, RunRow};

@@ -290,6 +290,13 @@ pub const MIGRATIONS: &[&str] = &[
     CREATE INDEX crawl_hook_user ON crawl (hook_user)
         WHERE hook_user > 0 AND status IN ('queued', 'started', 'paused');
     ",
+    // 9: whose settings a crawl has
+    "
+    -- A JSON array of user ids; NULL for crawls that an older version added.
+    ALTER TABLE crawl ADD COLUMN users TEXT;
+    -- With which persona it was begun last, '' with none.
+    ALTER TABLE crawl ADD COLUMN persona TEXT;
+    ",
 ];
 
 #[cfg(test)]
@@ -307,6 +314,7 @@ mod tests {
         "1546dbde90f04e23a1aa0d20dbec4c66ba239cb2552d6503eff941a50f50d034",
         "0363cb23eba6eca8b30fa51ea2a1ef0b319ade87655120b6a5a02f43e70590bd",
         "89d8682889ee1632b0a02a9387bdc516875c51eec0c4d3ef5203e2a9862808c5",
+        "32af440a1dd68cb651059aa4bf064dda55b38af8b51ddbf53ae5cfe18a69d7a2",
     ];
 
     #[test]

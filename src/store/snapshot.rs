@@ -238,6 +238,7 @@ mod tests {
             max_depth: 0,
             plugins: &[],
             config: &BTreeMap::new(),
+            user: 0,
             now: Time(1),
         };
         let crawl = tx.add_crawl(&crawl).unwrap();

@@ -116,6 +116,7 @@ mod tests {
             max_depth: 0,
             plugins: &[],
             config: &BTreeMap::new(),
+            user: 0,
             now: Time(5),
         })
         .unwrap();

@@ -4,6 +4,7 @@
 use super::{Result, Tx};
 use crate::model::{CrawlId, Lifecycle, Owner, Time};
 use rusqlite::OptionalExtension;
+use std::collections::BTreeSet;
 
 /// The sum in the table of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,22 @@ impl Tx<'_> {
                      AND reason IN (SELECT value FROM json_each(?2))",
             )?
             .execute((crawl.0, serde_json::to_string(reasons)?))?;
+        Ok(())
+    }
+
+    /// Records with which persona a crawl is begun, an empty name for none.
+    pub fn set_crawl_persona(&self, id: CrawlId, name: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET persona = ?2 WHERE id = ?1")?
+            .execute((id.0, name))?;
+        Ok(())
+    }
+
+    /// Replaces the users whose settings a crawl has.
+    pub fn set_crawl_users(&self, id: CrawlId, users: &BTreeSet<u32>) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET users = ?2 WHERE id = ?1")?
+            .execute((id.0, serde_json::to_string(users)?))?;
         Ok(())
     }
 

@@ -23,13 +23,18 @@ impl Bed {
         self.request(|reply| Request::Add {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions::default(),
+            user: 0,
             reply,
         });
     }
 
     pub fn install(&mut self) {
         let names = vec!["beta".to_owned()];
-        self.request(|reply| Request::Install { names, reply });
+        self.request(|reply| Request::Install {
+            names,
+            user: 0,
+            reply,
+        });
     }
 
     pub fn hold(&mut self, n: usize) {
