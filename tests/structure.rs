@@ -103,7 +103,7 @@ const ROOMS: &[Room] = &[
     room("cli/check.rs", &["check", "config"], &["rusqlite"]),
     room(
         "cli/plugins",
-        &["bus", "config", "model", "plugin"],
+        &["bus", "config", "hook", "model", "plugin", "cli"],
         &["rusqlite"],
     ),
     room(

@@ -1,19 +1,16 @@
-//! `archivist plugins add` and `remove`: directories of plugins, each named by a drop-in. Those of
-//! the package abx-plugins are made by a script that we become.
+//! `archivist plugins add` and `remove`: directories of plugins, each named by a drop-in.
 
 use super::super::exit::{Exit, Failure};
 use super::super::look;
 use super::super::server::{Server, systemctl};
+use super::abx;
 use crate::config::Scope;
 use crate::plugin::Trust;
 use clap::Args;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Makes the plugins of abx-plugins ready.
-const SETUP: &str = "/usr/lib/archivist/setup-abx";
-/// The name of those.
+/// The name of the plugins of abx-plugins.
 const ABX: &str = "abx";
 
 #[derive(Args)]
@@ -35,13 +32,7 @@ pub struct RemoveArgs {
 
 pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.what == Path::new(ABX) {
-        let mut words = Vec::new();
-        words.extend(
-            args.version
-                .iter()
-                .flat_map(|version| ["--version", version]),
-        );
-        return Err(become_setup(&words, scope));
+        return abx::add(args.version.as_deref(), scope).await;
     }
     if args.version.is_some() {
         return Err(Failure::usage("--version goes with abx only"));
@@ -51,7 +42,7 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("cannot use '{shown}': {error}")))?;
     let name = drop_in_name(&directory)?;
     check(&directory, scope)?;
-    let path = drop_in(&name, scope)?;
+    let path = drop_in_of(&name, scope)?;
     write(&path, &content(&directory))?;
     look::print(&format!(
         "{} is used, by {}\n",
@@ -63,9 +54,9 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.name == ABX {
-        return Err(become_setup(&["--remove"], scope));
+        return abx::remove(scope).await;
     }
-    let path = drop_in(&drop_in_name(Path::new(&args.name))?, scope)?;
+    let path = drop_in_of(&drop_in_name(Path::new(&args.name))?, scope)?;
     if fs::read_to_string(&path).is_ok_and(|there| !is_ours(&there)) {
         return Err(Failure::failed(format!(
             "'{}' has more in it than 'plugins add' writes: remove it yourself",
@@ -84,19 +75,6 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     reload(scope).await
 }
 
-/// Turns this process into the script; comes back only when that fails.
-fn become_setup(words: &[&str], scope: &Scope) -> Failure {
-    let mut command = std::process::Command::new(SETUP);
-    if scope.user {
-        command.arg("--user");
-    }
-    if let Some(instance) = &scope.instance {
-        command.args(["--instance", instance]);
-    }
-    let error = command.args(words).exec();
-    Failure::failed(format!("failed to run '{SETUP}': {error}"))
-}
-
 /// The last part of the directory's name, as far as a file may be called so.
 fn drop_in_name(directory: &Path) -> Result<String, Failure> {
     let name = directory.file_name().and_then(|name| name.to_str());
@@ -112,7 +90,7 @@ fn drop_in_name(directory: &Path) -> Result<String, Failure> {
     }
 }
 
-fn drop_in(name: &str, scope: &Scope) -> Result<PathBuf, Failure> {
+pub(super) fn drop_in_of(name: &str, scope: &Scope) -> Result<PathBuf, Failure> {
     let directory = scope.config_dirs().pop();
     let directory = directory.ok_or_else(|| Failure::failed("there is no configuration"))?;
     let directory = directory.join(format!("{}.d", scope.config_name()));
@@ -189,7 +167,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     }
 }
 
-fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
+pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             "\nthe machine's plugins are root's to change: use sudo, or --user"
@@ -202,7 +180,7 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
     ))
 }
 
-async fn reload(scope: &Scope) -> Result<Exit, Failure> {
+pub(super) async fn reload(scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     server
         .call(|| server.proxy().reload())
@@ -251,7 +229,8 @@ mod tests {
     #[test]
     fn names_of_drop_ins() {
         let scope = Scope::system("/");
-        let path = drop_in(&drop_in_name(Path::new("/srv/my-plugins")).unwrap(), &scope).unwrap();
+        let path =
+            drop_in_of(&drop_in_name(Path::new("/srv/my-plugins")).unwrap(), &scope).unwrap();
         assert_eq!(
             path,
             Path::new("/etc/archivist/archivist.conf.d/50-my-plugins.conf")

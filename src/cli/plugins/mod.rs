@@ -1,8 +1,10 @@
 //! `archivist plugins`: what there is, why some of it is not run, and what can be done about it.
 
+mod abx;
 mod add;
 mod binaries;
 mod install;
+mod unit;
 
 use super::exit::{Exit, Failure};
 use super::look::{self, Look, Tone};
