@@ -3,6 +3,7 @@
 use super::invocation::Invocation;
 use super::output::Limits;
 use super::program::{Ended, Ending, Runner};
+use super::reach;
 use super::record::Finding;
 use super::scratch::Scratch;
 use std::process::Command;
@@ -136,7 +137,14 @@ fn judge(ended: Ended, hops: Vec<Hop>, runner: &Runner) -> Result<Fetched, Findi
     });
     let arrived = hops.last().is_some_and(|hop| !hop.is_redirect());
     match problem {
-        Some(reason) if !arrived => Err(Finding::failed(reason)),
+        Some(reason) if !arrived => {
+            let finding = Finding::failed(reason);
+            // The hook's own URL is looked at when it ends.
+            let target = hops
+                .last()
+                .and_then(|hop| hop.url.join(hop.header("location")?).ok());
+            Err(reach::explained(finding, target.as_ref()))
+        }
         None if hops.is_empty() => Err(Finding::failed("the server sent no HTTP headers")),
         problem => Ok(Fetched {
             hops,

@@ -20,6 +20,7 @@ mod page;
 mod pdf;
 pub(crate) mod persona;
 pub(crate) mod program;
+mod reach;
 mod record;
 mod robots;
 pub(crate) mod scratch;
@@ -89,6 +90,9 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
         let invocation = Invocation::read("sonic", "{}", args, std::env::vars_os());
         return conclude(&sonic::main(args, &invocation), &invocation);
     }
+    if name == "reach" {
+        return reach::test();
+    }
     let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) else {
         let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
         eprintln!("no built-in hook '{name}'; there are {}", known.join(", "));
@@ -96,6 +100,7 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
+    let finding = reach::explained(finding, invocation.web_url().ok().as_ref());
     conclude(&finding, &invocation)
 }
 

@@ -94,6 +94,16 @@ impl Finding {
         }
     }
 
+    /// Adds why it failed to what is said.
+    pub fn because(mut self, why: &str) -> Finding {
+        let text = format!("{}; {why}", self.output_str);
+        self.output_str = text.chars().take(LONGEST).collect();
+        for (_, value) in self.fields.iter_mut().filter(|(name, _)| *name == "error") {
+            *value = self.output_str.clone().into();
+        }
+        self
+    }
+
     /// Adds records of other types, printed before the ArchiveResult.
     pub fn with_records(mut self, records: Vec<Value>) -> Finding {
         self.records = records;
