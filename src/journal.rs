@@ -19,6 +19,7 @@ pub mod message {
     pub const TAKEN_OVER: &str = "35a1c1ae3c1c4e2f9d7f0d6a1f5b8a47";
     pub const SITE_DOWN: &str = "90cb609277be460bbb0a61de90e4866c";
     pub const SITE_UP: &str = "7228dd953ada4b919969c25ae027a715";
+    pub const ADDRESSES_OPEN: &str = "76f9c395f0274ae088057f0ebd788065";
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
 }
 

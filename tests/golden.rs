@@ -1,9 +1,9 @@
 //! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` writes the
 //! files anew; what changed is then seen in the diff.
 
-use archivist::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
+use archivist::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
 use archivist::unit::{
-    CheckSpec, HookSpec, Names, Network, Property, UnitSpec, WorkerSpec, properties,
+    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, UnitSpec, WorkerSpec, properties,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -31,6 +31,14 @@ fn worker_in(names: &Names, owner: Owner, user_scope: bool, network: Option<Netw
         network,
     };
     UnitSpec::worker(names, worker)
+}
+
+/// The filter of hooks and checks that reach the Internet and a name server.
+fn public() -> AddressFilter {
+    AddressFilter {
+        refused: Reach::default().refused(),
+        allowed: vec!["192.168.1.1".parse().unwrap()],
+    }
 }
 
 fn snapshot() -> Owner {
@@ -70,6 +78,7 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
         bind_read_only: Vec::new(),
         tmp: None,
         network: None,
+        addresses: public(),
         user: Some("archivist-hook-12".into()),
     };
     UnitSpec::hook(&names(), spec)
@@ -85,6 +94,10 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
         argv: texts(argv),
         environment: Vec::new(),
         bind_read_only: Vec::new(),
+        addresses: match kind {
+            CheckKind::Alert => AddressFilter::default(),
+            _ => public(),
+        },
         wants: texts(wants),
     };
     UnitSpec::check(&names(), check)
@@ -98,7 +111,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         tmp: None,
         ..hook(snapshot(), "mine", "on_Snapshot__50_mine", "mine", 60)
     };
-    let network = || Some(names().network(CrawlId(12)));
+    let network = || Some(names().network(CrawlId(12), false));
     let in_own_network = UnitSpec {
         network: network(),
         ..hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)

@@ -69,7 +69,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "config",
-        &["plugin::filter"],
+        &["model", "plugin::filter"],
         &["zbus", "tokio", "rusqlite"],
     ),
     room("plugin", &["model"], &["zbus", "tokio", "rusqlite"]),
@@ -100,7 +100,7 @@ const ROOMS: &[Room] = &[
         &["rusqlite"],
     ),
     room("cli/generate.rs", &["config", "generate"], &["rusqlite"]),
-    room("cli/check.rs", &["check", "config"], &["rusqlite"]),
+    room("cli/check.rs", &["check", "config", "model"], &["rusqlite"]),
     room(
         "cli/plugins",
         &["bus", "config", "hook", "model", "plugin", "cli"],

@@ -230,6 +230,12 @@ pub struct Status {
     /// Why nothing is started although something is due.
     #[serde(default)]
     pub blocked: Option<String>,
+    /// Whose network hooks are in, and what they reach.
+    #[serde(default)]
+    pub network: String,
+    /// Whether units can refuse addresses on this machine, if that was tried.
+    #[serde(default)]
+    pub address_filter: Option<bool>,
 }
 
 /// Everything about one id.

@@ -57,6 +57,9 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
         );
     }
     block.line("Data", status.data.as_str());
+    if !status.network.is_empty() {
+        block.line("Network", network(status));
+    }
     block.line("Crawls", text::counts(&status.crawls, &text::lifecycles()));
     block.line(
         "Pages",
@@ -74,6 +77,15 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
     format!("{} {unit}\n", look.paint("●", Tone::Good))
         + &block.render()
         + &show::running(&status.running, look)
+}
+
+/// Whose network hooks are in and what they reach, and whether their units keep to it.
+pub fn network(status: &Status) -> String {
+    let kept = match status.address_filter {
+        Some(false) => "; address filters have no effect here",
+        _ => "",
+    };
+    text::clean(&status.network) + kept
 }
 
 /// `active, archivist-orchestrator.service (pid 12) since …`
@@ -130,6 +142,8 @@ mod tests {
             snapshots: Counts::from([("queued".into(), 20)]),
             running: vec![running, starting],
             blocked: Some("no room".into()),
+            network: "one for each crawl (Network=auto), Reach=public".into(),
+            address_filter: Some(false),
             next: Some(Time(sample::NOW.0 + 60_000)),
             runners: vec![
                 runner("active", "archivist-run-412-0badcafe.scope", None),
@@ -143,6 +157,7 @@ mod tests {
     Status: crawl=3q/1w snapshot=20q/8w
    Blocked: nothing is started: no room
       Data: /var/lib/archivist
+   Network: one for each crawl (Network=auto), Reach=public; address filters have no effect here
     Crawls: 3 queued, 1 started
      Pages: 20 queued
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s

@@ -3,6 +3,7 @@
 
 use super::units::{SIZE_ALLOWED, SPAN_ALLOWED, parse_size, parse_span, show_size, show_span};
 use super::{NetworkMode, Settings};
+use crate::model::Reach;
 use crate::plugin::filter::{UrlFilter, split_commas};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,6 +72,7 @@ pub const KEYS: &[Key] = &[
     key!("Hooks", "DaemonMaxSec", daemon_limit, positive_span, shown_span),
     key!("Hooks", "StdoutMax", output_limit, size, shown_size),
     key!("Hooks", "Network", network, network, shown_network),
+    key!("Hooks", "Reach", reach, reach, Reach::to_string),
 ];
 
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
@@ -205,7 +207,14 @@ fn patterns(field: &mut String, text: &str) -> Read {
 }
 
 fn network(field: &mut NetworkMode, text: &str) -> Read {
-    *field = NetworkMode::parse(text).ok_or("host or private")?;
+    *field = NetworkMode::parse(text).ok_or("auto, host or private")?;
+    Ok(())
+}
+
+fn reach(field: &mut Reach, text: &str) -> Read {
+    *field = Reach::parse(text).ok_or(
+        "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses are never reached",
+    )?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ pub mod fragments;
 pub mod ini;
 pub mod inputs;
 pub mod keys;
-mod network;
+pub mod network;
 pub mod programs;
 mod scope;
 mod settings;

@@ -196,7 +196,8 @@ impl Scope {
         roots.into_iter().map(|dir| self.rooted(dir)).collect()
     }
 
-    pub(super) fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
+    /// A path below the scope's root.
+    pub fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }

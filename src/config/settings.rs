@@ -2,6 +2,7 @@
 
 use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
+use crate::model::Reach;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub struct Settings {
     /// Bytes of standard output after which a hook is ended.
     pub output_limit: u64,
     pub network: NetworkMode,
+    /// What hooks and checks reach besides the Internet and what their own URLs open.
+    pub reach: Reach,
 
     // [Config]
     /// Values for plugins, under the names of their config.json.
@@ -95,7 +98,8 @@ impl Default for Settings {
             stop_limit: Duration::from_secs(15),
             daemon_limit: Duration::from_secs(12 * 3600),
             output_limit: 64 << 20,
-            network: NetworkMode::Host,
+            network: NetworkMode::Auto,
+            reach: Reach::default(),
             values: BTreeMap::new(),
         }
     }

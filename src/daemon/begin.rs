@@ -221,7 +221,9 @@ impl Turn<'_> {
             user_scope: self.engine.scope.user,
             archive: self.engine.archive(),
             limit: self.engine.worker_limit(owner),
-            network: self.engine.network(crawl.id),
+            network: self
+                .way_out(crawl.id)?
+                .network(crawl.id, &self.engine.names),
         };
         let spec = UnitSpec::worker(&self.engine.names, worker);
         let run = self.record(&spec, owner, crawl.id, None, attempt)?;
@@ -350,6 +352,7 @@ impl Turn<'_> {
                 own.unwrap_or_else(|| argv(&planned.hook, &target))
             }
         };
+        let way_out = self.way_out(crawl.id)?;
         Ok(UnitSpec::hook(
             &self.engine.names,
             HookSpec {
@@ -367,7 +370,8 @@ impl Turn<'_> {
                 bind,
                 bind_read_only,
                 tmp: shared.filter(|_| !self.engine.scope.user),
-                network: self.engine.network(crawl.id),
+                network: way_out.network(crawl.id, &self.engine.names),
+                addresses: way_out.filter(&self.engine.scope),
                 user: self.engine.scope.hook_user(crawl.hook_user),
             },
         ))

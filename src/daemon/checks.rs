@@ -8,7 +8,7 @@ use crate::manager::{ErrorKind, ManagerError, Release};
 use crate::model::{CheckKind, CheckRecord, Outcome, Reading, RunId};
 use crate::plan::{conclude, prune_at};
 use crate::store::CheckRow;
-use crate::unit::{CheckSpec, UnitSpec};
+use crate::unit::{AddressFilter, CheckSpec, UnitSpec};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
 use std::io::Read;
@@ -74,6 +74,7 @@ impl Turn<'_> {
             argv: vec![self.engine.programs.archivist.clone()],
             environment: Vec::new(),
             bind_read_only: Vec::new(),
+            addresses: AddressFilter::default(),
             wants: Vec::new(),
         };
         if check.kind == CheckKind::Alert {
@@ -84,6 +85,10 @@ impl Turn<'_> {
         } else {
             let arguments = ["check", check.kind.as_str()];
             spec.argv.extend(arguments.map(str::to_owned));
+            let way_out = self.engine.way_out_of_check(&check.url);
+            let reach = way_out.reach.to_string();
+            spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
+            spec.addresses = way_out.filter(&self.engine.scope);
         }
         if check.kind == CheckKind::Lighthouse {
             let library = self.engine.scope.data_dir().join("lib");

@@ -4,8 +4,9 @@
 use super::install::{self, Library};
 use super::persona;
 use super::seats::Seats;
+use super::way_out::WayOut;
 use crate::bus::work::{HookMode, HookTask};
-use crate::config::{NetworkMode, Scope, Settings};
+use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner, Place};
 use crate::plan::{Limits, Shortage, Strain, Strains};
 use crate::plugin::{
@@ -16,7 +17,7 @@ use crate::plugin::{
     CrawlLimits, Skip, UrlFilter, Values, binary, hooks_of, resolve, select, timeout,
 };
 use crate::store::CrawlWork;
-use crate::unit::{Names, Network};
+use crate::unit::Names;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -106,6 +107,10 @@ pub struct Engine {
     pub strain: Strain,
     pub shortage: Shortage,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
+    /// How hooks of crawls reach the world.
+    pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
+    /// Whether the address filter of units holds, if that was tried.
+    pub filter_holds: Option<bool>,
 }
 
 impl Engine {
@@ -135,6 +140,8 @@ impl Engine {
             strain: Strain::default(),
             shortage: Shortage::default(),
             plans,
+            ways: RefCell::default(),
+            filter_holds: None,
         }
     }
 
@@ -143,11 +150,13 @@ impl Engine {
         self.settings = settings;
         self.catalogue = catalogue;
         self.plans.borrow_mut().clear();
+        self.ways.borrow_mut().clear();
     }
 
     /// Forgets what was derived for a crawl that is over.
     pub fn forget(&self, crawl: CrawlId) {
         self.plans.borrow_mut().remove(&crawl);
+        self.ways.borrow_mut().remove(&crawl);
     }
 
     /// One of the commands that held this crawl is gone.
@@ -274,14 +283,6 @@ impl Engine {
         let plan = Rc::new(self.make_plan(crawl)?);
         self.plans.borrow_mut().insert(crawl.id, plan.clone());
         Ok(plan)
-    }
-
-    /// The network that hooks of a crawl have to themselves, if that is configured.
-    pub fn network(&self, crawl: CrawlId) -> Option<Network> {
-        match self.settings.network {
-            NetworkMode::Host => None,
-            NetworkMode::Private => Some(self.names.network(crawl)),
-        }
     }
 
     /// Whether hooks can be in the network that is configured.

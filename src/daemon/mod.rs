@@ -43,6 +43,7 @@ mod turn;
 mod units;
 mod wait;
 mod watches;
+mod way_out;
 mod why;
 mod why_watch;
 mod work;

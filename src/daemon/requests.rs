@@ -293,6 +293,8 @@ impl Turn<'_> {
             next: view.next_due,
             runners: self.runners()?,
             blocked: super::pressure::blocked(&view).map(str::to_owned),
+            network: self.engine.network_line(),
+            address_filter: self.engine.filter_holds,
         })
     }
 

@@ -176,5 +176,7 @@ pub async fn open(
         place: me.row.place.clone(),
         seats: me.seats.clone(),
     });
+    engine.filter_holds = super::way_out::filter_holds(&manager, scope).await;
+    super::way_out::warn(&engine);
     Ok((engine, manager))
 }

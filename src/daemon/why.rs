@@ -67,7 +67,12 @@ impl Turn<'_> {
                 }
             }
         }
-        self.why_results(id, &mut reasons)?;
+        let errors = self.why_results(id, &mut reasons)?;
+        let crawl = match id {
+            Owner::Crawl(id) => id,
+            Owner::Snapshot(id) => self.snapshot_of(id)?.crawl,
+        };
+        reasons.extend(self.why_reach(crawl, &errors)?);
         self.why_wanted(id, &mut reasons)?;
         Ok(Why {
             id,
@@ -286,7 +291,8 @@ impl Turn<'_> {
     }
 
     /// Of the results that are not good: what failed first, then what was skipped; of many the newest.
-    fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+    /// Answers what failed hooks said.
+    fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
         let counts = self.tx.result_counts(id)?;
         let mut bad = Vec::new();
         let mut count = 0;
@@ -328,6 +334,10 @@ impl Turn<'_> {
             0 => {}
             more => to.push(reason("more", format!("{more} more results are not good"))),
         }
-        Ok(())
+        let failed = bad
+            .iter()
+            .filter(|result| result.status == ResultState::Failed);
+        let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
+        Ok(said.cloned().collect())
     }
 }

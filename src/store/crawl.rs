@@ -113,6 +113,19 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// One start URL for each host of a crawl. Start URLs were added in the transaction that added
+    /// the crawl; URLs that pages or hooks named came later.
+    pub fn start_hosts(&self, id: CrawlId) -> Result<Vec<String>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT min(snapshot.url) FROM snapshot JOIN crawl ON crawl.id = crawl_id
+             WHERE crawl_id = ?1 AND parent_id IS NULL
+                 AND snapshot.created_at = crawl.created_at
+             GROUP BY host_id",
+        )?;
+        let rows = statement.query_map([id.0], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     pub fn first_snapshot(&self, id: CrawlId) -> Result<Option<SnapshotId>> {
         Ok(self
             .inner

@@ -295,6 +295,27 @@ mod tests {
     }
 
     #[test]
+    fn start_urls_are_those_that_came_with_the_crawl() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = fill(&tx, 3);
+        let page = |url, host| NewSnapshot {
+            url,
+            host,
+            ..NewSnapshot::default()
+        };
+        let found = [page("http://10.0.0.1/", "10.0.0.1")];
+        let parent = Some(SnapshotId(1));
+        tx.add_snapshots(crawl, parent, &found, Time(1)).unwrap();
+        // Of a hook of the crawl's set-up.
+        let named = [page("http://127.0.0.1/", "127.0.0.1")];
+        tx.add_snapshots(crawl, None, &named, Time(2)).unwrap();
+        assert_eq!(tx.start_hosts(crawl).unwrap(), ["http://a.test/0"]);
+    }
+
+    #[test]
     fn what_never_began_is_cancelled_at_once_and_counted() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();

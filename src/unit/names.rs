@@ -131,14 +131,16 @@ impl Names {
     }
 
     /// The network that hooks of one crawl have to themselves. It has the name of the crawl's
-    /// slice, which its unit puts it into.
-    pub fn network(&self, id: CrawlId) -> Network {
+    /// slice, which its unit puts it into. From the one with `neighbours`, private networks beside
+    /// the machine are reached.
+    pub fn network(&self, id: CrawlId, neighbours: bool) -> Network {
         let slice = self.crawl_slice(id);
         let name = slice.strip_suffix(".slice").unwrap_or(&slice);
         let instance = name.strip_prefix("archivist-").unwrap_or(name);
+        let kind = if neighbours { "-local" } else { "" };
         Network {
-            unit: format!("archivist-network@{instance}.service"),
-            path: format!("/run/netns/{name}").into(),
+            unit: format!("archivist-network{kind}@{instance}.service"),
+            path: format!("/run/netns/archivist{kind}-{instance}").into(),
         }
     }
 
@@ -231,9 +233,13 @@ mod tests {
             "archivist-hook-chrome-chrome_launch-c12.service"
         );
         assert_eq!(names.crawl_slice(CrawlId(12)), "archivist-crawl-12.slice");
-        let network = names.network(CrawlId(12));
+        let network = names.network(CrawlId(12), false);
         assert_eq!(network.unit, "archivist-network@crawl-12.service");
         assert_eq!(network.path.to_str(), Some("/run/netns/archivist-crawl-12"));
+        let network = names.network(CrawlId(12), true);
+        assert_eq!(network.unit, "archivist-network-local@crawl-12.service");
+        let path = "/run/netns/archivist-local-crawl-12";
+        assert_eq!(network.path.to_str(), Some(path));
         assert_eq!(
             names.crawl_of_slice("archivist-crawl-12.slice"),
             Some(CrawlId(12))
@@ -266,9 +272,13 @@ mod tests {
                 owner: Some(owner)
             })
         );
-        let network = names.network(CrawlId(7));
-        assert_eq!(network.unit, "archivist-network@second-crawl-7.service");
-        assert_eq!(names.parse(&network.unit), None);
+        for (neighbours, unit) in [
+            (false, "archivist-network@second-crawl-7.service"),
+            (true, "archivist-network-local@second-crawl-7.service"),
+        ] {
+            assert_eq!(names.network(CrawlId(7), neighbours).unit, unit);
+            assert_eq!(names.parse(unit), None);
+        }
         let check = names.check(CheckKind::Status, RunId(12));
         assert_eq!(check, "archivist-second-check-status-12.service");
         assert_eq!(names.parse(&check).map(|p| p.kind), Some(UnitKind::Check));

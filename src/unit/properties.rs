@@ -1,7 +1,8 @@
 //! [`UnitSpec`] → the properties of StartTransientUnit, in the types of org.freedesktop.systemd1(5).
 
 use super::{Stdio, UnitSpec};
-use serde::Serialize;
+use crate::model::Subnet;
+use serde::{Serialize, Serializer};
 
 /// The value of one property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,8 +21,15 @@ pub enum Property {
     Binds(Vec<(String, String)>),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),
+    /// `a(iayu)`: family, address in network order, prefix.
+    #[serde(serialize_with = "as_texts")]
+    Networks(Vec<Subnet>),
     /// The descriptor with this place in the call.
     Descriptor(usize),
+}
+
+fn as_texts<S: Serializer>(networks: &[Subnet], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(networks.iter().map(Subnet::to_string))
 }
 
 /// How names are resolved in a network of a crawl's own: the machine's way may lead to a server on
@@ -115,6 +123,15 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     }
     if !read_only.is_empty() {
         out.push(("BindReadOnlyPaths", Binds(read_only)));
+    }
+    let addresses = [
+        ("IPAddressDeny", &spec.addresses.refused),
+        ("IPAddressAllow", &spec.addresses.allowed),
+    ];
+    for (name, networks) in addresses {
+        if !networks.is_empty() {
+            out.push((name, Networks(networks.clone())));
+        }
     }
     if !spec.wants.is_empty() {
         out.push(("Wants", List(spec.wants.clone())));

@@ -2,7 +2,7 @@
 //! all users but those of hooks are drop-ins that the package ships.
 
 use super::{Names, UnitKind};
-use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId};
+use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +22,14 @@ pub struct Network {
     pub unit: String,
     /// Its namespace (ip-netns(8)).
     pub path: PathBuf,
+}
+
+/// Networks whose addresses a unit's sockets cannot reach, and those that they reach all the same
+/// (IPAddressDeny=, IPAddressAllow=). Drop-ins add the networks that are never reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressFilter {
+    pub refused: Vec<Subnet>,
+    pub allowed: Vec<Subnet>,
 }
 
 /// A unit to be started.
@@ -49,6 +57,7 @@ pub struct UnitSpec {
     pub tmp: Option<PathBuf>,
     /// The network that it is in, and ends with, instead of the machine's.
     pub network: Option<Network>,
+    pub addresses: AddressFilter,
     /// Units that are started along with it.
     pub wants: Vec<String>,
     /// Whom it runs as, where that is not for its drop-ins to say.
@@ -90,6 +99,7 @@ pub struct HookSpec<'a> {
     pub bind_read_only: Vec<PathBuf>,
     pub tmp: Option<PathBuf>,
     pub network: Option<Network>,
+    pub addresses: AddressFilter,
     /// Whom it runs as, where that is not the user of the service manager.
     pub user: Option<String>,
 }
@@ -103,6 +113,7 @@ pub struct CheckSpec<'a> {
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub bind_read_only: Vec<PathBuf>,
+    pub addresses: AddressFilter,
     pub wants: Vec<String>,
 }
 
@@ -160,6 +171,7 @@ impl UnitSpec {
             bind_read_only: Vec::new(),
             tmp: None,
             network: None,
+            addresses: AddressFilter::default(),
             wants: worker
                 .network
                 .map(|network| network.unit)
@@ -196,6 +208,7 @@ impl UnitSpec {
             bind_read_only: hook.bind_read_only,
             tmp: hook.tmp,
             network: hook.network,
+            addresses: hook.addresses,
             wants: Vec::new(),
             user: hook.user,
             log_fields: fields,
@@ -238,6 +251,7 @@ impl UnitSpec {
             bind_read_only: check.bind_read_only,
             tmp: None,
             network: None,
+            addresses: check.addresses,
             wants: check.wants,
             user: None,
             log_fields: vec![

@@ -5,7 +5,7 @@ source "$(dirname "$0")/archivist.sh"
 
 clean() {
     in_capsule systemctl stop test-sonic.service 2>/dev/null || true
-    in_capsule rm -rf /usr/local/bin/sonic /usr/local/bin/test-missing /opt/sonic
+    in_capsule rm -rf /usr/local/bin/sonic /usr/local/bin/test-missing /opt/sonic "${drop_in%/*}/91-test.conf"
     forget_configuration
 }
 
@@ -399,13 +399,15 @@ runs_sonic() {
     assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query '*[r["unit"] for r in d if r["hook"] == "sonic"],' list runs "$crawl")" "its unit"
     assert_nothing_is_left
 
-    # One that answers is not started beside.
-    in_capsule sh -c 'mkdir -p /opt/sonic && echo configured >/opt/sonic/config.cfg'
+    # One that answers is not started beside, where hooks may reach it.
+    in_capsule sh -c "mkdir -p /opt/sonic && echo configured >/opt/sonic/config.cfg; printf '[Hooks]\nReach=loopback\n' >${drop_in%/*}/91-test.conf"
+    restart
     in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg
     wait_for 10 in_capsule python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)' "$port" 2>/dev/null
     crawl testsonic http://contract.test/sonic-there
     assert_contains "$(query '*[r["output"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "answers at 127.0.0.1:$port already" "its result"
-    in_capsule systemctl stop test-sonic.service
+    in_capsule sh -c "systemctl stop test-sonic.service; rm ${drop_in%/*}/91-test.conf"
+    restart
 
     in_capsule rm /usr/local/bin/sonic
     crawl testsonic http://contract.test/sonic-missing

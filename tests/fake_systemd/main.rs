@@ -39,6 +39,7 @@ fn hook() -> UnitSpec {
         bind_read_only: Vec::new(),
         tmp: None,
         network: None,
+        addresses: Default::default(),
         user: None,
     };
     UnitSpec::hook(&Names::new("archivist"), spec)

@@ -7,6 +7,8 @@ use super::exit::{Exit, Failure};
 use super::look::{self, Look, Tone};
 use super::text;
 use crate::config::{self, Scope};
+use crate::model::AddressKind;
+use crate::model::reach::nameservers;
 use clap::Args;
 use host::Host;
 use serde::Serialize;
@@ -105,6 +107,7 @@ fn configuration(scope: &Scope) -> Vec<Check> {
                 .into_iter()
                 .map(|warning| Check::warn(NAME, format!("{warning}, ignored"), fix))
                 .collect();
+            checks.extend(unreached_resolvers(scope));
             if let Some((what, fix)) = settings.network.obstacle(scope) {
                 checks.push(Check::fail(NAME, what, fix));
             }
@@ -114,6 +117,21 @@ fn configuration(scope: &Scope) -> Vec<Check> {
             checks
         }
     }
+}
+
+/// Name servers that hooks never reach, such as those of some clouds.
+fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
+    let text = std::fs::read(scope.rooted("/etc/resolv.conf")).unwrap_or_default();
+    let servers = nameservers(&String::from_utf8_lossy(&text)).into_iter();
+    let never = servers.filter(|ip| AddressKind::of(*ip) == AddressKind::Never && !scope.user);
+    let warn = |ip| {
+        Check::warn(
+            "resolver",
+            format!("{ip} of /etc/resolv.conf is an address that hooks never reach"),
+            "apt install systemd-resolved, or see Reach= in archivist.conf(5)",
+        )
+    };
+    never.map(warn).collect()
 }
 
 fn listed(checks: &[Check], look: &Look) -> String {

@@ -31,6 +31,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
         }
         Ok((status, plugins)) => {
             checks.push(orchestrator(&status, scope));
+            checks.push(network(&status, scope));
             checks.extend(plugin_checks(&plugins));
         }
     }
@@ -113,6 +114,24 @@ fn orchestrator(status: &Status, scope: &Scope) -> Check {
             scope.orchestrator_unit()
         ),
     )
+}
+
+fn network(status: &Status, scope: &Scope) -> Check {
+    const NAME: &str = "network";
+    let what = super::super::status::network(status);
+    match status.address_filter {
+        Some(false) if scope.user => Check::warn(
+            NAME,
+            what,
+            "a user's service manager cannot refuse addresses: hooks reach what you reach, see Network= in archivist.conf(5)",
+        ),
+        Some(false) => Check::warn(
+            NAME,
+            what,
+            "hooks in the machine's network, and checks, reach private networks and metadata services: apt install passt iproute2, and see Network= in archivist.conf(5)",
+        ),
+        _ => Check::ok(NAME, what),
+    }
 }
 
 fn plugin_checks(plugins: &Plugins) -> Vec<Check> {

@@ -99,6 +99,7 @@ impl Hook {
             bind_read_only: self.bind_read_only.clone(),
             tmp: None,
             network: None,
+            addresses: Default::default(),
             user: Some("archivist-hook-1".into()),
         };
         UnitSpec::hook(&Names::new("floor"), hook)
