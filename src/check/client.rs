@@ -1,7 +1,7 @@
 //! Asks for URLs: over HTTP/1.1, with a limit for everything, believing the authorities that
 //! Debian believes, and without following a redirect by itself.
 
-use super::reach::{Private, Reach};
+use super::reach::{Guard, Private};
 use crate::hook::html::one_line;
 use std::fmt;
 use std::io::{self, Read};
@@ -111,7 +111,7 @@ pub struct Client {
 
 impl Client {
     /// One that lets servers take so long and calls itself so.
-    pub fn new(patience: Patience, user_agent: &str, reach: &Reach) -> Client {
+    pub fn new(patience: Patience, user_agent: &str, guard: &Guard) -> Client {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -133,7 +133,7 @@ impl Client {
             .build();
         let connector = ().chain(TcpConnector::default()).chain(Tls::default());
         Client {
-            agent: Agent::with_parts(config, connector, reach.clone()),
+            agent: Agent::with_parts(config, connector, guard.clone()),
         }
     }
 

@@ -1,32 +1,31 @@
-//! Who may be asked. A public site whose redirects and links point into the network that the
-//! check runs in must not have it knock there (the metadata service of a cloud, a router).
+//! Who may be asked. A site whose names, redirects and links point into the network that the check
+//! runs in must not have it knock there (the metadata service of a cloud, a router).
 
+use crate::model::{AddressKind, Reach};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, OnceLock};
+use std::net::IpAddr;
+use std::sync::Arc;
 use ureq::Error;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// Looks up names, and refuses addresses of networks that are nobody else's once the check has
-/// begun at a public one. A site of one's own network may point wherever it likes.
+/// Looks up names, and refuses a host as soon as one of its addresses may not be reached.
 #[derive(Clone, Default)]
-pub struct Reach {
+pub struct Guard {
     inner: Arc<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
     names: DefaultResolver,
-    /// Whether the first address of all was a public one.
-    began_public: OnceLock<bool>,
+    reach: Reach,
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reach")
+        f.write_str("Guard")
     }
 }
 
@@ -36,17 +35,20 @@ pub struct Private(pub IpAddr);
 
 impl fmt::Display for Private {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = AddressKind::of(self.0);
         write!(
             f,
-            "{} is an address of a private network, and this began at a public one",
-            self.0
+            "{} is an address of {}, which this check does not reach: {}",
+            self.0,
+            kind.owner(),
+            kind.remedy()
         )
     }
 }
 
 impl std::error::Error for Private {}
 
-impl Resolver for Reach {
+impl Resolver for Guard {
     fn resolve(
         &self,
         uri: &Uri,
@@ -60,51 +62,20 @@ impl Resolver for Reach {
     }
 }
 
-impl Reach {
-    /// Judges the addresses of a host; those of the first one decide what later ones may be.
-    fn allow(&self, mut addresses: impl Iterator<Item = IpAddr>) -> Result<(), Private> {
-        let private = addresses.find(|ip| !is_public(*ip));
-        let began_public = *self.inner.began_public.get_or_init(|| private.is_none());
-        match private {
-            Some(private) if began_public => Err(Private(private)),
-            _ => Ok(()),
+impl Guard {
+    /// A guard that lets checks reach so much.
+    pub fn new(reach: Reach) -> Guard {
+        let names = DefaultResolver::default();
+        Guard {
+            inner: Arc::new(Inner { names, reach }),
         }
     }
-}
 
-/// Whether an address is one of the Internet's (IANA special-purpose registries).
-fn is_public(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
-    }
-}
-
-fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let protocol = a == 192 && b == 0 && c == 0;
-    let benchmark = a == 198 && (b == 18 || b == 19);
-    !(a == 0 || a >= 240 || shared || protocol || benchmark)
-        && !(ip.is_private() || ip.is_loopback() || ip.is_link_local())
-        && !(ip.is_documentation() || ip.is_multicast())
-}
-
-fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let [a, b, ..] = ip.segments();
-    let embedded = |high: u16, low: u16| {
-        let [(a, b), (c, d)] = [high, low].map(|it| ((it >> 8) as u8, it as u8));
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    if let Some(v4) = ip.to_ipv4_mapped() {
-        return is_public_v4(v4);
-    }
-    match (a, b) {
-        // Translators (RFC 6052) and 6to4 carry an address of the other kind.
-        (0x64, 0xff9b) => embedded(ip.segments()[6], ip.segments()[7]),
-        (0x2002, high) => embedded(high, ip.segments()[2]),
-        (0x2001, 0xdb8) => false,
-        _ => (0x2000..0x4000).contains(&a),
+    fn allow(&self, mut addresses: impl Iterator<Item = IpAddr>) -> Result<(), Private> {
+        match addresses.find(|ip| !self.inner.reach.allows(*ip)) {
+            Some(refused) => Err(Private(refused)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -112,59 +83,35 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn whose_addresses_they_are() {
-        for public in [
-            "1.1.1.1",
-            "93.184.216.34",
-            "172.32.0.1",
-            "2606:2800:220:1::1",
-            "64:ff9b::101:101",
-            "::ffff:1.1.1.1",
-        ] {
-            assert!(is_public(public.parse().unwrap()), "{public}");
-        }
-        let private = [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "255.255.255.255",
-            "224.0.0.1",
-            "198.18.0.1",
-            "::1",
-            "::",
-            "fe80::1",
-            "fd00::1",
-            "ff02::1",
-            "::ffff:10.0.0.1",
-            "::ffff:169.254.169.254",
-            "64:ff9b::a00:1",
-            "2002:7f00:1::",
-            "2001:db8::1",
-        ];
-        for private in private {
-            assert!(!is_public(private.parse().unwrap()), "{private}");
-        }
+    fn allow(reach: &str, addresses: &[&str]) -> Result<(), String> {
+        let guard = Guard::new(Reach::parse(reach).unwrap());
+        let addresses = addresses.iter().map(|ip| ip.parse().unwrap());
+        guard
+            .allow(addresses)
+            .map_err(|refused| refused.to_string())
     }
 
     #[test]
-    fn from_a_public_site_no_private_one_is_asked() {
-        let ask = |reach: &Reach, ip: &str| reach.allow([ip.parse().unwrap()].into_iter());
-        let own = Reach::default();
-        for ip in ["127.0.0.1", "1.1.1.1", "127.0.0.2"] {
-            assert_eq!(ask(&own, ip), Ok(()));
-        }
-        let reach = Reach::default();
-        assert_eq!(ask(&reach, "1.1.1.1"), Ok(()));
-        let refused = ask(&reach, "127.0.0.1").unwrap_err().to_string();
-        assert!(
-            refused.contains("127.0.0.1 is an address of a private network"),
-            "{refused}"
+    fn one_address_that_may_not_be_reached_is_enough() {
+        assert_eq!(allow("public", &["1.1.1.1", "2606:2800:220:1::1"]), Ok(()));
+        let refused = allow("public", &["1.1.1.1", "127.0.0.1"]).unwrap_err();
+        assert_eq!(
+            refused,
+            "127.0.0.1 is an address of the machine's loopback, which this check does not reach: \
+             Reach=loopback in archivist.conf(5) allows it"
         );
-        assert_eq!(ask(&reach, "9.9.9.9"), Ok(()));
+        // What the first answer was decides nothing.
+        let guard = Guard::new(Reach::default());
+        let ask = |ip: &str| guard.allow([ip.parse().unwrap()].into_iter());
+        assert!(ask("127.0.0.1").is_err() && ask("1.1.1.1").is_ok() && ask("10.0.0.1").is_err());
+    }
+
+    #[test]
+    fn own_networks_are_opened_and_metadata_never() {
+        assert_eq!(allow("loopback", &["127.0.0.1", "::1"]), Ok(()));
+        assert!(allow("loopback", &["192.168.1.1"]).is_err());
+        assert_eq!(allow("private", &["192.168.1.1"]), Ok(()));
+        let refused = allow("any", &["169.254.169.254"]).unwrap_err();
+        assert!(refused.ends_with("nothing allows it"), "{refused}");
     }
 }

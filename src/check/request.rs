@@ -1,7 +1,7 @@
 //! What is to be checked, and how: one JSON object, or a URL.
 
 use super::client::{Patience, USER_AGENT};
-use crate::model::PageUrl;
+use crate::model::{PageUrl, Reach};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub struct Settings {
     pub lighthouse: Option<PathBuf>,
     /// The program chromium.
     pub chromium: Option<PathBuf>,
+    /// What it reaches besides the Internet; never by what the request says.
+    #[serde(skip)]
+    pub reach: Reach,
 }
 
 impl Settings {

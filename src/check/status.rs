@@ -4,7 +4,7 @@
 use super::Request;
 use super::client::{Answer, Client, Fault, Patience};
 use super::follow::follow;
-use super::reach::Reach;
+use super::reach::Guard;
 use super::record::{CheckResult, Kind};
 use crate::hook::html::one_line;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub fn check(request: &Request) -> CheckResult {
     let client = Client::new(
         settings.patience(PATIENCE),
         settings.user_agent(),
-        &Reach::default(),
+        &Guard::new(settings.reach.clone()),
     );
     let mut result = CheckResult::new(Kind::Status, request.url.as_str());
     let longest = settings.deadline(LONGEST);

@@ -5,12 +5,17 @@ use super::exit::{Exit, Failure};
 use super::look;
 use super::text::clean;
 use crate::check::{self, CheckResult, Kind, Request};
-use crate::config::Scope;
+use crate::config::{self, Scope};
+use crate::model::Reach;
+use crate::model::reach::Hosts;
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Read};
 
 /// The longest request that is read, in bytes.
 const REQUEST: u64 = 1 << 20;
+
+/// The variable by which the orchestrator says what a check reaches.
+const REACH: &str = "ARCHIVIST_REACH";
 
 #[derive(Args)]
 pub struct CheckArgs {
@@ -47,6 +52,7 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     };
     let library = scope.data_dir().join("lib");
     request.settings.lib_dir.get_or_insert(library);
+    request.settings.reach = reach(request.url.as_str(), scope)?;
     let result = check::run(args.kind.into(), &request);
     match args.json || !std::io::stdout().is_terminal() {
         true => look::print(&format!("{}\n", result.line()))?,
@@ -57,6 +63,18 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
         true => Ok(Exit::Done),
         false => Ok(Exit::Failed),
     }
+}
+
+/// What the check reaches: what the orchestrator says, or else the configuration and the URL.
+fn reach(url: &str, scope: &Scope) -> Result<Reach, Failure> {
+    if let Ok(said) = std::env::var(REACH) {
+        let bad = || Failure::usage(format!("{REACH}='{}' makes no sense", clean(&said)));
+        return Reach::parse(&said).ok_or_else(bad);
+    }
+    let (settings, _) = config::load(scope).map_err(|error| Failure::failed(error.to_string()))?;
+    let hosts = std::fs::read(scope.rooted("/etc/hosts")).unwrap_or_default();
+    let hosts = Hosts::parse(&String::from_utf8_lossy(&hosts));
+    Ok(settings.reach.and(&Reach::of_url(url, &hosts)))
 }
 
 fn read() -> Result<Request, Failure> {

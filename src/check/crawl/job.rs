@@ -4,7 +4,7 @@ use super::page::{self, Page};
 use super::sitemap::{self, Sitemap};
 use crate::check::client::{Answer, Client, Fault, Patience};
 use crate::check::follow::follow;
-use crate::check::reach::Reach;
+use crate::check::reach::Guard;
 use crate::check::request::Settings;
 use crate::model::Robots;
 use std::time::Duration;
@@ -87,11 +87,11 @@ pub struct Fetcher {
 impl Fetcher {
     /// With the times of the settings.
     pub fn new(settings: &Settings) -> Fetcher {
-        let reach = Reach::default();
+        let guard = Guard::new(settings.reach.clone());
         let agent = settings.user_agent();
         Fetcher {
-            own: Client::new(settings.patience(OWN), agent, &reach),
-            elsewhere: Client::new(settings.patience(ELSEWHERE), agent, &reach),
+            own: Client::new(settings.patience(OWN), agent, &guard),
+            elsewhere: Client::new(settings.patience(ELSEWHERE), agent, &guard),
         }
     }
 
