@@ -51,6 +51,8 @@ pub enum Action {
     /// What was parked is asked again.
     Unpark,
     StopSlice(String),
+    /// Remove what systemd leaves of a unit that is gone.
+    Forget(String),
     /// A file of ours is not needed any more.
     Remove(PathBuf),
     /// List all units, to reconcile.

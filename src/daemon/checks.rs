@@ -186,10 +186,13 @@ impl Turn<'_> {
         };
         // At a shutdown too it is over: what a check would have said is old after the next boot.
         self.check_over(&check, &outcome, Some(&reading))?;
-        if !gone {
-            let (unit, how) = (check.unit, Release::for_reading(&reading));
-            self.actions.push(Action::Release { unit, how });
-        }
+        self.actions.push(if gone {
+            Action::Forget(check.unit)
+        } else {
+            let how = Release::for_reading(&reading);
+            let unit = check.unit;
+            Action::Release { unit, how }
+        });
         Ok(())
     }
 

@@ -10,12 +10,9 @@ use super::notify;
 use super::starts::{After, Start, Starts};
 use crate::bus::call::{Refusal, Reply, Work};
 use crate::bus::work::Ended;
-use crate::manager::{ErrorKind, Hint, Manager, Release, Whom, last_words};
+use crate::manager::{ErrorKind, Hint, Manager, Release, Whom, last_words, sealed};
 use crate::model::{CrawlId, Reading, RunId, Time};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -154,6 +151,7 @@ impl Performer {
                 }
             }
             Action::StopSlice(slice) => self.stop_slice(slice),
+            Action::Forget(unit) => self.manager.forget(&unit),
             Action::Remove(path) => {
                 let _ = std::fs::remove_file(path);
             }
@@ -420,22 +418,4 @@ fn descriptors(start: &Start) -> std::io::Result<Vec<OwnedFd>> {
         descriptors.push(stdout.try_clone()?);
     }
     Ok(descriptors)
-}
-
-/// A file without a name that nobody can change any more.
-fn sealed(bytes: &[u8]) -> std::io::Result<OwnedFd> {
-    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-    let memory = memfd_create(
-        "assignment",
-        MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING,
-    )?;
-    let mut file = File::from(memory);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    let seals = SealFlag::F_SEAL_SEAL
-        | SealFlag::F_SEAL_SHRINK
-        | SealFlag::F_SEAL_GROW
-        | SealFlag::F_SEAL_WRITE;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(file.into())
 }

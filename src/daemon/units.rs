@@ -29,14 +29,12 @@ impl Turn<'_> {
                 result,
             } => {
                 let (code, status, result) = (*code, *status, result.clone());
-                self.look(
-                    unit,
-                    Some(Evidence {
-                        code,
-                        status,
-                        result,
-                    }),
-                )
+                let evidence = Evidence {
+                    code,
+                    status,
+                    result,
+                };
+                self.look(unit, Some(evidence)).map(drop)
             }
             // There was no process, and there is no unit: this is all that tells why.
             Hint::JobRemoved { unit, result } if result == DEPENDENCY => {
@@ -45,11 +43,18 @@ impl Turn<'_> {
                     status: 0,
                     result: result.clone(),
                 };
-                self.look(unit, Some(evidence))
+                self.look(unit, Some(evidence)).map(drop)
             }
-            Hint::JobRemoved { unit, result } if result != "done" => self.look(unit, None),
+            Hint::JobRemoved { unit, result } if result != "done" => {
+                self.look(unit, None).map(drop)
+            }
             Hint::JobRemoved { unit, .. } => self.freeze_if_paused(unit),
-            Hint::Removed { unit } => self.look(unit, None),
+            Hint::Removed { unit } => {
+                if !self.look(unit, None)? {
+                    self.actions.push(Action::Forget(unit.clone()));
+                }
+                Ok(())
+            }
             Hint::Reloaded => {
                 self.actions.push(Action::List);
                 Ok(())
@@ -63,21 +68,25 @@ impl Turn<'_> {
         }
     }
 
-    fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<()> {
+    /// Reads a unit whose run has not ended. Returns whether there is such a run.
+    fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<bool> {
         if let Some(run) = self.tx.open_run(unit)? {
             self.actions.push(Action::Read {
                 run: run.id,
                 unit: unit.to_owned(),
                 evidence,
             });
+            Ok(true)
         } else if let Some(check) = self.tx.check_of_unit(unit)? {
             self.actions.push(Action::Read {
                 run: check.id,
                 unit: unit.to_owned(),
                 evidence,
             });
+            Ok(true)
+        } else {
+            Ok(false)
         }
-        Ok(())
     }
 
     pub(super) fn started(
@@ -221,6 +230,8 @@ impl Turn<'_> {
                 unit: run.unit.clone(),
                 how,
             });
+        } else {
+            self.actions.push(Action::Forget(run.unit.clone()));
         }
         match run.owner {
             _ if run.kind == UnitKind::Hook => self.hook_ended(run),

@@ -6,17 +6,22 @@ mod dict;
 mod hints;
 mod jobs;
 mod last_words;
+mod list;
 mod own;
 mod reading;
 mod scope;
+mod sealed;
+mod traces;
 mod variants;
 
 pub use activation::activate;
 pub use hints::Hint;
 pub use jobs::{Job, Loaded, Properties, Systemd, Undone};
 pub use last_words::last_words;
+pub use list::Listed;
 pub use own::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
+pub use sealed::sealed;
 pub use variants::encode;
 
 use crate::model::Reading;
@@ -26,6 +31,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
+use traces::Traces;
 use zbus::connection::Builder;
 use zbus::{Connection, DBusError, Message};
 
@@ -97,13 +103,6 @@ impl Release {
     }
 }
 
-/// A unit of ours that systemd has loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    pub name: String,
-    pub active_state: String,
-}
-
 /// Whether whoever asks systemd for something may still do so.
 pub type Guard = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -116,6 +115,8 @@ pub struct Manager {
     /// Changes when systemd has come back, closes with the connection.
     back: watch::Receiver<()>,
     guard: Option<Guard>,
+    /// None of a user's manager, which leaves nothing.
+    traces: Option<Traces>,
 }
 
 impl Manager {
@@ -131,7 +132,9 @@ impl Manager {
         } else {
             Builder::system()
         };
-        Manager::over(builder, names, hints).await
+        let traces = (!user).then(|| Traces::new(names.clone()));
+        let manager = Manager::over(builder, names, hints).await?;
+        Ok(Manager { traces, ..manager })
     }
 
     /// The same over a connection that is made elsewhere.
@@ -155,6 +158,7 @@ impl Manager {
             calls: Arc::new(Semaphore::new(CALLS)),
             back,
             guard: None,
+            traces: None,
         };
         manager.subscribe().await?;
         Ok(manager)
@@ -310,30 +314,6 @@ impl Manager {
         let (listed, invocation, service) =
             futures_util::future::try_join3(listed, invocation, service).await?;
         reading::parse(&listed, &invocation, &service)
-    }
-
-    /// All workers, hooks and slices of crawls of this instance that systemd has loaded.
-    pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
-        let states: Vec<String> = Vec::new();
-        let mut patterns = self.names.patterns();
-        patterns.push(self.names.slice_pattern());
-        let body = (states, patterns);
-        let fail =
-            |error: zbus::Error| explain("list units", &self.names.patterns().join(" "), &error);
-        let reply = self
-            .call_again("ListUnitsByPatterns", &body)
-            .await
-            .map_err(fail)?;
-        let rows: Vec<reading::Row> = reply.body().deserialize().map_err(fail)?;
-        let ours = rows.into_iter().filter(|row| {
-            self.names.parse(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
-        });
-        Ok(ours
-            .map(|row| Listed {
-                name: row.0,
-                active_state: row.3,
-            })
-            .collect())
     }
 
     /// Sends a signal, in rare cases twice. A unit without processes any more is not an error.

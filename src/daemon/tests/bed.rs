@@ -234,6 +234,7 @@ impl Bed {
             Action::Remove(path) => std::fs::remove_file(path).unwrap_or_default(),
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::List => calls.push_back(Call::List),
+            Action::Forget(_) => {}
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
             Action::Withhold(run) => self.starts.on_ended(run),
             Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,
