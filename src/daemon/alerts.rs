@@ -4,7 +4,7 @@
 use super::checks::AlertRequest;
 use super::turn::{Turn, TurnResult};
 use crate::journal::message;
-use crate::model::{CheckKind, CheckRecord, Flip, Health};
+use crate::model::{CheckKind, CheckRecord, Flip, Health, without_userinfo};
 use crate::store::{CheckRow, NewCheck};
 use crate::watch::{Alert, Watch};
 
@@ -34,22 +34,21 @@ impl Turn<'_> {
         let since = health.down_since.or(before.down_since).unwrap_or(self.now);
         let why = record.error.as_deref().unwrap_or_default();
         let code = record.status_code.unwrap_or_default();
+        let url = without_userinfo(&check.url);
         match flip {
             Flip::Down => tracing::warn!(
                 message_id = message::SITE_DOWN,
                 archivist_watch = check.watch.as_str(),
-                archivist_url = check.url.as_str(),
+                archivist_url = url,
                 archivist_status_code = code,
-                "{} is down since {since}: {code} {why}",
-                check.url
+                "{url} is down since {since}: {code} {why}"
             ),
             Flip::Up => tracing::info!(
                 message_id = message::SITE_UP,
                 archivist_watch = check.watch.as_str(),
-                archivist_url = check.url.as_str(),
+                archivist_url = url,
                 archivist_since = %since,
-                "{} is up again, it was down since {since}",
-                check.url
+                "{url} is up again, it was down since {since}"
             ),
         }
         let alert = match flip {

@@ -5,7 +5,7 @@ use super::turn::{Turn, TurnResult};
 use super::units::Seen;
 use crate::bus::work::Ended;
 use crate::manager::{ErrorKind, ManagerError, Release};
-use crate::model::{CheckKind, CheckRecord, Outcome, Reading, RunId};
+use crate::model::{CheckKind, CheckRecord, Outcome, Reading, RunId, without_userinfo};
 use crate::plan::{conclude, prune_at};
 use crate::store::CheckRow;
 use crate::unit::{AddressFilter, CheckSpec, UnitSpec};
@@ -122,7 +122,7 @@ impl Turn<'_> {
     }
 
     /// The last line that is a record. It is a document of our own program, bounded in size, read as a
-    /// worker's report is; pages never get here.
+    /// worker's report is; pages never get here. It is for people: no URL in it has a user or password.
     fn read_record(&self, id: RunId) -> Option<CheckRecord> {
         let file = File::open(self.record_path(id)).ok()?;
         let mut text = Vec::new();
@@ -130,8 +130,9 @@ impl Turn<'_> {
         if text.len() as u64 > RECORD_MAX {
             return None;
         }
-        let mut lines = text.rsplit(|byte| *byte == b'\n');
-        lines.find_map(|line| serde_json::from_slice(line).ok())
+        let text = without_userinfo(&String::from_utf8_lossy(&text));
+        let mut lines = text.rsplit('\n');
+        lines.find_map(|line| serde_json::from_str(line).ok())
     }
 
     pub(super) fn check_started(
@@ -226,14 +227,15 @@ impl Turn<'_> {
             return Ok(());
         }
         if ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true)) {
+            let url = without_userinfo(&check.url);
             tracing::warn!(
                 archivist_watch = check.watch.as_str(),
-                archivist_url = check.url.as_str(),
+                archivist_url = url,
                 archivist_unit = check.unit.as_str(),
                 "{} of watch {}, {}: {}",
                 check.kind,
                 check.watch,
-                check.url,
+                url,
                 record.error.as_deref().unwrap_or("nothing is known")
             );
         }

@@ -8,7 +8,7 @@ use super::turn::{Turn, TurnError, TurnResult, failed, invalid};
 use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
 use crate::journal::message;
-use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState};
+use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, without_userinfo};
 use crate::plugin::{Skip, Values};
 use crate::store::{NewCrawl, NewSnapshot, Users};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -173,7 +173,7 @@ impl Turn<'_> {
         tracing::info!(
             message_id = message::CRAWL_ADDED,
             archivist_crawl_id = crawl.0,
-            archivist_url = url.as_str(),
+            archivist_url = without_userinfo(url.as_str()),
             archivist_urls = accepted,
             "crawl {crawl} is added: {accepted} URLs, depth {}",
             options.depth

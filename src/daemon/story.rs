@@ -3,7 +3,7 @@
 
 use super::turn::{Turn, TurnResult};
 use crate::journal::message;
-use crate::model::{Outcome, Owner, Reading, ResultState, Step};
+use crate::model::{Outcome, Owner, Reading, ResultState, Step, without_userinfo};
 use crate::store::{RunRow, SnapshotWork};
 use crate::unit::UnitKind;
 
@@ -31,7 +31,7 @@ impl Turn<'_> {
             message_id = id,
             archivist_crawl_id = run.crawl.0,
             archivist_snapshot_id = snapshot,
-            archivist_url = url.as_str(),
+            archivist_url = without_userinfo(&url),
             archivist_plugin = run.plugin.as_deref(),
             archivist_hook = run.hook.as_deref(),
             archivist_unit = run.unit.as_str(),
@@ -51,7 +51,8 @@ impl Turn<'_> {
         step: Step,
         reason: Option<&str>,
     ) -> TurnResult<()> {
-        let (id, crawl, url) = (snapshot.id, snapshot.crawl.0, snapshot.url.as_str());
+        let (id, crawl) = (snapshot.id, snapshot.crawl.0);
+        let url = without_userinfo(&snapshot.url);
         let results = self.tx.results(Owner::Snapshot(id))?;
         let failed = results
             .iter()

@@ -8,7 +8,8 @@ use crate::bus::report::AddOptions;
 use crate::bus::watches::{self, Queued, Site};
 use crate::bus::work::Ended;
 use crate::generate::{Declaration, Kind, files};
-use crate::model::{CheckKind, CheckRecord, CrawlId, Entry, Outcome, Reading, RunId, parse_line};
+use crate::model::{CheckKind, CheckRecord, CrawlId, Entry, Outcome, Reading, RunId};
+use crate::model::{parse_line, without_userinfo};
 use crate::store::NewCheck;
 use crate::watch::{Watch, is_name};
 use serde_json::json;
@@ -234,7 +235,7 @@ impl Turn<'_> {
             last.extend(self.tx.last_check(watch, kind, url)?);
         }
         Ok(Site {
-            url: url.to_owned(),
+            url: without_userinfo(url),
             down_since: health.down_since,
             failures: health.failures,
             uptime: (all > 0).then(|| good as f64 * 100.0 / all as f64),

@@ -4,8 +4,10 @@ use super::crawl::parse_status;
 use super::{Result, StoreError, Tx, result};
 use crate::bus::report::{Counts, Crawl, Filter, HookResult, Run, Snapshot};
 use crate::model::{Accounting, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
+use crate::model::{shown_setting, without_userinfo};
 use rusqlite::Row;
 use rusqlite::types::Value;
+use std::collections::BTreeMap;
 
 /// Builds `WHERE … ORDER BY … LIMIT …` of a list.
 struct Query {
@@ -82,11 +84,11 @@ impl Tx<'_> {
                 id,
                 status: parse_status(&status)?,
                 reason: row.get(2)?,
-                url: row.get(3)?,
+                url: without_userinfo(&row.get::<_, String>(3)?),
                 max_depth: row.get(4)?,
                 tags: self.tags("crawl", id.0)?,
                 plugins: serde_json::from_str(&plugins)?,
-                config: serde_json::from_str(&config)?,
+                config: shown_settings(&config)?,
                 created_at: Time(row.get(7)?),
                 started_at: time(row, 8)?,
                 ended_at: time(row, 9)?,
@@ -125,7 +127,7 @@ impl Tx<'_> {
             snapshots.push(Snapshot {
                 id,
                 crawl: CrawlId(row.get(1)?),
-                url: row.get(2)?,
+                url: without_userinfo(&row.get::<_, String>(2)?),
                 title: row.get(3)?,
                 depth: row.get(4)?,
                 parent: row.get::<_, Option<i64>>(5)?.map(SnapshotId),
@@ -229,6 +231,21 @@ impl Tx<'_> {
     }
 }
 
+/// Settings of a crawl as people may read them.
+fn shown_settings(config: &str) -> Result<BTreeMap<String, String>> {
+    let mut config: BTreeMap<String, String> = serde_json::from_str(config)?;
+    for (name, value) in &mut config {
+        *value = shown_setting(name, value);
+    }
+    Ok(config)
+}
+
+/// The arguments of a run as people may read them.
+pub(super) fn shown_arguments(argv: &str) -> Result<Vec<String>> {
+    let argv: Vec<String> = serde_json::from_str(argv)?;
+    Ok(argv.iter().map(|text| without_userinfo(text)).collect())
+}
+
 fn read_run(row: &Row<'_>) -> Result<Run> {
     let (owner, argv): (String, String) = (row.get(3)?, row.get(12)?);
     let outcome: Option<String> = row.get(8)?;
@@ -251,7 +268,7 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
         invocation: row.get(9)?,
         started_at: time(row, 10)?,
         ended_at: time(row, 11)?,
-        argv: serde_json::from_str(&argv)?,
+        argv: shown_arguments(&argv)?,
         accounting: Accounting {
             cpu_usec: count(row, 13)?,
             memory_peak: count(row, 14)?,

@@ -1,5 +1,6 @@
 //! Rows of runs: one per unit that was ever to be started. The row exists before the unit does.
 
+use super::lists::shown_arguments;
 use super::{Result, StoreError, Tx};
 use crate::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
 use crate::unit::UnitKind;
@@ -38,6 +39,7 @@ pub struct RunRow {
     pub interrupted: bool,
     /// Somebody paused it, for a while at least.
     pub frozen: bool,
+    /// As people may read them.
     pub argv: Vec<String>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -96,7 +98,7 @@ fn complete((run, kind, owner, status, outcome, argv): Parts) -> Result<RunRow> 
         starting: status == "starting",
         interrupted: outcome == Some(Outcome::Interrupted),
         outcome: outcome.filter(|_| status == "ended"),
-        argv: serde_json::from_str(&argv)?,
+        argv: shown_arguments(&argv)?,
         ..run
     })
 }

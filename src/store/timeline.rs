@@ -2,7 +2,7 @@
 
 use super::{Result, StoreError, Tx};
 use crate::bus::report::{Filter, Span, SpanPage};
-use crate::model::{Owner, ResultState, RunId, Time};
+use crate::model::{Owner, ResultState, RunId, Time, without_userinfo};
 use rusqlite::Row;
 
 const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.hook, run.attempt,
@@ -55,7 +55,7 @@ fn read(row: &Row<'_>) -> Result<Span> {
     let page = match row.get::<_, Option<String>>(15)? {
         None => None,
         Some(url) => Some(SpanPage {
-            url,
+            url: without_userinfo(&url),
             title: row.get(16)?,
             depth: row.get(17)?,
             created_at: Time(row.get(18)?),

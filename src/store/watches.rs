@@ -2,7 +2,7 @@
 
 use super::{Result, StoreError, Tx};
 use crate::bus::watches::{Check, HistoryFilter};
-use crate::model::{CheckKind, CheckRecord, CrawlId, RunId, Time};
+use crate::model::{CheckKind, CheckRecord, CrawlId, RunId, Time, without_userinfo};
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 
 const COLUMNS: &str = "id, watch, kind, url, state, queued_at, started_at, ended_at, unit,
@@ -15,7 +15,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
         id: RunId(row.get(0)?),
         watch: row.get(1)?,
         kind: CheckKind::Status,
-        url: row.get(3)?,
+        url: without_userinfo(&row.get::<_, String>(3)?),
         state: row.get(4)?,
         queued_at: Time(row.get(5)?),
         started_at: row.get::<_, Option<i64>>(6)?.map(Time),

@@ -2,7 +2,7 @@
 //! all users but those of hooks are drop-ins that the package ships.
 
 use super::{Names, UnitKind};
-use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet};
+use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -120,8 +120,9 @@ pub struct CheckSpec<'a> {
 /// URLs in descriptions and journal fields are cut to so many characters.
 const URL_SHOWN: usize = 200;
 
-/// A URL fit for a description: one line, not endless.
+/// A URL fit for a property of a unit: for everybody to read, one line, not endless.
 fn shown(url: &str) -> String {
+    let url = public_url(url);
     let clean = url.chars().filter(|c| !c.is_control());
     let mut text: String = clean.clone().take(URL_SHOWN).collect();
     if clean.count() > URL_SHOWN {

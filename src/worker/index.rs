@@ -7,7 +7,7 @@ use super::write::open_to_append;
 use crate::bus::record;
 use crate::bus::report::{File as OutputFile, HookResult};
 use crate::bus::work::{Assignment, Ended, HookTask, Report};
-use crate::model::{Owner, ResultState, Time};
+use crate::model::{Owner, ResultState, Time, without_userinfo};
 use crate::plugin::Directory;
 use serde::Deserialize;
 use serde_json::json;
@@ -137,7 +137,8 @@ impl Index {
             file: RefCell::new(file),
             known: RefCell::new(known),
         };
-        let mut first = record::owner(assignment.owner, &assignment.url, assignment.depth);
+        let url = without_userinfo(&assignment.url);
+        let mut first = record::owner(assignment.owner, &url, assignment.depth);
         first["crawl"] = json!(about.crawl);
         first["title"] = json!(about.title);
         first["tags"] = json!(about.tags);

@@ -23,7 +23,7 @@ pub use sequence::{Action, Input, Sequence};
 
 use crate::bus::client::{Address, ClientError};
 use crate::bus::work::{Assignment, HookMode, HookTask};
-use crate::model::Owner;
+use crate::model::{Owner, without_userinfo};
 use drive::Work;
 use index::Index;
 use leftover::Units;
@@ -121,7 +121,7 @@ async fn run() -> Result<(), WorkerError> {
     tracing::info!(
         "working on {} {}: {} hooks, {} of them done before",
         assignment.owner,
-        assignment.url,
+        without_userinfo(&assignment.url),
         assignment.hooks.len() + assignment.last_hooks.len(),
         standing
             .hooks

@@ -6,7 +6,7 @@ use super::write::{replace, settle};
 use super::{WorkerError, shelf};
 use crate::bus::report::HookResult;
 use crate::bus::work::Assignment;
-use crate::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
+use crate::model::{CrawlId, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use crate::page::{Entry, Kind, Snapshot};
 use crate::plugin::Directory;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ fn page(
     let about = &assignment.about;
     Snapshot {
         id,
-        url: assignment.url.clone(),
+        url: without_userinfo(&assignment.url),
         title: known.title.clone(),
         crawl: about.crawl,
         depth: assignment.depth,

@@ -4,7 +4,7 @@
 use crate::bus::report::AddOptions;
 use crate::cli::exit::Failure;
 use crate::cli::urls::{Origin, Rejected, Urls};
-use crate::model::{CrawlId, Owner, PageUrl, SnapshotId, parse_line};
+use crate::model::{CrawlId, HIDDEN, Owner, PageUrl, SnapshotId, parse_line, without_userinfo};
 use serde_json::{Map, Value, json};
 use std::io::BufRead;
 
@@ -195,7 +195,7 @@ fn known(id: Owner, otherwise: Wish) -> Wish {
     match url {
         Some(url) => Wish::Known {
             id,
-            url: url.to_string(),
+            url: without_userinfo(url.as_str()),
             otherwise: Box::new(otherwise),
         },
         None => requeue(id, None),
@@ -263,6 +263,8 @@ fn crawl(record: &Map<String, Value>) -> Wish {
     let depth = depth.and_then(Value::as_u64);
     let config = record.get("config").and_then(Value::as_object);
     let plain = |value: &Value| match value {
+        // A list of ours does not say what it is.
+        Value::String(text) if text == HIDDEN => None,
         Value::String(text) => Some(text.clone()),
         Value::Null => None,
         // Lists and objects are JSON in settings, too.
