@@ -3,13 +3,15 @@
 
 use archivist::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
 use archivist::unit::{
-    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, UnitSpec, WorkerSpec, properties,
+    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, Stdio, UnitSpec, WorkerSpec,
+    properties,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const URL: &str = "https://example.org/?q=%n${HOME}$(id)";
+const URL: &str = "https://bob:hunter2@example.org/a%n${HOME}$(id)?q=secret";
+const LAUNCHER: &str = "/usr/lib/archivist/archivist-hook-exec";
 
 fn names() -> Names {
     Names::new("archivist")
@@ -71,7 +73,9 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
         environment: vec![
             ("EXTRA_CONTEXT".into(), "{\"snapshot_id\":\"s345\"}".into()),
             ("PATH".into(), "/usr/bin:/bin".into()),
+            ("WGET_API_KEY".into(), "secret".into()),
         ],
+        launcher: Some(LAUNCHER.into()),
         working_directory: Path::new(own).join(plugin),
         limit: Duration::from_secs(limit),
         bind,
@@ -92,7 +96,11 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
         watch: "example",
         url: URL,
         argv: texts(argv),
-        environment: Vec::new(),
+        environment: match kind {
+            CheckKind::Alert => vec![("ARCHIVIST_URL".into(), URL.into())],
+            _ => Vec::new(),
+        },
+        launcher: (kind == CheckKind::Alert).then(|| LAUNCHER.into()),
         bind_read_only: Vec::new(),
         addresses: match kind {
             CheckKind::Alert => AddressFilter::default(),
@@ -114,6 +122,11 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
     let network = || Some(names().network(CrawlId(12), false));
     let in_own_network = UnitSpec {
         network: network(),
+        ..hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)
+    };
+    let of_user = UnitSpec {
+        launcher: None,
+        stdin: Stdio::Null,
         ..hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)
     };
     let with_network = worker_in(&names(), snapshot(), false, network());
@@ -170,6 +183,7 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
             hook(crawl, "index", "on_CrawlCleanup__90_index", "index", 60),
         ),
         ("hook-of-hidden-plugin", hidden),
+        ("user-hook", of_user),
         ("hook-in-own-network", in_own_network),
         ("networked-snapshot-worker", with_network),
     ]
@@ -214,6 +228,23 @@ fn every_golden_file_has_a_shape() {
     }
 }
 
+/// What every local user can read of a unit: `systemctl show`, and its file in /run/systemd/transient.
+#[test]
+fn no_unit_of_the_machine_shows_a_secret() {
+    for (name, spec) in shapes() {
+        let text = document(&spec).to_string();
+        for secret in ["hunter2", "secret"] {
+            assert!(
+                !text.contains(secret) || name == "user-hook",
+                "{name}: {text}"
+            );
+        }
+        let launch = spec.launch().map(|bytes| String::from_utf8(bytes).unwrap());
+        assert_eq!(launch.is_some(), spec.launcher.is_some(), "{name}");
+        assert!(launch.is_none_or(|text| text.contains("hunter2")), "{name}");
+    }
+}
+
 /// Laws that hold for every shape, whatever the files say.
 #[test]
 fn every_unit_is_readable_after_its_end_and_expands_nothing() {
@@ -233,7 +264,10 @@ fn every_unit_is_readable_after_its_end_and_expands_nothing() {
             panic!("{name} has no ExecStartEx");
         };
         assert_eq!(flags, ["no-env-expand"], "{name}");
-        assert_eq!(argv, spec.argv, "{name}");
+        match &spec.launcher {
+            None => assert_eq!(argv, spec.argv, "{name}"),
+            Some(launcher) => assert_eq!(argv, [launcher.as_str(), &spec.argv[0]], "{name}"),
+        }
         // A crawl is over when its pages are.
         let is_crawl = name == "crawl-worker";
         assert_eq!(get("RuntimeMaxUSec").is_none(), is_crawl, "{name}");

@@ -130,6 +130,12 @@ const ROOMS: &[Room] = &[
         &["tokio", "zbus", "rusqlite"],
     ),
     room("main.rs", &[], &["tokio", "zbus", "rusqlite"]),
+    // Every hook pays for its start.
+    room(
+        "hook_exec.rs",
+        &[],
+        &["archivist::", "tokio", "zbus", "rusqlite", "serde"],
+    ),
 ];
 
 const fn room(

@@ -1,4 +1,4 @@
-//! Our two programs. Each is started by the other, and is sought where it is installed.
+//! Our programs. Each is sought beside the one that starts it, and where it is installed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ pub struct Program {
     installed: &'static str,
 }
 
-/// What people, hook files, watches and generators call: everything but the two below.
+/// What people, hook files, watches and generators call: everything but what is below.
 pub const ARCHIVIST: Program = Program {
     name: "archivist",
     installed: "/usr/bin/archivist",
@@ -20,6 +20,13 @@ pub const ARCHIVIST: Program = Program {
 pub const ORCHESTRATOR: Program = Program {
     name: "archivist-orchestrator",
     installed: "/usr/lib/archivist/archivist-orchestrator",
+};
+
+/// What hooks and alerts are started by: it reads their arguments and variables from standard input
+/// and executes them, so that no property of the unit has them.
+pub const LAUNCHER: Program = Program {
+    name: "archivist-hook-exec",
+    installed: "/usr/lib/archivist/archivist-hook-exec",
 };
 
 impl Program {

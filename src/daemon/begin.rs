@@ -261,11 +261,11 @@ impl Turn<'_> {
             plugin: plugin.clone(),
             hook: hook.clone(),
         });
-        let stdout = Some(stdout);
+        let (stdin, stdout) = (spec.launch(), Some(stdout));
         self.actions.push(Action::Start {
             run,
             spec: Box::new(spec),
-            stdin: None,
+            stdin,
             stdout,
         });
         Ok(run)
@@ -365,6 +365,7 @@ impl Turn<'_> {
                 unit_part: &planned.hook.unit_part,
                 argv,
                 environment,
+                launcher: self.engine.programs.launcher.clone(),
                 working_directory,
                 limit: planned.task.limit.max(Duration::from_secs(1)),
                 bind,
@@ -377,10 +378,18 @@ impl Turn<'_> {
         ))
     }
 
-    /// Hooks see neither homes nor our data directory; a plugin that lies there is let in, with
+    /// Hooks see neither homes nor our data directory nor our configuration; a plugin that lies there is let in, with
     /// its siblings, which it may use.
     fn hidden_plugin_directory(&self, plugin: &Path) -> Vec<PathBuf> {
-        const HIDDEN: [&str; 6] = ["/home", "/root", "/run", "/tmp", "/var/tmp", "/var/lib"];
+        const HIDDEN: [&str; 7] = [
+            "/etc/archivist",
+            "/home",
+            "/root",
+            "/run",
+            "/tmp",
+            "/var/tmp",
+            "/var/lib",
+        ];
         let hidden = HIDDEN.iter().any(|top| plugin.starts_with(top));
         plugin
             .parent()

@@ -41,7 +41,7 @@ impl Turn<'_> {
             return self.check_over(&check, &why, None);
         }
         let (stdin, stdout) = match check.kind {
-            CheckKind::Alert => (None, None),
+            CheckKind::Alert => (spec.launch(), None),
             // An empty file does no harm should the commit fail.
             _ => match self.make_record(id) {
                 Ok(file) => (Some(check.request.clone().into_bytes()), Some(file)),
@@ -73,6 +73,7 @@ impl Turn<'_> {
             url: &check.url,
             argv: vec![self.engine.programs.archivist.clone()],
             environment: Vec::new(),
+            launcher: None,
             bind_read_only: Vec::new(),
             addresses: AddressFilter::default(),
             wants: Vec::new(),
@@ -82,6 +83,7 @@ impl Turn<'_> {
             spec.argv = request.argv;
             spec.environment = request.environment;
             spec.wants = request.wants;
+            spec.launcher = self.engine.programs.launcher.clone();
         } else {
             let arguments = ["check", check.kind.as_str()];
             spec.argv.extend(arguments.map(str::to_owned));

@@ -82,6 +82,9 @@ pub struct Programs {
     pub worker: String,
     /// `archivist`, for checks and for what hooks ask us to run.
     pub archivist: String,
+    /// For hooks and alerts; none under a user's own manager, whose units nobody else can read, and whose
+    /// environment block would otherwise win over settings.
+    pub launcher: Option<String>,
 }
 
 pub struct Engine {

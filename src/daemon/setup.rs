@@ -5,7 +5,7 @@ use super::engine::{Engine, Programs, Seated};
 use super::event::Event;
 use super::me::Me;
 use super::obstacle;
-use crate::config::programs::ARCHIVIST;
+use crate::config::programs::{ARCHIVIST, LAUNCHER};
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
 use crate::manager::{Manager, ManagerError};
@@ -13,7 +13,7 @@ use crate::plugin::{Catalogue, Trust};
 use crate::store::{OpenError, Store, damage};
 use crate::unit::Names;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 
 /// Name of the database in the data directory.
@@ -139,12 +139,14 @@ pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
     });
 }
 
-fn programs() -> Result<Programs, DaemonError> {
+fn programs(scope: &Scope) -> Result<Programs, DaemonError> {
     let own = std::env::current_exe()
         .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?;
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
-        archivist: ARCHIVIST.beside(&own).to_string_lossy().into_owned(),
-        worker: own.to_string_lossy().into_owned(),
+        archivist: text(ARCHIVIST.beside(&own)),
+        launcher: (!scope.user).then(|| text(LAUNCHER.beside(&own))),
+        worker: text(own),
     })
 }
 
@@ -156,7 +158,7 @@ pub async fn open(
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<(Engine, Manager), DaemonError> {
     let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
-    let programs = programs()?;
+    let programs = programs(scope)?;
     let (hints, arriving) = mpsc::unbounded_channel();
     let names = Names::new(scope.unit_prefix());
     let manager = Manager::connect(scope.user, names, hints)

@@ -36,6 +36,21 @@ fn as_texts<S: Serializer>(networks: &[Subnet], to: S) -> Result<S::Ok, S::Error
 /// its loopback.
 const RESOLVER: &str = "/usr/lib/archivist/resolv.conf";
 
+/// Variables that a service manager sets by itself (systemd.exec(5)). A launcher keeps what is set, so that an
+/// administrator's `Environment=` wins; these the unit has to be told of, and none is a secret.
+const DEFAULTS: [&str; 6] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "USER"];
+
+/// The command line of the unit. A launcher is told the program alone, for people who look at the unit.
+fn command(spec: &UnitSpec) -> Vec<String> {
+    match &spec.launcher {
+        None => spec.argv.clone(),
+        Some(launcher) => {
+            let program = spec.argv.first().cloned().into_iter();
+            std::iter::once(launcher.clone()).chain(program).collect()
+        }
+    }
+}
+
 /// Names and values, in a fixed order. Descriptors are numbered in the order stdin, stdout.
 pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     use Property::*;
@@ -50,7 +65,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         (
             "ExecStartEx",
             Exec {
-                argv: spec.argv.clone(),
+                argv: command(spec),
                 flags: vec!["no-env-expand"],
             },
         ),
@@ -58,12 +73,11 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if spec.notify {
         out.push(("NotifyAccess", text("main")));
     }
-    if !spec.environment.is_empty() {
-        let pairs = spec
-            .environment
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"));
-        out.push(("Environment", List(pairs.collect())));
+    let open = |key: &str| spec.launcher.is_none() || DEFAULTS.contains(&key);
+    let pairs = spec.environment.iter().filter(|(key, _)| open(key));
+    let pairs: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
+    if !pairs.is_empty() {
+        out.push(("Environment", List(pairs)));
     }
     if let Some(directory) = &spec.working_directory {
         out.push(("WorkingDirectory", text(&directory.to_string_lossy())));

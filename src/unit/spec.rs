@@ -44,6 +44,9 @@ pub struct UnitSpec {
     /// `Type=notify` instead of `Type=exec`.
     pub notify: bool,
     pub environment: Vec<(String, String)>,
+    /// The program that `argv` and `environment` are passed to, which executes them. Without one they
+    /// are properties of the unit, which every local user can read.
+    pub launcher: Option<String>,
     pub working_directory: Option<PathBuf>,
     pub stdin: Stdio,
     pub stdout: Stdio,
@@ -93,6 +96,8 @@ pub struct HookSpec<'a> {
     pub unit_part: &'a str,
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
+    /// [`UnitSpec::launcher`].
+    pub launcher: Option<String>,
     pub working_directory: PathBuf,
     pub limit: Duration,
     pub bind: Vec<PathBuf>,
@@ -112,6 +117,8 @@ pub struct CheckSpec<'a> {
     pub url: &'a str,
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
+    /// [`UnitSpec::launcher`].
+    pub launcher: Option<String>,
     pub bind_read_only: Vec<PathBuf>,
     pub addresses: AddressFilter,
     pub wants: Vec<String>,
@@ -140,7 +147,36 @@ fn log_fields(crawl: CrawlId, owner: Owner, url: &str) -> Vec<(&'static str, Str
     fields
 }
 
+/// Standard input of a program that reads nothing: a launcher needs it, and leaves /dev/null in its place.
+fn stdin_of(launcher: Option<&String>) -> Stdio {
+    match launcher {
+        Some(_) => Stdio::Descriptor,
+        None => Stdio::Null,
+    }
+}
+
 impl UnitSpec {
+    /// What the launcher reads from standard input: the number of arguments, the arguments, and
+    /// `NAME=value` for each variable, each ended by a NUL. None without a launcher. What holds a NUL
+    /// cannot be passed to any program and is left out.
+    pub fn launch(&self) -> Option<Vec<u8>> {
+        self.launcher.as_ref()?;
+        let passable = |text: &&String| !text.contains('\0');
+        let argv: Vec<&String> = self.argv.iter().filter(passable).collect();
+        let mut out = format!("{}\0", argv.len()).into_bytes();
+        for argument in argv {
+            out.extend(argument.bytes().chain([0]));
+        }
+        for (name, value) in self
+            .environment
+            .iter()
+            .filter(|(_, value)| passable(&value))
+        {
+            out.extend(format!("{name}={value}\0").bytes());
+        }
+        Some(out)
+    }
+
     /// The worker of a crawl or a snapshot; its assignment comes through standard input.
     pub fn worker(names: &Names, worker: WorkerSpec<'_>) -> UnitSpec {
         let (name, kind, noun) = match worker.owner {
@@ -164,6 +200,7 @@ impl UnitSpec {
             argv,
             notify: true,
             environment: Vec::new(),
+            launcher: None,
             working_directory: None,
             stdin: Stdio::Descriptor,
             stdout: Stdio::Journal,
@@ -201,8 +238,9 @@ impl UnitSpec {
             argv: hook.argv,
             notify: false,
             environment: hook.environment,
+            stdin: stdin_of(hook.launcher.as_ref()),
+            launcher: hook.launcher,
             working_directory: Some(hook.working_directory),
-            stdin: Stdio::Null,
             stdout: Stdio::Descriptor,
             limit: Some(hook.limit),
             bind: hook.bind,
@@ -238,11 +276,12 @@ impl UnitSpec {
             argv: check.argv,
             notify: false,
             environment: check.environment,
-            working_directory: None,
             stdin: match kind {
-                CheckKind::Alert => Stdio::Null,
+                CheckKind::Alert => stdin_of(check.launcher.as_ref()),
                 _ => Stdio::Descriptor,
             },
+            launcher: check.launcher,
+            working_directory: None,
             stdout: match kind {
                 CheckKind::Alert => Stdio::Journal,
                 _ => Stdio::Descriptor,

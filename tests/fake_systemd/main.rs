@@ -33,6 +33,7 @@ fn hook() -> UnitSpec {
             "a b\"c'".into(),
         ],
         environment: vec![("PATH".into(), "/usr/bin".into())],
+        launcher: None,
         working_directory: "/archive/s3/wget".into(),
         limit: Duration::from_secs(60),
         bind: vec!["/archive/s3".into()],

@@ -55,6 +55,7 @@ fn engine(directory: &TempDir) -> Engine {
         Programs {
             worker: "/usr/lib/archivist/archivist-orchestrator".into(),
             archivist: "/usr/bin/archivist".into(),
+            launcher: Some("/bin/launcher".into()),
         },
         "252".into(),
     )
@@ -233,8 +234,8 @@ impl Bed {
             }
             Action::Remove(path) => std::fs::remove_file(path).unwrap_or_default(),
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
-            Action::List => calls.push_back(Call::List),
             Action::Forget(_) => {}
+            Action::List => calls.push_back(Call::List),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
             Action::Withhold(run) => self.starts.on_ended(run),
             Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,

@@ -14,11 +14,13 @@
 mod seam;
 mod units;
 
+use archivist::manager::sealed;
 use archivist::model::{CrawlId, Owner, SnapshotId};
 use archivist::unit::{HookSpec, Names, UnitSpec};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -37,6 +39,9 @@ struct Hook {
     /// Standard output of each goes to a file of its own here.
     output: PathBuf,
 }
+
+/// Where the package has what starts hooks.
+const LAUNCHER: &str = "/usr/lib/archivist/archivist-hook-exec";
 
 /// What systemd sets by itself; passing it again would be a difference.
 const SYSTEMDS: &[&str] = &[
@@ -93,6 +98,7 @@ impl Hook {
             unit_part: "hook01",
             argv: self.argv.clone(),
             environment: self.environment.clone(),
+            launcher: Some(LAUNCHER.into()),
             working_directory: self.working_directory.clone(),
             limit: Duration::from_secs(60),
             bind: self.bind.clone(),
@@ -103,6 +109,13 @@ impl Hook {
             user: Some("archivist-hook-1".into()),
         };
         UnitSpec::hook(&Names::new("floor"), hook)
+    }
+
+    /// Standard input and output of a unit, in this order.
+    fn descriptors(&self, spec: &UnitSpec, number: usize) -> io::Result<Vec<OwnedFd>> {
+        let launch = spec.launch().as_deref().map(sealed).transpose()?;
+        let output = self.output(number)?.into();
+        Ok(launch.into_iter().chain([output]).collect())
     }
 
     fn output(&self, number: usize) -> io::Result<std::fs::File> {

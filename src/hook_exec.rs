@@ -1,0 +1,136 @@
+//! `archivist-hook-exec PROGRAM`: executes the hook that standard input describes, in its own place.
+//!
+//! The properties of a unit can be read by every local user (`systemctl show`, /run/systemd/transient), so the
+//! orchestrator passes arguments and variables through a sealed file without a name instead
+//! (`UnitSpec::launch` in the library). PROGRAM is there for people who look at the unit.
+
+use nix::unistd::{dup2_stdin, execve};
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+use std::process::ExitCode;
+
+/// systemd's exit codes for what fails before a program is executed (systemd.exec(5)); the orchestrator
+/// takes them for its own.
+const EXIT_EXEC: u8 = 203;
+const EXIT_STDIN: u8 = 208;
+
+/// A program to be executed.
+#[derive(Debug, PartialEq, Eq)]
+struct Launch {
+    argv: Vec<CString>,
+    /// `NAME=value`.
+    environment: Vec<CString>,
+}
+
+/// What the document says: the number of arguments, these, and the variables, each ended by a NUL. None if it is
+/// cut short or names no program.
+fn read(document: &[u8]) -> Option<Launch> {
+    let mut words = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let count: usize = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
+    let mut words = words.map(|word| CString::new(word).ok());
+    let argv: Vec<CString> = words.by_ref().take(count).collect::<Option<_>>()?;
+    let environment = words.collect::<Option<_>>()?;
+    (argv.len() == count && count > 0).then_some(Launch { argv, environment })
+}
+
+/// The variables that are `set` already, and of `wanted` those that are not: what the service manager set, as an
+/// administrator's `Environment=`, stays.
+fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) -> Vec<CString> {
+    let set = set.map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
+    let mut all: Vec<CString> = set.filter_map(|pair| CString::new(pair).ok()).collect();
+    let name = |pair: &CString| {
+        let name = pair.to_bytes().split(|byte| *byte == b'=').next();
+        name.unwrap_or_default().to_vec()
+    };
+    let names: std::collections::HashSet<Vec<u8>> = all.iter().map(name).collect();
+    let missing = wanted
+        .into_iter()
+        .filter(|pair| !names.contains(&name(pair)));
+    all.extend(missing);
+    all
+}
+
+/// Returns only if the program could not be executed: the exit code, and what to print.
+fn launch() -> (u8, String) {
+    let mut document = Vec::new();
+    if let Err(error) = std::io::stdin().read_to_end(&mut document) {
+        return (
+            EXIT_STDIN,
+            format!("failed to read standard input: {error}"),
+        );
+    }
+    let Some(Launch { argv, environment }) = read(&document) else {
+        let what = "failed to read standard input: it does not describe a program";
+        return (EXIT_STDIN, what.to_owned());
+    };
+    let null = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?));
+    if let Err(error) = null {
+        let what = format!("failed to open '/dev/null' as standard input: {error}");
+        return (EXIT_STDIN, what);
+    }
+    let environment = merge(std::env::vars_os(), environment);
+    let Err(error) = execve(&argv[0], &argv, &environment);
+    let program = argv[0].to_string_lossy();
+    let what = format!(
+        "failed to execute '{}': {}",
+        program.escape_debug(),
+        error.desc()
+    );
+    (EXIT_EXEC, what)
+}
+
+fn main() -> ExitCode {
+    let (code, what) = launch();
+    eprintln!("archivist-hook-exec: {what}");
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn words(words: &[&str]) -> Vec<CString> {
+        let word = |word: &&str| CString::new(*word).unwrap();
+        words.iter().map(word).collect()
+    }
+
+    #[test]
+    fn arguments_come_before_variables() {
+        let launch = read(b"2\0/bin/x\0\0A=1\0B=\0").unwrap();
+        assert_eq!(launch.argv, words(&["/bin/x", ""]));
+        assert_eq!(launch.environment, words(&["A=1", "B="]));
+        for bad in [
+            &b""[..],
+            b"\0",
+            b"0\0",
+            b"2\0/bin/x\0",
+            b"1\0/bin/x",
+            b"-1\0x\0",
+            b"x\0",
+            b"99999999999999999999\0x\0",
+        ] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_stays() {
+        let set = [("A", "drop-in"), ("C", "x=y")].map(|(n, v)| (n.into(), v.into()));
+        let merged = merge(set.into_iter(), words(&["A=ours", "B=2", "AA=3"]));
+        assert_eq!(merged, words(&["A=drop-in", "C=x=y", "B=2", "AA=3"]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_document_is_survived(document: Vec<u8>, rest in "[0-3]?(\0[a=]{0,3}){0,5}") {
+            for document in [document, rest.into_bytes()] {
+                if let Some(launch) = read(&document) {
+                    prop_assert!(!launch.argv.is_empty());
+                }
+            }
+        }
+    }
+}
