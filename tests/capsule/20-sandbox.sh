@@ -11,9 +11,12 @@ hook=archivist-hook-sandboxtest-test1.service
 hook_user=archivist-hook-16
 other_hook=archivist-hook-sandboxtest-test2.service
 worker=archivist-snapshot-test.service
+# The orchestrator's own file under another name, with another program.
+orchestrator=/run/systemd/system/sandbox-orchestrator.service
 
 prepare() {
     put "$(dirname "$0")/sandbox/hostile-hook" /usr/local/bin/hostile-hook
+    put "$(dirname "$0")/sandbox/interfaces" /usr/local/bin/interfaces
     in_capsule setpriv --reuid archivist --regid archivist --init-groups \
         sh -c "umask 0007; mkdir -p $own/wget $other/wget; touch $other/wget/secret"
     in_capsule sh -c 'for secret in /home /var/tmp; do echo secret >$secret/sandbox-test; done'
@@ -29,7 +32,9 @@ clean() {
     in_capsule systemctl stop $other_hook $worker 2>/dev/null || true
     in_capsule systemctl reset-failed 'archivist-*' 2>/dev/null || true
     in_capsule userdel sandbox-member 2>/dev/null || true
-    in_capsule rm -rf $state/archive/19700101 /home/sandbox-test /var/tmp/sandbox-test /usr/local/bin/hostile-hook
+    in_capsule rm -rf $state/archive/19700101 /home/sandbox-test /var/tmp/sandbox-test /usr/local/bin/hostile-hook /usr/local/bin/interfaces
+    in_capsule rm -f $orchestrator /run/sandbox-test
+    in_capsule systemctl daemon-reload
 }
 
 # assert_exposure TENTHS UNIT: of a unit with that name and nothing in it but what the drop-ins say.
@@ -46,8 +51,8 @@ assert_exposure() {
 is_little_exposed() {
     local name
     assert_exposure 20 archivist-orchestrator.service
-    assert_exposure 23 archivist-crawl-1.service
-    assert_exposure 23 archivist-snapshot-1.service
+    assert_exposure 20 archivist-crawl-1.service
+    assert_exposure 20 archivist-snapshot-1.service
     assert_exposure 30 archivist-hook-wget-s1.service
     assert_exposure 30 archivist-hook-screenshot-s1.service
     for name in chrome-chrome_launch-c1 chromium-chromium_launch-c1 chromium-chromium_tab-s1; do
@@ -63,9 +68,51 @@ confines_a_hostile_hook() {
     in_capsule systemd-run --quiet --unit=$worker --property=Type=exec sleep infinity
     run_hook --setenv=OWN=$own --setenv=OTHER=$other \
         --setenv=OTHER_HOOK="$(unit_property $other_hook MainPID)" \
-        --setenv=WORKER="$(unit_property $worker MainPID)" hostile-hook || fail "the sandbox of hooks has a hole, or is too tight"
+        --setenv=REACHED= --setenv=WORKER="$(unit_property $worker MainPID)" hostile-hook || fail "the sandbox of hooks has a hole, or is too tight"
     assert_eq archivist-hook "$(in_capsule stat -c %G $own/wget/sub)" "group of what a hook makes"
     in_capsule systemctl stop $other_hook $worker
+}
+
+# assert_closed WHAT INTERFACES: what reaches no others than root reaches, and these alone.
+assert_closed() {
+    local what=$1 found=$2 name
+    shift 2
+    for name in $found; do
+        [[ " $* " == *" $name "* ]] || fail "$what reaches $name"
+    done
+    echo "ok: $what reaches ${*:-nothing}"
+}
+
+# What passes by a sandbox of files and users: tried by root, for whom most of it is open, and by each kind of unit.
+kernel_interfaces_are_closed() {
+    local unit name open network=(socket_inet netlink_route)
+    open=$(in_capsule interfaces | tr '\n' ' ')
+    for name in io_uring_setup userfaultfd bpf perf_event_open keyctl fanotify_init mount process_vm_readv pidfd_getfd kcmp \
+        quotactl open_by_handle_at setns personality unshare_user socket_packet configuration; do
+        [[ $open == *"$name"* ]] || echo "note: $name is closed to root too, so that it shows nothing"
+    done
+    for unit in hook-sandboxtest-test1 check-status-test; do
+        assert_closed "archivist-$unit" "$(in_unit "archivist-$unit" --uid=$hook_user)" "${network[@]}"
+    done
+    # A renderer's sandbox is a user namespace and an empty root.
+    assert_closed "a hook with chromium" "$(in_unit archivist-hook-chromium-test --uid=$hook_user)" "${network[@]}" unshare_user chroot
+    assert_closed "a worker" "$(in_unit "${worker%.service}")" configuration
+    open=$(in_unit archivist-alert-test)
+    for name in io_uring_setup bpf keyctl userfaultfd personality unshare_user; do
+        [[ $open != *"$name"* ]] || fail "an alert reaches $name"
+    done
+    in_capsule sh -c "sed '/^\(BusName\|Type\|Restart\|Watchdog\|ExecReload\|Runtime\)/d
+        s|^ExecStart=.*|ExecStart=/usr/local/bin/interfaces\nType=oneshot\nStandardOutput=truncate:/run/sandbox-test|' \
+        /usr/lib/systemd/system/archivist-orchestrator.service >$orchestrator; systemctl daemon-reload"
+    in_capsule systemctl start sandbox-orchestrator.service
+    # It is root: the terminals of root are its own.
+    assert_closed "the orchestrator" "$(in_capsule cat /run/sandbox-test)" configuration writable_/dev/pts
+}
+
+in_unit() {
+    local unit=$1
+    shift
+    in_capsule systemd-run --quiet --wait --pipe --collect --unit="$unit" "$@" interfaces
 }
 
 run_worker() { in_capsule systemd-run --quiet --wait --pipe --collect --unit=$worker --property=Type=exec "$@"; }
@@ -74,6 +121,8 @@ confines_a_worker() {
     run_worker sh -c "touch $own/by-worker && test ! -e $state/archivist.sqlite3 && test ! -e $state/personas" ||
         fail "a worker must see the archive and nothing else of $state"
     run_worker busctl --system list --no-pager >/dev/null || fail "a worker must reach the bus"
+    run_worker sh -c 'test "$(grep -c : /proc/self/net/dev)" = 1' || fail "a worker must be in a network of its own"
+    ! run_worker sh -c 'chmod 600 /dev/shm || touch /dev/shm/x' 2>/dev/null || fail "a worker must not write shared memory"
     ! run_worker python3 -c 'import socket; socket.socket(socket.AF_INET)' 2>/dev/null || fail "a worker must have no network"
     assert_eq "archivist:archivist-hook 660" "$(in_capsule stat -c '%U:%G %a' $own/by-worker)" "what a worker makes"
 }
@@ -151,6 +200,7 @@ prepare
 is_little_exposed
 confines_a_hostile_hook
 confines_a_worker
+kernel_interfaces_are_closed
 chromium_keeps_its_sandbox
 obeys_the_administrator
 guards_its_bus_name

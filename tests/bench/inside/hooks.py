@@ -5,7 +5,7 @@ import statistics
 import time
 
 import rivals
-from machine import Failed, add, configure, cpu, nothing_runs, plugin, quiet, rows, spent, start, status_of, text, until
+from machine import PLUGINS, Failed, add, configure, cpu, nothing_runs, plugin, quiet, rows, spent, start, status_of, text, until
 
 TRIVIAL = """#!/bin/sh
 echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'
@@ -57,7 +57,7 @@ def copy_of_hook(snapshot, crawl):
         with open(os.path.join(STATE, name), "w") as file:
             file.write(content)
     with open(STATE + "/binds", "w") as file:
-        file.write("\n".join([ARCHIVE + "/s1/benchtrivial", ARCHIVE + "/s1", ARCHIVE + "/c1", "-", "/var/lib/archivist/lib"]) + "\n")
+        file.write("\n".join([ARCHIVE + "/s1/benchtrivial", ARCHIVE + "/s1", ARCHIVE + "/c1", "-", "/var/lib/archivist/lib", PLUGINS]) + "\n")
 
 
 def archive(name, *urls):
