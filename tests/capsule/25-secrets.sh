@@ -1,0 +1,213 @@
+#!/bin/bash
+# What a unit shows to other local users while it runs, and what it leaves when it is gone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+# One word each in the password of the URL, in its query, and in a setting.
+password=hunter2 token=share-me key=SK-live-123456
+url="http://bob:$password@private.test/page?token=$token#part"
+units=/run/systemd/units
+watch=/etc/archivist/testsecret.watch
+
+clean() {
+    in_capsule touch $signs/go 2>/dev/null || true
+    in_capsule rm -rf /etc/systemd/system/archivist-hook-testsecret-.service.d $watch
+    in_capsule sh -c "rm -f $units/log-extra-fields:archivist-*testsecret* /run/testsecret-list"
+    in_capsule systemctl daemon-reload
+    forget_configuration 2>/dev/null || true
+    in_capsule userdel stranger 2>/dev/null || true
+}
+
+prepare() {
+    in_capsule useradd --no-create-home stranger
+    # It says what it got where only root looks for it, and waits until the test has looked at its unit.
+    plugin testsecret <<'EOF'
+#!/bin/bash
+{ printf '%s\0' "$@"; env -0; ls -a /etc/archivist | tr '\n' ' '; readlink /proc/self/fd/0; } >$SNAP_DIR/testsecret/got
+printf '<0>EMERGENCY of testsecret\n' >&2
+until [[ -e /srv/archivist-test/go ]]; do sleep 0.05; done
+[[ -e /srv/archivist-test/fine ]] || exit 1
+echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "done"}'
+EOF
+    plugin testbroken <<<'#!/nonexistent/interpreter'
+    plugin testmany <<<'#!/bin/true'
+    in_capsule sh -c "echo '{\"type\": \"object\", \"properties\": {
+        \"TESTSECRET_API_KEY\": {\"type\": \"string\", \"default\": \"\"},
+        \"TESTSECRET_MODE\": {\"type\": \"string\", \"default\": \"plain\"}}}' >$plugins/testsecret/config.json"
+    in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-hook-testsecret-.service.d
+        printf "[Service]\nEnvironment=TESTSECRET_MODE=drop-in\n" >/etc/systemd/system/archivist-hook-testsecret-.service.d/50-local.conf
+        systemctl daemon-reload'
+    configure </dev/null
+}
+
+as_stranger() { in_capsule setpriv --reuid stranger --regid stranger --clear-groups "$@"; }
+
+# assert_silent WHAT: no secret is in the text on stdin; the token neither, unless it is for the group.
+assert_silent() {
+    local text secret
+    text=$(tr -d "\0")
+    [[ -n $text ]] || fail "$1: there is nothing to look at"
+    for secret in "$password" "$key" ${2-$token}; do
+        [[ $text != *"$secret"* ]] || fail "$1 has '$secret': $(grep -a -- "$secret" <<<"$text" | head -n 3)"
+    done
+    echo "ok: $1"
+}
+
+hook_runs() { in_capsule systemctl --quiet is-active 'archivist-hook-testsecret-*.service'; }
+
+units_are_silent() {
+    crawl=$(add --plugins testsecret --set "TESTSECRET_API_KEY=$key" "$url")
+    wait_for 20 hook_runs
+    as_stranger systemctl show --all 'archivist-*' | assert_silent "systemctl show"
+    as_stranger systemctl cat 'archivist-*' | assert_silent "systemctl cat"
+    as_stranger sh -c "cat /run/systemd/transient/archivist-*" | assert_silent "/run/systemd/transient"
+    as_stranger sh -c "cat $units/log-extra-fields:archivist-*" | assert_silent "$units"
+    as_stranger systemctl list-units --full --all 'archivist-*' | assert_silent "systemctl list-units"
+    assert_contains "$(as_stranger systemctl show --property=ExecStart 'archivist-hook-testsecret-*')" \
+        "on_Snapshot__20_testsecret.sh" "the hook's program in ExecStart="
+}
+
+lists_are_silent() {
+    local what
+    snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+    for what in crawls snapshots runs; do
+        archivist list "$what" "$crawl" --json | assert_silent "list $what" ""
+    done
+    assert_contains "$(query 'd[0]["url"]' list snapshots "$crawl")" "http://private.test/page?token=$token" "URL in a list"
+    assert_eq "(hidden)" "$(query 'd[0]["config"]["TESTSECRET_API_KEY"]' list crawls "$crawl")" "a key in a list"
+    { archivist show "$crawl"; archivist show "$snapshot"; archivist show "$snapshot" --json; } | assert_silent "show" ""
+    { archivist why "$snapshot"; archivist status; archivist status --json; } | assert_silent "why, status" ""
+}
+
+# hook_got: what the hook wrote, one argument or variable a line.
+hook_got() { in_capsule sh -c "tr '\\0' '\\n' <$(query 'd[0]["directory"]' list snapshots "$crawl")/testsecret/got"; }
+
+hooks_get_everything() {
+    local got
+    got=$(hook_got)
+    assert_contains "$got" "--url=$url" "arguments of the hook"
+    assert_contains "$got" "TESTSECRET_API_KEY=$key" "variables of the hook"
+    assert_contains "$got" "TESTSECRET_MODE=drop-in" "a variable in an administrator's drop-in"
+    assert_contains "$got" "HOME=/tmp" "variables that systemd sets too"
+    assert_contains "$got" ". .. plugins /dev/null" "what a hook sees of /etc/archivist, and its standard input"
+    echo "ok: the hook has its arguments, variables and settings"
+}
+
+journal_is_silent() {
+    in_capsule touch $signs/go
+    wait_for 20 is_over "$crawl"
+    # What journald itself records of a process, its command line, is for those who may read the journal.
+    in_capsule journalctl --quiet --boot --output=export | grep -av '^_CMDLINE=' | assert_silent "the journal" ""
+    in_capsule sh -c "cd /var/lib/archivist/archive && find . -name 'index.*' -size -1024k -exec cat {} +" |
+        assert_silent "pages and records of the archive" ""
+    local lines
+    lines=$(in_capsule journalctl --quiet --output=json "ARCHIVIST_CRAWL_ID=${crawl#c}" ARCHIVIST_PLUGIN=testsecret --grep EMERGENCY)
+    assert_contains "$lines" '"PRIORITY":"6"' "priority of what a hook calls an emergency"
+    assert_contains "$lines" "<0>EMERGENCY" "what the hook wrote"
+    echo "ok: lines of hooks have fields of their crawl and no priority of their own"
+}
+
+# A record that is fed back finds its page by its id: the hook has the whole URL again.
+records_are_read_back() {
+    local directory
+    directory=$(query 'd[0]["directory"]' list snapshots "$crawl")
+    in_capsule sh -c "rm $signs/go; touch $signs/fine; grep '\"type\":\"Snapshot\"' $directory/index.jsonl >/run/testsecret-list"
+    in_capsule systemd-run --quiet --collect --unit=testsecret-run --property=StandardInput=file:/run/testsecret-list archivist run
+    wait_for 20 hook_runs
+    hook_got | grep -qF -- "--url=$url" || fail "a page that is retried from its record has lost its user"
+    in_capsule touch $signs/go
+    wait_for 20 is_over "$crawl"
+    assert_eq 1 "$(query 'len(d)' list snapshots "$crawl")" "pages of the crawl after its record was fed back"
+    in_capsule rm /run/testsecret-list
+    echo "ok: a record that is fed back retries the page with its whole URL"
+}
+
+failures_to_execute_are_told() {
+    local broken
+    broken=$(add --plugins testbroken http://private.test/)
+    wait_for 20 is_over "$broken"
+    assert_contains "$(archivist list results "$broken" --json)" "its program cannot be executed" "result of a hook without interpreter"
+    in_capsule journalctl --quiet "ARCHIVIST_CRAWL_ID=${broken#c}" | grep -q "failed to execute '.*testbroken.sh': ENOENT\|failed to execute '.*testbroken.sh': No such file" ||
+        fail "the journal does not say why"
+    echo "ok: a program that cannot be executed is 203, with the reason"
+}
+
+alert_runs() { in_capsule systemctl --quiet is-active 'archivist-alert-*.service'; }
+
+# A check of a site with a password fails, and an alert with a key in its command tells of it.
+alerts_are_silent() {
+    in_capsule rm -f $signs/go $signs/alert
+    in_capsule sh -c "cat >$signs/tell && chmod 755 $signs/tell" <<'EOF'
+#!/bin/bash
+{ printf '%s\n' "$@"; echo "url $ARCHIVIST_URL, $ARCHIVIST_STATE"; } >&2
+until [[ -e /srv/archivist-test/go ]]; do sleep 0.05; done
+EOF
+    in_capsule sh -c "printf '[Watch]\nURL=http://bob:$password@127.0.0.1:9/x?token=$token\nStatus=yearly\nDownAfter=1\nOnDown=$signs/tell $key\n' >$watch"
+    in_capsule systemctl daemon-reload
+    in_capsule archivist watch run --kind status testsecret >/dev/null 2>&1 || true
+    wait_for 30 alert_runs
+    as_stranger systemctl show --all 'archivist-alert-*' | assert_silent "systemctl show of an alert"
+    as_stranger sh -c 'cat /run/systemd/transient/archivist-alert-*' | assert_silent "/run/systemd/transient of an alert"
+    in_capsule touch $signs/go
+    in_capsule journalctl --quiet --boot --output=cat ARCHIVIST_WATCH=testsecret | grep -q "url http://bob:$password@127.0.0.1:9/x?token=$token, down" ||
+        fail "the alert was not told of the URL"
+    { archivist watch show testsecret; archivist watch history testsecret --json; archivist why testsecret; } | assert_silent "watch show, history, why" ""
+    in_capsule rm "$watch"
+    in_capsule systemctl daemon-reload
+}
+
+fields_left() { in_capsule sh -c "ls $units | grep -c '^log-extra-fields:archivist-[csha]' || true"; }
+
+nothing_is_left_in_run() { [[ $(fields_left) == 0 ]]; }
+
+# counts: files below /run but the journal's and the bus', what systemd has in memory, cgroups.
+counts() {
+    in_capsule sh -c "find /run -xdev -path /run/log -prune -o -print | grep -v '^/run/systemd/journal/streams/' | sort
+        find /tmp /var/tmp /dev/shm /var/lib/archivist/archive/.run -mindepth 1 2>/dev/null | sort
+        find /sys/fs/cgroup -type d | grep -v init.scope | sort; wc -l </proc/1/mountinfo"
+    in_capsule systemctl list-units --all --plain --no-legend 'archivist-*' | cut -d' ' -f1 | sort
+}
+
+is_as_before() { [[ $(counts) == "$before" ]]; }
+
+units_leave_nothing() {
+    local pages=${PAGES-60}
+    wait_for 20 nothing_is_left_in_run
+    before=$(counts)
+    seq "$pages" | sed 's|^|http://private.test/|' | in_capsule archivist add --wait --plugins testmany - >/dev/null 2>&1
+    wait_for 20 nothing_is_left_in_run
+    local deadline=$((EPOCHSECONDS + 20))
+    until is_as_before; do
+        ((EPOCHSECONDS < deadline)) || fail "left after $((pages * 2)) units: $(diff <(echo "$before") <(counts))"
+        sleep 0.2
+    done
+    echo "ok: after $((pages * 2 + 1)) units everything in /run, /tmp and the cgroups is as before"
+}
+
+# What an orchestrator that was killed did not remove, the next one does; of its own units only.
+leftovers_are_removed_at_the_start() {
+    local own="$units/log-extra-fields:archivist-hook-testsecret-s999999.service"
+    local other="$units/log-extra-fields:archivist-second-hook-testsecret-s1.service"
+    in_capsule sh -c "echo A=1 | tee '$own' >'$other'"
+    restart
+    in_capsule archivist status >/dev/null
+    wait_for 10 in_capsule test ! -e "$own"
+    in_capsule test -e "$other" || fail "the file of another instance's unit was removed"
+    in_capsule rm "$other"
+    echo "ok: leftovers are removed at the start"
+}
+
+trap clean EXIT
+prepare
+units_are_silent
+lists_are_silent
+hooks_get_everything
+journal_is_silent
+records_are_read_back
+failures_to_execute_are_told
+alerts_are_silent
+units_leave_nothing
+leftovers_are_removed_at_the_start
+clean
+trap - EXIT
+assert_nothing_is_left
