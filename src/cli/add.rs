@@ -131,7 +131,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         eprintln!("{}", urls.located(refused));
     }
     if args.json && args.wait {
-        look::print(&format!("{}\n", answer.trim_end()))?;
+        look::print_document(&format!("{}\n", answer.trim_end()))?;
     } else if args.json {
         look::print_json(&answer)?;
     } else {

@@ -1,5 +1,6 @@
 //! Exit statuses, and errors that carry one.
 
+use super::text::clean_lines;
 use crate::bus::client::ClientError;
 use crate::model::ParseIdError;
 use std::process::ExitCode;
@@ -110,7 +111,7 @@ impl Failure {
     /// Tells the person and gives the exit status.
     pub fn report(&self) -> ExitCode {
         if !self.message.is_empty() {
-            eprintln!("archivist: {}", self.message);
+            eprintln!("archivist: {}", clean_lines(&self.message));
         }
         self.exit.into()
     }

@@ -118,7 +118,7 @@ async fn print_documents<T: Row>(mut pieces: Pieces<'_>) -> Result<Exit, Failure
             text += &indent(&format!("{value:#}"));
             before = ",\n";
         }
-        look::print(&text)?;
+        look::print_document(&text)?;
     }
     look::print(match before {
         "[\n" => "[]\n",

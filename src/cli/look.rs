@@ -87,5 +87,10 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes a document of the orchestrator, with whatever fields it has.
 pub fn print_json(document: &str) -> Result<(), Failure> {
     let value: serde_json::Value = super::server::decode(document)?;
-    print(&format!("{value:#}\n"))
+    print_document(&format!("{value:#}\n"))
+}
+
+/// Writes text that is JSON, with everything escaped that a terminal would obey.
+pub fn print_document(json: &str) -> Result<(), Failure> {
+    print(&super::text::inert(json))
 }

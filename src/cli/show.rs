@@ -30,7 +30,7 @@ pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.json {
         let mut document: Value = decode(&answer)?;
         note_suppressed(&mut document, &suppressed);
-        look::print(&format!("{document:#}\n"))?;
+        look::print_document(&format!("{document:#}\n"))?;
         return Ok(Exit::Done);
     }
     let text = long(&details, &Look::of_stdout());

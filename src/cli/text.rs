@@ -3,21 +3,52 @@
 use super::look::{Look, Tone};
 use crate::bus::report::Counts;
 use crate::model::{Lifecycle, ResultState, Time};
+use std::borrow::Cow;
 use std::time::Duration;
 
-/// Text that a page or hook chose, without what a terminal would obey: control characters and
-/// those that turn the direction of writing.
+/// Whether a terminal obeys `c` instead of showing it: control characters (C0, DEL, C1), and those that
+/// change the direction of writing (Unicode, UAX #9) or begin another line.
+fn is_obeyed(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    ) || c.is_control()
+}
+
+/// Text that a page or hook chose, without what a terminal would obey.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\r' | '\t' => ' ',
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    let shown = |c| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if is_obeyed(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// The same for text of several lines, which it keeps.
+pub fn clean_lines(text: &str) -> String {
+    let lines = text.split('\n').map(clean);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A JSON document that says the same, with what a terminal would obey as `\uXXXX`. Line feeds stay:
+/// outside of texts they are the only control character that our documents have, and within
+/// texts JSON has none.
+pub fn inert(json: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c != '\n' && is_obeyed(c);
+    if !json.contains(obeyed) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if obeyed(c) {
+            // All of them are in the basic plane.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// `text` in at most `width` columns, with `…` for what was taken from its middle.
@@ -208,6 +239,27 @@ mod tests {
             clean("a\x1b[31mb\nc\u{202e}d\u{9b}"),
             "a\u{fffd}[31mb c\u{fffd}d\u{fffd}"
         );
+    }
+
+    #[test]
+    fn lines_are_kept_where_there_are_several() {
+        assert_eq!(
+            clean_lines("a\u{1b}[2J\nb\u{85}"),
+            "a\u{fffd}[2J\nb\u{fffd}"
+        );
+    }
+
+    proptest::proptest! {
+        /// Any document stays the same document, and nothing in it commands a terminal.
+        #[test]
+        fn documents_are_inert_and_say_the_same(text: String, odd in "[\u{7f}-\u{9f}\u{61c}\u{200e}-\u{202f}\u{2060}-\u{206f}\u{1}-\u{1f}a]{0,20}") {
+            let value = serde_json::json!({(odd.clone()): text, "list": [odd]});
+            for document in [value.to_string(), format!("{value:#}")] {
+                let inert = inert(&document);
+                assert!(!inert.chars().any(|c| c != '\n' && is_obeyed(c)), "{inert:?}");
+                assert_eq!(serde_json::from_str::<serde_json::Value>(&inert).unwrap(), value);
+            }
+        }
     }
 
     #[test]

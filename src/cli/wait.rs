@@ -99,7 +99,7 @@ async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(
         if view.form == Form::Json {
             let text = serde_json::to_string(&event)
                 .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-            look::print(&format!("{text}\n"))?;
+            look::print_document(&format!("{text}\n"))?;
         }
         view.tell(event)?;
     }
@@ -160,7 +160,7 @@ impl View {
     /// Takes one line of the stream; whether it was news.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
         if self.form == Form::Json {
-            look::print(line)?;
+            look::print_document(line)?;
         }
         self.tell(decode(line)?)
     }

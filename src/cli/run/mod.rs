@@ -283,7 +283,7 @@ impl Queue<'_> {
             match self.add(urls, &own.over(&options)).await {
                 // One bad record of many does not stop the others.
                 Err(failure) if several && failure.is_about_input() => {
-                    eprintln!("archivist: {}", failure.message());
+                    failure.report();
                     self.partly = true;
                 }
                 other => other?,
@@ -292,7 +292,7 @@ impl Queue<'_> {
         for (id, hook) in &input.requeues {
             match self.requeue(*id, hook.as_deref()).await {
                 Err(failure) if several && failure.is_about_input() => {
-                    eprintln!("archivist: {}", failure.message());
+                    failure.report();
                     self.partly = true;
                 }
                 other => other?,

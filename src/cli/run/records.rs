@@ -117,7 +117,7 @@ fn process(run: &Run, outcome: &Outcome, result: &HookResult) -> Value {
 
 /// One record a line.
 pub fn print(record: &Value) -> Result<(), Failure> {
-    look::print(&format!("{record}\n"))
+    look::print_document(&format!("{record}\n"))
 }
 
 #[cfg(test)]
