@@ -43,10 +43,10 @@ impl Turn<'_> {
         let (stdin, stdout) = match check.kind {
             CheckKind::Alert => (spec.launch(), None),
             // An empty file does no harm should the commit fail.
-            _ => match self.make_record(id) {
+            kind => match self.make_record(id, kind) {
                 Ok(file) => (Some(check.request.clone().into_bytes()), Some(file)),
                 Err(error) => {
-                    let path = self.record_path(id);
+                    let path = self.record_path(id, kind);
                     let why = format!("cannot make '{}': {error}", path.display());
                     let started = CheckRow {
                         unit: spec.name,
@@ -100,14 +100,21 @@ impl Turn<'_> {
         Ok(UnitSpec::check(&self.engine.names, spec))
     }
 
-    /// Where a check writes. The file outlasts us; the check has nothing but the descriptor.
-    fn record_path(&self, id: RunId) -> PathBuf {
+    /// Where a check writes. The file outlasts us; the check has nothing but the descriptor. In memory, as
+    /// the limits of those units keep the file small; that of a browser may write large files, and so
+    /// on the disk.
+    fn record_path(&self, id: RunId, kind: CheckKind) -> PathBuf {
         let name = format!("{}-{}.json", self.engine.scope.unit_prefix(), id.0);
-        self.engine.scope.runtime_dir().join("checks").join(name)
+        let scope = &self.engine.scope;
+        let place = match kind {
+            CheckKind::Lighthouse => scope.data_dir(),
+            _ => scope.runtime_dir(),
+        };
+        place.join("checks").join(name)
     }
 
-    fn make_record(&self, id: RunId) -> std::io::Result<Arc<OwnedFd>> {
-        let path = self.record_path(id);
+    fn make_record(&self, id: RunId, kind: CheckKind) -> std::io::Result<Arc<OwnedFd>> {
+        let path = self.record_path(id, kind);
         if let Some(directory) = path.parent() {
             DirBuilder::new()
                 .recursive(true)
@@ -125,8 +132,8 @@ impl Turn<'_> {
 
     /// The last line that is a record. It is a document of our own program, bounded in size, read as a
     /// worker's report is; pages never get here. It is for people: no URL in it has a user or password.
-    fn read_record(&self, id: RunId) -> Option<CheckRecord> {
-        let file = File::open(self.record_path(id)).ok()?;
+    fn read_record(&self, id: RunId, kind: CheckKind) -> Option<CheckRecord> {
+        let file = File::open(self.record_path(id, kind)).ok()?;
         let mut text = Vec::new();
         file.take(RECORD_MAX + 1).read_to_end(&mut text).ok()?;
         if text.len() as u64 > RECORD_MAX {
@@ -216,7 +223,7 @@ impl Turn<'_> {
     ) -> TurnResult<()> {
         let said = match check.kind {
             CheckKind::Alert => None,
-            _ => self.read_record(check.id),
+            kind => self.read_record(check.id, kind),
         };
         let (ok, record) = conclude(check.kind, outcome, said);
         let none = Reading::default();
@@ -242,7 +249,7 @@ impl Turn<'_> {
             );
         }
         self.actions
-            .push(Action::Remove(self.record_path(check.id)));
+            .push(Action::Remove(self.record_path(check.id, check.kind)));
         let ended = Ended {
             run: Some(check.id),
             unit: Some(check.unit.clone()),

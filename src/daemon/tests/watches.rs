@@ -65,11 +65,12 @@ impl Bed {
             .1
             .strip_suffix(".service")
             .unwrap();
-        let path = self
-            .engine
-            .scope
-            .runtime_dir()
-            .join(format!("checks/archivist-{id}.json"));
+        let scope = &self.engine.scope;
+        let place = match unit.contains("-lighthouse-") {
+            true => scope.data_dir(),
+            false => scope.runtime_dir(),
+        };
+        let path = place.join(format!("checks/archivist-{id}.json"));
         fs::write(path, record).unwrap();
         self.world.end(unit, 1, 0, "success");
         self.until_quiet();
