@@ -6,6 +6,8 @@ use nix::sys::statfs::{self, FsType};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,6 +73,38 @@ fn network_file_system(path: &Path) -> Option<&'static str> {
     }
 }
 
+/// Makes the files of the database their owner's alone: whoever can read them can lock them as well
+/// (fcntl(2)), and workers prove themselves by what is in them. Those that SQLite makes later have
+/// the mode of the first (SQLite's manual, "Temporary Files"). What cannot be changed is left.
+fn keep_private(path: &Path) {
+    let of = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let mut options = File::options();
+    let options = options.write(true).create(true).truncate(false);
+    let _ = options.mode(MODE).open(path);
+    for path in [of(""), of("-wal"), of("-shm")] {
+        let Ok(found) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let (kind, mode) = (found.file_type(), found.permissions().mode());
+        if kind.is_file() && mode & 0o077 != 0 {
+            let closed = std::fs::set_permissions(&path, Permissions::from_mode(MODE));
+            if let Err(error) = closed {
+                tracing::warn!(
+                    "cannot close '{}' to others: {error}, ignoring",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+/// Of the files of the database.
+const MODE: u32 = 0o600;
+
 impl Store {
     /// Opens or makes the database at `path` and brings it to the newest schema. It cannot write
     /// until [`Store::take_over`] made it the runner.
@@ -82,6 +116,7 @@ impl Store {
                 kind,
             });
         }
+        keep_private(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -227,6 +262,31 @@ mod tests {
         store.begin_lasting(Lasting::Kills).unwrap();
         store.begin().unwrap();
         assert_eq!(synchronous(&store), 2);
+    }
+
+    #[test]
+    fn its_files_are_its_owners_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        let modes = || {
+            let files = std::fs::read_dir(directory.path()).unwrap();
+            let modes =
+                files.map(|file| file.unwrap().metadata().unwrap().permissions().mode() & 0o777);
+            modes.collect::<BTreeSet<u32>>()
+        };
+        let open = || {
+            let mut store = Store::open(&path).unwrap();
+            store.take_over("unit", "boot", Time(1)).unwrap();
+            store
+        };
+        let store = open();
+        assert_eq!(modes(), BTreeSet::from([MODE]));
+        // Those of older versions are closed when they are opened.
+        for file in std::fs::read_dir(directory.path()).unwrap() {
+            std::fs::set_permissions(file.unwrap().path(), Permissions::from_mode(0o640)).unwrap();
+        }
+        drop((open(), store));
+        assert_eq!(modes(), BTreeSet::from([MODE]));
     }
 
     #[test]
