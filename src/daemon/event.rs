@@ -2,7 +2,7 @@
 
 use super::inspect::Seen;
 use crate::bus::call::{Call, Request, Work};
-use crate::manager::{Hint, Listed, ManagerError};
+use crate::manager::{Hint, HintQueue, Listed, ManagerError};
 use crate::model::{CrawlId, Reading, RunId};
 use crate::store::Lasting;
 use crate::unit::{Names, UnitKind};
@@ -21,6 +21,8 @@ pub enum Event {
     Request(Request),
     Work(Work),
     Hint(Hint),
+    /// There are hints, to be taken all at once.
+    Hinted(HintQueue),
     /// systemd answered a start.
     Started {
         run: RunId,
@@ -99,16 +101,38 @@ impl From<Call> for Event {
     }
 }
 
-impl From<Hint> for Event {
-    fn from(hint: Hint) -> Event {
-        Event::Hint(hint)
-    }
+/// With the hints themselves in the place of the word that there are some.
+pub fn unfold(batch: Vec<Event>) -> Vec<Event> {
+    let unfolded = batch.into_iter().flat_map(|event| match event {
+        Event::Hinted(hints) => hints.take_all().into_iter().map(Event::Hint).collect(),
+        other => vec![other],
+    });
+    unfolded.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Reading;
+
+    #[test]
+    fn hints_are_taken_when_their_turn_comes() {
+        let hints = HintQueue::default();
+        hints.push(Hint::Reloaded);
+        let batch = vec![Event::Due, Event::Hinted(hints.clone()), Event::Rival];
+        hints.push(Hint::Disconnected);
+        let batch = unfold(batch);
+        use Event::{Due, Rival};
+        assert!(matches!(
+            batch[..],
+            [
+                Due,
+                Event::Hint(Hint::Reloaded),
+                Event::Hint(Hint::Disconnected),
+                Rival
+            ]
+        ));
+    }
 
     #[test]
     fn what_is_done_outlasts_power_cuts() {

@@ -280,6 +280,7 @@ impl Daemon<'_> {
                 self.reload();
             }
             if let Event::Damaged(what) = event {
+        let batch = event::unfold(batch);
                 return Err(setup::damaged(&self.engine.scope, what));
             }
             if matches!(event, Event::Rival) {

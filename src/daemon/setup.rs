@@ -8,7 +8,7 @@ use super::obstacle;
 use crate::config::programs::{ARCHIVIST, LAUNCHER};
 use crate::config::{self, Scope, Settings};
 use crate::journal::message;
-use crate::manager::{Manager, ManagerError};
+use crate::manager::{HintQueue, Manager, ManagerError};
 use crate::plugin::{Catalogue, Trust};
 use crate::store::{OpenError, Store, damage};
 use crate::unit::Names;
@@ -159,12 +159,12 @@ pub async fn open(
 ) -> Result<(Engine, Manager), DaemonError> {
     let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
     let programs = programs(scope)?;
-    let (hints, arriving) = mpsc::unbounded_channel();
+    let hints = HintQueue::default();
     let names = Names::new(scope.unit_prefix());
-    let manager = Manager::connect(scope.user, names, hints)
+    let manager = Manager::connect(scope.user, names, hints.clone())
         .await
         .map_err(failed)?;
-    tokio::spawn(super::sources::forward(arriving, events.clone()));
+    tokio::spawn(super::sources::hints(hints, events.clone()));
     let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(
         "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",

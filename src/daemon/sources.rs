@@ -2,6 +2,7 @@
 
 use super::event::Event;
 use super::seats::News;
+use crate::manager::HintQueue;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
@@ -18,6 +19,17 @@ pub async fn rivals(mut news: News, events: mpsc::UnboundedSender<Event>) {
 pub async fn hung_up(connection: zbus::Connection, events: mpsc::UnboundedSender<Event>) {
     crate::bus::service::hung_up(connection).await;
     let _ = events.send(Event::HungUp);
+}
+
+/// Says that there are hints, once until they are taken.
+pub async fn hints(hints: HintQueue, events: mpsc::UnboundedSender<Event>) {
+    loop {
+        hints.filled().await;
+        if events.send(Event::Hinted(hints.clone())).is_err() {
+            return;
+        }
+        hints.emptied().await;
+    }
 }
 
 /// Makes events of what arrives.

@@ -133,7 +133,9 @@ impl Turn<'_> {
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read anew before the turn.
-            Event::Due | Event::Reload | Event::Rival | Event::Damaged(_) => Ok(()),
+            Event::Hinted(_) | Event::Due | Event::Reload | Event::Rival | Event::Damaged(_) => {
+                Ok(())
+            }
             Event::Terminate => {
                 self.thaw_at_shutdown()?;
                 self.actions.push(Action::Exit);

@@ -3,6 +3,7 @@
 
 mod activation;
 mod dict;
+mod hint_queue;
 mod hints;
 mod jobs;
 mod last_words;
@@ -11,10 +12,12 @@ mod own;
 mod reading;
 mod scope;
 mod sealed;
+mod signals;
 mod traces;
 mod variants;
 
 pub use activation::activate;
+pub use hint_queue::HintQueue;
 pub use hints::Hint;
 pub use jobs::{Job, Loaded, Properties, Systemd, Undone};
 pub use last_words::last_words;
@@ -26,14 +29,14 @@ pub use variants::encode;
 
 use crate::model::Reading;
 use crate::unit::{Names, UnitSpec, properties};
-use hints::Hints;
+use hints::Listener;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 use traces::Traces;
 use zbus::connection::Builder;
-use zbus::{Connection, DBusError, Message};
+use zbus::{Connection, DBusError, Message, MessageStream};
 
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
@@ -125,7 +128,7 @@ impl Manager {
     pub async fn connect(
         user: bool,
         names: Names,
-        hints: mpsc::UnboundedSender<Hint>,
+        hints: HintQueue,
     ) -> Result<Manager, ManagerError> {
         let builder = if user {
             Builder::session()
@@ -141,7 +144,7 @@ impl Manager {
     pub async fn over(
         builder: Builder<'static>,
         names: Names,
-        hints: mpsc::UnboundedSender<Hint>,
+        hints: HintQueue,
     ) -> Result<Manager, ManagerError> {
         let queue = NonZeroUsize::new(QUEUE).expect("not zero");
         let connection = builder
@@ -150,16 +153,20 @@ impl Manager {
             .await
             .map_err(|error| explain("connect to", "the service manager", &error))?;
         let (came_back, back) = watch::channel(());
-        let drain = Hints::new(names.clone()).drain(connection.clone().into(), hints, came_back);
-        tokio::spawn(drain);
+        // From here on nothing is missed; what comes waits until it is known who systemd is.
+        let stream = MessageStream::from(&connection);
         let manager = Manager {
-            connection,
-            names,
+            connection: connection.clone(),
+            names: names.clone(),
             calls: Arc::new(Semaphore::new(CALLS)),
             back,
             guard: None,
             traces: None,
         };
+        manager.watch().await?;
+        let senders = manager.senders().await?;
+        let listener = Listener::new(names, senders);
+        tokio::spawn(listener.drain(stream, hints, came_back));
         manager.subscribe().await?;
         Ok(manager)
     }
@@ -168,28 +175,6 @@ impl Manager {
     pub fn guarded_by(self, guard: Guard) -> Manager {
         let guard = Some(guard);
         Manager { guard, ..self }
-    }
-
-    /// PID 1 emits unit and job signals only after somebody subscribed.
-    async fn subscribe(&self) -> Result<(), ManagerError> {
-        if self.connection.is_bus() {
-            for rule in hints::MATCH_RULES {
-                self.connection
-                    .call_method(
-                        Some("org.freedesktop.DBus"),
-                        "/org/freedesktop/DBus",
-                        Some("org.freedesktop.DBus"),
-                        "AddMatch",
-                        rule,
-                    )
-                    .await
-                    .map_err(|error| explain("watch", "systemd's signals", &error))?;
-            }
-        }
-        self.call("Subscribe", &())
-            .await
-            .map_err(|e| explain("subscribe to", "systemd", &e))?;
-        Ok(())
     }
 
     async fn call<B>(&self, method: &'static str, body: &B) -> zbus::Result<Message>

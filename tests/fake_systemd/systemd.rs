@@ -2,14 +2,13 @@
 //! with a manager, unit objects, jobs and signals. It answers one call at a time, when it is told
 //! to, so that every order of signals and answers can be tried.
 
-use archivist::manager::{Hint, Manager};
+use archivist::manager::{HintQueue, Manager};
 use archivist::unit::Names;
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use zbus::connection::Builder;
 use zbus::message::Type;
 use zbus::{Connection, Guid, Message, MessageStream, OwnedObjectPath, OwnedVariant, Variant};
@@ -100,7 +99,7 @@ pub struct Fake {
 
 impl Fake {
     /// A manager of ours that is connected to a fake one, with its hints.
-    pub async fn connect() -> (Fake, Manager, mpsc::UnboundedReceiver<Hint>) {
+    pub async fn connect() -> (Fake, Manager, HintQueue) {
         let (theirs, ours) = UnixStream::pair().unwrap();
         let server = async {
             let builder = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
@@ -118,11 +117,11 @@ impl Fake {
             fake.serve(1).await;
             fake
         };
-        let (hints, arriving) = mpsc::unbounded_channel();
+        let hints = HintQueue::default();
         let builder = Builder::unix_stream(ours).p2p();
-        let client = Manager::over(builder, Names::new("archivist"), hints);
+        let client = Manager::over(builder, Names::new("archivist"), hints.clone());
         let (fake, manager) = soon(async { tokio::join!(server, client) }).await;
-        (fake, manager.unwrap(), arriving)
+        (fake, manager.unwrap(), hints)
     }
 
     /// The next call, unanswered.

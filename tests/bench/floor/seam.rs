@@ -2,14 +2,14 @@
 //! and how it lets go, without queue, database and workers.
 
 use super::{Answer, Hook, millis};
-use archivist::manager::{Hint, Manager, Release};
+use archivist::manager::{Hint, HintQueue, Manager, Release};
 use archivist::unit::Names;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 /// Told when the main process of a unit has ended; by the unit's name.
@@ -21,19 +21,19 @@ pub fn run(hook: &Hook, count: usize, at_once: usize) -> Answer<Vec<f64>> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build()?;
     LocalSet::new().block_on(&runtime, async {
-        let (hints, heard) = mpsc::unbounded_channel();
-        let manager = Manager::connect(false, Names::new("floor"), hints).await?;
+        let hints = HintQueue::default();
+        let manager = Manager::connect(false, Names::new("floor"), hints.clone()).await?;
         let waiting = Waiting::default();
-        tokio::task::spawn_local(hear(heard, waiting.clone()));
+        tokio::task::spawn_local(hear(hints, waiting.clone()));
         let one = |number| one(hook, &manager, &waiting, number);
         let all = stream::iter(1..=count).map(one).buffer_unordered(at_once);
         all.try_collect().await
     })
 }
 
-async fn hear(mut heard: mpsc::UnboundedReceiver<Hint>, waiting: Waiting) {
-    while let Some(hint) = heard.recv().await {
-        if let Hint::Exited { unit, .. } = hint
+async fn hear(hints: HintQueue, waiting: Waiting) {
+    loop {
+        if let Hint::Exited { unit, .. } = hints.next().await
             && let Some(told) = waiting.borrow_mut().remove(&unit)
         {
             let _ = told.send(());

@@ -1,0 +1,128 @@
+//! Hints on their way to the loop. One that waits already is not kept twice: what it is about is read
+//! after it is taken, so that the second would say nothing new. So a storm of signals about few units
+//! takes little memory.
+
+use super::hints::Hint;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Both ends of the queue; clones share it.
+#[derive(Clone, Default)]
+pub struct HintQueue(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// There is one more.
+    news: Notify,
+    /// There are none any more.
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    order: VecDeque<Hint>,
+    known: HashSet<Hint>,
+}
+
+impl HintQueue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn push(&self, hint: Hint) {
+        let mut waiting = self.waiting();
+        if waiting.known.insert(hint.clone()) {
+            waiting.order.push_back(hint);
+            self.0.news.notify_one();
+        }
+    }
+
+    /// The oldest one, if any.
+    pub fn try_next(&self) -> Option<Hint> {
+        let mut waiting = self.waiting();
+        let hint = waiting.order.pop_front()?;
+        waiting.known.remove(&hint);
+        Some(hint)
+    }
+
+    pub async fn next(&self) -> Hint {
+        loop {
+            if let Some(hint) = self.try_next() {
+                return hint;
+            }
+            self.0.news.notified().await;
+        }
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn take_all(&self) -> Vec<Hint> {
+        let mut waiting = self.waiting();
+        waiting.known.clear();
+        let all = waiting.order.drain(..).collect();
+        self.0.emptied.notify_one();
+        all
+    }
+
+    /// Returns when there is one. Nothing is taken.
+    pub async fn filled(&self) {
+        while self.waiting().order.is_empty() {
+            self.0.news.notified().await;
+        }
+    }
+
+    /// Returns when all of them were taken, after [`HintQueue::filled`].
+    pub async fn emptied(&self) {
+        self.0.emptied.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn removed(n: u8) -> Hint {
+        let unit = format!("archivist-hook-x-s{n}.service");
+        Hint::Removed { unit }
+    }
+
+    proptest! {
+        /// However many come: as many wait as there are different ones, in the order of their first.
+        #[test]
+        fn a_storm_about_few_units_stays_small(units in prop::collection::vec(0u8..5, 0..300)) {
+            let queue = HintQueue::default();
+            let mut first: Vec<u8> = Vec::new();
+            for unit in units {
+                queue.push(removed(unit));
+                if !first.contains(&unit) {
+                    first.push(unit);
+                }
+            }
+            prop_assert_eq!(queue.take_all(), first.into_iter().map(removed).collect::<Vec<_>>());
+            queue.push(removed(1));
+            prop_assert_eq!(queue.try_next(), Some(removed(1)));
+            prop_assert_eq!(queue.try_next(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken() {
+        let queue = HintQueue::default();
+        let (ours, theirs) = (queue.clone(), queue.clone());
+        let waiting = tokio::spawn(async move {
+            ours.filled().await;
+            ours.take_all()
+        });
+        tokio::task::yield_now().await;
+        theirs.push(Hint::Reloaded);
+        queue.emptied().await;
+        assert_eq!(waiting.await.unwrap(), [Hint::Reloaded]);
+        queue.push(Hint::Disconnected);
+        assert_eq!(queue.next().await, Hint::Disconnected);
+    }
+}
