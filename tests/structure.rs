@@ -46,6 +46,11 @@ const ROOMS: &[Room] = &[
     room("bus/watches.rs", &["model"], PURE),
     room("bus/work.rs", &["bus::report", "model"], PURE),
     room("bus/record.rs", &["bus::report", "model"], PURE),
+    room(
+        "bus/bounds.rs",
+        &["bus::report", "bus::work", "model"],
+        PURE,
+    ),
     room("page", &["bus::report", "model"], PURE),
     room("worker/sequence.rs", &["bus::work"], PURE),
     room("generate/files.rs", &["config", "generate"], CARRIES_FILES),

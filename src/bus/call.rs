@@ -1,6 +1,7 @@
 //! The calls of our two interfaces as values, each with the one who waits for its answer.
 
-use super::report::{AddOptions, Filter};
+use super::callers::Claim;
+use super::report::{AddOptions, Filter, Refused};
 use super::watches::HistoryFilter;
 use super::work::Report;
 use crate::model::{CheckKind, CrawlId, Owner, RunId};
@@ -48,6 +49,18 @@ impl<T> Reply<T> {
     }
 }
 
+/// A list that is being added.
+#[derive(Clone, Debug, Default)]
+pub struct Adding {
+    /// None before the first line that names a page.
+    pub crawl: Option<CrawlId>,
+    pub accepted: u64,
+    pub refused: Vec<Refused>,
+    /// Lines, and bytes of them, that are dealt with.
+    pub lines: usize,
+    pub bytes: usize,
+}
+
 /// A call of the interface for people.
 #[derive(Clone)]
 pub enum Request {
@@ -56,6 +69,8 @@ pub enum Request {
         options: AddOptions,
         /// The user id of the caller.
         user: u32,
+        /// What was made of the first lines of a long list, of which the rest comes again.
+        so_far: Option<Box<Adding>>,
         reply: Reply<String>,
     },
     Install {
@@ -112,12 +127,14 @@ pub enum Request {
     },
     Watch {
         crawl: CrawlId,
+        claim: Claim,
         reply: Reply<OwnedFd>,
     },
     Hold {
         crawl: CrawlId,
         /// Give the crawl up when the caller goes away.
         cancel: bool,
+        claim: Claim,
         reply: Reply<OwnedFd>,
     },
     Interrupt {
@@ -185,6 +202,8 @@ pub enum Work {
     Report {
         token: String,
         report: Arc<Report>,
+        /// How many of its child pages are queued already; the rest of a long report comes again.
+        done: usize,
         /// The verdict as it is on record.
         reply: Reply<String>,
     },

@@ -1,7 +1,10 @@
 //! Our own face on the bus: the names, what travels, the service and the client.
 
+pub mod bounds;
 pub mod call;
+pub mod callers;
 pub mod client;
+pub mod list;
 pub mod record;
 pub mod report;
 pub mod service;

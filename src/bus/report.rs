@@ -340,6 +340,9 @@ impl Filter {
 /// Most rows of one answer over the bus, which carries 32 MiB at most; longer lists are asked for in pieces.
 pub const ROWS_MAX: u32 = 1000;
 
+/// Bytes of text after which an answer has no further row, whatever was asked for.
+pub const ANSWER_BYTES: usize = 4 << 20;
+
 /// One unit on the time line of a crawl or page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Span {

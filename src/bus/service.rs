@@ -1,42 +1,69 @@
 //! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
 
+use super::bounds::REPORT_MAX;
 use super::call::{Call, Refusal, Reply, Request, WatchCall, Work};
+use super::callers::{Callers, Claim, Kind, User, user};
 use super::client::Address;
+use super::list;
 use super::report::{AddOptions, Added, Filter};
 use super::watches::HistoryFilter;
 use super::wire::PATH;
 use super::work::Report;
-use crate::model::{CheckKind, Owner};
+use crate::model::{CheckKind, Owner, cut};
 use futures_util::StreamExt;
-use std::fs::File;
-use std::io::Read;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
 use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
 
-/// Largest list of URLs, in bytes.
-const LIST_MAX: u64 = 512 << 20;
+/// Longest document that a caller may send along, in bytes.
+const DOCUMENT_MAX: usize = 256 << 10;
+/// Most names in one call.
+const NAMES_MAX: usize = 1000;
 
 pub type Calls = mpsc::UnboundedSender<Call>;
 
-struct Manager(Calls);
+struct Manager(Calls, Callers);
 struct Worker(Calls);
 
 impl From<Refusal> for fdo::Error {
     fn from(refusal: Refusal) -> Self {
+        // It may quote what the caller sent, up to the size of a message.
         match refusal {
-            Refusal::Invalid(text) => fdo::Error::InvalidArgs(text),
-            Refusal::NoSuch(text) => fdo::Error::UnknownObject(text),
-            Refusal::Denied(text) => fdo::Error::AccessDenied(text),
-            Refusal::Failed(text) => fdo::Error::Failed(text),
+            Refusal::Invalid(text) => fdo::Error::InvalidArgs(cut(text)),
+            Refusal::NoSuch(text) => fdo::Error::UnknownObject(cut(text)),
+            Refusal::Denied(text) => fdo::Error::AccessDenied(cut(text)),
+            Refusal::Failed(text) => fdo::Error::Failed(cut(text)),
         }
     }
 }
 
 fn invalid(error: impl std::fmt::Display) -> fdo::Error {
-    fdo::Error::InvalidArgs(error.to_string())
+    fdo::Error::InvalidArgs(cut(error.to_string()))
+}
+
+/// Reads a document of a caller's.
+fn document<T: serde::de::DeserializeOwned>(text: &str) -> fdo::Result<T> {
+    if text.len() > DOCUMENT_MAX {
+        let length = text.len();
+        return Err(fdo::Error::LimitsExceeded(format!(
+            "the options have {length} bytes, at most {DOCUMENT_MAX} are taken"
+        )));
+    }
+    serde_json::from_str(text).map_err(invalid)
+}
+
+/// Refuses names that are too many, or longer together than a document may be.
+fn few(names: &[String]) -> fdo::Result<()> {
+    let length: usize = names.iter().map(String::len).sum();
+    match names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
+        true => Ok(()),
+        false => Err(fdo::Error::LimitsExceeded(format!(
+            "{} names of {length} bytes in one call, at most {NAMES_MAX} of {DOCUMENT_MAX} are taken",
+            names.len()
+        ))),
+    }
 }
 
 /// Passes a call on and waits for its answer.
@@ -76,30 +103,51 @@ fn owner(id: &str) -> fdo::Result<Owner> {
     id.parse().map_err(invalid)
 }
 
-/// The user id of the caller, as the bus knows it.
-async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<u32> {
+/// The number of the user whose call this is, as the bus knows it.
+fn known(user: User) -> fdo::Result<u32> {
     let nobody = || fdo::Error::AccessDenied("the bus does not say whose call this is".to_owned());
-    let sender = header.sender().ok_or_else(nobody)?;
-    let bus = DBusProxy::builder(connection)
-        .cache_properties(zbus::proxy::CacheProperties::No)
-        .build()
-        .await?;
-    bus.get_connection_unix_user(sender.clone().into()).await
+    user.ok_or_else(nobody)
 }
 
-/// Reads a caller's descriptor to its end, away from the loop: it may be a slow pipe.
-async fn read_list(urls: OwnedFd) -> fdo::Result<Vec<u8>> {
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut bytes = Vec::new();
-        let file = File::from(std::os::fd::OwnedFd::from(urls));
-        file.take(LIST_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-    });
-    let bytes = reading.await.map_err(invalid)?.map_err(invalid)?;
-    match bytes.len() as u64 > LIST_MAX {
-        true => Err(invalid(format!("the list is longer than {LIST_MAX} bytes"))),
-        false => Ok(bytes),
+impl Manager {
+    /// Counts something that this call may hold of ours for a while for the user that made it.
+    async fn claim(
+        &self,
+        connection: &Connection,
+        header: &Header<'_>,
+        kind: Kind,
+    ) -> fdo::Result<(User, Claim)> {
+        let user = user(connection, header).await?;
+        Ok((user, self.1.claim(user, kind)?))
+    }
+
+    async fn add_for(&self, user: User, urls: OwnedFd, options: &str) -> fdo::Result<String> {
+        let options: AddOptions = document(options)?;
+        let owner = known(user)?;
+        let places = self.1.places(user);
+        let list = list::read(urls.into(), &places, list::READ_TIME).await;
+        // Its places are free again when the pages are queued.
+        let (lines, _places) = list.map_err(invalid)?.into_parts();
+        let lines = Arc::new(lines);
+        request(&self.0, |reply| Request::Add {
+            lines,
+            options,
+            user: owner,
+            so_far: None,
+            reply,
+        })
+        .await
+    }
+
+    async fn hold_for(&self, crawl: &str, cancel: bool, claim: Claim) -> fdo::Result<OwnedFd> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let make = |reply| Request::Hold {
+            crawl,
+            cancel,
+            claim,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
     }
 }
 
@@ -109,19 +157,11 @@ impl Manager {
         &self,
         urls: OwnedFd,
         options: &str,
-        #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
-        let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
-        let user = user(connection, &header).await?;
-        let lines = Arc::new(read_list(urls).await?);
-        request(&self.0, |reply| Request::Add {
-            lines,
-            options,
-            user,
-            reply,
-        })
-        .await
+        let (user, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        self.add_for(user, urls, options).await
     }
 
     async fn install(
@@ -130,7 +170,8 @@ impl Manager {
         #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] connection: &Connection,
     ) -> fdo::Result<String> {
-        let user = user(connection, &header).await?;
+        few(&names)?;
+        let user = known(user(connection, &header).await?)?;
         request(&self.0, |reply| Request::Install { names, user, reply }).await
     }
 
@@ -170,9 +211,8 @@ impl Manager {
                 "'{crawl}' is no crawl: settings belong to crawls"
             )));
         };
-        let config = serde_json::from_str(config)
-            .map_err(|error| fdo::Error::InvalidArgs(format!("bad settings: {error}")))?;
-        let user = user(connection, &header).await?;
+        let config = document(config)?;
+        let user = known(user(connection, &header).await?)?;
         let make = |reply| Request::Amend {
             id,
             config,
@@ -196,7 +236,7 @@ impl Manager {
     }
 
     async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
-        let filter: Filter = serde_json::from_str(filter).map_err(invalid)?;
+        let filter: Filter = document(filter)?;
         let what = what.to_owned();
         request(&self.0, |reply| Request::List {
             what,
@@ -226,34 +266,47 @@ impl Manager {
         request(&self.0, |reply| Request::Plugins { reply }).await
     }
 
-    async fn watch(&self, crawl: &str) -> fdo::Result<OwnedFd> {
+    async fn watch(
+        &self,
+        crawl: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
         let crawl = crawl.parse().map_err(invalid)?;
-        let descriptor = request(&self.0, |reply| Request::Watch { crawl, reply }).await?;
-        Ok(descriptor.into())
+        let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let make = |reply| Request::Watch {
+            crawl,
+            claim,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
     }
 
     async fn run(
         &self,
         urls: OwnedFd,
         options: &str,
-        #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<(String, OwnedFd)> {
-        let answer = self.add(urls, options, header, connection).await?;
+        let (user, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let _call = self.1.claim(user, Kind::Call)?;
+        let answer = self.add_for(user, urls, options).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
         // Should the caller be gone by now, the descriptor is closed and the crawl is given up.
-        let hold = self.hold(&added.crawl.to_string(), true).await?;
+        let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;
         Ok((answer, hold))
     }
 
-    async fn hold(&self, crawl: &str, cancel: bool) -> fdo::Result<OwnedFd> {
-        let crawl = crawl.parse().map_err(invalid)?;
-        let make = |reply| Request::Hold {
-            crawl,
-            cancel,
-            reply,
-        };
-        Ok(request(&self.0, make).await?.into())
+    async fn hold(
+        &self,
+        crawl: &str,
+        cancel: bool,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
+        let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        self.hold_for(crawl, cancel, claim).await
     }
 
     async fn interrupt(&self, id: &str) -> fdo::Result<String> {
@@ -277,8 +330,8 @@ impl Manager {
         #[zbus(header)] header: Header<'_>,
         #[zbus(connection)] connection: &Connection,
     ) -> fdo::Result<String> {
-        let options: AddOptions = serde_json::from_str(options).map_err(invalid)?;
-        let user = user(connection, &header).await?;
+        let options: AddOptions = document(options)?;
+        let user = known(user(connection, &header).await?)?;
         let make = |reply| Request::Draft {
             options,
             user,
@@ -292,13 +345,20 @@ impl Manager {
             let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
             kind.ok_or_else(|| invalid(format!("'{text}' is no kind of check")))
         };
+        few(&kinds)?;
         let kinds = kinds.iter().map(kind).collect::<fdo::Result<_>>()?;
         let watch = watch.to_owned();
         watches(&self.0, WatchCall::Check { watch, kinds }).await
     }
 
-    async fn await_check(&self, id: &str) -> fdo::Result<String> {
+    async fn await_check(
+        &self,
+        id: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
         let id = id.parse().map_err(invalid)?;
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
         watches(&self.0, WatchCall::Await(id)).await
     }
 
@@ -308,7 +368,7 @@ impl Manager {
     }
 
     async fn history(&self, watch: &str, filter: &str) -> fdo::Result<String> {
-        let filter: HistoryFilter = serde_json::from_str(filter).map_err(invalid)?;
+        let filter: HistoryFilter = document(filter)?;
         let watch = watch.to_owned();
         watches(&self.0, WatchCall::History { watch, filter }).await
     }
@@ -366,11 +426,20 @@ impl Worker {
         report: &str,
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
-        let report: Arc<Report> = Arc::new(serde_json::from_str(report).map_err(invalid)?);
+        if report.len() > REPORT_MAX {
+            let why = format!(
+                "the report has {} bytes, at most {REPORT_MAX} are taken",
+                report.len()
+            );
+            return Err(fdo::Error::LimitsExceeded(why));
+        }
+        let report: Report = serde_json::from_str(report).map_err(invalid)?;
+        let report = Arc::new(report.bounded());
         let token = token.to_owned();
         work(&self.0, &header, |reply| Work::Report {
             token,
             report,
+            done: 0,
             reply,
         })
         .await
@@ -431,7 +500,7 @@ pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> 
         false => zbus::connection::Builder::system(),
     };
     builder
-        .serve_at(PATH, Manager(calls.clone()))
+        .serve_at(PATH, Manager(calls.clone(), Callers::default()))
         .serve_at(PATH, Worker(calls))
         .build()
         .await

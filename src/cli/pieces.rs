@@ -2,7 +2,7 @@
 
 use super::exit::Failure;
 use super::server::{Server, decode};
-use crate::bus::report::{Crawl, Filter, HookResult, ROWS_MAX, Run, Snapshot};
+use crate::bus::report::{ANSWER_BYTES, Crawl, Filter, HookResult, ROWS_MAX, Run, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -85,9 +85,13 @@ impl<'a> Pieces<'a> {
         let rows = documents.iter().map(|document| decode(document.get()));
         let rows = rows.collect::<Result<Vec<T>, Failure>>()?;
         self.filter.before = rows.last().and_then(T::number);
-        self.left = match (rows.len() as u64) < limit || self.filter.before.is_none() {
+        let bytes: usize = documents.iter().map(|row| row.get().len()).sum();
+        let count = rows.len() as u64;
+        // Rows are missing because there are no more of them, or because the others are long.
+        let is_last = count < limit && bytes < ANSWER_BYTES;
+        self.left = match is_last || self.filter.before.is_none() {
             true => 0,
-            false => self.left - limit,
+            false => self.left - count,
         };
         Ok(Piece { rows, documents })
     }

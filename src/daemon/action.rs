@@ -1,8 +1,9 @@
 //! What the loop does, after the commit.
 
-use super::event::Evidence;
+use super::event::{Event, Evidence};
 use super::install::Brought;
 use crate::bus::call::{Refusal, Reply, Request, Work};
+use crate::bus::callers::Claim;
 use crate::bus::work::Ended;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Owner, RunId};
@@ -92,12 +93,14 @@ pub enum Action {
     Follow {
         crawl: CrawlId,
         first: Vec<String>,
+        claim: Claim,
         reply: Reply<OwnedFd>,
     },
     /// A command holds the crawl in the foreground.
     Hold {
         crawl: CrawlId,
         cancel: bool,
+        claim: Claim,
         reply: Reply<OwnedFd>,
     },
     /// One that did is gone.
@@ -132,6 +135,8 @@ pub enum Action {
         brought: Brought,
     },
 
+    /// The rest of an event that was too much for one turn.
+    Again(Event),
     /// Before the loop is left: thaw these units if the machine goes down.
     ThawAtShutdown(Vec<String>),
     /// Leave the loop.

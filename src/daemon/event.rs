@@ -84,6 +84,16 @@ impl Event {
         }
     }
 
+    /// Whether it may take a while, and can be taken in a later turn as well: none of what systemd says,
+    /// and of what people ask all but the question that has to be answered at any time.
+    pub fn is_heavy(&self) -> bool {
+        match self {
+            Event::Request(request) => !matches!(request, Request::Status { .. }),
+            Event::Work(work) => matches!(work, Work::Report { .. }),
+            _ => false,
+        }
+    }
+
     /// Whether something may be started, or told, after it that could not be before. A hint asks for
     /// a reading, and what that says may make room for something; that a unit runs which was to be
     /// started changes no count.

@@ -8,6 +8,7 @@ use super::action::Action;
 use super::ends::LEFT;
 use super::turn::{Change, Turn, TurnResult, failed};
 use crate::bus::call::Reply;
+use crate::bus::callers::Claim;
 use crate::bus::report::{AddOptions, Draft, DraftHook, DraftSkip, HookName, Interrupted};
 use crate::bus::work::{Ended, HookMode};
 use crate::manager::Release;
@@ -21,12 +22,14 @@ impl Turn<'_> {
         &mut self,
         crawl: CrawlId,
         cancel: bool,
+        claim: &Claim,
         reply: &Reply<OwnedFd>,
     ) -> TurnResult<()> {
         let status = self.crawl_of(crawl)?.status;
         self.actions.push(Action::Hold {
             crawl,
             cancel,
+            claim: claim.clone(),
             reply: reply.clone(),
         });
         if status.is_final() && !self.tx.has_open_runs(crawl)? {

@@ -3,10 +3,11 @@
 
 use super::event::Event;
 use crate::bus::call::{Refusal, Reply};
+use crate::bus::callers::Claim;
 use crate::model::CrawlId;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
@@ -17,11 +18,12 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// Answers a descriptor; that it was closed before its time becomes an event.
+    /// Answers a descriptor; that it was closed before its time becomes an event. The crawl may be given up
+    /// with it. Until then `claim` counts for the caller.
     pub fn hold(
         &mut self,
-        crawl: CrawlId,
-        cancel: bool,
+        (crawl, cancel): (CrawlId, bool),
+        claim: Claim,
         reply: &Reply<OwnedFd>,
         events: &mpsc::UnboundedSender<Event>,
     ) {
@@ -38,9 +40,12 @@ impl Holds {
             }
         };
         let (sender, let_go) = oneshot::channel();
-        self.letting_go.entry(crawl).or_default().push(sender);
+        let holders = self.letting_go.entry(crawl).or_default();
+        holders.retain(|holder| !holder.is_closed());
+        holders.push(sender);
         let events = events.clone();
         tokio::spawn(async move {
+            let _claim = claim;
             tokio::select! {
                 () = hung_up(ours) => {
                     let _ = events.send(Event::Abandoned { crawl, cancel });
@@ -58,7 +63,7 @@ impl Holds {
 }
 
 /// Returns when the other end is closed. What it sends means nothing.
-async fn hung_up(mut stream: UnixStream) {
+pub(super) async fn hung_up(mut stream: impl AsyncRead + Unpin) {
     let mut buffer = [0; 256];
     while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
 }
@@ -73,7 +78,7 @@ mod tests {
         let (events, arriving) = mpsc::unbounded_channel();
         let mut holds = Holds::default();
         let (reply, mut answer) = Reply::new();
-        holds.hold(CrawlId(1), cancel, &reply, &events);
+        holds.hold((CrawlId(1), cancel), Claim::default(), &reply, &events);
         let descriptor = answer.try_recv().unwrap().unwrap();
         (holds, descriptor.into(), arriving)
     }
@@ -91,6 +96,20 @@ mod tests {
                 cancel: true
             })
         ));
+    }
+
+    #[tokio::test]
+    async fn those_that_are_gone_are_forgotten() {
+        let (events, mut arriving) = mpsc::unbounded_channel();
+        let mut holds = Holds::default();
+        for _ in 0..3 {
+            let (reply, answer) = Reply::new();
+            holds.hold((CrawlId(1), false), Claim::default(), &reply, &events);
+            drop(answer.await);
+            arriving.recv().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(holds.letting_go[&CrawlId(1)].len(), 1);
     }
 
     #[tokio::test]

@@ -2,9 +2,11 @@
 //! [`crate::plan`], the memory in [`crate::store`], the processes in systemd.
 
 mod action;
+mod add;
 mod alerts;
 mod begin;
 mod checks;
+mod children;
 mod clock;
 mod ends;
 mod engine;
@@ -149,6 +151,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         let programs = tx.binaries().map_err(failed)?;
         engine.versions = install::versions(&programs);
         engine.library = install::library(programs);
+        add::cancel_half_added(&tx, now()).map_err(failed)?;
         if let Err(error) = bring_forward(tx, engine.settings.retry_longest) {
             tracing::warn!(
                 "{error}; what was put off may wait for longer than it should, ignoring"
@@ -169,6 +172,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         events,
         idle: options.exit_on_idle.then_some(idle),
         deferred: Vec::new(),
+        backlog: Vec::new(),
         me,
         busy: true,
         blocked: false,
@@ -200,9 +204,8 @@ fn bring_forward(tx: Tx<'_>, longest: Duration) -> Result<(), StoreError> {
         tracing::info!(
             "the clock was set back since the last start: {count} times are brought forward"
         );
-        tx.commit()?;
     }
-    Ok(())
+    tx.commit()
 }
 
 struct Daemon<'a> {
@@ -216,6 +219,8 @@ struct Daemon<'a> {
     idle: Option<Idle>,
     /// Events that the database could not take: they are taken again.
     deferred: Vec<Event>,
+    /// Events that the last turn had no time for.
+    backlog: Vec<Event>,
     /// There is work that is not started for want of space or memory.
     blocked: bool,
     machine: pressure::Machine,
@@ -247,9 +252,14 @@ impl Daemon<'_> {
         loop {
             let wake_at = self.performer.wake_at;
             let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
-            let batch = wait::next(&mut self.events, alarm, &mut beats, tell).await;
+            let batch = match self.backlog.is_empty() {
+                true => wait::next(&mut self.events, alarm, &mut beats, tell).await,
+                false => Some(wait::more(&mut self.events)),
+            };
             let Some(batch) = batch else { return Ok(()) };
+            let began = Instant::now();
             self.turn(batch)?;
+            wait::let_in(began).await;
             // Long turns in a row, such as for very long lists, leave no room for a tick.
             if told.get().is_none_or(|told| told.elapsed() >= BEAT_AGAIN) {
                 tell();
@@ -269,6 +279,7 @@ impl Daemon<'_> {
 
     /// Takes a batch of events: one transaction, then the actions.
     fn turn(&mut self, batch: Vec<Event>) -> Result<(), DaemonError> {
+        let batch = event::unfold(batch);
         // As it was before this batch: a reading in it may be older than an answer in it.
         let unanswered = self.performer.unanswered();
         for event in &batch {
@@ -280,7 +291,6 @@ impl Daemon<'_> {
                 self.reload();
             }
             if let Event::Damaged(what) = event {
-        let batch = event::unfold(batch);
                 return Err(setup::damaged(&self.engine.scope, what));
             }
             if matches!(event, Event::Rival) {
@@ -293,9 +303,11 @@ impl Daemon<'_> {
         }
         let mut events: Vec<Event> = set.map(Event::ClockSet).into_iter().collect();
         events.append(&mut self.deferred);
+        events.append(&mut self.backlog);
         events.extend(batch);
-        match self.transact(&events, &unanswered) {
-            Ok((actions, view)) => {
+        match self.transact(&mut events, &unanswered) {
+            Ok((actions, view, taken)) => {
+                self.backlog = events.split_off(taken);
                 if view.is_some() {
                     self.performer.wake_at = None;
                 }
@@ -329,12 +341,13 @@ impl Daemon<'_> {
         }
     }
 
-    /// The view that is left is none after events that make room for nothing.
+    /// The view that is left is none after events that make room for nothing. Of the events so many were
+    /// taken; the rest is for the next turn.
     fn transact(
         &mut self,
-        events: &[Event],
+        events: &mut [Event],
         unanswered: &BTreeSet<RunId>,
-    ) -> Result<(Vec<action::Action>, Option<View>), StoreError> {
+    ) -> Result<(Vec<action::Action>, Option<View>, usize), StoreError> {
         let decides = events.iter().any(Event::decides);
         let followed = self.performer.followed();
         if decides {
@@ -356,9 +369,7 @@ impl Daemon<'_> {
             actions: Vec::new(),
             changes: Default::default(),
         };
-        for event in events {
-            turn.event(event)?;
-        }
+        let taken = wait::in_turn(events, |event| turn.event(event))?;
         let view = match decides {
             true => {
                 let view = turn.decide()?;
@@ -369,7 +380,7 @@ impl Daemon<'_> {
         };
         let actions = turn.actions;
         tx.commit()?;
-        Ok((actions, view))
+        Ok((actions, view, taken))
     }
 
     /// The database took nothing. People are told at once; what systemd and workers said is kept

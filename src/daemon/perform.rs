@@ -4,11 +4,12 @@ use super::action::Action;
 use super::engine::Engine;
 use super::event::{Event, Evidence};
 use super::frost::{self, Frost};
-use super::hold::Holds;
+use super::hold::{Holds, hung_up};
 use super::inspect;
 use super::notify;
 use super::starts::{After, Start, Starts};
 use crate::bus::call::{Refusal, Reply, Work};
+use crate::bus::callers::Claim;
 use crate::bus::work::Ended;
 use crate::manager::{ErrorKind, Hint, Manager, Release, Whom, last_words, sealed};
 use crate::model::{CrawlId, Reading, RunId, Time};
@@ -177,15 +178,18 @@ impl Performer {
             Action::Follow {
                 crawl,
                 first,
+                claim,
                 reply,
-            } => self.follow(crawl, first, &reply),
+            } => self.follow(crawl, first, claim, &reply),
             Action::Hold {
                 crawl,
                 cancel,
+                claim,
                 reply,
             } => {
                 *engine.held.entry(crawl).or_default() += 1;
-                self.holds.hold(crawl, cancel, &reply, &self.events);
+                self.holds
+                    .hold((crawl, cancel), claim, &reply, &self.events);
             }
             Action::Unhold(crawl) => engine.unhold(crawl),
             Action::LetGo(crawl) => {
@@ -194,6 +198,9 @@ impl Performer {
             }
             Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
+            Action::Again(event) => {
+                let _ = self.events.send(event);
+            }
             Action::Status(line) => {
                 if let Some(wait) = self.status.tell(&line) {
                     self.wake_at(super::now().after(wait));
@@ -352,13 +359,14 @@ impl Performer {
         }
     }
 
-    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, reply: &Reply<OwnedFd>) {
+    /// Until the follower hangs up or the crawl is over, `claim` counts for it.
+    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>) {
         let pair = tokio::net::UnixStream::pair().and_then(|(ours, theirs)| {
             let theirs = theirs.into_std()?;
             theirs.set_nonblocking(false)?;
             Ok((ours, theirs))
         });
-        let (mut ours, theirs) = match pair {
+        let (ours, theirs) = match pair {
             Ok(pair) => pair,
             Err(error) => {
                 let refusal = Refusal::Failed(format!("no socket pair: {error}"));
@@ -367,10 +375,19 @@ impl Performer {
         };
         let (sender, mut lines) = mpsc::channel::<String>(FOLLOWER_QUEUE);
         tokio::spawn(async move {
-            while let Some(line) = lines.recv().await {
-                if ours.write_all(line.as_bytes()).await.is_err() {
-                    return;
+            let _claim = claim;
+            let (from, mut to) = ours.into_split();
+            let telling = async {
+                while let Some(line) = lines.recv().await {
+                    if to.write_all(line.as_bytes()).await.is_err() {
+                        return;
+                    }
                 }
+            };
+            // Nothing may happen for days that it would have to be told of.
+            tokio::select! {
+                () = telling => {}
+                () = hung_up(from) => {}
             }
         });
         // The state of a crawl that is over is all that there is to say of it.
@@ -379,7 +396,9 @@ impl Performer {
             let _ = sender.try_send(line);
         }
         if !over {
-            self.followers.entry(crawl).or_default().push(sender);
+            let followers = self.followers.entry(crawl).or_default();
+            followers.retain(|follower| !follower.is_closed());
+            followers.push(sender);
         }
         reply.send(Ok(theirs.into()));
     }

@@ -1,23 +1,26 @@
 //! Calls of people.
 
 use super::action::{Action, Answer};
+use super::add::Progress;
 use super::ends::ABORTED;
+use super::event::Event;
 use super::gate;
-use super::listed::Listed;
 use super::turn::{Turn, TurnError, TurnResult, failed, invalid};
 use crate::bus::call::{Refusal, Reply, Request};
-use crate::bus::report::{self, AddOptions, Added, Details, Filter, ROWS_MAX};
-use crate::journal::message;
-use crate::model::{CrawlId, Entry, Lifecycle, Owner, ResultState, without_userinfo};
+use crate::bus::callers::Claim;
+use crate::bus::report::{self, AddOptions, Details, Filter, ROWS_MAX};
+use crate::model::{CrawlId, Lifecycle, Owner, ResultState, TAG_MAX, TAGS_MAX};
 use crate::plugin::{Skip, Values};
-use crate::store::{NewCrawl, NewSnapshot, Users};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::store::Users;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
 /// Deepest crawl that can be asked for.
 const DEPTH_MAX: u32 = 4;
-/// Pages of one list that are queued at once, between two beats for the watchdog.
-const AT_ONCE: usize = 10_000;
+/// Bytes of all settings of a crawl: they are read for each of its hooks.
+const SETTINGS_MAX: usize = 256 << 10;
+/// Plugins that one crawl may name.
+const PLUGINS_MAX: usize = 1000;
 
 impl Turn<'_> {
     pub(super) fn request(&mut self, request: &Request) -> TurnResult<()> {
@@ -26,11 +29,22 @@ impl Turn<'_> {
                 lines,
                 options,
                 user,
+                so_far,
                 reply,
-            } => {
-                let added = self.add(lines, options, *user)?;
-                self.answer_text(reply, serde_json::to_string(&added)?);
-            }
+            } => match self.add_some(lines, options, *user, so_far.as_deref())? {
+                Progress::Done(added) => self.answer_text(reply, serde_json::to_string(&added)?),
+                Progress::More(adding) => {
+                    let (lines, options) = (lines.clone(), options.clone());
+                    self.actions
+                        .push(Action::Again(Event::Request(Request::Add {
+                            lines,
+                            options,
+                            user: *user,
+                            so_far: Some(adding),
+                            reply: reply.clone(),
+                        })));
+                }
+            },
             Request::Install { names, user, reply } => {
                 let added = self.install(names, *user)?;
                 self.answer_text(reply, serde_json::to_string(&added)?);
@@ -96,12 +110,17 @@ impl Turn<'_> {
                 let plugins = self.plugins()?;
                 self.answer_text(reply, serde_json::to_string(&plugins)?);
             }
-            Request::Watch { crawl, reply } => self.watch(*crawl, reply)?,
+            Request::Watch {
+                crawl,
+                claim,
+                reply,
+            } => self.watch(*crawl, claim, reply)?,
             Request::Hold {
                 crawl,
                 cancel,
+                claim,
                 reply,
-            } => self.hold(*crawl, *cancel, reply)?,
+            } => self.hold(*crawl, *cancel, claim, reply)?,
             Request::Interrupt { id, reply } => {
                 let interrupted = self.interrupt(*id)?;
                 self.answer_text(reply, serde_json::to_string(&interrupted)?);
@@ -131,93 +150,14 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Queues a crawl of the URLs in `lines` for the user of this id.
-    pub(super) fn add(
-        &mut self,
-        lines: &[u8],
-        options: &AddOptions,
-        user: u32,
-    ) -> TurnResult<Added> {
-        self.check_options(options, &Some(BTreeSet::from([user])))?;
-        let filter = self.engine.url_filter(&options.config).map_err(invalid)?;
-        let mut listed = Listed::new(lines, options.depth, &filter);
-        let Some(first) = listed.next() else {
-            let what = match listed.refused.first() {
-                Some(line) => format!("'{}': {}", line.text, line.why),
-                None => "there is no URL in it".to_owned(),
-            };
-            return Err(invalid(what));
-        };
-        let url = first.url.clone();
-        let crawl = self.tx.add_crawl(&NewCrawl {
-            url: url.as_str(),
-            max_depth: options.depth,
-            plugins: &options.plugins,
-            config: &options.config,
-            user,
-            now: self.now,
-        })?;
-        for tag in &options.tags {
-            self.tx.tag_crawl(crawl, tag)?;
-        }
-        let mut accepted = 0u64;
-        let mut rest = std::iter::once(first).chain(listed.by_ref());
-        loop {
-            let entries = rest.by_ref().take(AT_ONCE).collect::<Vec<_>>();
-            if entries.is_empty() {
-                break;
-            }
-            super::notify::beat();
-            accepted += self.add_pages(crawl, &entries, options)? as u64;
-        }
-        tracing::info!(
-            message_id = message::CRAWL_ADDED,
-            archivist_crawl_id = crawl.0,
-            archivist_url = without_userinfo(url.as_str()),
-            archivist_urls = accepted,
-            "crawl {crawl} is added: {accepted} URLs, depth {}",
-            options.depth
-        );
-        Ok(Added {
-            crawl,
-            accepted,
-            refused: listed.refused,
-        })
-    }
-
-    /// Queues the pages of `entries`; how many of them the crawl did not have yet.
-    fn add_pages(
-        &self,
-        crawl: CrawlId,
-        entries: &[Entry],
-        options: &AddOptions,
-    ) -> TurnResult<usize> {
-        let hosts = entries.iter().map(|entry| entry.url.domain());
-        let hosts = hosts.collect::<Vec<_>>();
-        let pages = entries.iter().zip(&hosts).map(|(entry, host)| NewSnapshot {
-            url: entry.url.as_str(),
-            host,
-            title: entry.title.as_deref(),
-            bookmarked_at: entry.bookmarked_at.as_deref(),
-            depth: entry.depth,
-        });
-        let pages = pages.collect::<Vec<_>>();
-        let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
-        let own_tags = entries.iter().filter(|entry| !entry.tags.is_empty());
-        let own_tags = own_tags.map(|entry| (entry.url.as_str(), &entry.tags));
-        let own_tags = own_tags.rev().collect::<HashMap<_, _>>();
-        for (id, url) in &added {
-            let own = own_tags.get(url.as_str()).copied().into_iter().flatten();
-            for tag in options.tags.iter().chain(own) {
-                self.tx.tag_snapshot(*id, tag)?;
-            }
-        }
-        Ok(added.len())
-    }
-
     /// Refuses settings that nothing would read, and plugins that there are not, before anything
     /// is queued.
-    fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
+    pub(super) fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
+        let longest = options.tags.iter().map(String::len).max();
+        if options.tags.len() > TAGS_MAX || longest > Some(TAG_MAX) {
+            let why = format!("a crawl has at most {TAGS_MAX} tags of {TAG_MAX} bytes");
+            return Err(invalid(why));
+        }
         if options.depth > DEPTH_MAX {
             return Err(invalid(format!(
                 "depth {} is not in 0..={DEPTH_MAX}",
@@ -233,6 +173,16 @@ impl Turn<'_> {
         config: &BTreeMap<String, String>,
         users: &Users,
     ) -> TurnResult<()> {
+        let size: usize = config
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        if size > SETTINGS_MAX || plugins.len() > PLUGINS_MAX {
+            return Err(invalid(format!(
+                "settings of {size} bytes and {} plugins: a crawl has at most {SETTINGS_MAX} bytes and {PLUGINS_MAX} plugins",
+                plugins.len()
+            )));
+        }
         let known = self.engine.catalogue.known_keys();
         if let Some(key) = config.keys().find(|key| !known.contains(*key)) {
             return Err(invalid(format!(
@@ -421,12 +371,13 @@ impl Turn<'_> {
         })
     }
 
-    fn watch(&mut self, crawl: CrawlId, reply: &Reply<OwnedFd>) -> TurnResult<()> {
+    fn watch(&mut self, crawl: CrawlId, claim: &Claim, reply: &Reply<OwnedFd>) -> TurnResult<()> {
         self.crawl_of(crawl)?;
         let first = self.present_state(crawl)?;
         self.actions.push(Action::Follow {
             crawl,
             first,
+            claim: claim.clone(),
             reply: reply.clone(),
         });
         Ok(())

@@ -1,21 +1,21 @@
 //! Calls of workers. A worker is believed only about its own crawl or snapshot.
 
 use super::action::Action;
+use super::children::is_short;
+use super::event::Event;
 use super::turn::{Change, Turn, TurnError, TurnResult, invalid};
 use crate::bus::call::{Refusal, Work};
-use crate::bus::work::{Child, Ended, Known, Report, Standing};
-use crate::model::{
-    EXIT_SKIPPED, Lifecycle, Outcome, Owner, PageUrl, ResultState, SnapshotId, Verdict,
-};
-use crate::plugin::Event;
-use crate::store::{CrawlWork, Finished, NewSnapshot, RunRow};
+use crate::bus::work::{Ended, Known, Report, Standing};
+use crate::model::{EXIT_SKIPPED, Lifecycle, Outcome, Owner, ResultState, Verdict};
+use crate::plugin::Event as HookEvent;
+use crate::store::{CrawlWork, Finished, RunRow};
 
 fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
 }
 
 /// `PLUGIN/HOOK` in its two parts.
-fn parts(key: &str) -> TurnResult<(&str, &str)> {
+pub(super) fn parts(key: &str) -> TurnResult<(&str, &str)> {
     key.split_once('/')
         .ok_or_else(|| invalid(format!("no hook is called '{key}'")))
 }
@@ -47,7 +47,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
-                let is_cleanup = planned.hook.name.event == Event::SnapshotCleanup;
+                let is_cleanup = planned.hook.name.event == HookEvent::SnapshotCleanup;
                 match self.joinable(owner, plugin, id)? {
                     Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
                         let ended = self.how_it_ended(&run)?;
@@ -107,9 +107,19 @@ impl Turn<'_> {
             Work::Report {
                 token,
                 report,
+                done,
                 reply,
             } => {
                 let owner = self.who(token)?;
+                if let Some(done) = self.add_some_children(owner, report, *done)? {
+                    self.actions.push(Action::Again(Event::Work(Work::Report {
+                        token: token.clone(),
+                        report: report.clone(),
+                        done,
+                        reply: reply.clone(),
+                    })));
+                    return Ok(());
+                }
                 let verdict = self.report(owner, report)?;
                 self.answer_text(reply, serde_json::to_string(&verdict)?);
                 Ok(())
@@ -266,7 +276,7 @@ impl Turn<'_> {
                 }
             }
             // Pages of the set-up; after it there is nobody left to work on more.
-            if !crawl.ready {
+            if !crawl.ready && is_short(&report.children) {
                 self.add_children(&crawl, None, &report.children)?;
             }
             return self.take_derived(crawl, &report.key, &report.derived);
@@ -278,54 +288,11 @@ impl Turn<'_> {
         for tag in &report.tags {
             self.tx.tag_snapshot(id, tag)?;
         }
-        self.add_children(&crawl, Some(id), &report.children)
-    }
-
-    /// Queues the pages that a hook of a page found, or one of the crawl names, as far as depth and filters let them through.
-    fn add_children(
-        &mut self,
-        crawl: &CrawlWork,
-        parent: Option<SnapshotId>,
-        children: &[Child],
-    ) -> TurnResult<()> {
-        let depth = match parent {
-            Some(parent) => self.snapshot_of(parent)?.depth + 1,
-            None => 0,
-        };
-        if children.is_empty() || depth > crawl.max_depth || crawl.status.is_final() {
-            return Ok(());
+        match is_short(&report.children) {
+            true => self.add_children(&crawl, Some(id), &report.children),
+            // They are queued already.
+            false => Ok(()),
         }
-        let plan = self.engine.plan(crawl).map_err(invalid)?;
-        let only_new = self.tx.is_only_new(crawl.id)?;
-        for child in children {
-            let Ok(url) = PageUrl::parse(&child.url) else {
-                continue;
-            };
-            if !plan.filter.follows(url.as_str()) {
-                continue;
-            }
-            if only_new && self.tx.is_archived(url.as_str(), crawl.id)? {
-                continue;
-            }
-            let page = NewSnapshot {
-                url: url.as_str(),
-                host: &url.domain(),
-                title: child.title.as_deref(),
-                bookmarked_at: child.bookmarked_at.as_deref(),
-                depth,
-            };
-            let added = self.tx.add_snapshots(crawl.id, parent, &[page], self.now)?;
-            for (id, _) in added {
-                for tag in &child.tags {
-                    self.tx.tag_snapshot(id, tag)?;
-                }
-                self.changes.insert(Change::Snapshot {
-                    crawl: crawl.id,
-                    id,
-                });
-            }
-        }
-        Ok(())
     }
 
     fn log_result(

@@ -2,6 +2,7 @@
 
 mod audience;
 mod backoff;
+mod bounds;
 mod check;
 mod id;
 mod lifecycle;
@@ -19,6 +20,7 @@ mod url;
 
 pub use audience::{Audience, BadAudience};
 pub use backoff::Backoff;
+pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
@@ -32,4 +34,4 @@ pub use shown::{HIDDEN, public_url, shown_setting, without_userinfo};
 pub use size::parse_size;
 pub use subnet::{ParseSubnetError, Subnet};
 pub use time::Time;
-pub use url::{Entry, PageUrl, UrlError, parse_line};
+pub use url::{Entry, PageUrl, URL_MAX, UrlError, parse_line};

@@ -64,7 +64,8 @@ impl fmt::Display for ResultState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub state: ResultState,
-    /// Why, where the hook itself did not say: shown beside `failed` and `skipped`.
+    /// Why, where the hook itself did not say: shown beside `failed` and `skipped`. Beside another state, a remark on what is
+    /// missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -73,6 +74,15 @@ pub struct Verdict {
 pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
+    /// The same with a remark after what is said already.
+    pub fn with_remark(self, remark: Option<String>) -> Verdict {
+        let error = self.error.into_iter().chain(remark);
+        Verdict {
+            state: self.state,
+            error: error.reduce(|said, remark| format!("{said}; {remark}")),
+        }
+    }
+
     /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks
     /// its exit code but never a run that PID 1 had to end; `brought` is
     /// whether it left what such a hook is there for: any file, where it is a page's. A run that was lost is worth another attempt.

@@ -1,5 +1,6 @@
 //! URLs of pages: what may be archived, and the lines in which people hand them over.
 
+use super::{TIME_MAX, Tags, cut};
 use std::fmt;
 use url::Url;
 
@@ -93,9 +94,6 @@ pub struct Entry {
     pub tags: Vec<String>,
 }
 
-/// Longer times are none.
-const TIME_MAX: usize = 64;
-
 /// Reads one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
 /// `bookmarked_at` or `timestamp`.
 /// `None` for blank lines and those that begin with `#`.
@@ -130,13 +128,11 @@ fn parse_object(text: &str) -> Result<Entry, UrlError> {
         .get("depth")
         .and_then(serde_json::Value::as_u64)
         .unwrap_or(0);
-    let tags = match object.get("tags") {
-        Some(serde_json::Value::String(tags)) => tags.split(',').map(str::to_owned).collect(),
-        Some(serde_json::Value::Array(tags)) => tags
-            .iter()
-            .filter_map(|tag| tag.as_str())
-            .map(str::to_owned)
-            .collect(),
+    let tags: Vec<&str> = match object.get("tags") {
+        Some(serde_json::Value::String(tags)) => tags.split(',').collect(),
+        Some(serde_json::Value::Array(tags)) => {
+            tags.iter().filter_map(|tag| tag.as_str()).collect()
+        }
         _ => Vec::new(),
     };
     let time = object
@@ -154,13 +150,17 @@ fn parse_object(text: &str) -> Result<Entry, UrlError> {
         title: object
             .get("title")
             .and_then(|title| title.as_str())
-            .map(str::to_owned),
-        tags: tags
-            .iter()
-            .map(|tag| tag.trim().to_owned())
-            .filter(|tag| !tag.is_empty())
-            .collect(),
+            .map(|title| cut(title.to_owned())),
+        tags: kept(tags),
     })
+}
+
+/// Tags of a list's line, without blanks around them, as many as are kept of one page.
+fn kept(names: Vec<&str>) -> Vec<String> {
+    let mut tags = Tags::default();
+    let names = names.into_iter().map(str::trim);
+    tags.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+    tags.into_names()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a hook says about its work: JSON lines on its standard output.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -221,17 +221,12 @@ fn tags(value: Option<&Value>) -> Vec<String> {
             .collect(),
         _ => Vec::new(),
     };
-    let words = words
-        .into_iter()
-        .map(str::trim)
-        .filter(|word| !word.is_empty());
-    let mut tags: Vec<String> = Vec::new();
-    for word in words {
-        if !tags.iter().any(|tag| tag == word) {
-            tags.push(word.to_owned());
-        }
-    }
-    tags
+    let mut known = HashSet::new();
+    let words = words.into_iter().map(str::trim);
+    words
+        .filter(|word| !word.is_empty() && known.insert(*word))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]

@@ -60,6 +60,25 @@ impl Tx<'_> {
         Ok(CrawlId(self.inner.last_insert_rowid()))
     }
 
+    /// A crawl that is queued is not to be begun before `until`.
+    pub fn put_off_crawl(&self, id: CrawlId, until: Time, reason: Option<&str>) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE crawl SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
+            )?
+            .execute((id.0, until.0, reason))?;
+        Ok(())
+    }
+
+    /// Crawls that are not over and that were put off for this reason.
+    pub fn crawls_put_off(&self, reason: &str) -> Result<Vec<CrawlId>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT id FROM crawl WHERE status = 'queued' AND reason = ?1 ORDER BY id",
+        )?;
+        let rows = statement.query_map([reason], |row| row.get(0).map(CrawlId))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     pub fn crawl(&self, id: CrawlId) -> Result<Option<CrawlWork>> {
         let row = self
             .inner

@@ -2,9 +2,9 @@
 
 use super::crawl::parse_status;
 use super::{Result, StoreError, Tx, result};
-use crate::bus::report::{Counts, Crawl, Filter, HookResult, Run, Snapshot};
-use crate::model::{Accounting, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
-use crate::model::{shown_setting, without_userinfo};
+use crate::bus::report::{ANSWER_BYTES, Counts, Crawl, Filter, HookResult, Run, Snapshot};
+use crate::model::{Accounting, CrawlId, Lifecycle, Owner, PAGE_TAGS_MAX, RunId};
+use crate::model::{SnapshotId, TAG_MAX, Time, shown_setting, without_userinfo};
 use rusqlite::Row;
 use rusqlite::types::Value;
 use std::collections::BTreeMap;
@@ -38,6 +38,34 @@ impl Query {
             self.sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
     }
+}
+
+/// Room that the rows of one answer have left, by the lengths of their texts: an answer has as many
+/// rows as were asked for or [`ANSWER_BYTES`] of them, and one at least. Where all rows are asked for
+/// they are not for an answer.
+struct Room(usize);
+
+impl Room {
+    fn of(filter: &Filter) -> Room {
+        Room(match filter.limit {
+            0 => usize::MAX,
+            _ => ANSWER_BYTES,
+        })
+    }
+
+    /// Takes a row of so many bytes; false once the answer has enough.
+    fn take(&mut self, size: usize) -> bool {
+        self.0 = self.0.saturating_sub(size);
+        self.0 > 0
+    }
+}
+
+fn length(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
+    texts.into_iter().map(String::len).sum()
 }
 
 /// The rest of a long list is found along the ids, from where the last piece ended: by way of the crawl's index all of its rows
@@ -76,10 +104,12 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut crawls = Vec::new();
+        let mut room = Room::of(filter);
         while let Some(row) = rows.next()? {
             let id = CrawlId(row.get(0)?);
             let (status, plugins, config): (String, String, String) =
                 (row.get(1)?, row.get(5)?, row.get(6)?);
+            let size = plugins.len() + config.len();
             crawls.push(Crawl {
                 id,
                 status: parse_status(&status)?,
@@ -98,6 +128,9 @@ impl Tx<'_> {
                 results: self.result_counts(Owner::Crawl(id))?,
                 directory: row.get(12)?,
             });
+            if !room.take(size) {
+                break;
+            }
         }
         Ok(crawls)
     }
@@ -121,10 +154,11 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut snapshots = Vec::new();
+        let mut room = Room::of(filter);
         while let Some(row) = rows.next()? {
             let id = SnapshotId(row.get(0)?);
             let status: String = row.get(6)?;
-            snapshots.push(Snapshot {
+            let snapshot = Snapshot {
                 id,
                 crawl: CrawlId(row.get(1)?),
                 url: without_userinfo(&row.get::<_, String>(2)?),
@@ -143,7 +177,12 @@ impl Tx<'_> {
                 directory: row.get(13)?,
                 bookmarked_at: row.get(14)?,
                 current_step: None,
-            });
+            };
+            let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
+            snapshots.push(snapshot);
+            if !room.take(size) {
+                break;
+            }
         }
         Ok(snapshots)
     }
@@ -161,7 +200,18 @@ impl Tx<'_> {
         query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
-        rows.map(|row| result::complete(row?)).collect()
+        let mut results = Vec::new();
+        let mut room = Room::of(filter);
+        for row in rows {
+            let result = result::complete(row?)?;
+            let paths = lengths(result.files.iter().map(|file| &file.path));
+            let size = length(&result.output) + length(&result.error) + paths;
+            results.push(result);
+            if !room.take(size) {
+                break;
+            }
+        }
+        Ok(results)
     }
 
     pub fn list_runs(&self, filter: &Filter) -> Result<Vec<Run>> {
@@ -186,8 +236,14 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut runs = Vec::new();
+        let mut room = Room::of(filter);
         while let Some(row) = rows.next()? {
-            runs.push(read_run(row)?);
+            let run = read_run(row)?;
+            let size = lengths(&run.argv);
+            runs.push(run);
+            if !room.take(size) {
+                break;
+            }
         }
         Ok(runs)
     }
@@ -207,9 +263,10 @@ impl Tx<'_> {
     }
 
     fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
+        // Older versions kept tags of any number and length.
         let sql = format!(
-            "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
-             WHERE {table}_id = ?1 ORDER BY name"
+            "SELECT substr(name, 1, {TAG_MAX}) FROM tag JOIN {table}_tag ON tag.id = tag_id
+             WHERE {table}_id = ?1 ORDER BY name LIMIT {PAGE_TAGS_MAX}"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([id], |row| row.get(0))?;
@@ -320,6 +377,42 @@ mod tests {
         assert_eq!(list(None, 3), [4, 3, 2]);
         assert_eq!(list(Some(2), 3), [1]);
         assert_eq!(list(Some(1), 3), [0i64; 0]);
+    }
+
+    #[test]
+    fn an_answer_ends_where_it_is_long_enough() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = crawl(&tx, "https://a/");
+        let title = "t".repeat(ANSWER_BYTES / 4);
+        let urls: Vec<String> = (0..12).map(|n| format!("https://a/{n}")).collect();
+        for url in &urls {
+            let page = NewSnapshot {
+                url,
+                host: "a",
+                title: Some(&title),
+                ..NewSnapshot::default()
+            };
+            let added = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
+            for n in 0..PAGE_TAGS_MAX + 9 {
+                tx.tag_snapshot(added[0].0, &n.to_string()).unwrap();
+            }
+        }
+        let mut filter = Filter {
+            limit: 1000,
+            ..Filter::default()
+        };
+        let mut sizes = Vec::new();
+        loop {
+            let piece = tx.list_snapshots(&filter).unwrap();
+            let Some(last) = piece.last() else { break };
+            assert_eq!(last.tags.len(), PAGE_TAGS_MAX);
+            filter.before = Some(last.id.0);
+            sizes.push(piece.len());
+        }
+        assert_eq!(sizes, [4, 4, 4]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tags of crawls and snapshots.
 
 use super::{Result, Tx};
-use crate::model::{CrawlId, SnapshotId};
+use crate::model::{CrawlId, PAGE_TAGS_MAX, SnapshotId};
 
 impl Tx<'_> {
     fn tag(&self, name: &str) -> Result<i64> {
@@ -23,7 +23,16 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Tags a page, unless it has [`PAGE_TAGS_MAX`] tags: any number of hooks may name some, and each
+    /// attempt again.
     pub fn tag_snapshot(&self, snapshot: SnapshotId, name: &str) -> Result<()> {
+        let count: i64 = self
+            .inner
+            .prepare_cached("SELECT count(*) FROM snapshot_tag WHERE snapshot_id = ?1")?
+            .query_row([snapshot.0], |row| row.get(0))?;
+        if usize::try_from(count).is_ok_and(|count| count >= PAGE_TAGS_MAX) {
+            return Ok(());
+        }
         let tag = self.tag(name)?;
         self.inner
             .prepare_cached("INSERT INTO snapshot_tag VALUES (?1, ?2) ON CONFLICT DO NOTHING")?

@@ -7,7 +7,7 @@ use super::write::open_to_append;
 use crate::bus::record;
 use crate::bus::report::{File as OutputFile, HookResult};
 use crate::bus::work::{Assignment, Ended, HookTask, Report};
-use crate::model::{Owner, ResultState, Time, without_userinfo};
+use crate::model::{Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, without_userinfo};
 use crate::plugin::Directory;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 /// Bytes that are read of what earlier attempts wrote. Hooks can write the file.
 const READ_MAX: u64 = 16 << 20;
+/// Hooks whose results are known; no page has so many.
+const HOOKS_MAX: usize = 1000;
 
 /// What is on record about a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +82,8 @@ impl Known {
         };
         self.title = line.title.or(self.title.take());
         for tag in line.tags {
-            if !self.tags.contains(&tag) {
+            let fits = self.tags.len() < PAGE_TAGS_MAX && tag.len() <= TAG_MAX;
+            if fits && !self.tags.contains(&tag) {
                 self.tags.push(tag);
             }
         }
@@ -98,6 +101,7 @@ impl Known {
             started_at: line.start_ts,
             ended_at: line.end_ts,
         };
+        let is_full = self.results.len() >= HOOKS_MAX;
         let same =
             |known: &&mut HookResult| known.plugin == result.plugin && known.hook == result.hook;
         match self.results.iter_mut().find(same) {
@@ -105,6 +109,7 @@ impl Known {
                 let attempts = known.attempts + 1;
                 *known = HookResult { attempts, ..result };
             }
+            None if is_full => {}
             None => self.results.push(result),
         }
     }
@@ -262,5 +267,22 @@ mod tests {
             let attempts: u64 = known.results.iter().map(|r| u64::from(r.attempts)).sum();
             prop_assert_eq!(attempts, understood);
         }
+    }
+
+    /// The search for a hook or a tag is as long as the list, so lists are short.
+    #[test]
+    fn a_long_file_of_many_hooks_and_tags_is_read_in_no_time() {
+        let mut known = Known::default();
+        let page = Owner::Snapshot(SnapshotId(1));
+        for n in 0..200_000 {
+            let hook = format!("h{n}");
+            let tags = [format!("t{n}"), "x".repeat(TAG_MAX + 1)];
+            let record = json!({"type": "ArchiveResult", "plugin": "p", "hook_name": hook, "status": "failed", "tags": tags});
+            known.take(page, serde_json::from_value(record).unwrap());
+        }
+        assert_eq!(
+            (known.results.len(), known.tags.len()),
+            (HOOKS_MAX, PAGE_TAGS_MAX)
+        );
     }
 }

@@ -14,6 +14,7 @@ mod link;
 mod pages;
 mod read;
 mod room;
+mod said;
 mod sequence;
 mod shelf;
 mod stdout;

@@ -1,165 +1,19 @@
 //! Reading what a hook said and left. All of it is hostile input.
 
 use super::claims::Claims;
+use super::said::Said;
 use super::write::settle;
+use crate::bus::bounds;
 use crate::bus::report::File as OutputFile;
-use crate::bus::work::{Child, Derived, Found, Report, SonicWish};
-use crate::model::{Outcome, ResultState, Verdict};
+use crate::bus::work::Report;
+use crate::model::{Outcome, ResultState, Verdict, cut};
 use crate::plugin::output::{self, Listing};
-use crate::plugin::record::{Binary, Machine, SonicDaemonStart, parse_child};
-use crate::plugin::{ArchiveResult, ChildSnapshot, Directory, LineReader, Record, Status};
-use crate::plugin::{parse_line, tidy};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::plugin::{Directory, Status, tidy};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files that a report names; of the others only the sizes are added up.
-const FILES_MAX: usize = 1000;
-/// Child pages that one hook may name.
-const CHILDREN_MAX: usize = 10_000;
-/// Longest text that is kept of an output or error.
-const TEXT_MAX: usize = 4096;
-/// Longer times are none.
-const TIME_MAX: usize = 64;
-/// Settings and programs that one hook may tell those after it of.
-const DERIVED_MAX: usize = 100;
-/// Longest name of a program that is asked for, and list of where it may come from.
-const NAME_MAX: usize = 200;
 /// File in which hooks may name child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
-
-/// What the records of one stream said.
-#[derive(Debug, Default)]
-struct Said {
-    result: Option<ArchiveResult>,
-    children: Vec<Child>,
-    tags: Vec<String>,
-    /// The program of this name is asked for.
-    wanted: Option<String>,
-    binary: Option<Found>,
-    derived: Derived,
-}
-
-impl Said {
-    fn take(&mut self, line: &[u8]) {
-        match parse_line(line) {
-            Some(Record::ArchiveResult(result)) => self.result = Some(result),
-            Some(Record::Snapshot(child)) => self.child(child),
-            Some(Record::Tag { name, .. }) => self.tags.push(name),
-            Some(Record::Binary(binary)) => self.binary(binary),
-            Some(Record::Machine(machine)) => self.machine(machine),
-            Some(Record::SonicDaemonStart(wanted)) => {
-                let SonicDaemonStart {
-                    config_path,
-                    host,
-                    port,
-                    ..
-                } = wanted;
-                self.derived.sonic = Some(SonicWish {
-                    config_path,
-                    host,
-                    port,
-                });
-            }
-            None => {}
-        }
-    }
-
-    /// Whether these are worth keeping is not for us to say, but how much of them.
-    fn machine(&mut self, machine: Machine) {
-        let settings = &mut self.derived.settings;
-        for (key, value) in machine.config {
-            let known = settings.contains_key(&key) || settings.len() < DERIVED_MAX;
-            if known && key.len() + value.len() <= TEXT_MAX {
-                settings.insert(key, value);
-            }
-        }
-    }
-
-    fn child(&mut self, child: ChildSnapshot) {
-        if self.children.len() < CHILDREN_MAX {
-            let ChildSnapshot {
-                url,
-                title,
-                tags,
-                bookmarked_at,
-                ..
-            } = child;
-            let bookmarked_at = bookmarked_at.filter(|text| text.len() <= TIME_MAX);
-            self.children.push(Child {
-                url,
-                title,
-                bookmarked_at,
-                tags,
-            });
-        }
-    }
-
-    /// The first record with the name that was asked for and a path is the one. Of a hook that
-    /// nobody asked for a program, each is a word on what it found.
-    fn binary(&mut self, binary: Binary) {
-        let Some(abspath) = binary.abspath else {
-            return self.request(&binary);
-        };
-        let found = Found {
-            name: binary.name,
-            abspath: cut(abspath),
-            version: binary.version.map(cut),
-            provider: binary.binprovider.map(cut),
-            env: binary.env,
-        };
-        match &self.wanted {
-            Some(wanted) if *wanted == found.name && self.binary.is_none() => {
-                self.binary = Some(found);
-            }
-            None if self.derived.programs.len() < DERIVED_MAX && found.name.len() <= TEXT_MAX => {
-                let env = BTreeMap::new();
-                self.derived.programs.push(Found { env, ..found });
-            }
-            _ => {}
-        }
-    }
-
-    /// A provider that asks for another one has its answer in its own order.
-    fn request(&mut self, binary: &Binary) {
-        let wanted = &mut self.derived.wanted;
-        if self.wanted.is_none() && wanted.len() < DERIVED_MAX && binary.name.len() <= NAME_MAX {
-            let providers = binary
-                .raw
-                .get("binproviders")
-                .and_then(|list| list.as_str());
-            let providers = providers.filter(|list| list.len() <= NAME_MAX);
-            wanted.insert(
-                binary.name.clone(),
-                providers.unwrap_or_default().to_owned(),
-            );
-        }
-    }
-
-    /// A line of a file of child pages, which need not say what it is.
-    fn take_child(&mut self, line: &[u8]) {
-        if let Some(child) = parse_child(line) {
-            self.child(child);
-        }
-    }
-
-    /// Reads a file from its start, in bounded memory.
-    fn read(&mut self, file: &File, take: fn(&mut Said, &[u8])) -> std::io::Result<()> {
-        let mut lines = LineReader::default();
-        let (mut buffer, mut offset) = (vec![0; 64 * 1024], 0);
-        loop {
-            let length = file.read_at(&mut buffer, offset)?;
-            if length == 0 {
-                break;
-            }
-            offset += length as u64;
-            lines.feed(&buffer[..length], &mut |line| take(self, line));
-        }
-        lines.finish(&mut |line| take(self, line));
-        Ok(())
-    }
-}
 
 fn state(status: Status) -> ResultState {
     match status {
@@ -168,17 +22,6 @@ fn state(status: Status) -> ResultState {
         Status::Skipped => ResultState::Skipped,
         Status::Failed => ResultState::Failed,
     }
-}
-
-fn cut(text: String) -> String {
-    if text.len() <= TEXT_MAX {
-        return text;
-    }
-    let end = (0..=TEXT_MAX)
-        .rev()
-        .find(|place| text.is_char_boundary(*place))
-        .unwrap_or(0);
-    format!("{}…", &text[..end])
 }
 
 /// The report of a hook that could not be started.
@@ -196,7 +39,7 @@ pub fn refused(key: &str, why: String) -> Report {
         tags: Vec::new(),
         title: None,
         binary: None,
-        derived: Derived::default(),
+        derived: Default::default(),
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
@@ -243,6 +86,7 @@ pub fn report(
             .map(|e| format!("{CHILDREN_FILE}: {e}"))
             .or(error);
     }
+    let mut left_out = said.left_out();
     for problem in tidy::tidy(directory).unwrap_or_default() {
         tracing::debug!("'{}': {}", problem.path.display(), problem.what);
     }
@@ -306,27 +150,24 @@ pub fn report(
     let title = (plugin == "title" && verdict.state == ResultState::Succeeded)
         .then(|| text.clone())
         .flatten();
-    let files = found.into_iter().take(FILES_MAX).map(|file| OutputFile {
+    let files = found.into_iter().map(|file| OutputFile {
         path: file.path,
         mimetype: file.mimetype,
         size: file.size,
     });
-    let mut known = BTreeSet::new();
+    let (derived, dropped) = bounds::derived(said.derived);
+    left_out.others += dropped;
     Report {
         key: key.to_owned(),
-        verdict,
+        verdict: verdict.with_remark(left_out.remark()),
         output: text.map(cut),
-        files: files.collect(),
+        files: bounds::files(files),
         size,
-        children: said
-            .children
-            .into_iter()
-            .filter(|child| known.insert(child.url.clone()))
-            .collect(),
-        tags: said.tags,
+        children: said.children.into_list(),
+        tags: said.tags.into_names(),
         title: title.map(cut),
         binary: said.binary,
-        derived: said.derived,
+        derived,
         retry_after,
         crawl_delay,
         ready_at: None,
@@ -336,6 +177,54 @@ pub fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::bounds::{CHILDREN_MAX, DERIVED_MAX, FILES_MAX, REPORT_MAX};
+    use crate::bus::work::Derived;
+    use crate::model::{TAGS_MAX, TEXT_MAX};
+
+    /// What a report makes of this on standard output and in the file of child pages.
+    fn of(stdout: &[u8], children: &[u8]) -> Report {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::write(top.path().join("stdout.log"), stdout).unwrap();
+        std::fs::write(top.path().join(CHILDREN_FILE), children).unwrap();
+        let stdout = File::open(top.path().join("stdout.log")).unwrap();
+        let place = Place {
+            directory: Arc::new(Directory::open(top.path()).unwrap()),
+            before: None,
+            of_crawl: false,
+            claims: Arc::default(),
+        };
+        report("p/h", "p", &Outcome::Exit(0), &stdout, &place, None)
+    }
+
+    #[test]
+    fn a_flood_of_tags_and_titles_makes_a_small_report() {
+        let tags: String = (0..300_000)
+            .map(|n| format!("{{\"type\":\"Tag\",\"name\":{n}}}\n"))
+            .collect();
+        let many = (0..50_000)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join(",");
+        let child = format!("{{\"url\":\"http://a/\",\"tags\":\"{many}\"}}\n");
+        let title = "t".repeat(1_000_000);
+        let titles =
+            (0..40).map(|n| format!("{{\"url\":\"http://b/{n}\",\"title\":\"{title}\"}}\n"));
+        let report = of(
+            tags.as_bytes(),
+            (child + &titles.collect::<String>()).as_bytes(),
+        );
+        assert_eq!(report.verdict.state, ResultState::Succeeded);
+        assert_eq!((report.tags.len(), report.children.len()), (TAGS_MAX, 41));
+        assert_eq!(report.children[0].tags.len(), TAGS_MAX);
+        let text = serde_json::to_string(&report).unwrap();
+        assert!(text.len() < 256 << 10, "{}", text.len());
+        assert_eq!(
+            report.verdict.error.as_deref(),
+            Some("too much for one report, left out: 349872 tags")
+        );
+        // What the orchestrator makes of it is the same.
+        assert_eq!(serde_json::to_string(&report.bounded()).unwrap(), text);
+    }
 
     #[test]
     fn a_file_of_children_holds_nothing_else() {
@@ -395,10 +284,11 @@ not a record
             let texts = [&said.output, &said.verdict.error, &said.title];
             assert!(texts.into_iter().flatten().all(|text| text.len() <= TEXT_MAX + 4));
             assert!(said.derived.settings.len() <= DERIVED_MAX && said.derived.programs.len() <= DERIVED_MAX);
-            assert!(said.children.len() <= CHILDREN_MAX && said.files.len() <= FILES_MAX);
+            assert!(said.children.len() <= CHILDREN_MAX && said.files.len() <= FILES_MAX && said.tags.len() <= TAGS_MAX);
             assert_eq!(of(Outcome::TimeLimit).verdict.state, ResultState::Failed);
             // The orchestrator reads what we write.
             let text = serde_json::to_string(&said).unwrap();
+            assert!(text.len() < REPORT_MAX);
             let read: Report = serde_json::from_str(&text).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), text);
         }

@@ -57,24 +57,32 @@ class Bus:
             sys.exit("the bus said %r" % line)
 
     def call(self, to, path, interface, member, signature, arguments):
+        """The answer: "answered", or the name of an error."""
+        self.send(to, path, interface, member, signature, arguments)
+        while True:
+            kind, fields = self.receive()
+            if fields.get(5) == self.serial:
+                return "answered" if kind == 2 else fields.get(4, "?")
+
+    def send(self, to, path, interface, member, signature, arguments, kind=1):
+        """Sends a call (1) or a signal (4), without waiting for anything."""
         body, files = Writer(), []
-        kinds = signature.replace("as", "A")
-        for kind, argument in zip(kinds, arguments):
-            if kind == "s":
+        for code, argument in zip(signature.replace("as", "A"), arguments):
+            if code == "s":
                 body.text(argument)
-            elif kind == "b":
+            elif code == "b":
                 body.u32(int(argument))
-            elif kind == "h":
+            elif code == "h":
                 body.u32(len(files))
                 files.append(argument)
-            elif kind == "A":
+            elif code == "A":
                 inner = Writer()
                 inner.text(argument)
                 body.u32(len(inner.data))
                 body.data += inner.data
         self.serial += 1
         head = Writer()
-        head.data += b"l\x01\x00\x01"
+        head.data += b"l" + bytes([kind]) + b"\x00\x01"
         head.u32(len(body.data))
         head.u32(self.serial)
         fields = Writer()
@@ -83,13 +91,13 @@ class Bus:
             entries.append((8, "g", signature))
         if files:
             entries.append((9, "u", len(files)))
-        for code, kind, value in entries:
+        for code, sort, value in entries:
             fields.align(8)
             fields.data += bytes([code])
-            fields.signature(kind)
-            if kind == "g":
+            fields.signature(sort)
+            if sort == "g":
                 fields.signature(value)
-            elif kind == "u":
+            elif sort == "u":
                 fields.u32(value)
             else:
                 fields.text(value)
@@ -100,10 +108,6 @@ class Bus:
         packet = bytes(head.data + body.data)
         sent = self.socket.sendmsg([packet], descriptors)
         self.socket.sendall(packet[sent:])
-        while True:
-            kind, fields = self.receive()
-            if fields.get(5) == self.serial:
-                return "answered" if kind == 2 else fields.get(4, "?")
 
     def receive(self):
         start = self.exactly(16)
@@ -162,4 +166,5 @@ def attempt(interface, member, signature, victim):
         return "unreachable:" + type(error).__name__
 
 
-main()
+if __name__ == "__main__":
+    main()

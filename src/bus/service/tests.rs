@@ -65,7 +65,7 @@ fn wild() -> impl Strategy<Value = Wild> {
 
 async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild) -> bool {
     let [a, b] = [wild.texts[0].as_str(), wild.texts[1].as_str()];
-    let list = File::open("/dev/null").unwrap();
+    let list = std::fs::File::open("/dev/null").unwrap();
     let fd = || Fd::from(&list);
     let words = wild.texts.to_vec();
     match wild.method {
@@ -111,7 +111,7 @@ proptest! {
             let service = Builder::unix_stream(theirs)
                 .server(Guid::generate())
                 .p2p()
-                .serve_at(PATH, Manager(calls.clone()))
+                .serve_at(PATH, Manager(calls.clone(), Callers::default()))
                 .serve_at(PATH, Worker(calls));
             let us = Builder::unix_stream(ours).p2p();
             let (service, us) = tokio::join!(service.build(), us.build());

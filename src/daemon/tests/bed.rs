@@ -263,6 +263,7 @@ impl Bed {
             }
             Action::Dismiss(owner) => self.engine.tokens.retain(|_, other| *other != owner),
             Action::Answer(answer) => answer.send(),
+            Action::Again(event) => self.world.answers.push(event),
             Action::WakeAt(time) => self.wake_at = Some(time),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}

@@ -24,6 +24,7 @@ impl Bed {
             lines: Arc::new(lines.collect::<String>().into_bytes()),
             options: AddOptions::default(),
             user: 0,
+            so_far: None,
             reply,
         });
     }
@@ -43,6 +44,7 @@ impl Bed {
         self.request(|reply| Request::Hold {
             crawl,
             cancel,
+            claim: Default::default(),
             reply,
         });
     }

@@ -162,6 +162,7 @@ impl Worker {
             return called(Work::Report {
                 token,
                 report,
+                done: 0,
                 reply,
             });
         }

@@ -1,0 +1,166 @@
+//! What one user's calls may hold of the orchestrator at a time, so that they keep nothing from the
+//! calls of others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use zbus::Connection;
+use zbus::fdo::{self, DBusProxy};
+use zbus::message::Header;
+
+/// Lists that are read at a time for one user; further ones wait.
+const LISTS: usize = 4;
+/// Large lists in memory, of one user and of all.
+const LARGE_OF_ONE: usize = 1;
+const LARGE: usize = 2;
+
+/// What is counted by user. The numbers are those of many commands at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Calls that wait for something: a list, or the end of a check.
+    Call,
+    /// Descriptors that the orchestrator holds the other end of: followers and commands in the
+    /// foreground.
+    Descriptor,
+}
+
+impl Kind {
+    fn most(self) -> usize {
+        match self {
+            Kind::Call => 256,
+            Kind::Descriptor => 512,
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Kind::Call => "calls that wait",
+            Kind::Descriptor => "descriptors of crawls that are followed or held",
+        }
+    }
+}
+
+/// A user by number; none where the connection is no bus, which tells of no users.
+pub type User = Option<u32>;
+
+/// Who sent this call.
+pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<User> {
+    let Some(sender) = header.sender().filter(|_| connection.is_bus()) else {
+        return Ok(None);
+    };
+    let bus = DBusProxy::new(connection).await?;
+    let user = bus.get_connection_unix_user(sender.clone().into()).await?;
+    Ok(Some(user))
+}
+
+type Counts = Mutex<HashMap<(User, Kind), usize>>;
+
+/// Something that counts for its user until all clones are dropped.
+#[derive(Clone, Default)]
+pub struct Claim(
+    #[expect(dead_code, reason = "what matters is when it is dropped")] Option<Arc<Counted>>,
+);
+
+struct Counted {
+    counts: Arc<Counts>,
+    key: (User, Kind),
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// Places for lists of one user.
+#[derive(Clone)]
+pub struct Places {
+    pub lists: Arc<Semaphore>,
+    pub large: Arc<Semaphore>,
+    /// Of all users.
+    pub large_of_all: Arc<Semaphore>,
+}
+
+/// All users that have called so far.
+#[derive(Clone)]
+pub struct Callers {
+    counts: Arc<Counts>,
+    places: Arc<Mutex<HashMap<User, Places>>>,
+    large: Arc<Semaphore>,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Callers {
+            counts: Arc::default(),
+            places: Arc::default(),
+            large: Arc::new(Semaphore::new(LARGE)),
+        }
+    }
+}
+
+impl Callers {
+    /// Counts something for `user`, or refuses it when that user has enough of it.
+    pub fn claim(&self, user: User, kind: Kind) -> fdo::Result<Claim> {
+        let key = (user, kind);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(key).or_default();
+        if *count >= kind.most() {
+            let who = user.map_or_else(|| "this connection".to_owned(), |id| format!("user {id}"));
+            return Err(fdo::Error::LimitsExceeded(format!(
+                "{who} has {} {} at a time, which is the limit",
+                kind.most(),
+                kind.what()
+            )));
+        }
+        *count += 1;
+        drop(counts);
+        let counts = self.counts.clone();
+        Ok(Claim(Some(Arc::new(Counted { counts, key }))))
+    }
+
+    pub fn places(&self, user: User) -> Places {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = places.entry(user).or_insert_with(|| Places {
+            lists: Arc::new(Semaphore::new(LISTS)),
+            large: Arc::new(Semaphore::new(LARGE_OF_ONE)),
+            large_of_all: self.large.clone(),
+        });
+        own.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_has_a_limit_and_keeps_nothing_from_another() {
+        let callers = Callers::default();
+        let claim = |user| callers.claim(Some(user), Kind::Descriptor);
+        let held: Vec<Claim> = (0..Kind::Descriptor.most())
+            .map(|_| claim(1).unwrap())
+            .collect();
+        let refused = claim(1).err().unwrap().to_string();
+        assert!(refused.contains("user 1 has 512 descriptors"), "{refused}");
+        assert!(claim(2).is_ok() && callers.claim(Some(1), Kind::Call).is_ok());
+        let copy = held[0].clone();
+        drop(held);
+        assert_eq!(
+            callers.counts.lock().unwrap()[&(Some(1), Kind::Descriptor)],
+            1
+        );
+        drop(copy);
+        assert!(
+            callers.counts.lock().unwrap().is_empty(),
+            "nobody is remembered for ever"
+        );
+        assert!(claim(1).is_ok());
+    }
+}

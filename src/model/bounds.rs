@@ -1,0 +1,79 @@
+//! How much of what others send is kept. Sizes are bytes of UTF-8 unless another unit is named.
+
+/// Tags of one page, one crawl or one report.
+pub const TAGS_MAX: usize = 64;
+/// Tags that a page has in all, whoever gave them to it.
+pub const PAGE_TAGS_MAX: usize = 256;
+/// Longest tag.
+pub const TAG_MAX: usize = 200;
+/// Longest title, output or error.
+pub const TEXT_MAX: usize = 4096;
+/// Longest time of a bookmark; longer ones are none.
+pub const TIME_MAX: usize = 64;
+
+/// The begin of `text`, with `…` where something was cut off; at most [`TEXT_MAX`] and the three
+/// bytes of that.
+pub fn cut(text: String) -> String {
+    if text.len() <= TEXT_MAX {
+        return text;
+    }
+    format!("{}…", &text[..text.floor_char_boundary(TEXT_MAX)])
+}
+
+/// Tags without repetitions, in their order, as many as are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    names: Vec<String>,
+    /// How many were left out: too many, or too long.
+    pub dropped: u64,
+}
+
+impl Tags {
+    pub fn push(&mut self, name: String) {
+        if name.len() > TAG_MAX {
+            self.dropped += 1;
+        } else if !self.names.contains(&name) {
+            // The search is short, as the list is.
+            match self.names.len() < TAGS_MAX {
+                true => self.names.push(name),
+                false => self.dropped += 1,
+            }
+        }
+    }
+
+    pub fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
+impl Extend<String> for Tags {
+    fn extend<I: IntoIterator<Item = String>>(&mut self, names: I) {
+        names.into_iter().for_each(|name| self.push(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tags_that_do_not_fit_are_counted() {
+        let mut tags = Tags::default();
+        tags.extend(["a".to_owned(), "x".repeat(TAG_MAX + 1), "a".to_owned()]);
+        tags.extend((0..TAGS_MAX).map(|n| n.to_string()));
+        assert_eq!(tags.dropped, 2);
+        let names = tags.into_names();
+        assert_eq!((names.len(), names[0].as_str()), (TAGS_MAX, "a"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_is_its_own_begin(text in "\\PC{0,3}", times in 0usize..3000) {
+            let text = text.repeat(times);
+            let cut = cut(text.clone());
+            prop_assert!(cut.len() <= TEXT_MAX + 3);
+            prop_assert!(text.starts_with(cut.trim_end_matches('…')) || text.starts_with(&cut));
+        }
+    }
+}
