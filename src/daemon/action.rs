@@ -1,5 +1,6 @@
 //! What the loop does, after the commit.
 
+use super::disk::Reach;
 use super::event::{Event, Evidence};
 use super::install::Brought;
 use crate::bus::call::{Refusal, Reply, Request, Work};
@@ -7,6 +8,7 @@ use crate::bus::callers::Claim;
 use crate::bus::work::Ended;
 use crate::manager::{Release, Whom};
 use crate::model::{CrawlId, Owner, RunId};
+use crate::plan::Lack;
 use crate::unit::UnitSpec;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -118,6 +120,11 @@ pub enum Action {
     Status(String),
     /// Come back at this time at the latest.
     WakeAt(crate::model::Time),
+
+    /// Measure what hooks have written.
+    Measure(Vec<Reach>),
+    /// A hook was ended for want of this.
+    DiskLacked(Lack),
 
     /// Look at programs, and then take the request once more that waits for it.
     Inspect {

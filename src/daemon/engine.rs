@@ -8,7 +8,7 @@ use super::way_out::WayOut;
 use crate::bus::work::{HookMode, HookTask};
 use crate::config::{Scope, Settings};
 use crate::model::{Backoff, CrawlId, Owner, Place};
-use crate::plan::{Limits, Shortage, Strain, Strains};
+use crate::plan::{Lack, Limits, Shortage, Strain, Strains};
 use crate::plugin::{
     BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
     derived,
@@ -109,6 +109,8 @@ pub struct Engine {
     /// What the machine looked like before this turn.
     pub strain: Strain,
     pub shortage: Shortage,
+    /// Of what there was too little when a hook was ended for that; none once there is room again.
+    pub disk_lack: Option<Lack>,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
     /// How hooks of crawls reach the world.
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
@@ -142,6 +144,7 @@ impl Engine {
             me: None,
             strain: Strain::default(),
             shortage: Shortage::default(),
+            disk_lack: None,
             plans,
             ways: RefCell::default(),
             filter_holds: None,

@@ -4,6 +4,7 @@ use super::inspect::Seen;
 use crate::bus::call::{Call, Request, Work};
 use crate::manager::{Hint, HintQueue, Listed, ManagerError};
 use crate::model::{CrawlId, Reading, RunId};
+use crate::plan::Writer;
 use crate::store::Lasting;
 use crate::unit::{Names, UnitKind};
 
@@ -41,6 +42,8 @@ pub enum Event {
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<Listed>, ManagerError>),
+    /// What hooks have written was measured.
+    Measured(Vec<Writer>),
     /// Programs were looked at.
     Inspected(Vec<Seen>),
     /// Whoever held a crawl in the foreground is gone; `cancel`: it goes with them.

@@ -8,6 +8,7 @@ mod begin;
 mod checks;
 mod children;
 mod clock;
+mod disk;
 mod ends;
 mod engine;
 mod event;
@@ -55,7 +56,7 @@ use crate::config::Scope;
 use crate::journal;
 use crate::manager::Hint;
 use crate::model::{RunId, Runner, Time};
-use crate::plan::{Idle, View};
+use crate::plan::{Idle, View, still};
 use crate::store::{Lasting, Store, StoreError, Tx};
 use engine::Engine;
 use event::Event;
@@ -353,6 +354,8 @@ impl Daemon<'_> {
         if decides {
             self.engine.strain = self.machine.look();
             self.engine.shortage.observe(&self.engine.strain, now());
+            let limits = self.engine.strains();
+            self.engine.disk_lack = still(&self.engine.strain, &limits, self.engine.disk_lack);
         }
         let names = &self.engine.names;
         let lasting = events.iter().map(|event| event.lasting(names)).max();

@@ -1,6 +1,7 @@
 //! Carries actions out. Calls to systemd run beside the loop; what comes of them are events.
 
 use super::action::Action;
+use super::disk;
 use super::engine::Engine;
 use super::event::{Event, Evidence};
 use super::frost::{self, Frost};
@@ -41,6 +42,8 @@ pub struct Performer {
     parked: Vec<Work>,
     readers: Arc<Semaphore>,
     status: notify::Status,
+    /// What hooks have written is being measured.
+    measuring: bool,
     pub wake_at: Option<Time>,
     /// What is to be done before we leave.
     pub farewell: Option<tokio::task::JoinHandle<()>>,
@@ -63,6 +66,7 @@ impl Performer {
             parked: Vec::new(),
             readers: Arc::new(Semaphore::new(READERS)),
             status: notify::Status::default(),
+            measuring: false,
             wake_at: None,
             farewell: None,
             exit: false,
@@ -84,6 +88,7 @@ impl Performer {
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
+            Event::Measured(_) => self.measuring = false,
             Event::Hint(Hint::Removed { unit }) => self.starts.on_removed(unit),
             Event::Hint(Hint::JobRemoved { unit, .. }) => self.starts.on_job_removed(unit),
             Event::Started { run, unit, result } => {
@@ -181,6 +186,12 @@ impl Performer {
                 claim,
                 reply,
             } => self.follow(crawl, first, claim, &reply),
+            Action::Measure(reaches) => {
+                if !std::mem::replace(&mut self.measuring, true) {
+                    disk::measure(reaches, self.events.clone());
+                }
+            }
+            Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
             Action::Hold {
                 crawl,
                 cancel,

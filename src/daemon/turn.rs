@@ -129,6 +129,7 @@ impl Turn<'_> {
                 self.read(*run, unit, &seen, result)
             }
             Event::Listed(result) => self.listed(result),
+            Event::Measured(writers) => self.measured(writers),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
@@ -182,13 +183,18 @@ impl Turn<'_> {
 
     /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
+        let units = self.tx.open_run_counts()?;
+        match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {
+            Ok(()) => {}
+            Err(TurnError::Store(error)) => return Err(error),
+            Err(TurnError::Refused(refusal)) => tracing::warn!("{refusal:?}, ignoring"),
+        }
         self.tell()?;
         self.prune_checks()?;
         let (crawls, snapshots) = (
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
-        let units = self.tx.open_run_counts()?;
         let line = super::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match blocked(view) {
             Some(why) => {

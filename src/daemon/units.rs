@@ -205,9 +205,12 @@ impl Turn<'_> {
         reading: &Reading,
         loaded: bool,
     ) -> TurnResult<()> {
-        let outcome = match run.interrupted {
-            true => &Outcome::Interrupted,
-            false => outcome,
+        // Why we ended it, where it did not end by another way before that.
+        let by_us = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
+        let outcome = match (run.interrupted, run.short_of_disk && by_us) {
+            (true, _) => &Outcome::Interrupted,
+            (_, true) => &Outcome::DiskLimit,
+            _ => outcome,
         };
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());

@@ -79,6 +79,8 @@ pub enum Outcome {
     Watchdog,
     /// The kernel ended it for lack of memory.
     OutOfMemory,
+    /// We ended it, because the disk was nearly full and it had written most.
+    DiskLimit,
     /// Somebody at a terminal had it ended.
     Interrupted,
     /// PID 1 could not start it; the text says why.
@@ -189,6 +191,9 @@ impl fmt::Display for Outcome {
             Outcome::TimeLimit => f.write_str("time limit reached"),
             Outcome::Watchdog => f.write_str("stopped responding (watchdog)"),
             Outcome::OutOfMemory => f.write_str("out of memory"),
+            Outcome::DiskLimit => {
+                f.write_str("ended because the disk was nearly full (limit: disk)")
+            }
             Outcome::Interrupted => f.write_str("interrupted by user"),
             Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
             Outcome::Lost => f.write_str("lost: nothing is known of how it ended"),

@@ -101,7 +101,7 @@ impl Verdict {
                 state: ResultState::Skipped,
                 error: Some(outcome.to_string()),
             },
-            (Outcome::TimeLimit | Outcome::OutOfMemory, _) => failed(),
+            (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::DiskLimit, _) => failed(),
             // Who left a record was started, and its own exit status is one that systemd uses, too.
             (Outcome::NotStarted(_), None) => failed(),
             (_, Some(state)) => plain(state),
@@ -136,6 +136,7 @@ mod tests {
         assert_eq!(stated(Outcome::Signal(15)), NoResults);
         assert_eq!(stated(Outcome::TimeLimit), Failed);
         assert_eq!(stated(Outcome::OutOfMemory), Failed);
+        assert_eq!(stated(Outcome::DiskLimit), Failed);
         assert_eq!(stated(Outcome::Interrupted), Skipped);
     }
 

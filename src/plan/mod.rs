@@ -2,6 +2,7 @@
 
 mod checks;
 mod decide;
+mod disk;
 mod idle;
 mod pressure;
 mod reconcile;
@@ -11,6 +12,7 @@ mod takeover;
 pub use checks::{Checks, Lane, against_check, conclude, decide_checks, prune_at};
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
+pub use disk::{Amount, LOOK, Lack, Writer, lack, still, worst};
 pub use idle::Idle;
 pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};

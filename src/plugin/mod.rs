@@ -7,6 +7,7 @@
 //! Everything here is pure but for [`discover`] (reads plugin directories) and [`output`] (reads
 //! a hook's output directory). Nothing here starts a process or knows about systemd.
 
+pub mod allocation;
 pub mod arguments;
 pub mod beneath;
 pub mod binaries;

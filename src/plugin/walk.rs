@@ -16,6 +16,9 @@ use super::beneath::{Directory, ENTER, chmod};
 /// Directories on the way to where the walk is that are held open. From deeper ones it goes back by `..`.
 const HELD: usize = 64;
 
+/// Bytes of a block in what stat(2) says.
+const BLOCK: u64 = 512;
+
 /// How far a walk goes.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
@@ -47,6 +50,11 @@ pub(super) struct Entry<'w> {
     pub size: u64,
     /// Nanoseconds since 1970.
     pub modified: i128,
+    /// When anything of it changed last, in milliseconds since 1970. Its owner can set the other to any time
+    /// (utimensat(2)), but not this one.
+    pub changed: i64,
+    /// Bytes that are allocated for it, which of a file with holes are less than its size.
+    pub allocated: u64,
     prefix: &'w str,
 }
 
@@ -217,6 +225,8 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             mode: found.st_mode,
             size: u64::try_from(found.st_size).unwrap_or(0),
             modified: i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec),
+            changed: found.st_ctime * 1000 + found.st_ctime_nsec / 1_000_000,
+            allocated: u64::try_from(found.st_blocks).unwrap_or(0) * BLOCK,
             prefix: &self.path,
         });
     }

@@ -37,6 +37,8 @@ pub struct RunRow {
     pub outcome: Option<Outcome>,
     /// Somebody interrupted it; it may be on its way out still.
     pub interrupted: bool,
+    /// It is ended for lack of disk space; it may be on its way out still.
+    pub short_of_disk: bool,
     /// Somebody paused it, for a while at least.
     pub frozen: bool,
     /// As people may read them.
@@ -76,6 +78,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
         starting: false,
         outcome: None,
         interrupted: false,
+        short_of_disk: false,
         frozen: row.get(14)?,
         argv: Vec::new(),
         started_at: row.get::<_, Option<i64>>(11)?.map(Time),
@@ -97,6 +100,7 @@ fn complete((run, kind, owner, status, outcome, argv): Parts) -> Result<RunRow> 
         owner: owner.parse().map_err(|_| corrupt("id", &owner))?,
         starting: status == "starting",
         interrupted: outcome == Some(Outcome::Interrupted),
+        short_of_disk: outcome == Some(Outcome::DiskLimit),
         outcome: outcome.filter(|_| status == "ended"),
         argv: shown_arguments(&argv)?,
         ..run
@@ -155,9 +159,14 @@ impl Tx<'_> {
 
     /// Notes that somebody wants a run to end; its outcome is decided thereby.
     pub fn interrupt_run(&self, id: RunId) -> Result<()> {
+        self.mark_run(id, &Outcome::Interrupted)
+    }
+
+    /// Notes what the outcome of a run is to be that is being ended.
+    pub fn mark_run(&self, id: RunId, outcome: &Outcome) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1 AND status <> 'ended'")?
-            .execute((id.0, serde_json::to_string(&Outcome::Interrupted)?))?;
+            .execute((id.0, serde_json::to_string(outcome)?))?;
         Ok(())
     }
 

@@ -163,6 +163,7 @@ fn word(outcome: &Outcome) -> String {
         outcome if outcome.is_success() => "",
         Outcome::TimeLimit => "time limit",
         Outcome::Watchdog => "watchdog",
+        Outcome::DiskLimit => "disk limit",
         Outcome::Interrupted => "interrupted",
         Outcome::NotStarted(_) => "not started",
         Outcome::Lost => "lost",

@@ -265,6 +265,8 @@ impl Bed {
             Action::Answer(answer) => answer.send(),
             Action::Again(event) => self.world.answers.push(event),
             Action::WakeAt(time) => self.wake_at = Some(time),
+            Action::Measure(_) => {}
+            Action::DiskLacked(lack) => self.engine.disk_lack = Some(lack),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
             Action::LastWords { reply, .. } => reply.send(Ok(String::new())),

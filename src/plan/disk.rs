@@ -1,0 +1,169 @@
+//! Which hook is ended when the disk runs full while hooks write. Nothing is started without
+//! room ([`super::pressure`]); this is for what runs already.
+
+use super::{Strain, Strains};
+use crate::model::RunId;
+use std::time::Duration;
+
+/// From one look at the disk to the next while hooks run. The kernel has no event for free space.
+pub const LOOK: Duration = Duration::from_secs(2);
+/// Hooks are ended with fewer free inodes than this; half of what a start needs.
+const INODES_LEAST: u64 = 5_000;
+/// A hook that has made fewer files is not why inodes are short.
+const FILES_LEAST: u64 = 500;
+
+/// What is short, and how much of it there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    Bytes(u64),
+    Inodes(u64),
+}
+
+/// What is short: less than half of what is to stay free. After a hook was ended, at which time there was
+/// so little as `last` says, it is short again when there is less than that by a further eighth:
+/// what that hook has left stays, and the others are not to blame for it.
+pub fn lack(strain: &Strain, limits: &Strains, last: Option<Lack>) -> Option<Lack> {
+    if limits.min_free == 0 {
+        return None;
+    }
+    let (mut bytes, mut inodes) = (limits.min_free / 2, INODES_LEAST);
+    match last {
+        Some(Lack::Bytes(free)) => bytes = bytes.min(free.saturating_sub(limits.min_free / 16)),
+        Some(Lack::Inodes(free)) => inodes = inodes.min(free.saturating_sub(INODES_LEAST / 8)),
+        None => {}
+    }
+    let few = strain.free.filter(|free| *free < bytes).map(Lack::Bytes);
+    few.or(strain
+        .inodes
+        .filter(|free| *free < inodes)
+        .map(Lack::Inodes))
+}
+
+/// What is to be remembered of a lack: nothing once there is room again.
+pub fn still(strain: &Strain, limits: &Strains, last: Option<Lack>) -> Option<Lack> {
+    last.filter(|_| lack(strain, limits, None).is_some())
+}
+
+/// What was written since a hook began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Allocated, which files with holes are less than their size.
+    pub bytes: u64,
+    pub files: u64,
+}
+
+/// A hook that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Writer {
+    pub run: RunId,
+    /// In the directory of its plugin.
+    pub own: Amount,
+    /// In those that it shares with others: of its page, its crawl, for temporary files.
+    pub shared: Amount,
+}
+
+/// The hook that has written most of what is short: in its own directory, or else where several may
+/// write, of which it is the one that began last. None when no hook has written enough to matter.
+pub fn worst<'a>(lack: Lack, writers: &'a [Writer], limits: &Strains) -> Option<&'a Writer> {
+    let (least, of): (u64, fn(Amount) -> u64) = match lack {
+        Lack::Bytes(_) => (limits.min_free / 16, |amount| amount.bytes),
+        Lack::Inodes(_) => (FILES_LEAST, |amount| amount.files),
+    };
+    let most = |of_writer: &dyn Fn(&Writer) -> u64| {
+        let enough = writers
+            .iter()
+            .filter(|writer| of_writer(writer) >= least.max(1));
+        enough.max_by_key(|writer| (of_writer(writer), writer.run))
+    };
+    most(&|writer| of(writer.own)).or_else(|| most(&|writer| of(writer.shared)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const LIMITS: Strains = Strains {
+        min_free: 1024 * MIB,
+        memory_max: 60,
+    };
+
+    fn seen(free: u64, inodes: u64) -> Strain {
+        Strain {
+            free: Some(free),
+            inodes: Some(inodes),
+            ..Strain::default()
+        }
+    }
+
+    #[test]
+    fn it_is_short_below_half_of_what_is_to_stay_free() {
+        let many = 1 << 20;
+        let none = Strains {
+            min_free: 0,
+            ..LIMITS
+        };
+        let table = [
+            (seen(512 * MIB, many), None, None),
+            (seen(511 * MIB, many), None, Some(Lack::Bytes(511 * MIB))),
+            (seen(9999 * MIB, 4_999), None, Some(Lack::Inodes(4_999))),
+            (Strain::default(), None, None),
+            // One was ended: the next not before there is less by another sixteenth of a GiB.
+            (seen(500 * MIB, many), Some(Lack::Bytes(511 * MIB)), None),
+            (
+                seen(446 * MIB, many),
+                Some(Lack::Bytes(511 * MIB)),
+                Some(Lack::Bytes(446 * MIB)),
+            ),
+            (seen(0, many), Some(Lack::Bytes(0)), None),
+            (seen(9999 * MIB, 4_800), Some(Lack::Inodes(4_999)), None),
+            (
+                seen(9999 * MIB, 4_300),
+                Some(Lack::Inodes(4_999)),
+                Some(Lack::Inodes(4_300)),
+            ),
+        ];
+        for (strain, last, want) in table {
+            assert_eq!(
+                lack(&strain, &LIMITS, last),
+                want,
+                "{strain:?} after {last:?}"
+            );
+            assert_eq!(lack(&strain, &none, last), None);
+        }
+        let last = Some(Lack::Bytes(3));
+        assert_eq!(still(&seen(4, many), &LIMITS, last), last);
+        assert_eq!(still(&seen(512 * MIB, many), &LIMITS, last), None);
+    }
+
+    #[test]
+    fn the_one_that_has_written_most_is_ended() {
+        let writer = |run, own, shared| Writer {
+            run: RunId(run),
+            own: Amount {
+                bytes: own,
+                files: own / MIB * 8,
+            },
+            shared: Amount {
+                bytes: shared,
+                files: 0,
+            },
+        };
+        let of = |writers: &[Writer], lack| worst(lack, writers, &LIMITS).map(|w| w.run.0);
+        let bytes = Lack::Bytes(0);
+        let (small, large) = (writer(1, 70 * MIB, 900 * MIB), writer(2, 90 * MIB, 0));
+        assert_eq!(of(&[small.clone(), large.clone()], bytes), Some(2));
+        assert_eq!(of(&[small, large], Lack::Inodes(0)), Some(2));
+        // Whoever wrote beside its directory: the one that began last.
+        let beside = [
+            writer(4, 3, 80 * MIB),
+            writer(3, 9, 80 * MIB),
+            writer(2, 1, 0),
+        ];
+        assert_eq!(of(&beside, bytes), Some(4));
+        assert_eq!(of(&beside, Lack::Inodes(0)), None);
+        let nobody = [writer(1, 60 * MIB, 63 * MIB)];
+        assert_eq!(of(&nobody, bytes), None, "something else fills the disk");
+        assert_eq!(of(&[], bytes), None);
+    }
+}
