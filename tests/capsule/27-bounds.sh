@@ -1,0 +1,249 @@
+#!/bin/bash
+# Hooks, members of the group and strangers that send more than anybody needs: what is kept of it is little, and nobody else waits.
+# Each case prints a line; the figures in it are how long `Status` took for somebody else meanwhile: calls, median, worst in ms.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+state=/var/lib/archivist
+tools=/opt/bounds
+# What is seen on a machine with nothing else to do is a tenth of it.
+WORST=1000
+
+clean() {
+    in_capsule sh -c "touch $signs/stop $signs/go; umount $state/archive 2>/dev/null; rm -rf $tools; userdel member; userdel stranger" 2>/dev/null || true
+    forget_configuration
+}
+
+prepare() {
+    in_capsule mkdir -p $tools $signs
+    capsule cp "$(dirname "$0")/bounds/attack.py" "$CAPSULE:$tools/attack.py"
+    capsule cp "$ROOT/tests/faults/hostile.py" "$CAPSULE:$tools/hostile.py"
+    in_capsule sh -c "useradd --groups archivist member; useradd stranger"
+    plugin testtags <<'SH'
+#!/usr/bin/python3
+import sys
+for first in range(0, 1_500_000, 10_000):
+    sys.stdout.write("".join('{"type":"Tag","name":%d}\n' % n for n in range(first, first + 10_000)))
+SH
+    plugin testtitles <<'SH'
+#!/usr/bin/python3
+with open("urls.jsonl", "w") as file:
+    for n in range(40):
+        file.write('{"url": "http://title.test/%d", "title": "%s"}\n' % (n, "t" * 1_000_000))
+SH
+    plugin testlinks <<'SH'
+#!/usr/bin/python3
+print("\n".join('{"type": "Snapshot", "url": "http://links.test/%060d"}' % n for n in range(25_000)))
+SH
+    plugin testescapes <<'SH'
+#!/usr/bin/python3
+import sys
+print('{"type": "Tag", "name": "tag\\u009b31m\\u202egnp"}')
+print('{"type": "ArchiveResult", "status": "failed", "output_str": "out\\u009b2J\\u2066", "error": "err\\u009b2J\\u202e\\u0085"}')
+sys.stderr.buffer.write("log\u009b2J\u001b[31m\n".encode())
+SH
+    plugin testwaits <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+SH
+    plugin testfills <<'SH'
+#!/bin/sh
+for n in $(seq 100); do head -c 4M /dev/zero >full$n || exit 1; sleep 0.2; done
+SH
+    plugin testafter on_Snapshot__30_testafter.sh <<'SH'
+#!/bin/sh
+echo fine >file
+SH
+    plugin testlarge <<'SH'
+#!/usr/bin/python3
+import os, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with open("file", "wb") as file:
+    try:
+        os.ftruncate(file.fileno(), (4 << 30) + 1)
+        said = "no limit"
+    except OSError as error:
+        said = error.strerror
+print('{"type": "ArchiveResult", "status": "succeeded", "output_str": "%s"}' % said)
+SH
+    configure </dev/null
+}
+
+attack() { in_capsule python3 $tools/attack.py "$@"; }
+
+as_member() { in_capsule setpriv --reuid member --regid member --init-groups "$@"; }
+
+attack_as_member() { as_member python3 $tools/attack.py "$@"; }
+
+resident() { in_capsule sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$(unit_property $service MainPID)/status"; }
+
+# measured COMMAND…: runs it while somebody else asks for the status; sets $said to what it says and $figures.
+measured() {
+    in_capsule rm -f $signs/stop
+    attack meter $signs/stop >"$work/figures" &
+    local meter=$!
+    said=$("$@")
+    in_capsule touch $signs/stop
+    wait $meter || fail "$*: somebody else got no answer"
+    figures=$(cat "$work/figures")
+    (($(awk '{ print int($3) }' <<<"$figures") < WORST)) || fail "$*: somebody else waited: $figures ms"
+}
+
+ok() { echo "ok: $*"; }
+
+# archived PLUGIN [OPTION…]: prints the crawl of one page with this plugin, which is over.
+archived() {
+    local plugins=$1 crawl
+    shift
+    crawl=$(add --plugins "$plugins" "$@" "http://${plugins%%,*}.test/")
+    wait_for 60 is_over "$crawl"
+    echo "$crawl"
+}
+
+error_of() { query "*[r['error'] or '' for r in d if r['plugin'] == '$2']," list results "$1"; }
+
+a_flood_of_tags_is_cut_off() {
+    measured archived testtags
+    assert_eq "64 1" "$(query '(len(d[0]["tags"]), d[0]["attempts"])' list snapshots "$said")" "tags of the page, and its attempts"
+    assert_contains "$(error_of "$said" testtags)" "too much for one report, left out: 1499936 tags" "the result"
+    ok "1.5 million tags: 64 are kept; status: $figures"
+}
+
+titles_of_a_megabyte_do_not_end_the_worker() {
+    local crawl
+    crawl=$(archived testtitles --depth 1 --set CRAWL_MAX_URLS=1)
+    assert_eq "succeeded 1" "$(query '*[(r["status"], r["attempts"]) for r in d if r["plugin"] == "testtitles"][0],' list results "$crawl")" "result, and its attempts"
+    assert_eq 4099 "$(query 'max(len((s["title"] or "").encode()) for s in d)' list snapshots "$crawl")" "longest title"
+    ok "40 titles of a megabyte: cut, and the page is done at once"
+}
+
+many_links_are_queued_in_pieces() {
+    measured archived testlinks --depth 1 --set CRAWL_MAX_URLS=1
+    assert_eq 20001 "$(query 'sum(d[0]["snapshots"].values())' list crawls "$said")" "pages of the crawl"
+    assert_contains "$(error_of "$said" testlinks)" "left out: 5000 pages" "the result"
+    ok "25,000 links: 20,000 are queued; status: $figures"
+}
+
+pipes_that_never_end_keep_nobody_from_adding() {
+    measured attack_as_member pipes 600
+    # The bus itself refuses some while many wait to be read.
+    assert_contains "$said" "org.freedesktop.DBus.Error.LimitsExceeded=" "what came of 600 pipes"
+    assert_eq answered "$(attack small 1)" "a list of somebody else after them"
+    ok "600 pipes that never end: 256 wait at most; status: $figures"
+}
+
+large_lists_are_refused() {
+    measured attack_as_member large 6 500
+    assert_eq "org.freedesktop.DBus.Error.InvalidArgs" "$(sort -u <<<"$said")" "lists of 500 MiB"
+    (($(resident) < 300000)) || fail "resident after large lists: $(resident) kB"
+    ok "six lists of 500 MiB: refused, $(resident) kB resident; status: $figures"
+}
+
+a_list_of_many_pages_keeps_nobody_waiting() {
+    measured attack_as_member large 1 20
+    assert_eq answered "$said" "a list of 20 MiB"
+    archivist cancel "$(query 'd[0]["id"]' list crawls)" >/dev/null
+    ok "a list of 320,000 pages: status: $figures"
+}
+
+descriptors_of_one_user_are_counted() {
+    local held said
+    held=$(add --plugins testwaits http://held.test/)
+    said=$(attack_as_member hold "$held" 2000)
+    assert_eq "512 org.freedesktop.DBus.Error.LimitsExceeded" "$said" "what came of 2000 calls"
+    wait_for 10 given_back "$held"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$held"
+    ok "2000 descriptors: 512 are given to one user, and back when they are closed"
+}
+
+given_back() { [[ $(attack_as_member hold "$1" 3) == "3 answered" ]]; }
+
+a_long_word_is_not_quoted_back() {
+    assert_eq "org.freedesktop.DBus.Error.LimitsExceeded answered" "$(attack_as_member quote 31)" "a kind of check of 31 MiB"
+    ok "31 MiB in a call: refused in few words"
+}
+
+the_database_cannot_be_locked() {
+    local database=$state/archivist.sqlite3
+    assert_eq 600 "$(in_capsule stat -c %a $database $database-wal $database-shm | sort -u)" "modes of the database"
+    ! as_member cat $database-shm >/dev/null 2>&1 || fail "a member reads the database"
+    in_capsule chmod 640 $database $database-shm
+    restart
+    archivist status >/dev/null
+    assert_eq 600 "$(in_capsule stat -c %a $database $database-wal $database-shm | sort -u)" "modes of a database of before"
+    ok "the database: root's alone, one of before as well"
+}
+
+forged_signals_are_not_believed() {
+    local pid before names
+    archivist status >/dev/null
+    pid=$(unit_property $service MainPID) before=$(resident)
+    names=$(in_capsule busctl list --no-legend --no-pager | awk -v pid="$pid" '$2 == pid && $1 ~ /^:/ { print $1 }')
+    # shellcheck disable=SC2086 # words
+    measured in_capsule setpriv --reuid stranger --regid stranger --clear-groups python3 $tools/attack.py forge 4 $names
+    assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
+    (($(resident) < before + 16384)) || fail "$before kB resident became $(resident) kB by $said signals"
+    ok "$said forged signals: $before kB resident became $(resident) kB; status: $figures"
+}
+
+nothing_commands_a_terminal() {
+    local crawl page what out=
+    crawl=$(archived testescapes)
+    page=$(query 'd[0]["id"]' list snapshots "$crawl")
+    for what in crawls snapshots results runs; do out+=$(archivist list $what "$crawl"; archivist list $what "$crawl" --json); done
+    out+=$(archivist show "$page"; archivist show --json "$page"; archivist why "$page"; archivist why --json "$page"; archivist logs "$page")
+    out+=$(archivist run --plugins testescapes http://escapes.test/1 2>&1 || true)
+    out+=$(archivist add --wait --plugins testescapes http://escapes.test/2 2>&1 || true)
+    out+=$(archivist add --wait --json --plugins testescapes http://escapes.test/3 2>&1 || true)
+    assert_contains "$out" 'err\u009b2J' "what is escaped"
+    out=$(in_capsule python3 -c 'import sys, unicodedata
+text = sys.stdin.buffer.read().decode()
+bidi = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+print(*sorted({"%04x" % ord(c) for c in text if c != "\n" and (unicodedata.category(c) == "Cc" or c in bidi)}))' <<<"$out")
+    assert_eq "" "$out" "characters that a terminal obeys"
+    ok "control and bidi characters: none of them in what any verb prints"
+}
+
+files_have_a_size() {
+    local crawl
+    crawl=$(archived testlarge)
+    assert_eq "File too large" "$(query 'd[0]["output"]' list results "$crawl")" "a file of more than 4 GiB"
+    ! checks 3M || fail "a check writes 3 MiB"
+    checks 1M || fail "a check writes no 1 MiB"
+    ok "files: 4 GiB for a hook, 2 MiB for a check"
+}
+
+# Whether a check may write a file of this size.
+checks() {
+    in_capsule systemd-run --quiet --wait --collect --unit=archivist-check-status-99 sh -c "head -c $1 /dev/zero >/tmp/file" 2>/dev/null
+}
+
+# Last, as it covers the archive.
+the_hook_that_fills_the_disk_is_ended() {
+    in_capsule systemctl stop $service
+    in_capsule mount -t tmpfs -o size=160m,mode=2750,uid=archivist,gid=archivist-hook tmpfs $state/archive
+    configure <<<'MinFreeSpace=120M'
+    measured archived testfills,testafter
+    assert_eq "failed succeeded" "$(query '*[r["status"] for p in ("testfills", "testafter") for r in d if r["plugin"] == p],' list results "$said")" "results"
+    assert_contains "$(error_of "$said" testfills)" "limit: disk" "the result"
+    assert_contains "$(archivist why "$said")" "limit: disk" "why"
+    in_capsule systemctl stop $service
+    in_capsule umount $state/archive
+    configure </dev/null
+    ok "a hook that fills the disk: ended, and its page goes on; status: $figures"
+}
+
+work=$(mktemp -d)
+trap 'clean; rm -rf "$work"' EXIT
+prepare
+for case in ${CASES:-a_flood_of_tags_is_cut_off titles_of_a_megabyte_do_not_end_the_worker many_links_are_queued_in_pieces
+    pipes_that_never_end_keep_nobody_from_adding large_lists_are_refused a_list_of_many_pages_keeps_nobody_waiting
+    descriptors_of_one_user_are_counted a_long_word_is_not_quoted_back the_database_cannot_be_locked
+    forged_signals_are_not_believed nothing_commands_a_terminal files_have_a_size the_hook_that_fills_the_disk_is_ended}; do
+    $case
+done
+trap - EXIT
+clean
+rm -rf "$work"
+assert_system_running
