@@ -1,18 +1,19 @@
 //! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
 
-use super::bounds::REPORT_MAX;
-use super::call::{Call, Refusal, Reply, Request, WatchCall, Work};
+mod worker;
+
+use super::call::{Call, Refusal, Reply, Request, WatchCall};
 use super::callers::{Callers, Claim, Kind, User, user};
 use super::client::Address;
 use super::list;
 use super::report::{AddOptions, Added, Filter};
 use super::watches::HistoryFilter;
 use super::wire::PATH;
-use super::work::Report;
 use crate::model::{CheckKind, Owner, cut};
 use futures_util::StreamExt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use worker::Worker;
 use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
 use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
@@ -25,7 +26,6 @@ const NAMES_MAX: usize = 1000;
 pub type Calls = mpsc::UnboundedSender<Call>;
 
 struct Manager(Calls, Callers);
-struct Worker(Calls);
 
 impl From<Refusal> for fdo::Error {
     fn from(refusal: Refusal) -> Self {
@@ -76,21 +76,6 @@ async fn ask<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Call) -> fdo::Resu
 
 async fn request<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Request) -> fdo::Result<T> {
     ask(calls, |reply| Call::Request(make(reply))).await
-}
-
-/// A call of a worker. One that may not is noted with the name that it has on the bus.
-async fn work<T>(
-    calls: &Calls,
-    header: &Header<'_>,
-    make: impl FnOnce(Reply<T>) -> Work,
-) -> fdo::Result<T> {
-    let answer = ask(calls, |reply| Call::Work(make(reply))).await;
-    if let Err(fdo::Error::AccessDenied(why)) = &answer {
-        let who = header.sender().map_or("somebody", |name| name.as_str());
-        let what = header.member().map_or("a call", |name| name.as_str());
-        tracing::warn!("refused {what} of {who}: {why}");
-    }
-    answer
 }
 
 async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
@@ -375,102 +360,6 @@ impl Manager {
 
     async fn reload(&self) -> fdo::Result<()> {
         request(&self.0, |reply| Request::Reload { reply }).await
-    }
-}
-
-#[interface(name = "org.archivist1.Worker")]
-impl Worker {
-    async fn attach(&self, token: &str, #[zbus(header)] header: Header<'_>) -> fdo::Result<String> {
-        let token = token.to_owned();
-        work(&self.0, &header, |reply| Work::Attach { token, reply }).await
-    }
-
-    async fn run(
-        &self,
-        token: &str,
-        hook: &str,
-        stdout: OwnedFd,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<String> {
-        let (token, hook) = (token.to_owned(), hook.to_owned());
-        let stdout = Arc::new(std::os::fd::OwnedFd::from(stdout));
-        work(&self.0, &header, |reply| Work::Run {
-            token,
-            hook,
-            stdout,
-            reply,
-        })
-        .await
-    }
-
-    async fn stop(
-        &self,
-        token: &str,
-        hook: &str,
-        force: bool,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<()> {
-        let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, &header, |reply| Work::Stop {
-            token,
-            hook,
-            force,
-            reply,
-        })
-        .await
-    }
-
-    async fn report(
-        &self,
-        token: &str,
-        report: &str,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<String> {
-        if report.len() > REPORT_MAX {
-            let why = format!(
-                "the report has {} bytes, at most {REPORT_MAX} are taken",
-                report.len()
-            );
-            return Err(fdo::Error::LimitsExceeded(why));
-        }
-        let report: Report = serde_json::from_str(report).map_err(invalid)?;
-        let report = Arc::new(report.bounded());
-        let token = token.to_owned();
-        work(&self.0, &header, |reply| Work::Report {
-            token,
-            report,
-            done: 0,
-            reply,
-        })
-        .await
-    }
-
-    async fn last_words(
-        &self,
-        token: &str,
-        hook: &str,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<String> {
-        let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, &header, |reply| Work::LastWords {
-            token,
-            hook,
-            reply,
-        })
-        .await
-    }
-
-    async fn snapshots_done(
-        &self,
-        token: &str,
-        #[zbus(header)] header: Header<'_>,
-    ) -> fdo::Result<()> {
-        let token = token.to_owned();
-        work(&self.0, &header, |reply| Work::SnapshotsDone {
-            token,
-            reply,
-        })
-        .await
     }
 }
 
