@@ -7,6 +7,7 @@ pub mod inputs;
 pub mod keys;
 pub mod network;
 pub mod programs;
+pub mod sandbox;
 mod scope;
 mod settings;
 pub mod units;

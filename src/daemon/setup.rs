@@ -150,6 +150,19 @@ fn programs(scope: &Scope) -> Result<Programs, DaemonError> {
     })
 }
 
+/// Refuses to start units whose user and sandbox nothing sets.
+fn need_sandbox(scope: &Scope) -> Result<(), DaemonError> {
+    let missing = config::sandbox::missing_drop_ins(scope);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(DaemonError::Unusable(format!(
+        "no sandbox for its units: no drop-ins in {} of /etc/systemd/system and the like; INSTANCES in \
+         archivist-orchestrator.service(8) says how to make them",
+        missing.join(", ")
+    )))
+}
+
 /// What the active runner works with.
 pub async fn open(
     scope: &Scope,
@@ -158,6 +171,7 @@ pub async fn open(
     events: &mpsc::UnboundedSender<Event>,
 ) -> Result<(Engine, Manager), DaemonError> {
     let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
+    need_sandbox(scope)?;
     let programs = programs(scope)?;
     let hints = HintQueue::default();
     let names = Names::new(scope.unit_prefix());
