@@ -17,6 +17,9 @@ pub enum NetworkMode {
 /// What `archivist-network@.service` runs, and the Debian packages that bring it.
 const PROGRAMS: [(&str, &str); 2] = [("/usr/bin/pasta", "passt"), ("/usr/bin/ip", "iproute2")];
 
+/// The device of pasta's end of a network.
+const TUN: &str = "/dev/net/tun";
+
 impl NetworkMode {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,6 +51,21 @@ impl NetworkMode {
             NetworkMode::Auto | NetworkMode::Host => None,
             NetworkMode::Private => lack(scope),
         }
+    }
+
+    /// The device that pasta needs for a crawl's own network, if it is missing, and what to do about that. Containers
+    /// often lack it. For a process that sees the machine's /dev: the orchestrator does not.
+    pub fn missing_device(self, scope: &Scope) -> Option<(String, String)> {
+        if !self.is_own(scope, false) || scope.rooted(TUN).exists() {
+            return None;
+        }
+        Some((
+            format!(
+                "Network={} needs {TUN}, which is not there: crawls fail",
+                self.as_str()
+            ),
+            format!("give the container {TUN}, or set Network=host in archivist.conf(5)"),
+        ))
     }
 }
 
@@ -94,6 +112,15 @@ mod tests {
         assert!(NetworkMode::Auto.is_own(&scope, false));
         assert!(!NetworkMode::Auto.is_own(&scope, true));
         assert!(!NetworkMode::Host.is_own(&scope, false));
+        let (what, _) = NetworkMode::Auto.missing_device(&scope).unwrap();
+        assert_eq!(
+            what,
+            "Network=auto needs /dev/net/tun, which is not there: crawls fail"
+        );
+        assert_eq!(NetworkMode::Host.missing_device(&scope), None);
+        std::fs::create_dir_all(root.path().join("dev/net")).unwrap();
+        std::fs::write(root.path().join("dev/net/tun"), "").unwrap();
+        assert_eq!(NetworkMode::Auto.missing_device(&scope), None);
         let user = Scope {
             user: true,
             ..scope

@@ -111,6 +111,9 @@ fn configuration(scope: &Scope) -> Vec<Check> {
             if let Some((what, fix)) = settings.network.obstacle(scope) {
                 checks.push(Check::fail(NAME, what, fix));
             }
+            if let Some((what, fix)) = settings.network.missing_device(scope) {
+                checks.push(Check::fail(NAME, what, fix));
+            }
             if checks.is_empty() {
                 checks.push(Check::ok(NAME, "is fine"));
             }
