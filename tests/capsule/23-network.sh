@@ -106,6 +106,16 @@ a_browser_works_in_it() {
     assert_eq succeeded "$(query '*[r["status"] for r in d if r["plugin"] == "title"],' list results "$crawl")" "title, by the browser"
 }
 
+# At random instants: a crawl may be cancelled whenever it likes.
+a_network_that_is_stopped_while_it_starts_is_no_failure() {
+    local unit='archivist-network@crawl-990000.service' n
+    for n in $(seq 12); do
+        in_capsule sh -c "systemctl start --no-block $unit; sleep 0.$((RANDOM % 3))$((RANDOM % 10)); systemctl stop $unit" ||
+            fail "stop $n of the network"
+    done
+    assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "units that failed"
+}
+
 no_network_is_left() {
     assert_nothing_is_left
     assert_eq "" "$(in_capsule ip netns list)" "network namespaces that are left"
@@ -117,6 +127,7 @@ is_refused_without_pasta
 hooks_of_a_crawl_reach_each_other_only
 survives_the_end_of_pasta
 a_browser_works_in_it
+a_network_that_is_stopped_while_it_starts_is_no_failure
 no_network_is_left
 trap - EXIT
 clean
