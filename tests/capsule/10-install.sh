@@ -37,6 +37,14 @@ reinstall_keeps_work() {
     assert_system_running
 }
 
+the_bus_starts_it() {
+    in_capsule systemctl stop $service
+    in_capsule archivist status
+    assert_eq active "$(in_capsule systemctl is-active $service)" "the orchestrator after a call"
+    assert_eq "archivist.service dbus-org.archivist1.service" \
+        "$(in_capsule find /etc/systemd/system -maxdepth 1 -name '*archivist*.service*' -printf '%f\n' | sort | xargs)" "links of an enabled unit"
+}
+
 explains_its_messages() {
     assert_contains "$(in_capsule journalctl --list-catalog)" "archivist:" "the journal's catalog"
 }
@@ -45,4 +53,5 @@ deb=$(put_deb)
 installs
 has_users_and_directories
 reinstall_keeps_work
+the_bus_starts_it
 explains_its_messages
