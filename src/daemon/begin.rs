@@ -202,7 +202,10 @@ impl Turn<'_> {
             ready_limit: settings.ready_limit,
             stop_limit: settings.stop_limit,
             output_limit: settings.output_limit,
-            about: About::default(),
+            about: About {
+                archive: self.engine.archive(),
+                ..About::default()
+            },
         })
     }
 

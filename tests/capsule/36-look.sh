@@ -131,6 +131,13 @@ opens() {
     assert_contains "$output" "sudo" "who may not read the archive"
 }
 
+# With all lists where they belong, its workers have nothing to warn of.
+workers_have_no_complaint() {
+    local said
+    said=$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning "ARCHIVIST_CRAWL_ID=${crawl#c}" || true)
+    assert_eq "" "$said" "warnings of the workers of $crawl"
+}
+
 trap clean EXIT
 prepare
 makes_a_page
@@ -140,6 +147,7 @@ keeps_one_entry_after_a_retry
 links_hold_elsewhere
 a_browser_shows_it
 opens
+workers_have_no_complaint
 assert_nothing_is_left
 trap - EXIT
 clean
