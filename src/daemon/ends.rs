@@ -1,6 +1,7 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when somebody gives it up.
 
 use super::action::Action;
+use super::event::Event;
 use super::turn::{Change, Turn, TurnResult};
 use crate::journal::message;
 use crate::manager::{Release, Whom};
@@ -13,6 +14,9 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
 const MANY: u64 = 1000;
+/// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
+/// in between.
+const PIECE: usize = 2000;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
 /// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when
@@ -197,6 +201,25 @@ impl Turn<'_> {
         self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
         self.tidy_crawl(id)
+    }
+
+    /// Cancels a piece of the pages of a crawl that has many waiting, has `again` come after it, and returns whether it
+    /// did. Until the last piece the crawl is as it was, with fewer pages: whoever asked is not answered yet, and asks
+    /// again if this process ends.
+    pub(super) fn cancel_piece(
+        &mut self,
+        id: CrawlId,
+        reason: &str,
+        again: Event,
+    ) -> TurnResult<bool> {
+        if self.waiting_in(id)? <= MANY + PIECE as u64 {
+            return Ok(false);
+        }
+        let cancelled = self.tx.cancel_some_unbegun(id, reason, self.now, PIECE)?;
+        if cancelled > 0 {
+            self.actions.push(Action::Again(again));
+        }
+        Ok(cancelled > 0)
     }
 
     /// Cancels the pages of a crawl that are not done.

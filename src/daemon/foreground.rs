@@ -6,6 +6,7 @@
 
 use super::action::Action;
 use super::ends::LEFT;
+use super::event::Event;
 use super::turn::{Change, Turn, TurnResult, failed};
 use crate::bus::call::Reply;
 use crate::bus::callers::Claim;
@@ -40,6 +41,9 @@ impl Turn<'_> {
 
     /// A command that held a crawl is gone, before its end.
     pub(super) fn abandoned(&mut self, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
+        if cancel && self.cancel_piece(crawl, LEFT, Event::Abandoned { crawl, cancel })? {
+            return Ok(());
+        }
         self.actions.push(Action::Unhold(crawl));
         self.proceed(crawl, false)?;
         let status = self.crawl_of(crawl)?.status;

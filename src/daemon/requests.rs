@@ -15,6 +15,8 @@ use crate::store::Users;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
+/// Why something is cancelled.
+const CANCELLED: &str = "cancelled by request";
 /// Deepest crawl that can be asked for.
 const DEPTH_MAX: u32 = 4;
 /// Bytes of all settings of a crawl: they are read for each of its hooks.
@@ -50,10 +52,18 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&added)?);
             }
             Request::Cancel { id, reply } => {
+                if let Owner::Crawl(crawl) = id
+                    && self.cancel_piece(*crawl, CANCELLED, Event::Request(request.clone()))?
+                {
+                    return Ok(());
+                }
                 self.cancel(*id)?;
                 self.answer(reply);
             }
             Request::Abort { id, reply } => {
+                if self.cancel_piece(*id, ABORTED, Event::Request(request.clone()))? {
+                    return Ok(());
+                }
                 self.proceed(*id, false)?;
                 self.abort(*id, ABORTED)?;
                 self.answer(reply);
@@ -199,7 +209,7 @@ impl Turn<'_> {
     }
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {
-        let reason = "cancelled by request";
+        let reason = CANCELLED;
         if self.is_already(id, "cancel", |status| status == Lifecycle::Cancelled)? {
             return Ok(());
         }

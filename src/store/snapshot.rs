@@ -180,13 +180,32 @@ impl Tx<'_> {
     }
 
     /// Cancels the snapshots of a crawl that never began, of which nothing else is on record, and
-    /// answers how many these were. `pause` is called every so many rows.
+    /// returns how many these were. `pause` is called every so many rows.
     pub fn cancel_unbegun(
         &self,
         crawl: CrawlId,
         reason: &str,
         now: Time,
         pause: fn(),
+    ) -> Result<usize> {
+        let mut all = 0;
+        loop {
+            let some = self.cancel_some_unbegun(crawl, reason, now, AT_ONCE)?;
+            all += some;
+            if some < AT_ONCE {
+                return Ok(all);
+            }
+            pause();
+        }
+    }
+
+    /// Does the same for at most `limit` snapshots.
+    pub fn cancel_some_unbegun(
+        &self,
+        crawl: CrawlId,
+        reason: &str,
+        now: Time,
+        limit: usize,
     ) -> Result<usize> {
         let cancelled =
             Lifecycle::Queued
@@ -195,22 +214,14 @@ impl Tx<'_> {
                     what: format!("snapshots of {crawl}"),
                     source,
                 })?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.inner.prepare_cached(
             "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = ?3, ended_at = ?4,
                     changed_at = ?4
              WHERE id IN (SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued'
                           AND directory IS NULL LIMIT ?5)",
         )?;
-        let mut all = 0;
-        loop {
-            let some =
-                statement.execute((crawl.0, cancelled.as_str(), reason, now.0, AT_ONCE as i64))?;
-            all += some;
-            if some < AT_ONCE {
-                return Ok(all);
-            }
-            pause();
-        }
+        Ok(statement.execute((crawl.0, cancelled.as_str(), reason, now.0, limit))?)
     }
 
     /// Whether a crawl has a snapshot that is not final.

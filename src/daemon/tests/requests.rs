@@ -4,7 +4,7 @@ use super::bed::Bed;
 use crate::bus::call::{Refusal, Reply, Request};
 use crate::bus::report::{AddOptions, Filter};
 use crate::daemon::event::Event;
-use crate::model::{CrawlId, Owner, ResultState};
+use crate::model::{CrawlId, Lifecycle, Owner, ResultState};
 use std::sync::Arc;
 
 impl Bed {
@@ -134,4 +134,25 @@ fn a_page_that_is_retried_beside_the_last_hooks_waits_for_the_crawl_s_next_worke
     let results = bed.look(|tx| tx.list_results(&Filter::default()));
     let alpha = results.iter().find(|result| result.plugin == "alpha");
     assert_eq!(alpha.unwrap().status, ResultState::Succeeded);
+}
+
+/// Whoever asks for something else meanwhile is answered between the pieces.
+#[test]
+fn a_crawl_of_very_many_pages_is_cancelled_piece_by_piece() {
+    let waiting = |bed: &mut Bed| {
+        let counts = bed.look(|tx| tx.counts("snapshot", None));
+        counts.get("queued").copied().unwrap_or(0)
+    };
+    let mut bed = Bed::new();
+    bed.add(7000);
+    while waiting(&mut bed) < 7000 {
+        bed.turn_with(0, 1, 0);
+    }
+    bed.cancel(0);
+    let left = waiting(&mut bed);
+    assert!((1..7000).contains(&left), "{left}");
+    bed.come_to_an_end();
+    assert_eq!(waiting(&mut bed), 0);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Cancelled);
 }
