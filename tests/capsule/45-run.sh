@@ -205,9 +205,9 @@ records_of_others() {
     id=$(newest snapshots 'd[0]["id"]')
     assert_status 3 in_capsule sh -c "printf '%s\n' http://own.test/ \
         '{\"type\":\"Snapshot\",\"id\":\"$id\",\"url\":\"http://other.test/taken\"}' \
-        '{\"type\":\"Snapshot\",\"id\":\"s99999\",\"url\":\"http://other.test/unknown\"}' \
-        '{\"type\":\"Snapshot\",\"id\":\"s99999\"}' | archivist run --plugins testquick"
-    assert_contains "$output" "s99999" "words about the bad record"
+        '{\"type\":\"Snapshot\",\"id\":\"s99999999\",\"url\":\"http://other.test/unknown\"}' \
+        '{\"type\":\"Snapshot\",\"id\":\"s99999999\"}' | archivist run --plugins testquick"
+    assert_contains "$output" "s99999999" "words about the bad record"
     assert_eq "http://other.test/taken http://other.test/unknown http://own.test/" \
         "$(newest snapshots '*sorted(r["url"] for r in d),')" "pages"
     assert_eq "testquick=succeeded testquick=succeeded testquick=succeeded" "$(results)" "results"
