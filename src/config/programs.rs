@@ -1,4 +1,4 @@
-//! Our programs. Each is sought beside the one that starts it, and where it is installed.
+//! Our programs. Each is looked for next to the program that starts it, then where it is installed.
 
 use std::path::{Path, PathBuf};
 

@@ -204,7 +204,7 @@ impl Turn<'_> {
     }
 
     /// Cancels a piece of the pages of a crawl that has many waiting, has `again` come after it, and returns whether it
-    /// did. Until the last piece the crawl is as it was, with fewer pages: whoever asked is not answered yet, and asks
+    /// did. Until the last piece the crawl is as it was, with fewer pages: the caller is not answered yet, and asks
     /// again if this process ends.
     pub(super) fn cancel_piece(
         &mut self,

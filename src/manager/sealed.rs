@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 
-/// A file without a name that holds `bytes` and that nobody can change any more.
+/// A file without a name that holds `bytes` and cannot be changed any more (memfd_create(2), sealed).
 pub fn sealed(bytes: &[u8]) -> std::io::Result<OwnedFd> {
     let memory = memfd_create(
         "assignment",

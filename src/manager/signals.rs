@@ -43,7 +43,7 @@ impl Manager {
         Ok(())
     }
 
-    /// PID 1 emits unit and job signals only after somebody subscribed.
+    /// PID 1 emits unit and job signals only after a client has subscribed.
     pub(super) async fn subscribe(&self) -> Result<(), ManagerError> {
         self.call("Subscribe", &())
             .await

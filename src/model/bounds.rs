@@ -2,7 +2,7 @@
 
 /// Tags of one page, one crawl or one report.
 pub const TAGS_MAX: usize = 64;
-/// Tags that a page has in all, whoever gave them to it.
+/// Tags of a page in total, from all of its hooks and its crawl.
 pub const PAGE_TAGS_MAX: usize = 256;
 /// Longest tag.
 pub const TAG_MAX: usize = 200;

@@ -51,7 +51,7 @@ pub(super) fn change(
 pub(super) fn refuse_in_user_scope(scope: &Scope) -> Result<(), Failure> {
     match scope.user {
         true => Err(Failure::usage(
-            "personas of a user's own archive are that user's: there is nobody else to allow",
+            "personas of a user's own archive are for that user only",
         )),
         false => Ok(()),
     }
@@ -77,7 +77,7 @@ pub(super) fn parse(words: &[String]) -> Result<Audience, Failure> {
     Ok(audience)
 }
 
-/// The list of a new persona that names nobody: the user who called sudo(8), if any.
+/// The list of a new persona without `--allow`: the user who called sudo(8), if any.
 pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
     let uid = sudo_uid.and_then(|text| text.parse().ok());
     Audience {

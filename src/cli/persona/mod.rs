@@ -36,7 +36,7 @@ enum PersonaVerb {
     Allow(audience::AudienceArgs),
     /// Take a persona from users; crawls that run keep their copy
     Deny(audience::AudienceArgs),
-    /// Forget a persona; crawls under way keep their copy
+    /// Forget a persona; running crawls keep their copy
     Remove {
         #[arg(value_name = "NAME")]
         name: PersonaName,
