@@ -131,11 +131,10 @@ opens() {
     assert_contains "$output" "sudo" "who may not read the archive"
 }
 
-# With all lists where they belong, its workers have nothing to warn of.
-workers_have_no_complaint() {
-    local said
-    said=$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning "ARCHIVIST_CRAWL_ID=${crawl#c}" || true)
-    assert_eq "" "$said" "warnings of the workers of $crawl"
+# It finds the lists that it writes again.
+the_worker_of_the_crawl_has_no_complaint() {
+    assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning --unit="archivist-crawl-${crawl#c}.service")" \
+        "warnings of the worker of $crawl"
 }
 
 trap clean EXIT
@@ -147,7 +146,7 @@ keeps_one_entry_after_a_retry
 links_hold_elsewhere
 a_browser_shows_it
 opens
-workers_have_no_complaint
+the_worker_of_the_crawl_has_no_complaint
 assert_nothing_is_left
 trap - EXIT
 clean
