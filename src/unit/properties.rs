@@ -70,6 +70,11 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
             },
         ),
     ];
+    if let (Some(_), Some(program)) = (&spec.launcher, spec.argv.first()) {
+        // Lines of the journal bear the program's name, not the launcher's.
+        let name = program.rsplit('/').next().unwrap_or(program);
+        out.push(("SyslogIdentifier", text(name)));
+    }
     if spec.notify {
         out.push(("NotifyAccess", text("main")));
     }
