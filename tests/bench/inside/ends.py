@@ -52,7 +52,7 @@ def cancel(notes, interleave):
 
 
 def tree_units():
-    return [line.split()[0] for line in text("systemctl", "list-units", "--plain", "--no-legend", "archivist-hook-benchtree-*.service").splitlines()]
+    return [line.split()[0] for line in text("systemctl", "list-units", "--plain", "--no-legend", "--state=running", "archivist-hook-benchtree-*.service").splitlines()]
 
 
 def restart(notes, interleave):
