@@ -164,7 +164,7 @@ check_is_done() { [[ $(query 'd[0]["state"]' watch history test) == "done" ]]; }
 # As in a container where the filter is accepted and not applied: the orchestrator says so, and nothing fails by it.
 a_filter_without_effect_is_told() {
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-reach.service.d
-        printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-reach.service.d/90-test.conf; systemctl daemon-reload'
+        printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-reach.service.d/90-test.conf; systemctl daemon-reload; systemctl restart archivist-reach'
     restart
     assert_eq "1" "$(unit_property archivist-reach.service ExecMainStatus)" "exit status of the test of the filter"
     assert_contains "$(archivist status)" "address filters have no effect here" "status"
