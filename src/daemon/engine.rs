@@ -82,7 +82,7 @@ pub struct Programs {
     pub worker: String,
     /// `archivist`, for checks and for what hooks ask us to run.
     pub archivist: String,
-    /// For hooks and alerts; none under a user's own manager, whose units nobody else can read, and whose
+    /// For hooks and alerts; none under a user's own manager, whose units only that user can read, and whose
     /// environment block would otherwise win over settings.
     pub launcher: Option<String>,
 }

@@ -45,10 +45,10 @@ impl Engine {
         }
     }
 
-    /// Directory of the persona of a crawl: that with which it was begun, while it is under way.
+    /// Directory of the persona of a crawl: while it runs, the one that it was started with.
     ///
     /// # Errors
-    /// As for [`Engine::persona`], if the crawl is to be begun.
+    /// As for [`Engine::persona`], if the crawl starts now.
     pub fn persona_of(&self, crawl: &CrawlWork) -> Result<Option<PathBuf>, String> {
         match &crawl.persona {
             Some(name) if crawl.status != Lifecycle::Queued => {

@@ -156,7 +156,7 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// The way out of a crawl's hooks, found once and kept while the crawl is under way.
+    /// The way out of a crawl's hooks, found once and kept while the crawl runs.
     pub(super) fn way_out(&self, crawl: CrawlId) -> TurnResult<Rc<WayOut>> {
         if let Some(way_out) = self.engine.ways.borrow().get(&crawl) {
             return Ok(way_out.clone());

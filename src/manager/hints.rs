@@ -50,7 +50,7 @@ const BUS: &str = "org.freedesktop.DBus";
 /// Whose signals are believed.
 #[derive(Debug)]
 pub enum Senders {
-    /// The connection leads to systemd and to nobody else.
+    /// The connection leads to systemd alone.
     Peer,
     /// On a bus: the bus, and the connection that owns systemd's name now, if any.
     Bus { systemd: Option<String> },
@@ -202,7 +202,7 @@ mod tests {
         ] {
             assert_eq!(listener.hint(&forged), None, "{forged:?}");
         }
-        // systemd executes itself anew, which gives it another unique name.
+        // systemd re-executes itself (daemon-reexec), which gives it another unique name.
         assert_eq!(listener.hint(&moved(BUS, SYSTEMD, "")), None);
         assert_eq!(listener.hint(&reloading(":1.1")), None);
         assert_eq!(listener.hint(&moved(BUS, "org.example", ":1.66")), None);

@@ -297,7 +297,7 @@ impl Reach {
         }
     }
 
-    /// The networks to refuse, beside those that are refused always.
+    /// The networks to refuse, in addition to those that are always refused.
     pub fn refused(&self) -> Vec<Subnet> {
         let loopback = (!self.loopback).then(|| LOOPBACK_NETWORKS.iter());
         let private = (!self.private).then(|| PRIVATE_NETWORKS.iter());
