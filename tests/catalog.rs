@@ -12,9 +12,9 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// Name and id of every message in src/journal.rs.
+/// Name and id of every message in src/shared/journal.rs.
 fn messages() -> BTreeMap<String, String> {
-    let text = read("src/journal.rs");
+    let text = read("src/shared/journal.rs");
     let constants = text.lines().filter_map(|line| {
         let (name, value) = line
             .trim()

@@ -10,10 +10,10 @@ mod plot;
 #[path = "cli_bus/watches.rs"]
 mod watches;
 
-use archivist::bus::report::{
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{
     AddOptions, Added, Crawl, Details, Event, Filter, HookResult, ROWS_MAX, Refused, Snapshot,
 };
-use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -108,7 +108,9 @@ impl Face {
 
     fn await_check(&self, id: &str) -> String {
         self.0.say(format!("await {id}"));
-        json(&archivist::bus::work::Ended::without_run(Outcome::Exit(0)))
+        json(&archivist_shared::bus::documents::work::Ended::without_run(
+            Outcome::Exit(0),
+        ))
     }
 
     fn watches(&self, name: &str) -> zbus::fdo::Result<String> {

@@ -2,8 +2,9 @@
 //! `tests/generate/CASE/in` is the root of a file system, `CASE/out` what is written, `CASE/problems`
 //! what is said. `UPDATE_GOLDEN=1` writes the latter two anew.
 
-use archivist::config::{Scope, UserDirs};
-use archivist::generate::{Context, Problem, files, generate, write, write_all};
+use archivist_generator::{Context, generate, write, write_all};
+use archivist_shared::config::{Scope, UserDirs};
+use archivist_shared::declare::{Problem, files};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` writes the
 //! files anew; what changed is then seen in the diff.
 
-use archivist::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
-use archivist::unit::{
+use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
+use archivist_core::unit::{
     AddressFilter, CheckSpec, HookSpec, Names, Network, Property, Stdio, UnitSpec, WorkerSpec,
     properties,
 };

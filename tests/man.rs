@@ -1,8 +1,8 @@
 //! The man pages know every verb, flag, key, state and exit status that the program knows.
 
-use archivist::cli::{self, Exit};
-use archivist::config::{Settings, keys};
-use archivist::model::{Lifecycle, ResultState};
+use archivist::{self as cli, Exit};
+use archivist_core::model::{Lifecycle, ResultState};
+use archivist_shared::config::{Settings, keys};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

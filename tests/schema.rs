@@ -1,10 +1,12 @@
 //! Databases of every released schema still open, read and serve. A file `tests/schemas/N.sql` is
 //! made when schema N is released and never edited.
 
-use archivist::bus::report::Filter;
-use archivist::bus::watches::HistoryFilter;
-use archivist::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step, Time};
-use archivist::store::{NewCrawl, NewSnapshot, Store, Tx};
+use archivist_core::model::{
+    CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step, Time,
+};
+use archivist_orchestrator::store::{NewCrawl, NewSnapshot, Store, Tx};
+use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::documents::watches::HistoryFilter;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

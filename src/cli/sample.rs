@@ -1,8 +1,8 @@
 //! Documents for tests.
 
-use crate::bus::report::{Counts, Crawl, HookResult, Run, Snapshot};
-use crate::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
-use crate::model::{SnapshotId, Time};
+use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
+use archivist_core::model::{SnapshotId, Time};
+use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
 
 /// 2026-11-21T09:25:05.123Z
 pub const NOW: Time = Time(1_795_253_105_123);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::catalogue::{Catalogue, Hook, Plugin};
-use super::name::HookName;
-use super::schema::Schema;
+use crate::catalogue::name::HookName;
+use crate::catalogue::schema::Schema;
+use crate::catalogue::{Catalogue, Hook, Plugin};
 
 pub fn hook(plugin: &str, file: &str) -> Hook {
     let name = HookName::parse(file).unwrap_or_else(|| panic!("{file} is not a hook"));

@@ -1,17 +1,23 @@
 //! Carries out what the sequence says: thin I/O around it.
 
-use super::claims::Claims;
-use super::growth::Growth;
-use super::index::Index;
-use super::leftover::Units;
+use super::WorkerError;
 use super::link::Link;
 use super::sequence::{Action, Input, Purpose, Sequence};
-use super::{WorkerError, directory, read, room, stdout};
-use crate::bus::client::ClientError;
-use crate::bus::work::{Assignment, Ended, HookMode, HookTask, Report, Standing};
-use crate::model::{Outcome, Owner, ResultState, Time, Verdict};
-use crate::plugin::Directory;
-use crate::plugin::output::Listing;
+use crate::files::directory;
+use crate::files::leftover::Units;
+use crate::output::claims::Claims;
+use crate::output::growth::Growth;
+use crate::output::read;
+use crate::output::room;
+use crate::output::stdout;
+use crate::page::index::Index;
+use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict};
+use archivist_plugin::Directory;
+use archivist_plugin::files::output::Listing;
+use archivist_shared::bus::client::ClientError;
+use archivist_shared::bus::documents::work::{
+    Assignment, Ended, HookMode, HookTask, Report, Standing,
+};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::ErrorKind;

@@ -1,10 +1,10 @@
 //! The worker's line to the orchestrator, which may be restarted or replaced at any time: every
 //! call can be made again, and is, when the answer did not come.
 
-use crate::bus::client::{Address, ClientError};
-use crate::bus::wire::WorkerProxy;
-use crate::bus::work::{Ended, Report, Standing};
-use crate::model::Verdict;
+use archivist_core::model::Verdict;
+use archivist_shared::bus::client::{Address, ClientError};
+use archivist_shared::bus::documents::work::{Ended, Report, Standing};
+use archivist_shared::bus::wire::WorkerProxy;
 use futures_util::StreamExt;
 use std::cell::RefCell;
 use std::fs::File;

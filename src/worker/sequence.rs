@@ -12,7 +12,7 @@
 //! The daemons of a crawl are what its pages live on: one that dies is started again for the pages
 //! to come, a few times.
 
-use crate::bus::work::{HookMode, HookTask};
+use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! `archivist run` against the orchestrator of cardboard.
 
 use super::{Bus, Cardboard, stream};
-use archivist::bus::report::{AddOptions, Run};
-use archivist::model::{Outcome, Owner, ResultState, RunId, SnapshotId};
+use archivist_core::model::{Outcome, Owner, ResultState, RunId, SnapshotId};
+use archivist_shared::bus::documents::report::{AddOptions, Run};
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Long lists come in pieces.
 
 use super::{Bus, Cardboard, hook};
-use archivist::bus::report::{Filter, HookResult, ROWS_MAX};
-use archivist::model::{CrawlId, Owner, ResultState};
+use archivist_core::model::{CrawlId, Owner, ResultState};
+use archivist_shared::bus::documents::report::{Filter, HookResult, ROWS_MAX};
 use std::sync::Arc;
 
 /// A crawl with more results than one answer has.

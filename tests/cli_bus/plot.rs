@@ -1,8 +1,8 @@
 //! `archivist plot`: the time line comes in pieces, and is bounded.
 
 use super::{Bus, Cardboard};
-use archivist::bus::report::{Filter, ROWS_MAX, Span};
-use archivist::model::{Outcome, Owner, RunId, SnapshotId, Time};
+use archivist_core::model::{Outcome, Owner, RunId, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{Filter, ROWS_MAX, Span};
 use std::sync::Arc;
 
 /// Units of the crawl, more than one piece has.

@@ -2,9 +2,9 @@
 //! systemd's, which is not on this bus.
 
 use super::{Bus, Cardboard, json};
-use archivist::bus::report::{Reason, WhyWatch};
-use archivist::bus::watches::{Check, HistoryFilter, Queued, Site, Watch};
-use archivist::model::{CheckKind, CheckRecord, Outcome, RunId, Time};
+use archivist_core::model::{CheckKind, CheckRecord, Outcome, RunId, Time};
+use archivist_shared::bus::documents::report::{Reason, WhyWatch};
+use archivist_shared::bus::documents::watches::{Check, HistoryFilter, Queued, Site, Watch};
 use std::sync::Arc;
 
 /// Two checks of one site: the one that runs is `r8`, done when it is awaited; the one before failed.

@@ -4,11 +4,11 @@
 mod storms;
 mod systemd;
 
-use archivist::manager::{
+use archivist_core::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
+use archivist_core::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
+use archivist_shared::systemd::{
     ErrorKind, Hint, HintQueue, Listed, Manager, ManagerError, Release, Whom,
 };
-use archivist::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
-use archivist::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ async fn next(hints: &HintQueue) -> Hint {
 }
 
 /// A connection with a hook that runs.
-async fn running() -> (Fake, archivist::manager::Manager, HintQueue) {
+async fn running() -> (Fake, archivist_shared::systemd::Manager, HintQueue) {
     let (mut fake, manager, hints) = Fake::connect().await;
     let spec = hook();
     let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
@@ -112,7 +112,7 @@ async fn running() -> (Fake, archivist::manager::Manager, HintQueue) {
 /// What a reading comes to, and the reading.
 async fn read(
     fake: &mut Fake,
-    manager: &archivist::manager::Manager,
+    manager: &archivist_shared::systemd::Manager,
 ) -> (Option<Outcome>, Reading) {
     let (reading, ()) = tokio::join!(manager.read(HOOK), fake.serve(3));
     let reading = reading.unwrap();
@@ -333,7 +333,7 @@ async fn units_of_others_give_no_hints() {
 async fn descriptors_arrive_where_they_belong() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     let both = UnitSpec {
-        stdout: archivist::unit::Stdio::Descriptor,
+        stdout: archivist_core::unit::Stdio::Descriptor,
         ..worker()
     };
     let descriptors = vec![file("assignment"), file("output")];

@@ -1,7 +1,7 @@
 //! Very many calls at once.
 
 use crate::systemd::{Fake, soon};
-use archivist::manager::Whom;
+use archivist_shared::systemd::Whom;
 use futures_util::future::join_all;
 
 /// The bus refuses a call when 128 of the same connection await their answer.

@@ -2,8 +2,8 @@
 //! with a manager, unit objects, jobs and signals. It answers one call at a time, when it is told
 //! to, so that every order of signals and answers can be tried.
 
-use archivist::manager::{HintQueue, Manager};
-use archivist::unit::Names;
+use archivist_core::unit::Names;
+use archivist_shared::systemd::{HintQueue, Manager};
 use futures_util::StreamExt;
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,9 +1,9 @@
 //! What follows the end of a hook, and which hooks a worker that takes up an owner runs.
 
 use super::*;
-use crate::bus::report;
-use crate::bus::work::{Derived, Known};
-use crate::model::{CrawlId, SnapshotId};
+use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_shared::bus::documents::report;
+use archivist_shared::bus::documents::work::{Derived, Known};
 
 #[test]
 fn what_failed_by_itself_and_left_nothing_missed_something() {

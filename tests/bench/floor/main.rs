@@ -14,9 +14,9 @@
 mod seam;
 mod units;
 
-use archivist::manager::sealed;
-use archivist::model::{CrawlId, Owner, SnapshotId};
-use archivist::unit::{HookSpec, Names, UnitSpec};
+use archivist_core::model::{CrawlId, Owner, SnapshotId};
+use archivist_core::unit::{HookSpec, Names, UnitSpec};
+use archivist_shared::systemd::sealed;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::io;

@@ -2,8 +2,8 @@
 //! and how it lets go, without queue, database and workers.
 
 use super::{Answer, Hook, millis};
-use archivist::manager::{Hint, HintQueue, Manager, Release};
-use archivist::unit::Names;
+use archivist_core::unit::Names;
+use archivist_shared::systemd::{Hint, HintQueue, Manager, Release};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! Units over the bus: StartTransientUnit, the signal of the end, StopUnit, and nothing else.
 
 use super::{Answer, Hook, millis};
-use archivist::manager::encode;
-use archivist::unit::{UnitSpec, properties};
+use archivist_core::unit::{UnitSpec, properties};
+use archivist_shared::systemd::encode;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,0 +1,321 @@
+//! Asks for URLs: over HTTP/1.1, with a limit for everything, believing the authorities that
+//! Debian believes, and without following a redirect by itself.
+
+use super::reach::{Guard, Private};
+use archivist_hooks::page::html::one_line;
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ureq::http::{HeaderMap, Method, Request};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::transport::{
+    ConnectionDetails, Connector, RustlsConnector, TcpConnector, Transport,
+};
+use ureq::{Agent, Timeout};
+use url::Url;
+
+/// What servers are told, unless the settings say otherwise.
+pub const USER_AGENT: &str = concat!(
+    "Mozilla/5.0 (compatible; archivist/",
+    env!("CARGO_PKG_VERSION"),
+    ")"
+);
+/// The most bytes of one answer's headers.
+const HEADERS: usize = 64 << 10;
+
+/// How long the parts of one exchange may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Patience {
+    /// Looking up the name; and then connecting, TLS included.
+    pub connect: Duration,
+    /// Until the headers are there; and then until the body is.
+    pub read: Duration,
+}
+
+impl Patience {
+    /// Both in seconds.
+    pub const fn of(connect: u64, read: u64) -> Patience {
+        Patience {
+            connect: Duration::from_secs(connect),
+            read: Duration::from_secs(read),
+        }
+    }
+}
+
+/// Why there was no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The two could not agree on who the server is, or how to speak in private.
+    Tls(String),
+    /// One of the limits was met.
+    Late(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Tls(reason) => write!(f, "TLS: {reason}"),
+            Fault::Late(reason) | Fault::Other(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// One answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status number.
+    pub status: u16,
+    /// Names in lower case, values with what is no UTF-8 replaced.
+    pub headers: Vec<(String, String)>,
+    /// From the call to the headers.
+    pub after: Duration,
+    /// The start of the body, as much as was asked for.
+    pub body: Vec<u8>,
+    /// Whether there was more of it.
+    pub is_cut: bool,
+    /// Why the body did not come whole, if it did not.
+    pub problem: Option<Fault>,
+}
+
+impl Answer {
+    /// The first header of a name given in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Where it points, if it is a redirect.
+    pub fn location(&self) -> Option<&str> {
+        match self.status {
+            301 | 302 | 303 | 307 | 308 => self.header("location"),
+            _ => None,
+        }
+    }
+
+    /// `text/html`
+    pub fn media_type(&self) -> String {
+        let value = self.header("content-type").unwrap_or_default();
+        let essence = value.split(';').next().unwrap_or_default();
+        essence.trim().to_ascii_lowercase()
+    }
+}
+
+/// Asks servers, several at a time if shared between threads.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+}
+
+impl Client {
+    /// One that lets servers take so long and calls itself so.
+    pub fn new(patience: Patience, user_agent: &str, guard: &Guard) -> Client {
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .build();
+        let config = Agent::config_builder()
+            .tls_config(tls)
+            .proxy(None)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_response_header_size(HEADERS)
+            .max_idle_connections_per_host(4)
+            .user_agent(one_line(user_agent, 300))
+            .timeout_resolve(Some(patience.connect))
+            .timeout_connect(Some(patience.connect))
+            .timeout_send_request(Some(patience.connect))
+            .timeout_recv_response(Some(patience.read))
+            .timeout_recv_body(Some(patience.read))
+            .build();
+        let connector = ().chain(TcpConnector::default()).chain(Tls::default());
+        Client {
+            agent: Agent::with_parts(config, connector, guard.clone()),
+        }
+    }
+
+    /// GET; keeps `most` bytes of the body.
+    pub fn get(&self, url: &Url, most: u64) -> Result<Answer, Fault> {
+        self.ask(Method::GET, url, |_| most)
+    }
+
+    /// GET; how many bytes of the body are kept depends on the answer.
+    pub fn get_some(&self, url: &Url, most: impl FnOnce(&Answer) -> u64) -> Result<Answer, Fault> {
+        self.ask(Method::GET, url, most)
+    }
+
+    /// HEAD.
+    pub fn head(&self, url: &Url) -> Result<Answer, Fault> {
+        self.ask(Method::HEAD, url, |_| 0)
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        most: impl FnOnce(&Answer) -> u64,
+    ) -> Result<Answer, Fault> {
+        let request = Request::builder().method(method).uri(url.as_str()).body(());
+        let request = request.map_err(|error| {
+            Fault::Other(format!("no request can be made of this URL: {error}"))
+        })?;
+        let begun = Instant::now();
+        let response = self.agent.run(request).map_err(fault)?;
+        let after = begun.elapsed();
+        let (head, body) = response.into_parts();
+        let mut answer = Answer {
+            status: head.status.as_u16(),
+            headers: headers(&head.headers),
+            after,
+            body: Vec::new(),
+            is_cut: false,
+            problem: None,
+        };
+        let most = most(&answer);
+        if most > 0 {
+            let mut reader = body.into_with_config().limit(u64::MAX).reader();
+            let read = reader.by_ref().take(most + 1).read_to_end(&mut answer.body);
+            answer.is_cut = answer.body.len() as u64 > most;
+            answer
+                .body
+                .truncate(usize::try_from(most).unwrap_or(usize::MAX));
+            answer.problem = read.err().map(|error| fault(ureq::Error::from(error)));
+        }
+        Ok(answer)
+    }
+}
+
+fn headers(map: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    map.iter()
+        .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+        .collect()
+}
+
+/// TLS as ureq does it, and every failure of it told apart from others.
+#[derive(Debug, Default)]
+struct Tls(RustlsConnector);
+
+/// A failure while TLS was being set up.
+#[derive(Debug)]
+struct NoTls(String);
+
+impl fmt::Display for NoTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoTls {}
+
+impl<In: Transport> Connector<In> for Tls {
+    type Out = <RustlsConnector as Connector<In>>::Out;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        self.0
+            .connect(details, chained)
+            .map_err(|error| match error {
+                ureq::Error::Timeout(which) => ureq::Error::Timeout(which),
+                ureq::Error::Io(error) if is_of_the_network(&error) => ureq::Error::Io(error),
+                error => ureq::Error::Other(Box::new(NoTls(in_words(&error)))),
+            })
+    }
+}
+
+/// A connection that breaks says nothing about TLS; one that ends in the middle of it does.
+fn is_of_the_network(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
+fn fault(error: ureq::Error) -> Fault {
+    match error {
+        ureq::Error::Timeout(which) => Fault::Late(late(which).to_owned()),
+        ureq::Error::Other(inner) if inner.is::<NoTls>() => Fault::Tls(inner.to_string()),
+        ureq::Error::Other(inner) if inner.is::<Private>() => Fault::Other(inner.to_string()),
+        error @ (ureq::Error::Rustls(_) | ureq::Error::Tls(_)) => Fault::Tls(in_words(&error)),
+        ureq::Error::HostNotFound => Fault::Other("the host is not known".to_owned()),
+        ureq::Error::Io(error) => of_io(&error),
+        error => Fault::Other(one_line(&error.to_string(), 300)),
+    }
+}
+
+fn of_io(error: &io::Error) -> Fault {
+    let text = match error.kind() {
+        io::ErrorKind::TimedOut => return Fault::Late("the network took too long".to_owned()),
+        io::ErrorKind::ConnectionRefused => "the connection was refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "the connection was broken off".to_owned(),
+        io::ErrorKind::UnexpectedEof => {
+            "the server closed the connection before it had answered".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    let about_tls = error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<rustls::Error>());
+    match about_tls {
+        true => Fault::Tls(one_line(&text, 300)),
+        false => Fault::Other(one_line(&text, 300)),
+    }
+}
+
+fn late(which: Timeout) -> &'static str {
+    match which {
+        Timeout::Resolve => "the name was not looked up in time",
+        Timeout::Connect => "no connection came about in time",
+        Timeout::SendRequest => "the server did not take the request in time",
+        Timeout::RecvResponse => "no answer came in time",
+        Timeout::RecvBody => "the answer did not come to its end in time",
+        _ => "it took too long",
+    }
+}
+
+/// The reason why TLS failed, for people: the usual ones in plain words.
+fn in_words(error: &ureq::Error) -> String {
+    let inner = match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
+        _ => None,
+    };
+    let Some(error) = inner else {
+        return match error {
+            ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "the server closed the connection".to_owned()
+            }
+            error => one_line(&error.to_string(), 300),
+        };
+    };
+    use rustls::CertificateError as Certificate;
+    let text = match error {
+        rustls::Error::InvalidCertificate(
+            Certificate::Expired | Certificate::ExpiredContext { .. },
+        ) => "the certificate has expired",
+        rustls::Error::InvalidCertificate(
+            Certificate::NotValidYet | Certificate::NotValidYetContext { .. },
+        ) => "the certificate is not valid yet",
+        rustls::Error::InvalidCertificate(
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
+        ) => "the certificate is for another name",
+        rustls::Error::InvalidCertificate(Certificate::UnknownIssuer) => {
+            "no authority that this machine trusts has issued the certificate"
+        }
+        rustls::Error::InvalidCertificate(Certificate::Revoked) => "the certificate was revoked",
+        rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
+        rustls::Error::General(text) if text.contains("CA cert") => {
+            "this machine trusts no authority: install ca-certificates"
+        }
+        error => return one_line(&error.to_string(), 300),
+    };
+    text.to_owned()
+}

@@ -1,0 +1,286 @@
+//! `lighthouse`: four scores of one page, from npm's lighthouse with Debian's chromium.
+
+use super::Request;
+use super::record::{CheckResult, Finding, Kind, Scores};
+use archivist_hooks::page::html::one_line;
+use archivist_hooks::process::output::Limits;
+use archivist_hooks::process::program::{Ended, Ending, Runner};
+use archivist_hooks::process::scratch::Scratch;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The unit's limit is 180 s; what meets it says nothing.
+const DEADLINE: Duration = Duration::from_secs(170);
+/// The most of a report that is read, in bytes.
+const REPORT: usize = 64 << 20;
+/// How lighthouse comes onto a Debian machine: this version runs with Debian's node.
+const HOW: &str = "apt install chromium npm && npm install --global lighthouse@12";
+
+/// Has lighthouse look at the URL.
+pub fn check(request: &Request) -> CheckResult {
+    let mut result = CheckResult::new(Kind::Lighthouse, request.url.as_str());
+    match look(request) {
+        Ok(report) => {
+            let ok = report.runtime_error.is_none();
+            let error = report.runtime_error.as_ref().map(RuntimeError::text);
+            result.final_url = report
+                .final_displayed_url
+                .as_deref()
+                .map(|url| one_line(url, 2048));
+            result.scores = Some(report.scores());
+            result.set_findings(report.findings(request.url.as_str()));
+            result.ok = ok;
+            match error {
+                Some(error) => result.with_error(&error),
+                None => result,
+            }
+        }
+        Err(Trouble { missing, text }) => {
+            result.skipped = missing;
+            result.with_error(&text)
+        }
+    }
+}
+
+/// Why there is no report.
+struct Trouble {
+    /// A program is missing.
+    missing: bool,
+    text: String,
+}
+
+impl Trouble {
+    fn failed(text: impl Into<String>) -> Trouble {
+        Trouble {
+            missing: false,
+            text: text.into(),
+        }
+    }
+}
+
+fn look(request: &Request) -> Result<Report, Trouble> {
+    let settings = &request.settings;
+    let search = search(settings.lib_dir.as_deref());
+    let find = |named: &Option<PathBuf>, names: &[&str]| {
+        let named = named.clone().into_iter();
+        let places = || {
+            search
+                .iter()
+                .flat_map(|dir| names.iter().map(move |name| dir.join(name)))
+        };
+        named.chain(places()).find(|path| is_program(path))
+    };
+    let missing = |what: &str| Trouble {
+        missing: true,
+        text: format!("{what} is not installed: {HOW}"),
+    };
+    let lighthouse =
+        find(&settings.lighthouse, &["lighthouse"]).ok_or_else(|| missing("lighthouse"))?;
+    let chromium = find(
+        &settings.chromium,
+        &["chromium", "chromium-browser", "google-chrome"],
+    )
+    .ok_or_else(|| missing("chromium"))?;
+    let scratch =
+        Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
+    let budget = settings.deadline(DEADLINE);
+    let mut runner = Runner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
+    let mut command = Command::new(&lighthouse);
+    command
+        .arg(request.url.as_str())
+        .args(arguments(settings.user_agent.as_deref()));
+    command
+        .env("CHROME_PATH", &chromium)
+        .env("PATH", std::env::join_paths(&search).unwrap_or_default())
+        .env("HOME", scratch.dir())
+        .env("TMPDIR", scratch.dir())
+        .env("CI", "1")
+        .current_dir(scratch.dir());
+    let limits = Limits {
+        output: REPORT,
+        ..Limits::default()
+    };
+    let ended = runner.run(&mut command, "npm", limits);
+    let ended = ended.map_err(|finding| Trouble::failed(finding.output_str))?;
+    judge(&ended, budget)
+}
+
+/// What is asked of lighthouse and of the browser that it starts.
+fn arguments(user_agent: Option<&str>) -> Vec<String> {
+    let mut flags = vec!["--headless=new", "--disable-dev-shm-usage", "--disable-gpu"];
+    if !can_sandbox() {
+        flags.push("--no-sandbox");
+    }
+    let mut arguments = vec![
+        "--output=json".to_owned(),
+        "--output-path=stdout".to_owned(),
+        "--quiet".to_owned(),
+        "--no-enable-error-reporting".to_owned(),
+        "--only-categories=performance,accessibility,best-practices,seo".to_owned(),
+        format!("--chrome-flags={}", flags.join(" ")),
+    ];
+    arguments
+        .extend(user_agent.map(|agent| format!("--emulated-user-agent={}", one_line(agent, 300))));
+    arguments
+}
+
+/// Chromium's own sandbox is kept wherever it works: not as root, and not without namespaces of
+/// users.
+fn can_sandbox() -> bool {
+    let most = |name: &str| std::fs::read_to_string(format!("/proc/sys/{name}")).ok();
+    let is_off = |name: &str, off: &str| most(name).is_some_and(|text| text.trim() == off);
+    let off = is_off("user/max_user_namespaces", "0")
+        || is_off("kernel/unprivileged_userns_clone", "0")
+        || is_off("kernel/apparmor_restrict_unprivileged_userns", "1");
+    !nix::unistd::geteuid().is_root() && !off
+}
+
+/// The library's directories, then those of PATH and where npm puts what is for everybody.
+fn search(library: Option<&Path>) -> Vec<PathBuf> {
+    let library = library.map(|lib| [lib.join("bin"), lib.join("npm/node_modules/.bin")]);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found: Vec<PathBuf> = library.into_iter().flatten().collect();
+    found.extend(std::env::split_paths(&path).filter(|dir| dir.is_absolute()));
+    for usual in ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from) {
+        if !found.contains(&usual) {
+            found.push(usual);
+        }
+    }
+    found.retain(|dir| !dir.to_string_lossy().contains(':'));
+    found
+}
+
+fn is_program(path: &Path) -> bool {
+    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+}
+
+fn judge(ended: &Ended, budget: Duration) -> Result<Report, Trouble> {
+    let report = serde_json::from_slice::<Report>(&ended.output);
+    match (ended.ending, report) {
+        // It exits with 1 for a page that did not load, and says why in its report.
+        (Ending::Exited(_), Ok(report)) => Ok(report),
+        (Ending::Exited(0), Err(error)) => Err(Trouble::failed(format!(
+            "lighthouse wrote no report: {error}"
+        ))),
+        (ending, _) => {
+            let reason = ending.reason("lighthouse", budget);
+            Err(Trouble::failed(match last_words(&ended.log) {
+                Some(said) => format!("{reason}: {said}"),
+                None => reason,
+            }))
+        }
+    }
+}
+
+/// The line of the log that says most: the first that speaks of an error, else the last one.
+fn last_words(log: &str) -> Option<String> {
+    let lines = || {
+        log.lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("at "))
+    };
+    let error = lines().find(|line| line.contains("rror"));
+    error
+        .or_else(|| lines().next_back())
+        .map(|line| one_line(line, 300))
+}
+
+/// What is read of lighthouse's report.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    categories: BTreeMap<String, Category>,
+    #[serde(default)]
+    audits: BTreeMap<String, Audit>,
+    #[serde(default)]
+    runtime_error: Option<RuntimeError>,
+    #[serde(default)]
+    final_displayed_url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Category {
+    score: Option<f64>,
+    #[serde(default)]
+    audit_refs: Vec<AuditRef>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AuditRef {
+    id: String,
+    #[serde(default)]
+    weight: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Audit {
+    #[serde(default)]
+    title: String,
+    score: Option<f64>,
+    #[serde(default)]
+    display_value: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RuntimeError {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl RuntimeError {
+    fn text(&self) -> String {
+        format!("lighthouse: {} ({})", self.message, self.code)
+    }
+}
+
+impl Report {
+    /// Out of 100, whole numbers as lighthouse shows them.
+    fn scores(&self) -> Scores {
+        let of = |name: &str| {
+            let score = self.categories.get(name)?.score?;
+            Some((score * 100.0).round().clamp(0.0, 100.0))
+        };
+        Scores {
+            performance: of("performance"),
+            accessibility: of("accessibility"),
+            best_practices: of("best-practices"),
+            seo: of("seo"),
+        }
+    }
+
+    /// The audits that cost points, those that cost most first.
+    fn findings(&self, url: &str) -> Vec<Finding> {
+        let mut lost: Vec<(f64, &str, &Audit)> = Vec::new();
+        for reference in self.categories.values().flat_map(|it| &it.audit_refs) {
+            let Some(audit) = self.audits.get(&reference.id) else {
+                continue;
+            };
+            let cost = reference.weight * (1.0 - audit.score.unwrap_or(1.0));
+            // One audit may count in several categories.
+            let known = lost.iter().any(|(_, id, _)| *id == reference.id);
+            if !known
+                && cost.is_finite()
+                && cost > 0.0
+                && audit.score.is_some_and(|score| score < 0.9)
+            {
+                lost.push((cost, &reference.id, audit));
+            }
+        }
+        lost.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+        let text = |audit: &Audit| match &audit.display_value {
+            Some(value) => format!("{}: {value}", audit.title),
+            None => audit.title.clone(),
+        };
+        let finding = |id: &str, audit: &Audit| Finding::new(&one_line(id, 100), url, &text(audit));
+        lost.into_iter()
+            .map(|(_, id, audit)| finding(id, audit))
+            .collect()
+    }
+}

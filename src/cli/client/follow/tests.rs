@@ -1,0 +1,162 @@
+use super::*;
+use crate::sample;
+
+fn event(text: &str) -> Event {
+    serde_json::from_str(text).unwrap()
+}
+
+fn snapshot(status: Lifecycle, reason: Option<&str>) -> Event {
+    let snapshot = Snapshot {
+        status,
+        reason: reason.map(str::to_owned),
+        ..sample::snapshot(3)
+    };
+    Event::Snapshot { snapshot }
+}
+
+fn hook(status: ResultState, error: Option<&str>) -> Event {
+    let result = HookResult {
+        status,
+        error: error.map(str::to_owned),
+        ..sample::result(3, "screenshot", "on_Snapshot__51_screenshot")
+    };
+    Event::Hook { result }
+}
+
+fn crawl(status: Lifecycle) -> Event {
+    let crawl = Crawl {
+        status,
+        ..sample::crawl(1)
+    };
+    Event::Crawl { crawl }
+}
+
+/// Applies `events` and returns the lines and the exit status.
+fn follow(events: Vec<Event>) -> (Vec<String>, Follow) {
+    let mut follow = Follow::new(CrawlId(1));
+    let lines = events
+        .into_iter()
+        .filter_map(|event| follow.apply(event))
+        .map(|note| note.text)
+        .collect();
+    (lines, follow)
+}
+
+#[test]
+fn lines_say_who_what_and_how_long() {
+    use Lifecycle::{Sealed, Started};
+    let (lines, follow) = follow(vec![
+        crawl(Started),
+        snapshot(Started, None),
+        hook(ResultState::Started, None),
+        hook(ResultState::Succeeded, None),
+        snapshot(Sealed, None),
+        crawl(Sealed),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "c1 started",
+            "s3 https://example.com/ started",
+            "s3 https://example.com/ screenshot succeeded 1.2s",
+            "s3 https://example.com/ sealed",
+            "c1 sealed",
+        ]
+    );
+    assert!(follow.is_final());
+    assert_eq!(follow.exit(), Exit::Done);
+    assert_eq!(
+        follow.summary(Time(0)),
+        "c1 sealed: 1 page, results: 1 succeeded, in 1.2s\nsee: archivist show c1\n"
+    );
+}
+
+#[test]
+fn a_stream_that_begins_anew_is_no_news() {
+    let again = || {
+        vec![
+            crawl(Lifecycle::Started),
+            snapshot(Lifecycle::Started, None),
+            hook(ResultState::Succeeded, None),
+        ]
+    };
+    let (lines, _) = follow(again().into_iter().chain(again()).collect());
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn one_failed_result_is_some_of_the_archiving() {
+    let (lines, follow) = follow(vec![
+        hook(ResultState::Failed, Some("time limit reached")),
+        snapshot(Lifecycle::Sealed, None),
+        crawl(Lifecycle::Sealed),
+    ]);
+    assert_eq!(lines[0], "s3  screenshot failed 1.2s: time limit reached");
+    assert_eq!(follow.exit(), Exit::Partly);
+    assert_eq!(follow.problems().len(), 1);
+}
+
+#[test]
+fn a_result_that_was_made_good_counts_as_good() {
+    let (_, follow) = follow(vec![
+        snapshot(Lifecycle::Started, None),
+        hook(ResultState::Failed, None),
+        hook(ResultState::Succeeded, None),
+        snapshot(Lifecycle::Sealed, None),
+        crawl(Lifecycle::Sealed),
+    ]);
+    assert_eq!(follow.exit(), Exit::Done);
+}
+
+#[test]
+fn pages_that_were_cancelled_or_given_up_are_told() {
+    for end in [
+        snapshot(Lifecycle::Cancelled, None),
+        snapshot(Lifecycle::Sealed, Some("its worker died 3 times")),
+    ] {
+        let (_, follow) = follow(vec![end, crawl(Lifecycle::Sealed)]);
+        assert_eq!(follow.exit(), Exit::Partly);
+        assert!(follow.summary(Time(0)).contains("s3 https://example.com/ "));
+    }
+    let (_, follow) = follow(vec![crawl(Lifecycle::Cancelled)]);
+    assert_eq!(follow.exit(), Exit::Partly);
+}
+
+#[test]
+fn running_hooks_are_known_by_page() {
+    let (_, follow) = follow(vec![
+        snapshot(Lifecycle::Started, None),
+        hook(ResultState::Started, None),
+    ]);
+    let page = &follow.working()[&SnapshotId(3)];
+    assert_eq!(page.hooks.keys().collect::<Vec<_>>(), ["screenshot"]);
+    assert_eq!(follow.pages(), (0, 1));
+}
+
+#[test]
+fn what_the_streams_left_out_is_noticed() {
+    let ended = Crawl {
+        snapshots: Counts::from([("sealed".into(), 1)]),
+        results: Counts::from([("failed".into(), 1)]),
+        ..sample::crawl(1)
+    };
+    let (_, mut follow) = follow(vec![Event::Crawl { crawl: ended }]);
+    assert!(follow.has_gaps());
+    follow.apply(snapshot(Lifecycle::Started, None));
+    assert!(follow.has_gaps());
+    follow.stream_begins();
+    assert!(follow.working().is_empty());
+    follow.apply(snapshot(Lifecycle::Sealed, None));
+    follow.apply(hook(ResultState::Failed, None));
+    assert!(!follow.has_gaps());
+}
+
+#[test]
+fn events_have_the_shape_of_the_bus() {
+    let text = serde_json::to_string(&crawl(Lifecycle::Queued)).unwrap();
+    assert!(
+        text.starts_with(r#"{"event":"crawl","crawl":{"id":"c1""#),
+        "{text}"
+    );
+    assert!(matches!(event(&text), Event::Crawl { .. }));
+}

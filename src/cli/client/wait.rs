@@ -1,0 +1,216 @@
+//! Following a crawl to its end. The stream ends when the orchestrator does; then it is asked for
+//! once more, and the bus starts the orchestrator if need be.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::follow::{Follow, Note};
+use crate::client::pieces::Pieces;
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::Look;
+use crate::display::progress::Bars;
+use archivist_core::model::{CrawlId, Owner};
+use archivist_shared::bus::documents::report::{Event, Filter, HookResult, Snapshot};
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How the progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Bars on a terminal.
+    Bars,
+    /// A line for what ends.
+    Lines,
+    /// Every event as it came.
+    Json,
+}
+
+/// How often bars are drawn.
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// The stream ends with the crawl; this is for one that does not.
+const AFTER_THE_END: Duration = Duration::from_secs(5);
+
+/// Streams that end one after the other without news before this is given up.
+const EMPTY_STREAMS: u32 = 5;
+
+/// Shows the progress of `crawl` until it is over or somebody presses Ctrl-C.
+pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, Failure> {
+    let mut view = View::new(crawl, form);
+    let done = tokio::select! {
+        done = to_the_end(server, crawl, &mut view) => done,
+        _ = tokio::signal::ctrl_c() => {
+            view.close();
+            eprintln!(
+                "detached: the crawl goes on; see 'archivist status {crawl}', end it with 'archivist cancel {crawl}'"
+            );
+            return Ok(Exit::Interrupted);
+        }
+    };
+    view.close();
+    done?;
+    if form != Form::Json {
+        look::print(&view.follow.summary(look::now()))?;
+    }
+    Ok(view.follow.exit())
+}
+
+async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
+    let id = crawl.to_string();
+    let mut without_news = 0;
+    while !view.follow.is_final() {
+        let stream = server.call(|| server.proxy().watch(&id)).await?;
+        view.follow.stream_begins();
+        match one_stream(read_lines(stream.into()), view).await? {
+            true => without_news = 0,
+            false => without_news += 1,
+        }
+        if without_news == EMPTY_STREAMS && !view.follow.is_final() {
+            return Err(Failure::failed(format!(
+                "the orchestrator stopped telling of {crawl}; the crawl may go on, see: archivist status {crawl}"
+            )));
+        }
+    }
+    if view.follow.has_gaps() {
+        fill_gaps(server, crawl, view).await?;
+    }
+    Ok(())
+}
+
+/// Asks for what happened between two streams, or before the first one.
+async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
+    let filter = |status: Option<&str>| Filter {
+        status: status.map(str::to_owned),
+        owner: Some(Owner::Crawl(crawl)),
+        ..Filter::default()
+    };
+    let snapshots: Vec<Snapshot> = Pieces::new(server, filter(None)).collect().await?;
+    let failed = Pieces::new(server, filter(Some("failed")));
+    let results: Vec<HookResult> = failed.collect().await?;
+    let snapshots = snapshots
+        .into_iter()
+        .rev()
+        .map(|snapshot| Event::Snapshot { snapshot });
+    let results = results
+        .into_iter()
+        .rev()
+        .map(|result| Event::Hook { result });
+    for event in snapshots.chain(results) {
+        if view.form == Form::Json {
+            let text = serde_json::to_string(&event)
+                .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+            look::print_document(&format!("{text}\n"))?;
+        }
+        view.tell(event)?;
+    }
+    Ok(())
+}
+
+/// Shows one stream to its end; whether it brought news.
+async fn one_stream(mut lines: mpsc::Receiver<String>, view: &mut View) -> Result<bool, Failure> {
+    let mut news = false;
+    let mut redraw = tokio::time::interval(REDRAW);
+    loop {
+        let over = view.follow.is_final();
+        tokio::select! {
+            line = lines.recv() => match line {
+                Some(line) => news |= view.take(&line)?,
+                None => return Ok(news),
+            },
+            _ = redraw.tick(), if view.bars.is_some() => view.draw(),
+            () = tokio::time::sleep(AFTER_THE_END), if over => return Ok(news),
+        }
+    }
+}
+
+/// Reads a stream, pipe or socket, on a thread of its own. A line that the end of the stream cut
+/// off is dropped: the next stream repeats it.
+pub(crate) fn read_lines(stream: OwnedFd) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(256);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(std::fs::File::from(stream));
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
+            let line = std::mem::take(&mut line);
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+struct View {
+    follow: Follow,
+    form: Form,
+    bars: Option<Bars>,
+    look: Look,
+}
+
+impl View {
+    fn new(crawl: CrawlId, form: Form) -> View {
+        View {
+            follow: Follow::new(crawl),
+            form,
+            bars: (form == Form::Bars).then(Bars::new),
+            look: Look::of_stdout(),
+        }
+    }
+
+    /// Takes one line of the stream; whether it was news.
+    fn take(&mut self, line: &str) -> Result<bool, Failure> {
+        if self.form == Form::Json {
+            look::print_document(line)?;
+        }
+        self.tell(decode(line)?)
+    }
+
+    fn tell(&mut self, event: Event) -> Result<bool, Failure> {
+        let note = self.follow.apply(event);
+        if let Some(note) = &note {
+            self.show(note)?;
+        }
+        Ok(note.is_some())
+    }
+
+    fn show(&self, note: &Note) -> Result<(), Failure> {
+        match (&self.bars, self.form) {
+            (Some(bars), _) if note.lasting => {
+                bars.print(&self.look.paint(&note.text, note.tone));
+                Ok(())
+            }
+            (None, Form::Lines) => look::print(&format!("{}\n", note.text)),
+            _ => Ok(()),
+        }
+    }
+
+    fn draw(&mut self) {
+        if let Some(bars) = &mut self.bars {
+            bars.draw(&self.follow, look::now());
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(bars) = self.bars.take() {
+            bars.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[tokio::test]
+    async fn a_cut_line_is_dropped() {
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        theirs.write_all(b"one\ntwo\nthr").unwrap();
+        drop(theirs);
+        let mut lines = read_lines(ours.into());
+        assert_eq!(lines.recv().await.as_deref(), Some("one\n"));
+        assert_eq!(lines.recv().await.as_deref(), Some("two\n"));
+        assert_eq!(lines.recv().await, None);
+    }
+}

@@ -1,0 +1,96 @@
+//! How output is to look: for a person at a terminal, or for a file.
+
+use crate::client::exit::Failure;
+use archivist_core::model::Time;
+use jiff::tz::TimeZone;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// What decides about the form of the output.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Columns of the terminal; `None` for a file or pipe, where nothing is cut and times are
+    /// absolute.
+    pub width: Option<usize>,
+    pub color: bool,
+    pub now: Time,
+    pub zone: TimeZone,
+}
+
+/// What a word means to the reader, shown as a colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Busy,
+    Bad,
+    Dim,
+}
+
+impl Look {
+    /// For standard output as it is.
+    pub fn of_stdout() -> Look {
+        let terminal = std::io::stdout().is_terminal();
+        let size = console::Term::stdout().size_checked();
+        Look {
+            width: terminal.then(|| size.map_or(80, |(_, columns)| usize::from(columns))),
+            color: terminal && console::colors_enabled(),
+            now: now(),
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// For a file.
+    #[cfg(test)]
+    pub fn plain(now: Time) -> Look {
+        Look {
+            width: None,
+            color: false,
+            now,
+            zone: TimeZone::UTC,
+        }
+    }
+
+    pub fn paint(&self, text: &str, tone: Tone) -> String {
+        if !self.color {
+            return text.to_owned();
+        }
+        let styled = console::style(text).force_styling(true);
+        match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Good => styled.green(),
+            Tone::Busy => styled.yellow(),
+            Tone::Bad => styled.red().bold(),
+            Tone::Dim => styled.dim(),
+        }
+        .to_string()
+    }
+}
+
+/// The present time; the only place of the command line that asks for it.
+pub fn now() -> Time {
+    jiff::Timestamp::now().into()
+}
+
+/// Writes to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::broken_pipe()),
+        Err(error) => Err(Failure::failed(format!(
+            "failed to write the output: {error}"
+        ))),
+    }
+}
+
+/// Writes a document of the orchestrator, with whatever fields it has.
+pub fn print_json(document: &str) -> Result<(), Failure> {
+    let value: serde_json::Value = crate::client::server::decode(document)?;
+    print_document(&format!("{value:#}\n"))
+}
+
+/// Writes text that is JSON, with everything escaped that a terminal would obey.
+pub fn print_document(json: &str) -> Result<(), Failure> {
+    print(&crate::display::text::inert(json))
+}

@@ -1,0 +1,239 @@
+//! Crawls, snapshots, results and runs as rows of tables.
+
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use archivist_core::model::Outcome;
+use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
+
+fn count(counts: &Counts, states: &[&str]) -> u64 {
+    states.iter().filter_map(|state| counts.get(*state)).sum()
+}
+
+/// `3/20`: done of all; empty where there is nothing.
+fn done_of_all(counts: &Counts, done: &[&str]) -> String {
+    match counts.values().sum::<u64>() {
+        0 => String::new(),
+        all => format!("{}/{all}", count(counts, done)),
+    }
+}
+
+const RESULTS_DONE: [&str; 4] = ["succeeded", "failed", "skipped", "noresults"];
+
+fn failed(counts: &Counts) -> Cell {
+    match count(counts, &["failed"]) {
+        0 => Cell::default(),
+        n => Cell::toned(n.to_string(), Tone::Bad),
+    }
+}
+
+pub fn crawls(crawls: &[Crawl], look: &Look) -> Table {
+    let mut table = Table::new(&[
+        "ID",
+        "STATUS",
+        "PAGES",
+        "RESULTS",
+        "FAILED",
+        "ADDED",
+        "TAGS…",
+        "URL…",
+        "REASON…",
+    ]);
+    for crawl in crawls {
+        let tone = text::tone_of_lifecycle(crawl.status, crawl.reason.as_deref());
+        table.row([
+            crawl.id.to_string().into(),
+            Cell::toned(crawl.status.as_str(), tone),
+            done_of_all(&crawl.snapshots, &["sealed", "cancelled"]).into(),
+            done_of_all(&crawl.results, &RESULTS_DONE).into(),
+            failed(&crawl.results),
+            text::when(Some(crawl.created_at), look).into(),
+            crawl.tags.join(",").into(),
+            crawl.url.as_str().into(),
+            crawl.reason.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+pub fn snapshots(snapshots: &[Snapshot], look: &Look) -> Table {
+    let mut table = Table::new(&[
+        "ID",
+        "CRAWL",
+        "DEPTH",
+        "STATUS",
+        "RESULTS",
+        "FAILED",
+        "ADDED",
+        "URL…",
+        "TITLE…",
+        "REASON…",
+    ]);
+    for snapshot in snapshots {
+        let tone = text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref());
+        table.row([
+            snapshot.id.to_string().into(),
+            snapshot.crawl.to_string().into(),
+            snapshot.depth.to_string().into(),
+            Cell::toned(snapshot.status.as_str(), tone),
+            done_of_all(&snapshot.results, &RESULTS_DONE).into(),
+            failed(&snapshot.results),
+            text::when(Some(snapshot.created_at), look).into(),
+            snapshot.url.as_str().into(),
+            snapshot.title.as_deref().unwrap_or_default().into(),
+            snapshot.reason.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// With the owner's id in front where it is not said elsewhere.
+pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
+    let mut table = Table::new(&[
+        "OF",
+        "HOOK",
+        "STATUS",
+        "TRIES",
+        "TIME",
+        "SIZE",
+        "OUTPUT…",
+        "WHY…",
+    ]);
+    for result in results {
+        let tries = match result.attempts {
+            0 | 1 => String::new(),
+            n => n.to_string(),
+        };
+        let size = match result.size {
+            0 => String::new(),
+            n => text::bytes(n),
+        };
+        let why = result.error.as_deref();
+        // A hook that says of itself why it failed is read once.
+        let output = result
+            .output
+            .as_deref()
+            .filter(|output| why != Some(*output));
+        table.row([
+            match with_owner {
+                true => result.owner.to_string().into(),
+                false => Cell::default(),
+            },
+            text::hook_label(&result.plugin, &result.hook).into(),
+            Cell::toned(result.status.as_str(), text::tone_of_result(result.status)),
+            tries.into(),
+            text::elapsed(result.started_at, result.ended_at, look.now).into(),
+            size.into(),
+            output.unwrap_or_default().into(),
+            why.unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+pub fn runs(runs: &[Run], look: &Look) -> Table {
+    let mut table = Table::new(&[
+        "ID",
+        "UNIT…",
+        "TRY",
+        "STATUS",
+        "OUTCOME…",
+        "TIME",
+        "CPU",
+        "MEMORY",
+    ]);
+    for run in runs {
+        let outcome = match &run.outcome {
+            Some(outcome) if outcome.is_success() => Cell::toned("success", Tone::Good),
+            Some(Outcome::Exit(10)) => Cell::toned("exit code 10 (skipped)", Tone::Dim),
+            Some(outcome) => Cell::toned(outcome.to_string(), Tone::Bad),
+            None => Cell::default(),
+        };
+        let tone = match run.status.as_str() {
+            "ended" => Tone::Plain,
+            _ => Tone::Busy,
+        };
+        table.row([
+            run.id.to_string().into(),
+            run.unit.as_str().into(),
+            run.attempt.to_string().into(),
+            Cell::toned(run.status.as_str(), tone),
+            outcome,
+            text::elapsed(run.started_at, run.ended_at, look.now).into(),
+            run.accounting
+                .cpu_usec
+                .map(text::cpu)
+                .unwrap_or_default()
+                .into(),
+            run.accounting
+                .memory_peak
+                .map(text::bytes)
+                .unwrap_or_default()
+                .into(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn look() -> Look {
+        Look::plain(sample::NOW)
+    }
+
+    #[test]
+    fn a_crawl_in_a_line() {
+        let crawl = Crawl {
+            snapshots: Counts::from([("sealed".into(), 3), ("queued".into(), 17)]),
+            results: Counts::from([("succeeded".into(), 25), ("failed".into(), 2)]),
+            ..sample::crawl(12)
+        };
+        assert_eq!(
+            crawls(&[crawl], &look()).render(&look()),
+            "ID   STATUS  PAGES  RESULTS  FAILED  ADDED                     TAGS  URL\n\
+             c12  sealed  3/20   27/27    2       2026-11-21T09:24:04.123Z  news  https://example.com/\n"
+        );
+    }
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let said = Some("Connection refused".to_owned());
+        let failed = HookResult {
+            output: said.clone(),
+            error: said,
+            size: 0,
+            ..sample::result(3, "wget", "on_Snapshot__06_wget.bg")
+        };
+        assert_eq!(
+            results(&[failed], &look(), false).render(&look()),
+            "HOOK  STATUS     TIME  WHY\n\
+             wget  succeeded  1.2s  Connection refused\n"
+        );
+    }
+
+    #[test]
+    fn snapshots_results_and_runs() {
+        let text = snapshots(&[sample::snapshot(3)], &look()).render(&look());
+        assert!(text.contains("Example \u{fffd}[31mDomain"), "{text}");
+        let text = results(
+            &[sample::result(3, "wget", "on_Snapshot__06_wget.bg")],
+            &look(),
+            true,
+        )
+        .render(&look());
+        assert_eq!(
+            text,
+            "OF  HOOK  STATUS     TIME  SIZE   OUTPUT\n\
+             s3  wget  succeeded  1.2s  12.1K  screenshot.png\n"
+        );
+        let text = runs(&[sample::run(7, "wget", "x")], &look()).render(&look());
+        assert_eq!(
+            text,
+            "ID  UNIT                            TRY  STATUS  OUTCOME  TIME  CPU     MEMORY\n\
+             r7  archivist-hook-wget-s3.service  1    ended   success  1.2s  1.204s  12.5M\n"
+        );
+    }
+}

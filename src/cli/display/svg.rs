@@ -1,0 +1,168 @@
+//! Pictures as SVG: elements one after another, nothing in them that a browser would run.
+
+use crate::display::text;
+use std::fmt::Write;
+
+/// Longest text that is written into a picture, in characters.
+const TEXT_MAX: usize = 400;
+
+/// Text from the web: what would be markup is escaped, what XML forbids and what turns the
+/// direction of writing is taken out, what is endless is cut.
+pub fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text::clean(&text::cut_middle(text, TEXT_MAX)).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}'..='\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Where a text stands at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A picture that grows. Lengths are pixels, texts are escaped here, `class` is one of the style.
+pub struct Svg(String);
+
+impl Svg {
+    /// `style` is CSS; `class="paper"` is what everything is drawn on.
+    pub fn new(title: &str, width: f64, height: f64, style: &str) -> Svg {
+        Svg(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+             height=\"{height}\" role=\"img\">\n<title>{}</title>\n<style>{style}</style>\n\
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
+            escape(title)
+        ))
+    }
+
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let _ = writeln!(
+            self.0,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
+    }
+
+    /// `at` is the upper left corner.
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64) {
+        let ((x, y), (width, height)) = (at, size);
+        let rounded = match radius > 0.0 {
+            true => format!(" rx=\"{radius}\""),
+            false => String::new(),
+        };
+        let _ = writeln!(
+            self.0,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"{rounded}/>"
+        );
+    }
+
+    pub fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
+        let (x, y) = at;
+        let _ = writeln!(
+            self.0,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"
+        );
+    }
+
+    pub fn polyline(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
+        let points: Vec<_> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let points = points.join(" ");
+        let _ = writeln!(self.0, "<polyline class=\"{class}\" points=\"{points}\"/>");
+    }
+
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let class = match class {
+            "" => String::new(),
+            class => format!(" class=\"{class}\""),
+        };
+        let ((x, y), text) = (at, escape(text));
+        let _ = writeln!(
+            self.0,
+            "<text{class} x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>"
+        );
+    }
+
+    /// Text that is read from below, with its middle at `at`.
+    pub fn upward(&mut self, at: (f64, f64), text: &str) {
+        let ((x, y), text) = (at, escape(text));
+        let _ = writeln!(
+            self.0,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} {y:.1})\">{text}</text>"
+        );
+    }
+
+    /// What `draw` adds belongs together; `tip` is shown when the pointer is on it.
+    pub fn group(&mut self, tip: &str, draw: impl FnOnce(&mut Svg)) {
+        let _ = writeln!(self.0, "<g><title>{}</title>", escape(tip));
+        draw(self);
+        self.0.push_str("</g>\n");
+    }
+
+    /// What has `clip-path:url(#id)` in the style is shown inside this rectangle only.
+    pub fn clip(&mut self, id: &str, at: (f64, f64), size: (f64, f64)) {
+        let _ = write!(self.0, "<clipPath id=\"{id}\">");
+        self.rect("", at, size, 0.0);
+        self.0.push_str("</clipPath>\n");
+    }
+
+    pub fn finish(mut self) -> String {
+        self.0.push_str("</svg>\n");
+        self.0
+    }
+}
+
+/// The next of 1, 2, 5, 10, 20 … that is not below.
+pub fn nice(step: f64) -> f64 {
+    let power = 10f64.powf(step.max(1.0).log10().floor());
+    let times = [1.0, 2.0, 5.0, 10.0].into_iter();
+    times
+        .map(|n| n * power)
+        .find(|n| *n >= step)
+        .unwrap_or(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn steps_people_can_count_in() {
+        for (step, want) in [(0.2, 1.0), (7.0, 10.0), (21.0, 50.0), (250.0, 500.0)] {
+            assert_eq!(nice(step), want, "{step}");
+        }
+    }
+
+    proptest! {
+        /// No text becomes markup, or leaves the ground of XML.
+        #[test]
+        fn any_text_stays_text(text in "\\PC{0,40}|.{0,40}|[<>&\"\u{0}-\u{1f}\u{202e}\u{fffe}]{0,40}") {
+            let mut svg = Svg::new(&text, 10.0, 10.0, "");
+            svg.group(&text, |svg| svg.text("", (0.0, 0.0), Anchor::End, &text));
+            let out = svg.finish();
+            let tags = if text.is_empty() { 11 } else { 13 };
+            prop_assert_eq!(out.matches('<').count(), tags);
+            prop_assert_eq!(out.matches('>').count(), tags);
+            let forbidden = |c: char| (c.is_control() && c != '\n') || "\u{fffe}\u{ffff}\u{202e}".contains(c);
+            prop_assert!(!out.contains(forbidden));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Words for times, sizes and states, and text from the web made fit for a terminal.
+
+use crate::display::look::{Look, Tone};
+use archivist_core::model::{Lifecycle, ResultState, Time};
+use archivist_shared::bus::documents::report::Counts;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Whether a terminal obeys `c` instead of showing it: control characters (C0, DEL, C1), and those that
+/// change the direction of writing (Unicode, UAX #9) or begin another line.
+fn is_obeyed(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    ) || c.is_control()
+}
+
+/// Text that a page or hook chose, without what a terminal would obey.
+pub fn clean(text: &str) -> String {
+    let shown = |c| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if is_obeyed(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
+/// The same for text of several lines, which it keeps.
+pub fn clean_lines(text: &str) -> String {
+    let lines = text.split('\n').map(clean);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A JSON document that says the same, with what a terminal would obey as `\uXXXX`. Line feeds stay:
+/// outside of texts they are the only control character that our documents have, and within
+/// texts JSON has none.
+pub fn inert(json: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c != '\n' && is_obeyed(c);
+    if !json.contains(obeyed) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if obeyed(c) {
+            // All of them are in the basic plane.
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// `text` in at most `width` columns, with `…` for what was taken from its middle.
+pub fn cut_middle(text: &str, width: usize) -> String {
+    if console::measure_text_width(text) <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    let fits = |chars: &mut dyn Iterator<Item = char>, room: usize| {
+        let mut used = 0;
+        chars
+            .take_while(|c| {
+                used += console::measure_text_width(c.encode_utf8(&mut [0; 4]));
+                used <= room
+            })
+            .collect::<Vec<_>>()
+    };
+    let head = fits(&mut text.chars(), room.div_ceil(2));
+    let mut tail = fits(&mut text.chars().rev(), room / 2);
+    tail.reverse();
+    head.into_iter().chain(['…']).chain(tail).collect()
+}
+
+/// `0.3s`, `42s`, `3min 4s`, `2h 5min`, `3d 1h`.
+pub fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..10 => format!("{:.1}s", span.as_secs_f64()),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}min {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Between two times, where the second may be yet to come.
+pub fn elapsed(from: Option<Time>, to: Option<Time>, now: Time) -> String {
+    match from {
+        Some(from) => span(to.unwrap_or(now).until(from)),
+        None => String::new(),
+    }
+}
+
+/// `3min 4s ago` or `in 2h 5min`.
+pub fn relative(time: Time, now: Time) -> String {
+    if time > now {
+        format!("in {}", span(time.until(now)))
+    } else if now.until(time) < Duration::from_secs(1) {
+        "now".to_owned()
+    } else {
+        format!("{} ago", span(now.until(time)))
+    }
+}
+
+/// `Sat 2026-11-21 10:25:05 CET`, as systemctl writes it.
+pub fn stamp(time: Time, look: &Look) -> String {
+    jiff::Timestamp::from_millisecond(time.0)
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+        .to_zoned(look.zone.clone())
+        .strftime("%a %Y-%m-%d %H:%M:%S %Z")
+        .to_string()
+}
+
+/// For lists: relative for a person, RFC 3339 for a file.
+pub fn when(time: Option<Time>, look: &Look) -> String {
+    match (time, look.width) {
+        (None, _) => String::new(),
+        (Some(time), Some(_)) => relative(time, look.now),
+        (Some(time), None) => time.to_string(),
+    }
+}
+
+/// `Sat 2026-11-21 10:25:05 CET; 3min 4s ago`.
+pub fn stamp_and_age(time: Time, look: &Look) -> String {
+    format!("{}; {}", stamp(time, look), relative(time, look.now))
+}
+
+/// Bytes as systemctl writes them: `12.5M`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if count < 1024 {
+        return format!("{count}B");
+    }
+    let mut value = count as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1}{}", UNITS[unit])
+}
+
+/// CPU time as systemctl writes it: `12ms`, `1.204s`, `2min 3.1s`.
+pub fn cpu(micros: u64) -> String {
+    match micros {
+        0..1_000_000 => format!("{}ms", micros / 1000),
+        1_000_000..60_000_000 => format!("{:.3}s", micros as f64 / 1e6),
+        _ => format!(
+            "{}min {:.1}s",
+            micros / 60_000_000,
+            (micros % 60_000_000) as f64 / 1e6
+        ),
+    }
+}
+
+/// `3 queued, 1 started, 20 sealed`, in the order of `states`.
+pub fn counts(counts: &Counts, states: &[&str]) -> String {
+    let known = states
+        .iter()
+        .filter_map(|state| Some((*state, *counts.get(*state)?)));
+    let other = counts
+        .iter()
+        .filter(|(state, _)| !states.contains(&state.as_str()))
+        .map(|(state, count)| (state.as_str(), *count));
+    let words: Vec<_> = known
+        .chain(other)
+        .filter(|(_, count)| *count > 0)
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    match words.is_empty() {
+        true => "none".to_owned(),
+        false => words.join(", "),
+    }
+}
+
+/// The words of crawls and snapshots.
+pub fn lifecycles() -> [&'static str; 5] {
+    Lifecycle::ALL.map(Lifecycle::as_str)
+}
+
+/// The words of results.
+pub fn result_states() -> [&'static str; 7] {
+    ResultState::ALL.map(ResultState::as_str)
+}
+
+pub fn tone_of_lifecycle(status: Lifecycle, reason: Option<&str>) -> Tone {
+    match status {
+        Lifecycle::Sealed if reason.is_some() => Tone::Bad,
+        Lifecycle::Sealed => Tone::Good,
+        Lifecycle::Started => Tone::Busy,
+        Lifecycle::Cancelled => Tone::Bad,
+        Lifecycle::Queued | Lifecycle::Paused => Tone::Plain,
+    }
+}
+
+pub fn tone_of_result(status: ResultState) -> Tone {
+    match status {
+        ResultState::Succeeded => Tone::Good,
+        ResultState::Started | ResultState::Backoff => Tone::Busy,
+        ResultState::Failed => Tone::Bad,
+        ResultState::Skipped | ResultState::NoResults => Tone::Dim,
+        ResultState::Queued => Tone::Plain,
+    }
+}
+
+/// The name of a hook as people say it: `wget` of `on_Snapshot__06_wget.finite.bg`.
+pub fn short_hook(hook: &str) -> &str {
+    let Some((_, rest)) = hook.strip_prefix("on_").and_then(|h| h.split_once("__")) else {
+        return hook;
+    };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let name = match rest[digits..].strip_prefix('_') {
+        Some(name) if digits > 0 => name,
+        _ => rest,
+    };
+    let name = ["bg", "finite", "daemon"].iter().fold(name, |name, word| {
+        name.find(&format!(".{word}"))
+            .map_or(name, |at| &name[..at])
+    });
+    if name.is_empty() { hook } else { name }
+}
+
+/// `plugin`, or `plugin/hook` where the hook is named otherwise.
+pub fn hook_label(plugin: &str, hook: &str) -> String {
+    match short_hook(hook) {
+        short if short == plugin => plugin.to_owned(),
+        short => format!("{plugin}/{short}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_the_web_commands_the_terminal() {
+        assert_eq!(
+            clean("a\x1b[31mb\nc\u{202e}d\u{9b}"),
+            "a\u{fffd}[31mb c\u{fffd}d\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn lines_are_kept_where_there_are_several() {
+        assert_eq!(
+            clean_lines("a\u{1b}[2J\nb\u{85}"),
+            "a\u{fffd}[2J\nb\u{fffd}"
+        );
+    }
+
+    proptest::proptest! {
+        /// Any document stays the same document, and nothing in it commands a terminal.
+        #[test]
+        fn documents_are_inert_and_say_the_same(text: String, odd in "[\u{7f}-\u{9f}\u{61c}\u{200e}-\u{202f}\u{2060}-\u{206f}\u{1}-\u{1f}a]{0,20}") {
+            let value = serde_json::json!({(odd.clone()): text, "list": [odd]});
+            for document in [value.to_string(), format!("{value:#}")] {
+                let inert = inert(&document);
+                assert!(!inert.chars().any(|c| c != '\n' && is_obeyed(c)), "{inert:?}");
+                assert_eq!(serde_json::from_str::<serde_json::Value>(&inert).unwrap(), value);
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_lose_their_middle() {
+        assert_eq!(
+            cut_middle("https://example.com/", 40),
+            "https://example.com/"
+        );
+        assert_eq!(cut_middle("https://example.com/a/b", 11), "https…m/a/b");
+        assert_eq!(cut_middle("日本語日本語", 7), "日…語");
+        for width in 1..20 {
+            let cut = cut_middle("日本語abcdefghijklmnop日本語", width);
+            assert!(
+                console::measure_text_width(&cut) <= width,
+                "{cut} in {width}"
+            );
+        }
+    }
+
+    #[test]
+    fn times() {
+        let spans = [300, 9_960, 42_000, 184_000, 7_500_000, 262_800_000]
+            .map(|ms| span(Duration::from_millis(ms)));
+        assert_eq!(
+            spans,
+            ["0.3s", "10.0s", "42s", "3min 4s", "2h 5min", "3d 1h"]
+        );
+        let now = Time(1_795_253_105_123);
+        assert_eq!(relative(Time(now.0 - 184_000), now), "3min 4s ago");
+        assert_eq!(relative(Time(now.0 + 60_000), now), "in 1min 0s");
+        assert_eq!(relative(now, now), "now");
+        assert_eq!(stamp(now, &Look::plain(now)), "Sat 2026-11-21 09:25:05 UTC");
+        assert_eq!(
+            when(Some(now), &Look::plain(now)),
+            "2026-11-21T09:25:05.123Z"
+        );
+    }
+
+    #[test]
+    fn amounts() {
+        let shown = [0, 1023, 1024, 1_048_575, 13_107_200].map(bytes);
+        assert_eq!(shown, ["0B", "1023B", "1.0K", "1.0M", "12.5M"]);
+        assert_eq!(
+            [12_345, 1_204_000, 123_100_000].map(cpu),
+            ["12ms", "1.204s", "2min 3.1s"]
+        );
+        let some = Counts::from([
+            ("started".into(), 1),
+            ("queued".into(), 3),
+            ("sealed".into(), 0),
+        ]);
+        assert_eq!(counts(&some, &lifecycles()), "3 queued, 1 started");
+        assert_eq!(counts(&Counts::new(), &lifecycles()), "none");
+    }
+
+    #[test]
+    fn hooks_by_the_name_that_people_use() {
+        for (hook, want) in [
+            ("on_Snapshot__06_wget.finite.bg", "wget"),
+            ("on_CrawlSetup__90_chrome_launch.daemon.bg", "chrome_launch"),
+            ("on_Snapshot__title", "title"),
+            ("on_Snapshot__51_", "on_Snapshot__51_"),
+            ("other", "other"),
+        ] {
+            assert_eq!(short_hook(hook), want);
+        }
+        assert_eq!(hook_label("wget", "on_Snapshot__06_wget.finite.bg"), "wget");
+        assert_eq!(
+            hook_label("chrome", "on_Crawl__20_launch.bg"),
+            "chrome/launch"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! The command line: one verb is one file; argv → one bus call → print.
+
+mod client;
+mod display;
+mod verb;
+
+#[cfg(test)]
+mod sample;
+
+pub use client::exit::Exit;
+
+use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use client::exit::Failure;
+use std::process::ExitCode;
+use verb::{
+    add, cancel, check, completions, config, doctor, generate, heartbeat, hook, list, logs, open,
+    orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status, watch,
+    why, worker,
+};
+
+#[derive(Parser)]
+#[command(
+    name = "archivist",
+    version,
+    about = "Archive web pages; every worker and every hook is a systemd unit",
+    after_help = client::exit::HELP,
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Args)]
+struct ScopeArgs {
+    /// Talk to the orchestrator of your own service manager instead of the machine's
+    #[arg(long, global = true)]
+    user: bool,
+    /// Talk to the instance NAME, which has its own queue and data directory
+    #[arg(long, global = true, value_name = "NAME", value_parser = instance)]
+    instance: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Archive URLs
+    Add(add::AddArgs),
+    /// Archive in the foreground: watch, interrupt, and take it along when leaving
+    Run(run::RunArgs),
+    /// Show what is going on, or where a crawl or snapshot stands
+    Status(status::StatusArgs),
+    /// List crawls, snapshots, results or runs
+    List(list::ListArgs),
+    /// Show everything about a crawl or snapshot
+    Show(show::ShowArgs),
+    /// Draw the units of a crawl or snapshot over time, as SVG on standard output
+    Plot(plot::PlotArgs),
+    /// Say why a crawl, snapshot or watch is not done, or not as it should be
+    Why(why::WhyArgs),
+    /// Open the page about a crawl, a snapshot or the whole archive in the browser
+    Open(open::OpenArgs),
+    /// Show the journal of a crawl, snapshot or hook
+    Logs(logs::LogsArgs),
+    /// Give up crawls or snapshots and end what runs of them
+    Cancel(cancel::CancelArgs),
+    /// Start nothing more of crawls or snapshots, and freeze what runs of them
+    Pause(pause::PauseArgs),
+    /// Let paused crawls and snapshots go on
+    Resume(resume::ResumeArgs),
+    /// Queue failed and skipped results once more
+    Retry(retry::RetryArgs),
+    /// Watch sites: list, add and remove watches, run their checks, show what they found
+    Watch(watch::WatchArgs),
+    /// List the plugins, and say why some are not run
+    Plugins(plugins::PluginsArgs),
+    /// Keep profiles of browsers and cookies that crawls take up
+    Persona(persona::PersonaArgs),
+    /// Start, watch and change pools of workers
+    Pool(pool::PoolArgs),
+    /// Say from a worker of a pool that it is alive
+    Heartbeat,
+    /// Check this machine and say what to do about what is missing
+    Doctor(doctor::DoctorArgs),
+    /// Show the configuration in effect and where each value comes from
+    Config(config::ConfigArgs),
+    /// Show the units that archivist-generator makes of pools and watches
+    Generate(generate::GenerateArgs),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArgs),
+    /// Run the orchestrator (what archivist-orchestrator.service starts)
+    #[command(hide = true)]
+    Orchestrator(orchestrator::OrchestratorArgs),
+    /// Work through the assignment on standard input (what the orchestrator starts)
+    #[command(hide = true)]
+    Worker,
+    /// Run the program of a built-in plugin
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
+    /// Check one site once, as watches do
+    #[command(hide = true)]
+    Check(check::CheckArgs),
+}
+
+fn instance(text: &str) -> Result<String, String> {
+    match is_instance_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("the name of an instance is {INSTANCE_ALLOWED}")),
+    }
+}
+
+/// The command line as clap sees it: for the completions and the test of the man pages.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the verb of the process's own arguments.
+pub fn main() -> ExitCode {
+    if let Some(done) = generate::run_if_called(std::env::args_os()) {
+        return done;
+    }
+    let cli = Cli::parse();
+    let scope = Scope::from_env(cli.scope.user, cli.scope.instance, |name| {
+        std::env::var_os(name)
+    });
+    let done = match cli.verb {
+        Verb::Hook(args) => return hook::run(args),
+        Verb::Add(args) => wait_for(add::run(args, &scope)),
+        Verb::Run(args) => wait_for(run::run(args, &scope)),
+        Verb::Status(args) => wait_for(status::run(args, &scope)),
+        Verb::List(args) => wait_for(list::run(args, &scope)),
+        Verb::Show(args) => wait_for(show::run(args, &scope)),
+        Verb::Plot(args) => wait_for(plot::run(args, &scope)),
+        Verb::Why(args) => wait_for(why::run(args, &scope)),
+        Verb::Open(args) => wait_for(open::run(args, &scope)),
+        Verb::Logs(args) => wait_for(logs::run(args, &scope)),
+        Verb::Cancel(args) => wait_for(cancel::run(args, &scope)),
+        Verb::Pause(args) => wait_for(pause::run(args, &scope)),
+        Verb::Resume(args) => wait_for(resume::run(args, &scope)),
+        Verb::Retry(args) => wait_for(retry::run(args, &scope)),
+        Verb::Watch(args) => wait_for(watch::run(args, &scope)),
+        Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
+        Verb::Persona(args) => persona::run(args, &scope),
+        Verb::Pool(args) => wait_for(pool::run(args, &scope)),
+        Verb::Heartbeat => heartbeat::run(),
+        Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
+        Verb::Config(args) => config::run(args, &scope),
+        Verb::Generate(args) => generate::run(args, &scope),
+        Verb::Completions(args) => completions::run(args),
+        Verb::Check(args) => check::run(args, &scope),
+        Verb::Orchestrator(args) => orchestrator::run(args, &scope),
+        Verb::Worker => worker::run(&scope),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Runs one verb on a runtime of its own.
+fn wait_for(verb: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("failed to set up: {error}")))?;
+    let done = runtime.block_on(verb);
+    // A thread may still be reading a stream that nobody needs any more.
+    runtime.shutdown_background();
+    done
+}

@@ -1,0 +1,167 @@
+//! `archivist add`: queues a crawl, and follows it when asked to.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::client::wait;
+use crate::client::wait::Form;
+use crate::display::look;
+use crate::verb::urls::Urls;
+use archivist_core::model::PersonaName;
+use archivist_shared::bus::documents::report::{AddOptions, Added};
+use archivist_shared::config::{Scope, keys::is_value_name};
+use clap::Args;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufReader, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct AddArgs {
+    /// Follow links so many steps from the given pages
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    depth: u32,
+    /// Tag the pages; may be given more than once
+    #[arg(long = "tag", value_name = "T")]
+    tags: Vec<String>,
+    /// Run these plugins only, separated by commas
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    plugins: Vec<String>,
+    /// Set a plugin's setting for this crawl; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    #[arg(long, value_name = "NAME")]
+    persona: Option<PersonaName>,
+    /// Read URLs from FILE, one a line
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Show the progress and return when the crawl is done
+    #[arg(long)]
+    wait: bool,
+    /// Print the answer as JSON; with --wait, also every event, one document a line
+    #[arg(long)]
+    json: bool,
+    /// The pages; - reads them from standard input, one a line
+    #[arg(value_name = "URL", required_unless_present = "file")]
+    urls: Vec<OsString>,
+}
+
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if is_value_name(key) => Ok((key.to_owned(), value.to_owned())),
+        Some((key, _)) => Err(format!(
+            "'{key}' is not the name of a plugin's setting (such as WGET_TIMEOUT)"
+        )),
+        None => Err("KEY=VALUE is expected, such as WGET_TIMEOUT=30".to_owned()),
+    }
+}
+
+/// The setting that chooses a persona.
+pub(crate) fn persona(name: Option<&PersonaName>) -> impl Iterator<Item = (String, String)> {
+    let setting = name.map(|name| ("ACTIVE_PERSONA".to_owned(), name.to_string()));
+    setting.into_iter()
+}
+
+pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let urls = collect(&args)?;
+    for rejected in &urls.rejected {
+        eprintln!("{rejected}");
+    }
+    if urls.is_empty() {
+        return Err(Failure::usage("not a single URL to archive"));
+    }
+    let server = Server::reach(scope).await?;
+    let (added, refused) = submit(&args, &urls, &server).await?;
+    if added.accepted == 0 {
+        return Err(Failure::usage("not a single URL that can be archived"));
+    }
+    let so_far = match refused {
+        true => Exit::Partly,
+        false => Exit::Done,
+    };
+    if !args.wait {
+        return Ok(so_far);
+    }
+    let form = match args.json {
+        true => Form::Json,
+        false if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() => Form::Bars,
+        false => Form::Lines,
+    };
+    match wait::wait(&server, added.crawl, form).await? {
+        Exit::Done => Ok(so_far),
+        other => Ok(other),
+    }
+}
+
+fn collect(args: &AddArgs) -> Result<Urls, Failure> {
+    let mut urls = Urls::default();
+    for (number, argument) in (1..).zip(&args.urls) {
+        if argument == "-" {
+            urls.add_lines(std::io::stdin().lock()).map_err(|error| {
+                Failure::failed(format!("failed to read standard input: {error}"))
+            })?;
+        } else {
+            urls.add_argument(number, argument);
+        }
+    }
+    if let Some(path) = &args.file {
+        let told = |error| Failure::failed(format!("failed to read '{}': {error}", path.display()));
+        let file = File::open(path).map_err(told)?;
+        urls.add_lines(BufReader::new(file)).map_err(told)?;
+    }
+    Ok(urls)
+}
+
+/// Queues the crawl and tells what became of the URLs; true when some were refused.
+async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, bool), Failure> {
+    let options = serde_json::to_string(&AddOptions {
+        depth: args.depth,
+        tags: args.tags.clone(),
+        plugins: args.plugins.clone(),
+        config: persona(args.persona.as_ref())
+            .chain(args.settings.iter().cloned())
+            .collect(),
+    })
+    .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
+    let memfd = urls.to_memfd()?;
+    let call = server.proxy().add(memfd.as_fd().into(), &options);
+    let answer = server.call_with_urls(urls.len(), call).await?;
+    let added: Added = decode(&answer)?;
+    for refused in added.refused.iter().cloned() {
+        eprintln!("{}", urls.located(refused));
+    }
+    if args.json && args.wait {
+        look::print_document(&format!("{}\n", answer.trim_end()))?;
+    } else if args.json {
+        look::print_json(&answer)?;
+    } else {
+        look::print(&format!("{}\n", told(&added)))?;
+    }
+    let refused = !added.refused.is_empty() || !urls.rejected.is_empty();
+    Ok((added, refused))
+}
+
+fn told(added: &Added) -> String {
+    let urls = match added.accepted {
+        1 => "1 URL".to_owned(),
+        n => format!("{n} URLs"),
+    };
+    format!("queued {urls} as {}", added.crawl)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_plugins() {
+        assert_eq!(
+            setting("WGET_ARGS=--a=b"),
+            Ok(("WGET_ARGS".into(), "--a=b".into()))
+        );
+        assert!(setting("WGET").is_err());
+        assert!(setting("wget=1").is_err());
+        assert!(setting("=1").is_err());
+    }
+}

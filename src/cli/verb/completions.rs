@@ -1,0 +1,32 @@
+//! `archivist completions`: the script that teaches a shell our verbs and flags.
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use clap::{Args, ValueEnum};
+use clap_complete::{Shell, generate};
+
+#[derive(Args)]
+pub struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Which,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+pub fn run(args: CompletionsArgs) -> Result<Exit, Failure> {
+    let shell = match args.shell {
+        Which::Bash => Shell::Bash,
+        Which::Zsh => Shell::Zsh,
+        Which::Fish => Shell::Fish,
+    };
+    let mut script = Vec::new();
+    generate(shell, &mut crate::command(), "archivist", &mut script);
+    look::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

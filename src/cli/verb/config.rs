@@ -1,0 +1,112 @@
+//! `archivist config`: the configuration in effect and where each value comes from. What the
+//! orchestrator only warns of is an error here.
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use archivist_shared::config::inputs::Inputs;
+use archivist_shared::config::{Scope, Settings, fragments, inputs, keys};
+use clap::Args;
+use serde::Serialize;
+
+#[derive(Args)]
+pub struct ConfigArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One value in effect.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Effective {
+    section: &'static str,
+    key: String,
+    value: String,
+    /// `FILE:LINE`, or null for the built-in value.
+    from: Option<String>,
+}
+
+pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let told = |error: archivist_shared::config::ConfigError| Failure::failed(error.to_string());
+    let inputs = inputs::collect(&fragments::read(scope).map_err(told)?);
+    let settings = Settings::from_inputs(&inputs).map_err(told)?;
+    let effective = effective(&settings, &inputs);
+    if args.json {
+        let json = serde_json::to_string(&effective)
+            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+        look::print_json(&json)?;
+    } else {
+        let look = Look::of_stdout();
+        look::print(&table(&effective).render(&look))?;
+    }
+    match inputs.warnings.is_empty() {
+        true => Ok(Exit::Done),
+        false => {
+            let lines: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
+            Err(Failure::failed(lines.join("\n")))
+        }
+    }
+}
+
+fn effective(settings: &Settings, inputs: &Inputs) -> Vec<Effective> {
+    let from = |section, key: &str| inputs.place_of(section, key).map(ToString::to_string);
+    let own = keys::KEYS.iter().map(|key| Effective {
+        section: key.section,
+        key: key.name.to_owned(),
+        value: (key.show)(settings),
+        from: from(key.section, key.name),
+    });
+    let values = settings.values.iter().map(|(key, value)| Effective {
+        section: keys::VALUES,
+        key: key.clone(),
+        value: value.clone(),
+        from: from(keys::VALUES, key),
+    });
+    own.chain(values).collect()
+}
+
+fn table(effective: &[Effective]) -> Table {
+    let mut table = Table::new(&["SECTION", "SETTING…", "FROM"]);
+    for one in effective {
+        let tone = match one.from {
+            Some(_) => Tone::Plain,
+            None => Tone::Dim,
+        };
+        for line in one.value.split('\n') {
+            table.row([
+                format!("[{}]", one.section).into(),
+                Cell::toned(format!("{}={line}", one.key), tone),
+                Cell::toned(one.from.as_deref().unwrap_or("built in"), tone),
+            ]);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+    use archivist_shared::config::fragments::Fragment;
+
+    #[test]
+    fn every_value_says_where_it_comes_from() {
+        let inputs = inputs::collect(&[Fragment {
+            path: "/etc/archivist/archivist.conf".into(),
+            text: "[Orchestrator]\nWorkersMax=20\n[Archive]\nUrlDenyList=a.example,b.example\n[Config]\nWGET_TIMEOUT=30\n".into(),
+        }]);
+        let settings = Settings::from_inputs(&inputs).unwrap();
+        let text = table(&effective(&settings, &inputs)).render(&Look::plain(Time(0)));
+        for line in [
+            "[Orchestrator]  WorkersPerKind=4       built in",
+            "[Orchestrator]  WorkersMax=20          /etc/archivist/archivist.conf:2",
+            "[Archive]       UrlDenyList=a.example  /etc/archivist/archivist.conf:4",
+            "[Archive]       UrlDenyList=b.example  /etc/archivist/archivist.conf:4",
+            "[Hooks]         DaemonMaxSec=12h       built in",
+            "[Config]        WGET_TIMEOUT=30        /etc/archivist/archivist.conf:6",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! What can be seen in files: systemd, users, disk, cgroups, user namespaces.
+
+use super::Check;
+use super::text;
+use crate::client::server::systemctl;
+use archivist_shared::config::{HOOK_USERS, Scope};
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{Group, Uid, User, getegid, getgroups};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Less free disk than this is a warning, than the second a failure.
+const SPACE_WANTED: u64 = 2 << 30;
+const SPACE_NEEDED: u64 = 100 << 20;
+
+/// A machine, or in tests a directory that looks like one.
+pub struct Host<'a> {
+    scope: &'a Scope,
+    root: PathBuf,
+}
+
+impl<'a> Host<'a> {
+    pub fn of(scope: &'a Scope) -> Host<'a> {
+        Host {
+            scope,
+            root: scope.root.clone(),
+        }
+    }
+
+    pub fn checks(&self) -> Vec<Check> {
+        let mut checks = vec![self.systemd()];
+        if !self.scope.user {
+            checks.extend(users(self.scope));
+        }
+        checks.extend([
+            self.data_directory(),
+            self.disk(),
+            self.cgroups(),
+            self.user_namespaces(),
+        ]);
+        checks.extend(self.personas());
+        checks
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        let text = fs::read_to_string(self.root.join(path)).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    fn systemd(&self) -> Check {
+        const NAME: &str = "systemd";
+        match self.read("proc/1/comm").as_deref() {
+            // sd_booted(3) looks for the directory.
+            Some("systemd") if self.root.join("run/systemd/system").is_dir() => {
+                Check::ok(NAME, "is PID 1")
+            }
+            other => Check::fail(
+                NAME,
+                format!("is not PID 1 (that is {})", other.unwrap_or("unknown")),
+                "archivist needs a machine or container that systemd booted; packaging/try makes one",
+            ),
+        }
+    }
+
+    fn data_directory(&self) -> Check {
+        const NAME: &str = "data directory";
+        let dir = self.scope.data_dir();
+        let shown = dir.display().to_string();
+        let owner = match self.scope.user {
+            true => Uid::effective(),
+            false => Uid::from_raw(0),
+        };
+        match fs::metadata(&dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Check::warn(
+                NAME,
+                format!("{shown} does not exist"),
+                match self.scope.user {
+                    true => "it is made by the first 'archivist --user add'",
+                    false => "systemd-tmpfiles --create archivist.conf",
+                },
+            ),
+            Err(error) => Check::warn(NAME, format!("{shown}: {error}"), "look with sudo"),
+            Ok(meta) if !meta.is_dir() => Check::fail(
+                NAME,
+                format!("{shown} is not a directory"),
+                format!(
+                    "move it away, then: {} restart {}",
+                    systemctl(self.scope),
+                    self.scope.orchestrator_unit()
+                ),
+            ),
+            Ok(meta) if meta.uid() != owner.as_raw() => Check::fail(
+                NAME,
+                format!("{shown} belongs to uid {}, not {owner}", meta.uid()),
+                format!("chown {owner} {shown}"),
+            ),
+            Ok(_) => Check::ok(NAME, shown),
+        }
+    }
+
+    /// Whether others than their owner get to the personas; nothing if there is no such directory.
+    fn personas(&self) -> Option<Check> {
+        const NAME: &str = "personas";
+        let dir = self.scope.data_dir().join("personas");
+        let mode = fs::metadata(&dir).ok()?.mode() & 0o777;
+        Some(match mode & 0o077 {
+            0 => Check::ok(NAME, "out of reach of other users"),
+            _ => Check::warn(
+                NAME,
+                format!(
+                    "{} has mode {mode:o}: others may read the cookies",
+                    dir.display()
+                ),
+                match self.scope.user {
+                    true => format!("chmod go= {}", dir.display()),
+                    false => "systemd-tmpfiles --create archivist.conf".to_owned(),
+                },
+            ),
+        })
+    }
+
+    fn disk(&self) -> Check {
+        const NAME: &str = "disk";
+        let dir = self.scope.data_dir();
+        let place = dir
+            .ancestors()
+            .find(|path| path.is_dir())
+            .unwrap_or(Path::new("/"));
+        let Ok(stat) = statvfs(place) else {
+            return Check::warn(
+                NAME,
+                format!("no figures for {}", place.display()),
+                "look with df",
+            );
+        };
+        let free = stat.blocks_available().saturating_mul(stat.fragment_size());
+        let what = format!("{} free in {}", text::bytes(free), place.display());
+        let fix = "free some space, or move the data directory to a larger disk";
+        if stat.files() > 0 && stat.files_available() < 1000 {
+            Check::fail(
+                NAME,
+                format!("hardly an inode free in {}", place.display()),
+                fix,
+            )
+        } else if free < SPACE_NEEDED {
+            Check::fail(NAME, what, fix)
+        } else if free < SPACE_WANTED {
+            Check::warn(NAME, what, fix)
+        } else {
+            Check::ok(NAME, what)
+        }
+    }
+
+    fn cgroups(&self) -> Check {
+        const NAME: &str = "cgroups";
+        let uid = Uid::effective();
+        let path = match self.scope.user {
+            true => format!(
+                "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
+            ),
+            false => "sys/fs/cgroup/cgroup.controllers".to_owned(),
+        };
+        let Some(controllers) = self.read(&path) else {
+            return Check::warn(
+                NAME,
+                "there is no unified cgroup hierarchy: limits and accounting do not work",
+                "boot without systemd.unified_cgroup_hierarchy=0",
+            );
+        };
+        let missing: Vec<_> = ["memory", "pids", "cpu", "io"]
+            .into_iter()
+            .filter(|wanted| !controllers.split(' ').any(|c| c == *wanted))
+            .collect();
+        match missing.as_slice() {
+            [] => Check::ok(NAME, controllers),
+            // A user's manager has no io controller unless somebody delegates it.
+            ["io"] | ["cpu", "io"] if self.scope.user => Check::ok(NAME, controllers),
+            some => Check::warn(
+                NAME,
+                format!(
+                    "no controller for {}: such limits and figures are missing",
+                    some.join(", ")
+                ),
+                match self.scope.user {
+                    true => "Delegate=cpu io memory pids in a drop-in of user@.service",
+                    false => "see cgroup_disable= and cgroup_no_v1= of the kernel command line",
+                },
+            ),
+        }
+    }
+
+    /// Chromium builds its sandbox of them.
+    fn user_namespaces(&self) -> Check {
+        const NAME: &str = "user namespaces";
+        let is = |path: &str, value: &str| self.read(path).as_deref() == Some(value);
+        let off = "chromium cannot build its sandbox: screenshot, pdf and dom fail";
+        if is("proc/sys/user/max_user_namespaces", "0") {
+            Check::fail(NAME, off, "sysctl user.max_user_namespaces=15000")
+        } else if is("proc/sys/kernel/unprivileged_userns_clone", "0") {
+            Check::fail(NAME, off, "sysctl kernel.unprivileged_userns_clone=1")
+        } else if is("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+            Check::warn(
+                NAME,
+                "AppArmor restricts them: a chromium without a profile cannot build its sandbox",
+                "an AppArmor profile with 'userns,' for chromium, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+            )
+        } else {
+            Check::ok(NAME, "can be made")
+        }
+    }
+}
+
+fn users(scope: &Scope) -> Vec<Check> {
+    const NAME: &str = "users";
+    let hooks = (0..=HOOK_USERS).filter_map(|number| scope.hook_user(number));
+    let missing: Vec<_> = std::iter::once("archivist".to_owned())
+        .chain(hooks)
+        .filter(|name| !matches!(User::from_name(name), Ok(Some(_))))
+        .collect();
+    let mut checks = vec![match missing.is_empty() {
+        true => Check::ok(NAME, "archivist and those of hooks exist"),
+        false => Check::fail(
+            NAME,
+            format!("there is no user {}", missing.join(", ")),
+            "systemd-sysusers archivist.conf",
+        ),
+    }];
+    if let (false, Ok(Some(group))) = (Uid::effective().is_root(), Group::from_name("archivist")) {
+        let groups = getgroups().unwrap_or_default();
+        let member = getegid() == group.gid || groups.contains(&group.gid);
+        checks.push(match member {
+            true => Check::ok("access", "you are in group archivist"),
+            false => Check::fail(
+                "access",
+                "you are not in group archivist",
+                "sudo adduser $USER archivist, and log in again",
+            ),
+        });
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_machine_of_files() {
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope::system(root.path());
+        let host = Host::of(&scope);
+        assert_eq!(host.systemd().verdict, Verdict::Fail);
+        assert_eq!(host.cgroups().verdict, Verdict::Warn);
+        assert_eq!(host.data_directory().verdict, Verdict::Warn);
+        assert_eq!(host.user_namespaces().verdict, Verdict::Ok);
+
+        write(root.path(), "proc/1/comm", "systemd\n");
+        fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
+        write(
+            root.path(),
+            "sys/fs/cgroup/cgroup.controllers",
+            "cpuset cpu io memory pids\n",
+        );
+        assert_eq!(host.systemd().verdict, Verdict::Ok);
+        assert_eq!(host.cgroups().verdict, Verdict::Ok);
+
+        write(
+            root.path(),
+            "sys/fs/cgroup/cgroup.controllers",
+            "cpu io pids\n",
+        );
+        assert!(host.cgroups().what.starts_with("no controller for memory:"));
+        write(
+            root.path(),
+            "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            "1\n",
+        );
+        assert_eq!(host.user_namespaces().verdict, Verdict::Warn);
+        write(root.path(), "proc/sys/user/max_user_namespaces", "0\n");
+        assert_eq!(host.user_namespaces().verdict, Verdict::Fail);
+
+        assert_eq!(host.personas(), None);
+        let personas = root.path().join("var/lib/archivist/personas");
+        fs::create_dir_all(&personas).unwrap();
+        for (mode, verdict) in [(0o2750, Verdict::Warn), (0o2700, Verdict::Ok)] {
+            fs::set_permissions(&personas, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(host.personas().unwrap().verdict, verdict, "{mode:o}");
+        }
+        fs::remove_dir_all(root.path().join("var/lib/archivist")).unwrap();
+
+        write(root.path(), "var/lib/archivist", "not a directory");
+        assert_eq!(host.data_directory().verdict, Verdict::Fail);
+    }
+}

@@ -1,0 +1,199 @@
+//! `archivist doctor`: checks this machine from below upwards, and says what to do.
+
+mod host;
+mod service;
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::text;
+use archivist_core::model::AddressKind;
+use archivist_core::model::web::reach::nameservers;
+use archivist_shared::config;
+use archivist_shared::config::Scope;
+use clap::Args;
+use host::Host;
+use serde::Serialize;
+
+#[derive(Args)]
+pub struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    /// Something works less well than it could.
+    Warn,
+    /// Archiving does not work.
+    Fail,
+}
+
+impl Verdict {
+    fn word(self) -> (&'static str, Tone) {
+        match self {
+            Verdict::Ok => ("ok", Tone::Good),
+            Verdict::Warn => ("warn", Tone::Busy),
+            Verdict::Fail => ("FAIL", Tone::Bad),
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    what: String,
+    fix: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, what: impl Into<String>) -> Check {
+        Check {
+            name,
+            verdict: Verdict::Ok,
+            what: what.into(),
+            fix: None,
+        }
+    }
+
+    fn warn(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check {
+            verdict: Verdict::Warn,
+            fix: Some(fix.into()),
+            ..Check::ok(name, what)
+        }
+    }
+
+    fn fail(name: &'static str, what: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check {
+            verdict: Verdict::Fail,
+            ..Check::warn(name, what, fix)
+        }
+    }
+}
+
+pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let mut checks = Host::of(scope).checks();
+    checks.extend(configuration(scope));
+    checks.extend(service::checks(scope).await);
+    if args.json {
+        let json = serde_json::to_string(&checks)
+            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+        look::print_json(&json)?;
+    } else {
+        look::print(&listed(&checks, &Look::of_stdout()))?;
+    }
+    match checks.iter().any(|check| check.verdict == Verdict::Fail) {
+        true => Ok(Exit::Failed),
+        false => Ok(Exit::Done),
+    }
+}
+
+fn configuration(scope: &Scope) -> Vec<Check> {
+    const NAME: &str = "configuration";
+    let fix = "see archivist.conf(5) and 'archivist config'";
+    match config::load(scope) {
+        Err(error) => error
+            .problems
+            .into_iter()
+            .map(|problem| Check::fail(NAME, problem, fix))
+            .collect(),
+        Ok((settings, warnings)) => {
+            let mut checks: Vec<_> = warnings
+                .into_iter()
+                .map(|warning| Check::warn(NAME, format!("{warning}, ignored"), fix))
+                .collect();
+            checks.extend(unreached_resolvers(scope));
+            if let Some((what, fix)) = settings.network.obstacle(scope) {
+                checks.push(Check::fail(NAME, what, fix));
+            }
+            if let Some((what, fix)) = settings.network.missing_device(scope) {
+                checks.push(Check::fail(NAME, what, fix));
+            }
+            if checks.is_empty() {
+                checks.push(Check::ok(NAME, "is fine"));
+            }
+            checks
+        }
+    }
+}
+
+/// Name servers that hooks never reach, such as those of some clouds.
+fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
+    let text = std::fs::read(scope.rooted("/etc/resolv.conf")).unwrap_or_default();
+    let servers = nameservers(&String::from_utf8_lossy(&text)).into_iter();
+    let never = servers.filter(|ip| AddressKind::of(*ip) == AddressKind::Never && !scope.user);
+    let warn = |ip| {
+        Check::warn(
+            "resolver",
+            format!("{ip} of /etc/resolv.conf is an address that hooks never reach"),
+            "apt install systemd-resolved, or see Reach= in archivist.conf(5)",
+        )
+    };
+    never.map(warn).collect()
+}
+
+fn listed(checks: &[Check], look: &Look) -> String {
+    let widest = checks
+        .iter()
+        .map(|check| check.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut out = String::new();
+    for check in checks {
+        let (word, tone) = check.verdict.word();
+        let word = look.paint(&format!("{word:<4}"), tone);
+        let what = text::clean(&check.what);
+        out.push_str(&format!("{word}  {:<widest$}  {what}\n", check.name));
+        if let Some(fix) = &check.fix {
+            out.push_str(&format!("      {:<widest$}  → {}\n", "", text::clean(fix)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+
+    #[test]
+    fn what_is_wrong_comes_with_what_to_do() {
+        let checks = [
+            Check::ok("systemd", "257 is PID 1"),
+            Check::warn("chromium", "is not installed", "apt install chromium"),
+            Check::fail("bus", "cannot be reached", "systemctl status dbus.socket"),
+        ];
+        assert_eq!(
+            listed(&checks, &Look::plain(Time(0))),
+            "ok    systemd   257 is PID 1\n\
+             warn  chromium  is not installed\n\
+             \u{20}               → apt install chromium\n\
+             FAIL  bus       cannot be reached\n\
+             \u{20}               → systemctl status dbus.socket\n"
+        );
+    }
+
+    #[test]
+    fn the_configuration_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope::system(root.path());
+        assert_eq!(configuration(&scope)[0].verdict, Verdict::Ok);
+        let dir = root.path().join("etc/archivist");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("archivist.conf"), "[Hooks]\nTimeout=3\n").unwrap();
+        let checks = configuration(&scope);
+        assert_eq!(checks[0].verdict, Verdict::Warn);
+        assert!(
+            checks[0]
+                .what
+                .contains("archivist.conf:2: unknown key Timeout=")
+        );
+    }
+}

@@ -1,0 +1,235 @@
+//! What can be asked: the bus, the orchestrator, its plugins.
+
+use super::Check;
+use crate::client::exit::Failure;
+use crate::client::server::{Server, address, systemctl};
+use archivist_shared::bus::documents::report::{Plugins, Status};
+use archivist_shared::config::Scope;
+use std::time::Duration;
+
+/// How long the service manager may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Older ones cannot do what the units need.
+const SYSTEMD_NEEDED: u32 = 252;
+
+pub async fn checks(scope: &Scope) -> Vec<Check> {
+    let address = address(scope);
+    let connection = match address.connect().await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let (what, fix) = split(&error.to_string());
+            return vec![Check::fail("bus", what, fix)];
+        }
+    };
+    let mut checks = vec![Check::ok("bus", "answers")];
+    checks.push(manager(manager_version(&connection).await, scope));
+    match ask(scope).await {
+        Err(failure) => {
+            let (what, fix) = split(failure.message());
+            checks.push(Check::fail("orchestrator", what, fix));
+        }
+        Ok((status, plugins)) => {
+            checks.push(orchestrator(&status, scope));
+            checks.push(network(&status, scope));
+            checks.extend(plugin_checks(&plugins));
+        }
+    }
+    checks
+}
+
+/// What the service manager on this bus says of itself (org.freedesktop.systemd1(5)).
+async fn manager_version(connection: &zbus::Connection) -> Result<String, String> {
+    let call = connection.call_method(
+        Some("org.freedesktop.systemd1"),
+        "/org/freedesktop/systemd1",
+        Some("org.freedesktop.DBus.Properties"),
+        "Get",
+        &("org.freedesktop.systemd1.Manager", "Version"),
+    );
+    let reply = tokio::time::timeout(PATIENCE, call)
+        .await
+        .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    let version: zbus::OwnedVariant = reply
+        .body()
+        .deserialize()
+        .map_err(|error| error.to_string())?;
+    String::try_from(version).map_err(|error| error.to_string())
+}
+
+fn manager(version: Result<String, String>, scope: &Scope) -> Check {
+    const NAME: &str = "service manager";
+    let version = match version {
+        Ok(version) => version,
+        Err(why) => {
+            return Check::fail(
+                NAME,
+                format!("cannot be asked on this bus: {why}"),
+                format!("see: {} status", systemctl(scope)),
+            );
+        }
+    };
+    let digits = version.trim_start_matches('v');
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    match digits[..end].parse::<u32>() {
+        Ok(number) if number < SYSTEMD_NEEDED => Check::fail(
+            NAME,
+            format!("systemd {version} is too old"),
+            format!("systemd {SYSTEMD_NEEDED} or newer is needed: Debian 12, Ubuntu 24.04"),
+        ),
+        _ => Check::ok(NAME, format!("systemd {version}")),
+    }
+}
+
+async fn ask(scope: &Scope) -> Result<(Status, Plugins), Failure> {
+    let server = Server::reach(scope).await?;
+    let status = server.ask(|| server.proxy().status()).await?;
+    let plugins = server.ask(|| server.proxy().plugins()).await?;
+    Ok((status, plugins))
+}
+
+/// An error's first line, and the hint in the rest.
+fn split(message: &str) -> (String, String) {
+    let (what, fix) = message.split_once('\n').unwrap_or((message, ""));
+    (what.to_owned(), fix.replace('\n', "; "))
+}
+
+fn orchestrator(status: &Status, scope: &Scope) -> Check {
+    let ours = env!("CARGO_PKG_VERSION");
+    if status.version == ours {
+        return Check::ok(
+            "orchestrator",
+            format!("{} with systemd {}", status.version, status.systemd),
+        );
+    }
+    Check::warn(
+        "orchestrator",
+        format!("is version {}, this command is {ours}", status.version),
+        format!(
+            "{} restart {} (running work goes on)",
+            systemctl(scope),
+            scope.orchestrator_unit()
+        ),
+    )
+}
+
+fn network(status: &Status, scope: &Scope) -> Check {
+    const NAME: &str = "network";
+    let what = crate::verb::status::network(status);
+    match status.address_filter {
+        Some(false) if scope.user => Check::warn(
+            NAME,
+            what,
+            "a user's service manager cannot refuse addresses: hooks reach what you reach, see Network= in archivist.conf(5)",
+        ),
+        Some(false) => Check::warn(
+            NAME,
+            what,
+            "hooks in the machine's network, and checks, reach private networks and metadata services: apt install passt iproute2, and see Network= in archivist.conf(5)",
+        ),
+        _ => Check::ok(NAME, what),
+    }
+}
+
+fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
+    const NAME: &str = "plugins";
+    let mut checks = Vec::new();
+    let usable = plugins
+        .plugins
+        .iter()
+        .filter(|plugin| plugin.skipped.is_none());
+    let usable = usable.filter(|plugin| !plugin.hooks.is_empty()).count();
+    checks.push(match usable {
+        0 => Check::fail(
+            NAME,
+            "not one can be run: nothing would be archived",
+            "see 'archivist plugins', and PluginPath= and Plugins= in archivist.conf(5)",
+        ),
+        n => Check::ok(NAME, format!("{n} can be run")),
+    });
+    for plugin in &plugins.plugins {
+        if let Some(why) = &plugin.skipped
+            && !plugin.by_choice
+        {
+            checks.push(Check::warn(
+                NAME,
+                format!("{} is not run: {why}", plugin.name),
+                plugin
+                    .fix
+                    .as_deref()
+                    .unwrap_or("see 'archivist plugins' and archivist-hooks(7)"),
+            ));
+        }
+    }
+    for problem in &plugins.problems {
+        checks.push(Check::warn(
+            NAME,
+            format!("{}: {}", problem.path, problem.what),
+            "see archivist-hooks(7)",
+        ));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use archivist_shared::bus::documents::report::{Plugin, Problem, Uses};
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let plugin = |name: &str, skipped: Option<&str>| Plugin {
+            name: name.into(),
+            directory: String::new(),
+            description: String::new(),
+            hooks: vec!["on_Snapshot__1_x".into()],
+            skipped: skipped.map(str::to_owned),
+            by_choice: skipped == Some("not selected"),
+            fix: skipped.map(|_| "apt install chromium".to_owned()),
+            uses: Uses::default(),
+        };
+        let mut plugins = Plugins {
+            plugins: vec![
+                plugin("wget", None),
+                plugin("dom", Some("not selected")),
+                plugin(
+                    "pdf",
+                    Some("program 'chromium' not found: apt install chromium"),
+                ),
+            ],
+            problems: vec![Problem {
+                path: "/etc/archivist/plugins/x".into(),
+                what: "is writable by others".into(),
+            }],
+        };
+        let checks = plugin_checks(&plugins);
+        assert_eq!(checks[0], Check::ok("plugins", "1 can be run"));
+        assert_eq!(checks[1].fix.as_deref(), Some("apt install chromium"));
+        assert_eq!(
+            checks[2].what,
+            "/etc/archivist/plugins/x: is writable by others"
+        );
+        plugins.plugins.remove(0);
+        assert_eq!(plugin_checks(&plugins)[0].verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn versions_of_systemd() {
+        let verdict = |text: &str| manager(Ok(text.into()), &Scope::system("/")).verdict;
+        assert_eq!(verdict("252.39-1~deb12u1"), Verdict::Ok);
+        assert_eq!(verdict("257"), Verdict::Ok);
+        assert_eq!(verdict("v249.11"), Verdict::Fail);
+        let silent = manager(Err("no answer".into()), &Scope::system("/"));
+        assert_eq!(silent.verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn hints_are_the_lines_after_the_first() {
+        assert_eq!(split("a\nb\nc"), ("a".into(), "b; c".into()));
+        assert_eq!(split("a"), ("a".into(), String::new()));
+    }
+}

@@ -1,0 +1,77 @@
+//! `archivist generate`: what archivist-generator makes of the declarations, and that generator.
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use archivist_generator as generate;
+use archivist_generator::{Content, Generated};
+use archivist_shared::config::Scope;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The name by which systemd calls the program.
+const NAME: &str = "archivist-generator";
+
+#[derive(Args)]
+pub struct GenerateArgs {
+    /// Print what would be written
+    #[arg(long, required_unless_present = "output")]
+    dry_run: bool,
+    /// Write the units into this directory instead
+    #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
+    output: Option<PathBuf>,
+    /// Only what this file declares, with the drop-ins beside it
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+pub fn run(args: GenerateArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let mut generated = generate::dry_run(scope, args.file.as_deref());
+    match &args.output {
+        Some(directory) => {
+            let failed = generate::write::units(&generated.units, directory);
+            generated.problems.extend(failed);
+        }
+        None => look::print(&shown(&generated))?,
+    }
+    for problem in &generated.problems {
+        eprintln!("archivist: {problem}");
+    }
+    match generated.is_good() {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Failed),
+    }
+}
+
+/// All files one after another, each under its name.
+fn shown(generated: &Generated) -> String {
+    let mut text = String::new();
+    for (name, content) in &generated.units.files {
+        match content {
+            Content::Text(unit) => text.push_str(&format!("--- {name}\n{unit}\n")),
+            Content::Link(target) => text.push_str(&format!("--- {name} -> {target}\n\n")),
+        }
+    }
+    text
+}
+
+/// Runs as the generator if the program was called by that name.
+pub fn run_if_called(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let called = arguments.next()?;
+    if Path::new(&called).file_name()? != NAME {
+        return None;
+    }
+    let Some(directory) = arguments.next() else {
+        eprintln!(
+            "{NAME}: called without a directory to write to; `archivist generate --dry-run` shows what it makes"
+        );
+        return Some(Exit::Usage.into());
+    };
+    let user = std::env::var_os("SYSTEMD_SCOPE").is_some_and(|scope| scope == "user");
+    let scope = Scope::from_env(user, None, |name| std::env::var_os(name));
+    match generate::main(&scope, Path::new(&directory)) {
+        true => Some(Exit::Done.into()),
+        false => Some(Exit::Failed.into()),
+    }
+}

@@ -1,0 +1,189 @@
+//! `archivist logs`: the journal by the fields that every line of a worker and a hook carries.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, address};
+use crate::display::text::short_hook;
+use archivist_core::model::Owner;
+use archivist_shared::bus::documents::report::{Details, Run};
+use archivist_shared::config::Scope;
+use archivist_shared::journal::unit_field;
+use clap::Args;
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long an answer may take without which there is nothing amiss but a line of journald's or a short name.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub struct LogsArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Owner,
+    /// Only what this plugin or hook wrote
+    #[arg(long, value_name = "H")]
+    hook: Option<String>,
+    /// Go on with new lines as they come
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the last N lines
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<u32>,
+}
+
+pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let runs = known_runs(args.id, scope).await;
+    let error = Command::new("journalctl")
+        .args(arguments(&args, &runs, scope))
+        .exec();
+    Err(Failure::failed(format!(
+        "failed to run journalctl: {error}; it is part of the package systemd"
+    )))
+}
+
+/// None unless an orchestrator runs and answers soon: the journal is there all the same, and says why one does not.
+async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
+    let ask = async {
+        if !address(scope).is_up().await {
+            return None;
+        }
+        let server = Server::reach(scope).await.ok()?;
+        let id = id.to_string();
+        let details: Details = server.ask(|| server.proxy().show(&id)).await.ok()?;
+        Some(details.runs().to_vec())
+    };
+    let answer = tokio::time::timeout(PATIENCE, ask).await;
+    answer.ok().flatten().unwrap_or_default()
+}
+
+/// Whether `run` is one of what `--hook` asks for: a plugin, or a hook by its full or its short name.
+fn is_of(run: &Run, asked: &str) -> bool {
+    run.plugin.as_deref() == Some(asked)
+        || run
+            .hook
+            .as_deref()
+            .is_some_and(|hook| hook == asked || short_hook(hook) == asked)
+}
+
+/// Arguments of journalctl(1): matches of one group are a conjunction, `+` separates groups.
+fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
+    let mut out = Vec::new();
+    if scope.user {
+        out.push("--user".to_owned());
+    }
+    if args.follow {
+        out.push("--follow".to_owned());
+    }
+    if let Some(lines) = args.lines {
+        out.push(format!("--lines={lines}"));
+    }
+    if scope.instance.is_some() {
+        // Ids of two instances are alike.
+        out.push(format!("--unit={}-*", scope.unit_prefix()));
+    }
+    let owner = match args.id {
+        Owner::Crawl(id) => format!("ARCHIVIST_CRAWL_ID={}", id.0),
+        Owner::Snapshot(id) => format!("ARCHIVIST_SNAPSHOT_ID={}", id.0),
+    };
+    match &args.hook {
+        None => out.push(owner),
+        Some(asked) => {
+            // The journal knows hooks by their file names, people by the short ones. Of a run that is not known, the name as
+            // it was typed has to do.
+            let hooks: BTreeSet<&str> = runs
+                .iter()
+                .filter(|run| is_of(run, asked))
+                .filter_map(|run| run.hook.as_deref())
+                .chain([asked.as_str()])
+                .collect();
+            out.extend([owner.clone(), format!("ARCHIVIST_PLUGIN={asked}")]);
+            for hook in hooks {
+                out.extend(["+".into(), owner.clone(), format!("ARCHIVIST_HOOK={hook}")]);
+            }
+        }
+    }
+    // What journald itself says of a unit, such as how much of a flood it left out, has no field of the unit but its name.
+    let field = unit_field(scope.user);
+    let mut units = runs
+        .iter()
+        .filter(|run| args.hook.as_deref().is_none_or(|asked| is_of(run, asked)))
+        .map(|run| format!("{field}={}", run.unit))
+        .peekable();
+    if units.peek().is_some() {
+        out.extend(["+".to_owned(), "_UID=0".to_owned()]);
+        out.extend(units);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use archivist_core::model::{CrawlId, SnapshotId};
+
+    fn args(id: Owner) -> LogsArgs {
+        LogsArgs {
+            id,
+            hook: None,
+            follow: false,
+            lines: None,
+        }
+    }
+
+    #[test]
+    fn fields_and_flags_of_journalctl() {
+        let scope = Scope::system("/");
+        let crawl = args(Owner::Crawl(CrawlId(12)));
+        assert_eq!(arguments(&crawl, &[], &scope), ["ARCHIVIST_CRAWL_ID=12"]);
+        let snapshot = LogsArgs {
+            hook: Some("wget".into()),
+            follow: true,
+            lines: Some(5),
+            ..args(Owner::Snapshot(SnapshotId(345)))
+        };
+        let user = Scope {
+            user: true,
+            instance: Some("news".into()),
+            ..scope
+        };
+        assert_eq!(
+            arguments(&snapshot, &[], &user).join(" "),
+            "--user --follow --lines=5 --unit=archivist-news-* \
+             ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
+             + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget"
+        );
+    }
+
+    #[test]
+    fn a_hook_by_its_short_name_and_what_journald_says_of_its_unit() {
+        let scope = Scope::system("/");
+        let runs = [
+            sample::run(1, "wget", "on_Snapshot__06_wget"),
+            sample::run(2, "title", "on_Snapshot__54_title"),
+        ];
+        let [wget, title] = [&runs[0].unit, &runs[1].unit];
+        let asked = LogsArgs {
+            hook: Some("wget".into()),
+            ..args(Owner::Snapshot(SnapshotId(345)))
+        };
+        assert_eq!(
+            arguments(&asked, &runs, &scope).join(" "),
+            format!(
+                "ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
+                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=on_Snapshot__06_wget \
+                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget \
+                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget}"
+            )
+        );
+        let all = args(Owner::Snapshot(SnapshotId(345)));
+        assert_eq!(
+            arguments(&all, &runs, &scope).join(" "),
+            format!(
+                "ARCHIVIST_SNAPSHOT_ID=345 \
+                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget} OBJECT_SYSTEMD_UNIT={title}"
+            )
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! One verb is one file: argv → one call → print.
+
+pub mod add;
+pub mod cancel;
+pub mod check;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod each;
+pub mod generate;
+pub mod heartbeat;
+pub mod hook;
+pub mod list;
+pub mod logs;
+pub mod open;
+pub mod orchestrator;
+pub mod pause;
+pub mod persona;
+pub mod plot;
+pub mod plugins;
+pub mod pool;
+pub mod resume;
+pub mod retry;
+pub mod run;
+pub mod show;
+pub mod status;
+pub mod suppressed;
+pub mod urls;
+pub mod watch;
+pub mod why;
+pub mod worker;

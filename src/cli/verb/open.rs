@@ -1,0 +1,183 @@
+//! `archivist open`: a page of the archive in the browser.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::Server;
+use crate::display::look;
+use archivist_core::model::{Lifecycle, Owner};
+use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
+use archivist_shared::config::Scope;
+use clap::Args;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[derive(Args)]
+pub struct OpenArgs {
+    /// A crawl (c12) or a snapshot (s345); without one the whole archive
+    #[arg(value_name = "ID")]
+    id: Option<Owner>,
+    /// Print the path of the page instead of opening it; this is so without a desktop anyway
+    #[arg(long)]
+    print: bool,
+}
+
+pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let place = match args.id {
+        Some(id) => place_of(id, scope).await?,
+        None => of_archive(scope),
+    };
+    let page = place.directory.join("index.html");
+    std::fs::File::open(&page)
+        .map_err(|error| unreadable(args.id, &page, &error, &place, scope))?;
+    if args.print || !has_desktop(|name| std::env::var_os(name)) {
+        look::print(&format!("{}\n", page.display()))?;
+        return Ok(Exit::Done);
+    }
+    // In place of ourselves: archivist has no children.
+    let error = Command::new("xdg-open").arg(&page).exec();
+    Err(Failure::failed(format!(
+        "failed to run xdg-open: {error}; it is part of the package xdg-utils; the page is {}",
+        page.display()
+    )))
+}
+
+/// Where the page is, and why it may not be there.
+struct Place {
+    directory: PathBuf,
+    without: &'static str,
+}
+
+fn of_archive(scope: &Scope) -> Place {
+    Place {
+        directory: scope.data_dir().join("archive"),
+        without: "nothing has been archived yet",
+    }
+}
+
+/// Asks for the one row: what `show` tells of a crawl is long.
+async fn place_of(id: Owner, scope: &Scope) -> Result<Place, Failure> {
+    let server = Server::reach(scope).await?;
+    let filter = Filter {
+        owner: Some(id),
+        limit: 1,
+        ..Filter::default()
+    };
+    let filter = serde_json::to_string(&filter).map_err(|e| Failure::failed(e.to_string()))?;
+    let row = match id {
+        Owner::Crawl(_) => {
+            let rows: Vec<Crawl> = server
+                .ask(|| server.proxy().list("crawls", &filter))
+                .await?;
+            rows.into_iter()
+                .next()
+                .map(|row| (row.status, row.directory))
+        }
+        Owner::Snapshot(_) => {
+            let rows: Vec<Snapshot> = server
+                .ask(|| server.proxy().list("snapshots", &filter))
+                .await?;
+            rows.into_iter()
+                .next()
+                .map(|row| (row.status, row.directory))
+        }
+    };
+    let (status, directory) = row.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
+    let without = why_there_is_no_page(id, status);
+    let directory = directory.map(PathBuf::from);
+    let directory =
+        directory.ok_or_else(|| Failure::failed(format!("{id} has no page yet: {without}")))?;
+    Ok(Place { directory, without })
+}
+
+fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
+    match (id, status) {
+        (_, Lifecycle::Queued | Lifecycle::Paused) => "it waits for its turn",
+        (Owner::Snapshot(_), Lifecycle::Started) => {
+            "it is being worked on, and gets its page at the end"
+        }
+        (Owner::Crawl(_), Lifecycle::Started) => "none of its snapshots is done",
+        (_, Lifecycle::Sealed) => "its worker did not come to its end, or somebody removed it",
+        (_, Lifecycle::Cancelled) => "it was cancelled before its end",
+    }
+}
+
+/// What stands in the way of reading the page, and what to do about it.
+fn unreadable(
+    id: Option<Owner>,
+    page: &Path,
+    error: &std::io::Error,
+    place: &Place,
+    scope: &Scope,
+) -> Failure {
+    let page = page.display();
+    let what = id.map_or("the archive".to_owned(), |id| id.to_string());
+    Failure::failed(match error.kind() {
+        ErrorKind::NotFound => {
+            format!(
+                "{what} has no page: {}\nit would be '{page}'",
+                place.without
+            )
+        }
+        ErrorKind::PermissionDenied if !scope.user => format!(
+            "cannot read '{page}': {error}\nthe archive is not readable to everybody: run it as root, with sudo, or let root copy {what} \
+             to where you can read it; its pages work anywhere"
+        ),
+        _ => format!("cannot read '{page}': {error}"),
+    })
+}
+
+/// Whether somebody would see a browser.
+fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
+    let is_set = |name| env(name).is_some_and(|value| !value.is_empty());
+    is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::SnapshotId;
+    use std::io::Error;
+
+    #[test]
+    fn a_desktop_is_a_display() {
+        let env = |set: &'static str, value: &'static str| {
+            move |name: &str| (name == set).then(|| OsString::from(value))
+        };
+        assert!(has_desktop(env("DISPLAY", ":0")));
+        assert!(has_desktop(env("WAYLAND_DISPLAY", "wayland-0")));
+        assert!(!has_desktop(env("DISPLAY", "")));
+        assert!(!has_desktop(env("TERM", "xterm")));
+    }
+
+    #[test]
+    fn says_what_to_do() {
+        let id = Owner::Snapshot(SnapshotId(3));
+        let place = Place {
+            directory: "/a".into(),
+            without: why_there_is_no_page(id, Lifecycle::Started),
+        };
+        let tell = |id, kind: ErrorKind, user| {
+            let scope = Scope {
+                user,
+                ..Scope::system("/")
+            };
+            let page = Path::new("/a/index.html");
+            let failure = unreadable(id, page, &Error::from(kind), &place, &scope);
+            assert_eq!(failure.exit(), Exit::Failed);
+            failure.message().to_owned()
+        };
+        let missing = tell(Some(id), ErrorKind::NotFound, false);
+        assert!(
+            missing.starts_with("s3 has no page: it is being worked on"),
+            "{missing}"
+        );
+        let denied = tell(None, ErrorKind::PermissionDenied, false);
+        assert!(
+            denied.contains("'/a/index.html'") && denied.contains("sudo"),
+            "{denied}"
+        );
+        assert!(!tell(Some(id), ErrorKind::PermissionDenied, true).contains("sudo"));
+    }
+}

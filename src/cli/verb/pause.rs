@@ -1,0 +1,24 @@
+//! `archivist pause`: holds crawls and snapshots up.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::Server;
+use crate::verb::each::each;
+use archivist_core::model::Owner;
+use archivist_shared::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct PauseArgs {
+    /// Crawls (c12) and snapshots (s345)
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Owner>,
+}
+
+pub async fn run(args: PauseArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let pause = async |id: String| {
+        server.call(|| server.proxy().pause(&id)).await?;
+        Ok(format!("{id} paused"))
+    };
+    each(&args.ids, pause).await
+}

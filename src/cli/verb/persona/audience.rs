@@ -1,0 +1,156 @@
+//! The users whom a persona is for: as people name them, and the file next to the persona.
+
+use super::failed;
+use crate::client::exit::Failure;
+use crate::display::look;
+use archivist_core::model::{Audience, PersonaName};
+use archivist_shared::config::Scope;
+use clap::Args;
+use nix::unistd::{Gid, Group, Uid, User};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+#[derive(Args)]
+pub(super) struct AudienceArgs {
+    #[arg(value_name = "NAME")]
+    name: PersonaName,
+    /// A user, @GROUP, or * for every member of group archivist
+    #[arg(value_name = "USER|@GROUP", required = true, value_delimiter = ',')]
+    users: Vec<String>,
+}
+
+/// Puts users on the list of a persona, or takes them off it.
+pub(super) fn change(
+    args: &AudienceArgs,
+    all: &Path,
+    scope: &Scope,
+    allow: bool,
+) -> Result<(), Failure> {
+    refuse_in_user_scope(scope)?;
+    let (name, directory) = (&args.name, all.join(args.name.as_str()));
+    if let Err(error) = directory.symlink_metadata() {
+        return Err(failed("read", &directory, &error));
+    }
+    let mut audience = read(all, name)?;
+    let named = parse(&args.users)?;
+    if allow {
+        audience.everyone |= named.everyone;
+        audience.users.extend(named.users);
+        audience.groups.extend(named.groups);
+    } else {
+        audience.everyone &= !named.everyone;
+        audience.users.retain(|uid| !named.users.contains(uid));
+        audience.groups.retain(|gid| !named.groups.contains(gid));
+    }
+    write(all, name, &audience)?;
+    look::print(&format!("{name} is for {}\n", words(&audience).join(", ")))
+}
+
+pub(super) fn refuse_in_user_scope(scope: &Scope) -> Result<(), Failure> {
+    match scope.user {
+        true => Err(Failure::usage(
+            "personas of a user's own archive are for that user only",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The list that `words` name.
+pub(super) fn parse(words: &[String]) -> Result<Audience, Failure> {
+    let mut audience = Audience::default();
+    for word in words {
+        let unknown = |what: &str| Failure::usage(format!("there is no {what} '{word}'"));
+        match word.strip_prefix('@') {
+            None if word == "*" => audience.everyone = true,
+            Some(name) => drop(audience.groups.insert(match Group::from_name(name) {
+                Ok(Some(group)) => group.gid.as_raw(),
+                _ => name.parse().map_err(|_| unknown("group"))?,
+            })),
+            None => drop(audience.users.insert(match User::from_name(word) {
+                Ok(Some(user)) => user.uid.as_raw(),
+                _ => word.parse().map_err(|_| unknown("user"))?,
+            })),
+        }
+    }
+    Ok(audience)
+}
+
+/// The list of a new persona without `--allow`: the user who called sudo(8), if any.
+pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
+    let uid = sudo_uid.and_then(|text| text.parse().ok());
+    Audience {
+        users: uid.filter(|uid| *uid != 0).into_iter().collect(),
+        ..Audience::default()
+    }
+}
+
+/// The users and groups of a list by name, root first.
+pub(super) fn words(audience: &Audience) -> Vec<String> {
+    let user = |uid: &u32| {
+        let user = User::from_uid(Uid::from_raw(*uid)).ok().flatten();
+        user.map_or(uid.to_string(), |user| user.name)
+    };
+    let group = |gid: &u32| {
+        let group = Group::from_gid(Gid::from_raw(*gid)).ok().flatten();
+        format!("@{}", group.map_or(gid.to_string(), |group| group.name))
+    };
+    let mut words = vec!["root".to_owned()];
+    words.extend(audience.users.iter().map(user));
+    words.extend(audience.groups.iter().map(group));
+    words.extend(audience.everyone.then(|| "*".to_owned()));
+    words
+}
+
+/// The list of a persona; an empty one if there is no file.
+pub(super) fn read(all: &Path, name: &PersonaName) -> Result<Audience, Failure> {
+    let path = all.join(name.list());
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Audience::default()),
+        Err(error) => Err(failed("read", &path, &error)),
+        Ok(text) => text
+            .parse()
+            .map_err(|error| Failure::failed(format!("'{}': {error}", path.display()))),
+    }
+}
+
+pub(super) fn write(all: &Path, name: &PersonaName, audience: &Audience) -> Result<(), Failure> {
+    let path = all.join(name.list());
+    // No persona and no other list has this name.
+    let new = all.join(format!("{}~", name.list()));
+    let written = File::create(&new).and_then(|mut file| {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(audience.to_string().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &path)
+    });
+    written.map_err(|error| failed("write", &path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_named_written_and_read() {
+        let top = tempfile::tempdir().unwrap();
+        let name: PersonaName = "work".parse().unwrap();
+        let parsed = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            parse(&words)
+        };
+        assert_eq!(read(top.path(), &name).unwrap(), Audience::default());
+        let audience = parsed(&["root", "@root", "4000000", "*"]).unwrap();
+        write(top.path(), &name, &audience).unwrap();
+        assert_eq!(read(top.path(), &name).unwrap(), audience);
+        assert_eq!(words(&audience), ["root", "root", "4000000", "@root", "*"]);
+        for bad in ["no such user", "@no such group", ""] {
+            assert!(parsed(&[bad]).is_err(), "{bad}");
+        }
+        assert_eq!(words(&usual(Some("4000000"))), ["root", "4000000"]);
+        for nobody in [None, Some("0"), Some(""), Some("-1")] {
+            assert_eq!(usual(nobody), Audience::default());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `archivist persona import`: a persona made of files of a user.
+//!
+//! The machine's personas are made by root of files that lie in the homes of others, so that no
+//! symbolic link is followed: it could lead to a file that only root can read.
+
+use super::audience;
+use super::failed;
+use crate::client::exit::Failure;
+use crate::display::look;
+use archivist_core::model::{Audience, COOKIES, PersonaName};
+use archivist_hooks::crawl::persona::{
+    BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
+};
+use archivist_shared::config::Scope;
+use clap::Args;
+use nix::sys::stat::{Mode, umask};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(super) struct ImportArgs {
+    /// The user data directory of a Chrome or Chromium that is not running
+    #[arg(long, value_name = "DIR", required_unless_present = "cookies")]
+    profile: Option<PathBuf>,
+    /// Cookies in Netscape format
+    #[arg(long, value_name = "FILE")]
+    cookies: Option<PathBuf>,
+    /// Users (and @GROUPS) whose crawls may use it, next to root
+    #[arg(long, value_name = "USER", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// How --persona calls it; Default is used where nothing else is asked for
+    #[arg(value_name = "NAME")]
+    name: PersonaName,
+}
+
+/// Larger than any file of cookies.
+const COOKIES_MAX: u64 = 64 << 20;
+
+/// Nobody sees a part of it: it is renamed when it is whole.
+pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Failure> {
+    let audience = match (scope.user, args.allow.is_empty()) {
+        (true, false) => return audience::refuse_in_user_scope(scope),
+        (_, false) => audience::parse(&args.allow)?,
+        (_, true) => audience::usual(std::env::var("SUDO_UID").ok().as_deref()),
+    };
+    umask(match scope.user {
+        true => Mode::from_bits_truncate(0o077),
+        false => Mode::from_bits_truncate(0o027),
+    });
+    make(all, scope)?;
+    let (name, path) = (&args.name, all.join(args.name.as_str()));
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!(
+            "there is a persona '{name}'; to replace it, first: archivist persona remove {name}"
+        )));
+    }
+    let new = all.join(format!(".{name}.new"));
+    if new.symlink_metadata().is_ok() {
+        fs::remove_dir_all(&new).map_err(|error| failed("remove", &new, &error))?;
+    }
+    fs::create_dir(&new).map_err(|error| failed("make", &new, &error))?;
+    let done = fill(args, &new, scope)
+        .and_then(|()| allow(all, name, &audience, scope))
+        .and_then(|()| fs::rename(&new, &path).map_err(|error| failed("make", &path, &error)));
+    if done.is_err() {
+        let _ = fs::remove_dir_all(&new);
+    }
+    done?;
+    let users = match scope.user {
+        true => String::new(),
+        false => format!(
+            "users: {}; to change that: archivist persona allow {name} USER\n",
+            audience::words(&audience).join(", ")
+        ),
+    };
+    look::print(&format!(
+        "{name} is there, for: archivist add --persona {name}\n{users}"
+    ))
+}
+
+/// The list is there before the persona, and outranks what is left of an earlier one.
+fn allow(
+    all: &Path,
+    name: &PersonaName,
+    audience: &Audience,
+    scope: &Scope,
+) -> Result<(), Failure> {
+    match scope.user {
+        true => Ok(()),
+        false => audience::write(all, name, audience),
+    }
+}
+
+/// The directory of all of them: only root gets there. What is in it belongs to the hooks' group, for
+/// the one hook that systemd binds a persona for.
+fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
+    if all.is_dir() {
+        return Ok(());
+    }
+    let told = |error| failed("make", all, &error);
+    let mut builder = DirBuilder::new();
+    builder.recursive(scope.user).mode(0o700);
+    builder.create(all).map_err(told)?;
+    if !scope.user {
+        let group = fs::metadata(all.with_file_name("archive")).map_err(told)?;
+        std::os::unix::fs::chown(all, None, Some(group.gid())).map_err(told)?;
+        fs::set_permissions(all, Permissions::from_mode(0o2700)).map_err(told)?;
+    }
+    Ok(())
+}
+
+fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
+    if let Some(profile) = &args.profile {
+        let top = open(profile, scope)?;
+        // A link, which is not followed, or whatever else has that name.
+        let lock = open_below(&top, Path::new(IN_USE));
+        if !lock.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Err(Failure::failed(format!(
+                "a browser is at work on '{}': it has a {IN_USE}; end it first",
+                profile.display()
+            )));
+        }
+        copy_opened(&top, profile, &new.join(PROFILE), BOUNDS)
+            .map_err(|error| Failure::failed(error.to_string()))?;
+    }
+    if let Some(cookies) = &args.cookies {
+        let to = new.join(COOKIES);
+        fs::write(&to, text_of(cookies, scope)?).map_err(|error| failed("write", &to, &error))?;
+    }
+    Ok(())
+}
+
+/// The content of a file of cookies.
+fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
+    let unreadable = |error| failed("read", cookies, &error);
+    let file = open(cookies, scope)?;
+    let is_file = file.metadata().map_err(unreadable)?.is_file();
+    let mut text = Vec::new();
+    if is_file {
+        let mut bounded = file.take(COOKIES_MAX + 1);
+        bounded.read_to_end(&mut text).map_err(unreadable)?;
+    }
+    match is_file && text.len() as u64 <= COOKIES_MAX {
+        true => Ok(text),
+        false => Err(Failure::failed(format!(
+            "'{}' is no file of cookies",
+            cookies.display()
+        ))),
+    }
+}
+
+/// Opens what a user named, in that user's own archive also by way of links.
+fn open(path: &Path, scope: &Scope) -> Result<File, Failure> {
+    let opened = match scope.user {
+        true => fs::canonicalize(path).and_then(|path| open_without_links(&path)),
+        false => open_without_links(path),
+    };
+    opened.map_err(|error| failed("read", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn scope(top: &Path) -> Scope {
+        let mut scope = Scope::system(top);
+        scope.user = true;
+        scope.dirs.data = "/data".into();
+        scope
+    }
+
+    #[test]
+    fn a_profile_in_use_and_half_an_import_leave_nothing() {
+        let top = tempfile::tempdir().unwrap();
+        let (scope, profile) = (scope(top.path()), top.path().join("profile"));
+        let all = scope.data_dir().join("personas");
+        fs::create_dir_all(profile.join("Default")).unwrap();
+        fs::write(profile.join("Default/Cookies"), "c").unwrap();
+        let args = |cookies: Option<&str>| ImportArgs {
+            profile: Some(profile.clone()),
+            cookies: cookies.map(|name| top.path().join(name)),
+            allow: Vec::new(),
+            name: "work".parse().unwrap(),
+        };
+        symlink("host-1", profile.join(IN_USE)).unwrap();
+        assert!(run(&args(None), &all, &scope).is_err());
+        fs::remove_file(profile.join(IN_USE)).unwrap();
+        assert!(run(&args(Some("missing")), &all, &scope).is_err());
+        assert_eq!(fs::read_dir(&all).unwrap().count(), 0);
+
+        fs::write(top.path().join("cookies"), "k").unwrap();
+        run(&args(Some("cookies")), &all, &scope).unwrap();
+        let read = |name: &str| fs::read_to_string(all.join("work").join(name)).unwrap();
+        assert_eq!(read("chrome_profile/Default/Cookies"), "c");
+        assert_eq!(read("cookies.txt"), "k");
+        assert!(run(&args(None), &all, &scope).is_err(), "it is there");
+    }
+
+    #[test]
+    fn root_follows_no_link_of_others() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().canonicalize().unwrap().join(name);
+        fs::create_dir_all(at("home/profile")).unwrap();
+        fs::write(at("secret"), "s").unwrap();
+        symlink(at("secret"), at("home/cookies")).unwrap();
+        symlink(at("home"), at("way")).unwrap();
+        nix::unistd::mkfifo(&at("home/pipe"), Mode::S_IRWXU).unwrap();
+        let machine = Scope::system(top.path());
+        let why = |path: &str, scope: &Scope| match text_of(&at(path), scope) {
+            Ok(text) => String::from_utf8(text).unwrap(),
+            Err(failure) => failure.message().to_owned(),
+        };
+        assert_eq!(why("secret", &machine), "s");
+        assert!(why("home/cookies", &machine).contains("symbolic link"));
+        assert!(why("home/pipe", &machine).contains("no file of cookies"));
+        assert!(why("home", &machine).contains("no file of cookies"));
+        assert_eq!(why("home/cookies", &scope(top.path())), "s");
+        assert!(open(&at("way/profile"), &machine).is_err());
+        assert!(open(&at("home/profile"), &machine).is_ok());
+    }
+}

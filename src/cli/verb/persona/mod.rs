@@ -1,0 +1,126 @@
+//! `archivist persona`: profiles and cookies that crawls take a copy of. They are files, and this
+//! puts them where crawls look for them.
+
+mod audience;
+mod import;
+
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use crate::display::look::Look;
+use crate::display::table::Table;
+use archivist_core::model::{COOKIES, PersonaName};
+use archivist_hooks::crawl::persona::PROFILE;
+use archivist_shared::config::Scope;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+#[derive(Args)]
+pub struct PersonaArgs {
+    #[command(subcommand)]
+    verb: PersonaVerb,
+}
+
+#[derive(Subcommand)]
+enum PersonaVerb {
+    /// Show what there is
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a persona of a browser's profile, a file of cookies, or both
+    Import(import::ImportArgs),
+    /// Let users have a persona in their crawls
+    Allow(audience::AudienceArgs),
+    /// Take a persona from users; crawls that run keep their copy
+    Deny(audience::AudienceArgs),
+    /// Forget a persona; running crawls keep their copy
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: PersonaName,
+    },
+}
+
+pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let all = scope.data_dir().join("personas");
+    match args.verb {
+        PersonaVerb::List { json } => list(&all, json, scope)?,
+        PersonaVerb::Import(args) => import::run(&args, &all, scope)?,
+        PersonaVerb::Allow(args) => audience::change(&args, &all, scope, true)?,
+        PersonaVerb::Deny(args) => audience::change(&args, &all, scope, false)?,
+        PersonaVerb::Remove { name } => {
+            let path = all.join(name.as_str());
+            fs::remove_dir_all(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Failure::failed(format!(
+                    "there is no persona '{name}'; see: archivist persona list"
+                )),
+                _ => failed("remove", &path, &error),
+            })?;
+            let list = all.join(name.list());
+            match fs::remove_file(&list) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("remove", &list, &error));
+                }
+                _ => {}
+            }
+            look::print(&format!("{name} is removed\n"))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
+    let next = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; the personas of the machine are root's",
+        io::ErrorKind::NotFound => "; see: archivist persona list",
+        _ => "",
+    };
+    Failure::failed(format!(
+        "failed to {verb} '{}': {error}{next}",
+        path.display()
+    ))
+}
+
+fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
+    let entries = match fs::read_dir(all) {
+        Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let entries = entries.map_err(|error| failed("read", all, &error))?;
+    let mut personas: Vec<(PersonaName, [bool; 2], Option<Vec<String>>)> = Vec::new();
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().parse();
+        if let (Ok(name), true) = (name, entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            let has = [PROFILE, COOKIES].map(|part| entry.path().join(part).exists());
+            let users = match scope.user {
+                true => None,
+                false => Some(audience::words(&audience::read(all, &name)?)),
+            };
+            personas.push((name, has, users));
+        }
+    }
+    personas.sort();
+    if json {
+        let document = personas.iter().map(|(name, [profile, cookies], users)| {
+            json!({"name": name.as_str(), "profile": profile, "cookies": cookies, "users": users})
+        });
+        return look::print_json(&json!(document.collect::<Vec<_>>()).to_string());
+    }
+    if personas.is_empty() {
+        return look::print("no personas\n");
+    }
+    let mut table = Table::new(&["PERSONA", "PROFILE", "COOKIES", "USERS…"]);
+    let word = |there: bool| if there { "yes" } else { "no" };
+    for (name, [profile, cookies], users) in &personas {
+        let users = users
+            .as_ref()
+            .map_or("yours".to_owned(), |users| users.join(" "));
+        let cells = [name.as_str(), word(*profile), word(*cookies), &users];
+        table.row(cells.map(Into::into));
+    }
+    look::print(&table.render(&Look::of_stdout()))
+}

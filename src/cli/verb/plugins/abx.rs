@@ -1,0 +1,287 @@
+//! `archivist plugins add abx`: the plugins of the package abx-plugins, and what their hooks need.
+//!
+//! Programs of others are fetched, built and run by a unit with the sandbox of hooks, which has no
+//! terminal, an environment of its own, and of our files the library alone. The plugins are made by
+//! one that has no library either, in a directory that no hook can reach; root copies their regular
+//! files from it.
+
+use super::add::{drop_in_of, failed, reload};
+use super::unit::Sandbox;
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use crate::verb::plugins::unit;
+use archivist_hooks::crawl::persona::{Bounds, copy_opened, open_below};
+use archivist_shared::config::Scope;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Uid, User, chown};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Version of the package that the plugins are tried with.
+const VERSION: &str = "1.11.86";
+/// What the unit runs.
+const SETUP: &str = "/usr/lib/archivist/setup-abx";
+/// More than the package has by far.
+const BOUNDS: Bounds = Bounds {
+    entries: 20_000,
+    bytes: 256 << 20,
+    depth: 16,
+    programs: true,
+};
+/// Where the unit leaves them, below its /tmp.
+const MADE: &str = "abx/abx_plugins/plugins";
+
+pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> {
+    let version = version.unwrap_or(VERSION);
+    check_version(version)?;
+    check_caller(scope)?;
+    umask(Mode::from_bits_truncate(0o022));
+    let stage = Stage::make(scope)?;
+    let library = scope.data_dir().join("lib");
+    if scope.user {
+        fs::create_dir_all(&library).map_err(|error| failed("make", &library, &error))?;
+    }
+    let library_text = library.display().to_string();
+    let steps: [(&str, Option<&Path>, Vec<&str>); 2] = [
+        ("plugins", None, vec!["plugins", version]),
+        (
+            "library",
+            Some(&library),
+            vec!["library", version, &library_text],
+        ),
+    ];
+    for (name, library, words) in steps {
+        let sandbox = Sandbox {
+            name: "abx",
+            tmp: stage.room(name)?,
+            library,
+            argv: std::iter::once(SETUP).chain(words).collect(),
+        };
+        let exit = unit::run(&sandbox, scope).await?;
+        if exit != Exit::Done {
+            return Ok(exit);
+        }
+    }
+    let plugins = plugins(scope);
+    take(&stage, &plugins)?;
+    drop(stage);
+    let path = drop_in_of("abx", scope)?;
+    write_drop_in(&path, version, &plugins).map_err(|error| failed("write", &path, &error))?;
+    reload(scope).await?;
+    look::print(&format!(
+        "abx-plugins {version} is ready in {}; see: archivist plugins\n",
+        plugins.display()
+    ))?;
+    Ok(Exit::Done)
+}
+
+pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
+    check_caller(scope)?;
+    let path = drop_in_of("abx", scope)?;
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("remove", &path, &error));
+        }
+        _ => {}
+    }
+    let plugins = plugins(scope);
+    for name in [&plugins, &beside(&plugins, "new"), &beside(&plugins, "old")] {
+        remove_tree(name)?;
+    }
+    look::print(&format!(
+        "the plugin set abx is removed; its Python and node modules stay in {}\n",
+        scope.data_dir().join("lib").display()
+    ))?;
+    reload(scope).await
+}
+
+fn check_version(version: &str) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    match !version.is_empty() && version.chars().all(plain) {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "'{version}' is no version, such as {VERSION}"
+        ))),
+    }
+}
+
+fn check_caller(scope: &Scope) -> Result<(), Failure> {
+    match scope.user || Uid::effective().is_root() {
+        true => Ok(()),
+        false => Err(Failure::failed(
+            "the machine's plugins are root's to change: use sudo, or --user for an archive of your own",
+        )),
+    }
+}
+
+/// Not in the library: what hooks could write would not be run as a plugin.
+fn plugins(scope: &Scope) -> PathBuf {
+    scope.data_dir().join("abx-plugins")
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+fn remove_tree(path: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("remove", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Replaces the plugins by what the unit left.
+fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
+    let [new, old] = ["new", "old"].map(|ending| beside(plugins, ending));
+    remove_tree(&new)?;
+    let made = Path::new("plugins").join(MADE);
+    let shown = stage.path.join(&made);
+    let top =
+        open_below(&stage.directory, &made).map_err(|error| failed("read", &shown, &error))?;
+    let copied = copy_opened(&top, &shown, &new, BOUNDS);
+    copied.map_err(|error| {
+        let _ = fs::remove_dir_all(&new);
+        Failure::failed(error.to_string())
+    })?;
+    remove_tree(&old)?;
+    match fs::rename(plugins, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("rename", plugins, &error));
+        }
+        _ => {}
+    }
+    fs::rename(&new, plugins).map_err(|error| failed("rename", &new, &error))?;
+    remove_tree(&old)
+}
+
+fn write_drop_in(path: &Path, version: &str, plugins: &Path) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = beside(path, "new");
+    let text = format!(
+        "# Written by archivist plugins add abx: abx-plugins {version}.\n[Archive]\nPluginPath={}\n",
+        plugins.display()
+    );
+    fs::write(&new, text)?;
+    fs::rename(&new, path)
+}
+
+/// A directory that only root gets to, with one below it for each unit. It is removed in the end.
+struct Stage {
+    path: PathBuf,
+    directory: Flock<File>,
+    /// Whose the directories of units are.
+    owner: Option<User>,
+}
+
+impl Stage {
+    fn make(scope: &Scope) -> Result<Stage, Failure> {
+        let path = scope.data_dir().join(".setup");
+        let unusable = |error: &io::Error| failed("make", &path, error);
+        let owner = match scope.hook_user(0) {
+            None => None,
+            Some(name) => Some(User::from_name(&name).ok().flatten().ok_or_else(|| {
+                Failure::failed(format!(
+                    "there is no user {name}: systemd-sysusers makes it"
+                ))
+            })?),
+        };
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(scope.user).mode(0o700).create(&path);
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(unusable(&error));
+            }
+            _ => {}
+        }
+        let directory = File::open(&path).map_err(|error| unusable(&error))?;
+        let directory = Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            Failure::failed("another 'archivist plugins add abx' is running; wait for its end")
+        })?;
+        Ok(Stage {
+            path,
+            directory,
+            owner,
+        })
+    }
+
+    /// An empty directory for the unit of this step.
+    fn room(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        remove_tree(&path)?;
+        let told = |error: &io::Error| failed("make", &path, error);
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| told(&error))?;
+        if let Some(owner) = &self.owner {
+            chown(&path, Some(owner.uid), Some(owner.gid)).map_err(|error| told(&error.into()))?;
+        }
+        Ok(path)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    fn scope(top: &Path) -> Scope {
+        let mut scope = Scope::system(top);
+        scope.user = true;
+        scope.dirs.data = "/data".into();
+        scope
+    }
+
+    #[test]
+    fn only_files_of_the_unit_become_plugins() {
+        let top = tempfile::tempdir().unwrap();
+        let scope = scope(top.path());
+        let stage = Stage::make(&scope).unwrap();
+        assert!(Stage::make(&scope).is_err(), "one at a time");
+        let plugins = plugins(&scope);
+        let made = stage.room("plugins").unwrap().join(MADE);
+        fs::create_dir_all(made.join("title")).unwrap();
+        fs::write(made.join("title/config.json"), "{}").unwrap();
+        symlink("/etc/passwd", made.join("title/link")).unwrap();
+        symlink("/etc", made.join("directory")).unwrap();
+        nix::unistd::mkfifo(&made.join("pipe"), Mode::S_IRWXU).unwrap();
+        take(&stage, &plugins).unwrap();
+        let names = |path: &Path| fs::read_dir(path).unwrap().count();
+        assert_eq!((names(&plugins), names(&plugins.join("title"))), (1, 1));
+
+        // A link in place of a directory on the way leads nowhere, and what was there stays.
+        let made = stage.room("plugins").unwrap();
+        symlink("/etc", made.join("abx")).unwrap();
+        let why = take(&stage, &plugins).unwrap_err();
+        assert!(why.message().contains("symbolic link"), "{}", why.message());
+        assert!(plugins.join("title/config.json").is_file());
+        let path = stage.path.clone();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        drop(stage);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn versions_are_versions() {
+        assert!(check_version(VERSION).is_ok());
+        for bad in ["", "1.0 --pre", "1;id", "../x"] {
+            assert!(check_version(bad).is_err(), "{bad}");
+        }
+    }
+}

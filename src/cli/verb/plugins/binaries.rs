@@ -1,0 +1,126 @@
+//! `archivist plugins --binaries`: the programs that plugins need.
+
+use super::{failed, used};
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use archivist_shared::bus::documents::report::{Binary, Filter};
+use archivist_shared::config::Scope;
+
+pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let filter = all()?;
+    let answer = server
+        .call(|| server.proxy().list("binaries", &filter))
+        .await?;
+    match json {
+        true => look::print_json(&answer)?,
+        false => look::print(&listed(
+            &decode::<Vec<Binary>>(&answer)?,
+            &Look::of_stdout(),
+        ))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// All programs that plugins need.
+pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
+    let filter = all()?;
+    server
+        .ask(|| server.proxy().list("binaries", &filter))
+        .await
+}
+
+fn all() -> Result<String, Failure> {
+    serde_json::to_string(&Filter::default())
+        .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
+}
+
+/// Of a digest so many characters are shown; --json has them all.
+const DIGEST_SHOWN: usize = 12;
+
+fn listed(binaries: &[Binary], look: &Look) -> String {
+    let mut table = Table::new(&[
+        "PROGRAM",
+        "VERSION",
+        "FROM",
+        "SHA256",
+        "USED",
+        "FAILED",
+        "PATH…",
+        "NEEDED BY…",
+    ]);
+    for binary in binaries {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let path = match (&binary.abspath, &binary.missing) {
+            (Some(path), how) => match &binary.least {
+                None => path.as_str().into(),
+                Some(least) => {
+                    let how = how.as_deref().unwrap_or("install a newer one");
+                    Cell::toned(format!("{path}, older than {least}: {how}"), Tone::Bad)
+                }
+            },
+            (None, Some(how)) => Cell::toned(format!("missing: {how}"), Tone::Bad),
+            (None, None) => Cell::toned("missing", Tone::Bad),
+        };
+        let digest: String = text(&binary.sha256).chars().take(DIGEST_SHOWN).collect();
+        table.row([
+            binary.name.as_str().into(),
+            text(&binary.version).into(),
+            text(&binary.provider).into(),
+            digest.into(),
+            used(&binary.uses),
+            failed(&binary.uses),
+            path,
+            binary.plugins.join(" ").into(),
+        ]);
+    }
+    match table.is_empty() {
+        true => "no plugin needs a program\n".to_owned(),
+        false => table.render(look),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+    use archivist_shared::bus::documents::report::Uses;
+
+    #[test]
+    fn where_programs_are_and_how_to_get_the_others() {
+        let binaries = [
+            Binary {
+                name: "git".into(),
+                plugins: vec!["git".into()],
+                missing: Some("apt install git".into()),
+                ..Binary::default()
+            },
+            Binary {
+                name: "wget".into(),
+                abspath: Some("/usr/bin/wget".into()),
+                version: Some("1.25.0-2".into()),
+                sha256: Some("0123456789abcdef".into()),
+                provider: Some("env".into()),
+                uses: Uses {
+                    succeeded: 12,
+                    failed: 3,
+                },
+                plugins: vec!["wget".into(), "mirror".into()],
+                ..Binary::default()
+            },
+        ];
+        assert_eq!(
+            listed(&binaries, &Look::plain(Time(0))),
+            "PROGRAM  VERSION   FROM  SHA256        USED  FAILED  PATH                      NEEDED BY\n\
+             git                                                  missing: apt install git  git\n\
+             wget     1.25.0-2  env   0123456789ab  15    3       /usr/bin/wget             wget mirror\n"
+        );
+        assert_eq!(
+            listed(&[], &Look::plain(Time(0))),
+            "no plugin needs a program\n"
+        );
+    }
+}

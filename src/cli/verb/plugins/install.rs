@@ -1,0 +1,120 @@
+//! `archivist plugins install`: has provider plugins bring programs, and waits for it.
+
+use super::binaries;
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::client::wait;
+use crate::client::wait::Form;
+use crate::display::look;
+use crate::display::text;
+use archivist_core::model::CrawlId;
+use archivist_shared::bus::documents::report::{Added, Binary};
+use archivist_shared::config::Scope;
+use clap::Args;
+use std::io::IsTerminal;
+
+#[derive(Args)]
+pub struct InstallArgs {
+    /// Plugins whose programs are wanted, or programs
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let answer = server
+        .call_once(server.proxy().install(&args.names))
+        .await?;
+    let added: Added = decode(&answer)?;
+    if added.accepted > 0 {
+        let programs = match added.accepted {
+            1 => "1 program is".to_owned(),
+            n => format!("{n} programs are"),
+        };
+        look::print(&format!(
+            "{programs} missing; looking for them as {}\n",
+            added.crawl
+        ))?;
+    }
+    let form = match std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
+        true => Form::Bars,
+        false => Form::Lines,
+    };
+    let watched = wait::wait(&server, added.crawl, form).await?;
+    if watched == Exit::Interrupted {
+        return Ok(watched);
+    }
+    let listed = binaries::fetch(&server).await?;
+    let (lines, missing) = outcome(&args.names, &listed, added.crawl);
+    look::print(&lines)?;
+    Ok(match missing {
+        false => Exit::Done,
+        true => Exit::Failed,
+    })
+}
+
+/// Where the programs are now, a line for each, and whether one is missing.
+fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bool) {
+    let asked = |binary: &&Binary| {
+        let needed_by = |name: &String| {
+            let mut plugins = binary.plugins.iter();
+            plugins.any(|plugin| plugin.eq_ignore_ascii_case(name))
+        };
+        names
+            .iter()
+            .any(|name| *name == binary.name || needed_by(name))
+    };
+    let (mut lines, mut missing) = (String::new(), false);
+    for binary in binaries.iter().filter(asked) {
+        let how = binary.missing.iter().map(|how| by_hand(how, crawl));
+        let how = how.collect::<String>();
+        missing |= binary.abspath.is_none() || binary.least.is_some();
+        let what = match (&binary.abspath, &binary.least) {
+            (Some(path), None) => path.clone(),
+            (Some(path), Some(least)) => {
+                let version = binary.version.as_deref().unwrap_or_default();
+                format!("{path} is version {version}, {least} or newer is needed{how}")
+            }
+            (None, _) => format!("is not there{how}"),
+        };
+        lines += &format!("{}: {}\n", text::clean(&binary.name), text::clean(&what));
+    }
+    (lines, missing)
+}
+
+/// What is left to do; what was just done is not.
+fn by_hand(how: &str, crawl: CrawlId) -> String {
+    match how.starts_with("archivist ") {
+        true => format!("; see why: archivist logs {crawl}"),
+        false => format!("; try: {how}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_it() {
+        let binary = |name: &str, path: Option<&str>, how: &str| Binary {
+            name: name.into(),
+            abspath: path.map(str::to_owned),
+            missing: path.is_none().then(|| how.to_owned()),
+            plugins: vec!["media".into()],
+            ..Binary::default()
+        };
+        let listed = [
+            binary("ffmpeg", None, "apt install ffmpeg"),
+            binary("lit", None, "archivist plugins install media"),
+            binary("yt-dlp", Some("/lib/yt-dlp"), ""),
+        ];
+        let (lines, missing) = outcome(&["Media".to_owned()], &listed, CrawlId(7));
+        assert_eq!(
+            lines,
+            "ffmpeg: is not there; try: apt install ffmpeg\nlit: is not there; see why: archivist logs c7\nyt-dlp: /lib/yt-dlp\n"
+        );
+        assert!(missing);
+        let (lines, missing) = outcome(&["yt-dlp".to_owned()], &listed, CrawlId(7));
+        assert_eq!((lines.as_str(), missing), ("yt-dlp: /lib/yt-dlp\n", false));
+    }
+}

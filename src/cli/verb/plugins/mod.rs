@@ -1,0 +1,161 @@
+//! `archivist plugins`: what there is, why some of it is not run, and what can be done about it.
+
+mod abx;
+mod add;
+mod binaries;
+mod install;
+mod unit;
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use archivist_shared::bus::documents::report::{Plugins, Uses};
+use archivist_shared::config::Scope;
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct PluginsArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// List the programs that plugins need instead
+    #[arg(long)]
+    binaries: bool,
+    #[command(subcommand)]
+    verb: Option<PluginsVerb>,
+}
+
+#[derive(Subcommand)]
+enum PluginsVerb {
+    /// Have provider plugins bring the programs that plugins need
+    Install(install::InstallArgs),
+    /// Use a directory of plugins, or those of the PyPI package abx-plugins ('abx')
+    Add(add::AddArgs),
+    /// Use a directory of plugins no longer
+    Remove(add::RemoveArgs),
+}
+
+pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
+    match args.verb {
+        Some(PluginsVerb::Install(args)) => return install::run(args, scope).await,
+        Some(PluginsVerb::Add(args)) => return add::add(args, scope).await,
+        Some(PluginsVerb::Remove(args)) => return add::remove(args, scope).await,
+        None => {}
+    }
+    if args.binaries {
+        return binaries::run(args.json, scope).await;
+    }
+    let server = Server::reach(scope).await?;
+    let answer = server.call(|| server.proxy().plugins()).await?;
+    if args.json {
+        look::print_json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let look = Look::of_stdout();
+    let plugins: Plugins = decode(&answer)?;
+    look::print(&listed(&plugins, &look))?;
+    for problem in &plugins.problems {
+        eprintln!(
+            "{}: {}",
+            text::clean(&problem.path),
+            text::clean(&problem.what)
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// How often; nothing where it was never.
+fn times(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => count.to_string(),
+    }
+}
+
+fn used(uses: &Uses) -> Cell {
+    times(uses.succeeded + uses.failed).into()
+}
+
+fn failed(uses: &Uses) -> Cell {
+    Cell::toned(times(uses.failed), Tone::Bad)
+}
+
+fn listed(plugins: &Plugins, look: &Look) -> String {
+    let mut table = Table::new(&[
+        "PLUGIN",
+        "RUNS",
+        "USED",
+        "FAILED",
+        "HOOKS…",
+        "WHY NOT…",
+        "DESCRIPTION…",
+    ]);
+    for plugin in &plugins.plugins {
+        let hooks: Vec<_> = plugin
+            .hooks
+            .iter()
+            .map(|hook| text::short_hook(hook))
+            .collect();
+        table.row([
+            plugin.name.as_str().into(),
+            match (&plugin.skipped, hooks.is_empty()) {
+                (Some(_), _) => Cell::toned("no", Tone::Bad),
+                (None, true) => Cell::toned("-", Tone::Dim),
+                (None, false) => Cell::toned("yes", Tone::Good),
+            },
+            used(&plugin.uses),
+            failed(&plugin.uses),
+            hooks.join(" ").into(),
+            plugin.skipped.as_deref().unwrap_or_default().into(),
+            plugin.description.as_str().into(),
+        ]);
+    }
+    match table.is_empty() {
+        true => "no plugins\n".to_owned(),
+        false => table.render(look),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+    use archivist_shared::bus::documents::report::Plugin;
+
+    #[test]
+    fn a_plugin_says_why_it_does_not_run() {
+        let plugin = |name: &str, skipped: Option<&str>| Plugin {
+            name: name.into(),
+            directory: format!("/usr/share/archivist/plugins/{name}"),
+            description: format!("Makes a {name}"),
+            hooks: vec![format!("on_Snapshot__50_{name}")],
+            skipped: skipped.map(str::to_owned),
+            by_choice: false,
+            fix: None,
+            uses: Uses {
+                succeeded: 7,
+                failed: u64::from(name == "pdf"),
+            },
+        };
+        let plugins = Plugins {
+            plugins: vec![
+                plugin(
+                    "pdf",
+                    Some("chromium is not installed: apt install chromium"),
+                ),
+                plugin("wget", None),
+            ],
+            problems: Vec::new(),
+        };
+        assert_eq!(
+            listed(&plugins, &Look::plain(Time(0))),
+            "PLUGIN  RUNS  USED  FAILED  HOOKS  WHY NOT                                          DESCRIPTION\n\
+             pdf     no    8     1       pdf    chromium is not installed: apt install chromium  Makes a pdf\n\
+             wget    yes   7             wget                                                    Makes a wget\n"
+        );
+    }
+}

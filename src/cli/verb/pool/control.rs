@@ -1,0 +1,169 @@
+//! `archivist pool start`, `stop` and `restart`: all workers at once, as jobs of systemd.
+
+use super::{connect, failure, find};
+use crate::client::exit::{Exit, Failure};
+use archivist_generator::Pool;
+use archivist_shared::config::Scope;
+use archivist_shared::systemd::{Job, Systemd, Undone};
+use clap::Args;
+
+#[derive(Args)]
+pub struct StartArgs {
+    /// Names of pools
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Return at once
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Args)]
+pub struct StopArgs {
+    /// Names of pools
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Kill the workers instead of asking them to end
+    #[arg(long)]
+    force: bool,
+    /// Return at once
+    #[arg(long)]
+    no_wait: bool,
+}
+
+const SIGKILL: i32 = 9;
+
+pub async fn start(args: StartArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let pools = find_all(&args.names, scope)?;
+    let systemd = connect(scope).await?;
+    let undone = begin(&systemd, Job::Start, &pools, !args.no_wait).await?;
+    Ok(tell(&undone, &pools))
+}
+
+pub async fn restart(args: StartArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let pools = find_all(&args.names, scope)?;
+    let systemd = connect(scope).await?;
+    let undone = begin(&systemd, Job::Restart, &pools, !args.no_wait).await?;
+    Ok(tell(&undone, &pools))
+}
+
+pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let pools = find_all(&args.names, scope)?;
+    let systemd = connect(scope).await?;
+    let mut undone = Vec::new();
+    let mut units = Vec::new();
+    for pool in &pools {
+        units.extend(units_of(&systemd, pool).await?);
+    }
+    if args.force {
+        // The jobs first: from then on nobody is restarted.
+        undone.extend(
+            systemd
+                .run(Job::Stop, &units, false)
+                .await
+                .map_err(failure)?,
+        );
+        for unit in units.iter().filter(|unit| unit.ends_with(".service")) {
+            systemd.kill(unit, SIGKILL).await.map_err(failure)?;
+        }
+    }
+    let stopped = systemd.run(Job::Stop, &units, !args.no_wait).await;
+    undone.extend(stopped.map_err(failure)?);
+    if !args.no_wait {
+        forget_failures(&systemd, &pools).await?;
+    }
+    Ok(tell(&undone, &pools))
+}
+
+/// Who had to be killed in the end was stopped all the same, and is no trouble of the system's.
+async fn forget_failures(systemd: &Systemd, pools: &[Pool]) -> Result<(), Failure> {
+    // A check that was cut short by the stop as well.
+    let patterns: Vec<_> = pools
+        .iter()
+        .flat_map(|pool| pool.log_patterns(None))
+        .collect();
+    let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
+    for unit in loaded.iter().filter(|unit| unit.active_state == "failed") {
+        systemd.forget_failure(&unit.name).await.map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// Stops a pool to the end.
+pub async fn stop_wholly(systemd: &Systemd, pool: &Pool) -> Result<(), Failure> {
+    let units = units_of(systemd, pool).await?;
+    let undone = systemd.run(Job::Stop, &units, true).await;
+    match undone.map_err(failure)?.first() {
+        None => forget_failures(systemd, std::slice::from_ref(pool)).await,
+        Some(undone) => Err(Failure::failed(words(undone, &pool.name))),
+    }
+}
+
+fn find_all(names: &[String], scope: &Scope) -> Result<Vec<Pool>, Failure> {
+    names.iter().map(|name| find(name, scope)).collect()
+}
+
+/// Starts or restarts all declared workers. One that was given up gets another chance.
+pub async fn begin(
+    systemd: &Systemd,
+    job: Job,
+    pools: &[Pool],
+    wait: bool,
+) -> Result<Vec<Undone>, Failure> {
+    let mut units = Vec::new();
+    for pool in pools {
+        if let Some(problem) = pool.problems.iter().find(|problem| problem.fatal) {
+            return Err(Failure::failed(problem.text.clone()));
+        }
+        units.extend((0..pool.workers).map(|index| pool.worker(index)));
+        if job == Job::Start || pool.workers == 0 {
+            units.push(pool.target());
+        }
+    }
+    forget_failures(systemd, pools).await?;
+    if job == Job::Restart {
+        // Restarting the target would stop the workers a second time.
+        let targets: Vec<_> = pools.iter().map(Pool::target).collect();
+        let mut undone = systemd
+            .run(Job::Restart, &units, wait)
+            .await
+            .map_err(failure)?;
+        undone.extend(
+            systemd
+                .run(Job::Start, &targets, wait)
+                .await
+                .map_err(failure)?,
+        );
+        return Ok(undone);
+    }
+    systemd.run(job, &units, wait).await.map_err(failure)
+}
+
+/// The target and whatever is loaded of its workers, also beyond their number.
+async fn units_of(systemd: &Systemd, pool: &Pool) -> Result<Vec<String>, Failure> {
+    let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
+    let mut units = vec![pool.target()];
+    units.extend(loaded.into_iter().map(|unit| unit.name));
+    Ok(units)
+}
+
+/// Says which workers did not do as they were told.
+pub fn tell(undone: &[Undone], pools: &[Pool]) -> Exit {
+    for undone in undone {
+        let owner = pools
+            .iter()
+            .find(|pool| pool.index_of(&undone.unit).is_some());
+        let name = owner.map_or("NAME", |pool| pool.name.as_str());
+        eprintln!("archivist: {}", words(undone, name));
+    }
+    match undone.is_empty() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    }
+}
+
+fn words(undone: &Undone, pool: &str) -> String {
+    format!(
+        "the job of {} ended as '{}'; see: archivist pool logs {pool}",
+        undone.unit, undone.result
+    )
+}

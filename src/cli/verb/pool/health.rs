@@ -1,0 +1,95 @@
+//! The end of a worker whose health check failed: SIGTERM, and SIGKILL after its StopSec=. It is
+//! only ever ended here; systemd restarts it as any worker that dies, unless somebody stops it.
+
+use super::{connect, failure};
+use crate::client::exit::{Exit, Failure};
+use crate::display::text;
+use archivist_shared::config::Scope;
+use archivist_shared::systemd::{Properties, Systemd};
+use clap::Args;
+use futures_util::StreamExt;
+use nix::sys::signal::Signal;
+use std::time::Duration;
+
+#[derive(Args)]
+pub struct UnhealthyArgs {
+    /// NAME-INDEX
+    worker: String,
+}
+
+/// The longest StopSec= that is waited for; systemd writes "infinity" as the largest number.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);
+
+pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let Some((name, index)) = args.worker.rsplit_once('-') else {
+        let what = format!("'{}' is not the NAME-INDEX of a worker", args.worker);
+        return Err(Failure::usage(what));
+    };
+    let unit = format!("archivist-pool-{name}@{index}.service");
+    let systemd = connect(scope).await?;
+    let mut changes = systemd.changes(&unit).await.map_err(failure)?;
+    let worker = systemd.service(&unit).await.map_err(failure)?;
+    if worker.text("ActiveState") != "active" {
+        println!("{unit} has ended by itself meanwhile");
+        return Ok(Exit::Done);
+    }
+    if let Some(grace) = grace(name, index, &worker, &systemd).await? {
+        let grace = text::span(grace);
+        println!(
+            "{unit} was started less than {grace} before its health check, and is given that time"
+        );
+        return Ok(Exit::Done);
+    }
+    println!("{unit} failed its health check, ending it");
+    let life = worker.number("ActiveEnterTimestampMonotonic");
+    let signal = |signal: Signal| systemd.kill(&unit, signal as i32);
+    signal(Signal::SIGTERM).await.map_err(failure)?;
+    let gone = async {
+        while is_alive(&systemd.service(&unit).await.map_err(failure)?, life) {
+            changes.next().await;
+        }
+        Ok::<(), Failure>(())
+    };
+    match tokio::time::timeout(patience(&worker), gone).await {
+        Ok(gone) => gone?,
+        Err(_) if is_alive(&systemd.service(&unit).await.map_err(failure)?, life) => {
+            println!("{unit} ignores SIGTERM, killing it");
+            signal(Signal::SIGKILL).await.map_err(failure)?;
+        }
+        Err(_) => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether it still is in the life that began then, and nobody stops it.
+fn is_alive(worker: &Properties, life: u64) -> bool {
+    worker.text("ActiveState") == "active" && worker.number("ActiveEnterTimestampMonotonic") == life
+}
+
+fn patience(worker: &Properties) -> Duration {
+    match worker.number("TimeoutStopUSec") {
+        0 => PATIENCE_MAX,
+        usec => Duration::from_micros(usec).min(PATIENCE_MAX),
+    }
+}
+
+/// The time that a worker has before its first check, if the check that failed began within it;
+/// systemd names that check (systemd.exec(5), $MONITOR_UNIT). The timer lives as long as the worker,
+/// but counts from the end of the last check: that of the worker's predecessor.
+async fn grace(
+    name: &str,
+    index: &str,
+    worker: &Properties,
+    systemd: &Systemd,
+) -> Result<Option<Duration>, Failure> {
+    let Ok(check) = std::env::var("MONITOR_UNIT") else {
+        return Ok(None);
+    };
+    let check = systemd.service(&check).await.map_err(failure)?;
+    let timer = format!("archivist-pool-{name}-health@{index}.timer");
+    let timer = systemd.timer(&timer).await.map_err(failure)?;
+    let grace = timer.first_elapse().unwrap_or_default();
+    let began = Duration::from_micros(check.number("ExecMainStartTimestampMonotonic"));
+    let started = Duration::from_micros(worker.number("ActiveEnterTimestampMonotonic"));
+    Ok(Some(grace).filter(|grace| !began.is_zero() && began < started + *grace))
+}

@@ -1,0 +1,115 @@
+//! `archivist pool`: workers that systemd keeps running. Everything is asked of systemd itself;
+//! the orchestrator has no part in it.
+
+mod control;
+mod declare;
+mod health;
+mod logs;
+mod report;
+mod show;
+
+use crate::client::exit::{Exit, Failure};
+use archivist_generator::Pool;
+use archivist_shared::config::Scope;
+use archivist_shared::declare::Problem;
+use archivist_shared::declare::files;
+use archivist_shared::systemd::{ErrorKind, ManagerError, Systemd};
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+pub struct PoolArgs {
+    #[command(subcommand)]
+    verb: PoolVerb,
+}
+
+#[derive(Subcommand)]
+enum PoolVerb {
+    /// List the pools
+    List(show::ListArgs),
+    /// Show the workers of a pool: process, uptime, restarts, last heartbeat, what is wrong
+    Status(show::StatusArgs),
+    /// Start all workers of pools
+    Start(control::StartArgs),
+    /// Stop all workers of pools, all at once
+    Stop(control::StopArgs),
+    /// Stop all workers of pools and start them again
+    Restart(control::StartArgs),
+    /// Change the number of workers
+    Scale(declare::ScaleArgs),
+    /// Declare a pool: writes NAME.pool
+    Add(declare::AddArgs),
+    /// Stop pools and delete their declarations
+    Remove(declare::RemoveArgs),
+    /// Make and start a pool that is gone after the next boot
+    Run(declare::RunArgs),
+    /// Show the journal of a pool or of one worker
+    Logs(logs::LogsArgs),
+    /// End a worker that failed its health check (what archivist-unhealthy@.service starts)
+    #[command(hide = true)]
+    Unhealthy(health::UnhealthyArgs),
+}
+
+pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if scope.instance.is_some() {
+        return Err(Failure::usage(
+            "pools belong to the machine or to a user and to no instance; leave --instance out",
+        ));
+    }
+    match args.verb {
+        PoolVerb::List(args) => show::list(args, scope).await,
+        PoolVerb::Status(args) => show::status(args, scope).await,
+        PoolVerb::Start(args) => control::start(args, scope).await,
+        PoolVerb::Stop(args) => control::stop(args, scope).await,
+        PoolVerb::Restart(args) => control::restart(args, scope).await,
+        PoolVerb::Scale(args) => declare::scale(args, scope).await,
+        PoolVerb::Add(args) => declare::add(args, scope).await,
+        PoolVerb::Remove(args) => declare::remove(args, scope).await,
+        PoolVerb::Run(args) => declare::run(args, scope).await,
+        PoolVerb::Logs(args) => logs::run(args, scope),
+        PoolVerb::Unhealthy(args) => health::run(args, scope).await,
+    }
+}
+
+/// All declared pools, and what is wrong with files.
+fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
+    let (declarations, problems) = files::read(scope);
+    (Pool::all(&declarations), problems)
+}
+
+/// The pool of this name.
+fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
+    let (pools, problems) = declared(scope);
+    let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    let known = match names.is_empty() {
+        true => "there is none; 'archivist pool add' makes one".to_owned(),
+        false => format!("there are {}", names.join(", ")),
+    };
+    // Of a file that cannot be read at all, the reason is the better answer.
+    let file = format!("/{name}.pool:");
+    if let Some(problem) = problems.iter().find(|problem| problem.text.contains(&file)) {
+        return Err(Failure::failed(problem.text.clone()));
+    }
+    let found = pools.into_iter().find(|pool| pool.name == name);
+    found.ok_or_else(|| Failure::failed(format!("no pool is called '{name}'; {known}")))
+}
+
+async fn connect(scope: &Scope) -> Result<Systemd, Failure> {
+    Systemd::connect(scope.user).await.map_err(failure)
+}
+
+/// An error of systemd's, with what to do where that is known.
+fn failure(error: ManagerError) -> Failure {
+    let denied = [
+        "ccess denied",
+        "ermission denied",
+        "nteractive authentication",
+    ];
+    let hint = if denied.iter().any(|words| error.why.contains(words)) {
+        "; use sudo, or --user for your own service manager"
+    } else if error.kind == ErrorKind::NoSuchUnit {
+        "; 'systemctl daemon-reload' makes the units of new files, 'archivist generate --dry-run' says what is wrong with one"
+    } else {
+        ""
+    };
+    Failure::failed(format!("{error}{hint}"))
+}

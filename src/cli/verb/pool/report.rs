@@ -1,0 +1,208 @@
+//! What systemd knows of the workers of a pool, in our words.
+
+use super::failure;
+use crate::client::exit::Failure;
+use crate::display::text;
+use archivist_core::model::Time;
+use archivist_generator::Pool;
+use archivist_shared::systemd::{Properties, Systemd};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A pool with its workers.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    pub file: String,
+    /// How many are declared.
+    pub declared: u32,
+    pub running: usize,
+    pub restarts: u64,
+    pub pids: Vec<u64>,
+    pub workers: Vec<Worker>,
+    /// What is wrong with the files.
+    pub problems: Vec<String>,
+}
+
+/// One worker.
+#[derive(Debug, Serialize)]
+pub struct Worker {
+    pub index: u32,
+    pub name: String,
+    pub unit: String,
+    pub state: State,
+    pub alive: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uptime_sec: Option<u64>,
+    /// Since it was last started by somebody.
+    pub restarts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_beat: Option<Time>,
+    /// What is wrong with it, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Running,
+    Starting,
+    /// Died, and waits for its next start.
+    Restarting,
+    Stopping,
+    Stopped,
+    /// Nobody starts it again.
+    Failed,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Starting => "starting",
+            State::Restarting => "restarting",
+            State::Stopping => "stopping",
+            State::Stopped => "stopped",
+            State::Failed => "failed",
+        }
+    }
+
+    fn of(service: &Properties) -> State {
+        let (active, sub) = (service.text("ActiveState"), service.text("SubState"));
+        match (active.as_str(), sub.as_str()) {
+            ("active" | "reloading" | "refreshing", _) => State::Running,
+            ("activating", "auto-restart" | "auto-restart-queued") => State::Restarting,
+            ("activating", _) => State::Starting,
+            // On its way to a restart as well, unless somebody stops it.
+            ("deactivating", _) => State::Stopping,
+            ("failed", _) => State::Failed,
+            _ => State::Stopped,
+        }
+    }
+}
+
+/// Asks systemd about all workers of `pool`: those that are declared, and those that are left.
+pub async fn of(pool: &Pool, systemd: &Systemd, now: Time) -> Result<Report, Failure> {
+    let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
+    let left = loaded
+        .iter()
+        .filter(|unit| unit.active_state != "inactive")
+        .filter_map(|unit| pool.index_of(&unit.name));
+    let indices: BTreeSet<u32> = (0..pool.workers).chain(left).collect();
+    let mut workers = Vec::new();
+    for index in indices {
+        let unit = pool.worker(index);
+        let service = systemd.service(&unit).await.map_err(failure)?;
+        workers.push(worker(pool, index, unit, &service, now));
+    }
+    let mut problems: Vec<_> = pool.problems.iter().map(ToString::to_string).collect();
+    let is_fatal = pool.problems.iter().any(|problem| problem.fatal);
+    if !is_fatal && pool.workers > 0 {
+        let any = systemd.service(&pool.worker(0)).await.map_err(failure)?;
+        if any.text("LoadState") == "not-found" {
+            problems.push(format!(
+                "{}: systemd has not read this file yet; run 'systemctl daemon-reload'",
+                pool.path.display()
+            ));
+        }
+    }
+    Ok(Report {
+        name: pool.name.clone(),
+        description: pool.description.clone(),
+        file: pool.path.display().to_string(),
+        declared: pool.workers,
+        running: workers.iter().filter(|worker| worker.alive).count(),
+        restarts: workers.iter().map(|worker| worker.restarts).sum(),
+        pids: workers.iter().filter_map(|worker| worker.pid).collect(),
+        workers,
+        problems,
+    })
+}
+
+fn time(service: &Properties, property: &str) -> Option<Time> {
+    let usec = service.number(property);
+    let msec = i64::try_from(usec / 1000).ok()?;
+    (msec != 0).then_some(Time(msec))
+}
+
+fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time) -> Worker {
+    let state = State::of(service);
+    let alive = state == State::Running;
+    let since = alive
+        .then(|| time(service, "ExecMainStartTimestamp"))
+        .flatten();
+    let pid = Some(service.number("MainPID")).filter(|pid| *pid != 0);
+    let last_beat = time(service, "WatchdogTimestamp").filter(|_| alive);
+    let uptime = since.map(|since| now.until(since));
+    Worker {
+        index,
+        name: name_of(service, index),
+        unit,
+        state,
+        alive,
+        pid,
+        since,
+        uptime_sec: uptime.map(|uptime| uptime.as_secs()),
+        restarts: service.number("NRestarts"),
+        last_beat,
+        problem: problem(pool, state, service, last_beat, uptime.unwrap_or_default()),
+    }
+}
+
+/// The name that the worker itself is told.
+fn name_of(service: &Properties, index: u32) -> String {
+    let environment = service.list("Environment");
+    let name = environment
+        .iter()
+        .find_map(|pair| pair.strip_prefix("ARCHIVIST_WORKER_NAME="));
+    name.map_or_else(|| format!("worker-{index}"), str::to_owned)
+}
+
+fn problem(
+    pool: &Pool,
+    state: State,
+    service: &Properties,
+    last_beat: Option<Time>,
+    uptime: Duration,
+) -> Option<String> {
+    let logs = format!("see: archivist pool logs {}", pool.name);
+    match state {
+        State::Failed => Some(format!(
+            "failed ({}), and nobody starts it again: it died right after every start; {logs}; \
+             'archivist pool start {}' tries again",
+            service.text("Result"),
+            pool.name
+        )),
+        State::Restarting => Some(format!(
+            "died ({}), is started again soon",
+            service.text("Result")
+        )),
+        State::Running => {
+            let limit = pool.heartbeat?;
+            let watched = service.number("WatchdogUSec") != 0;
+            match last_beat {
+                None if uptime > limit => Some(format!(
+                    "has never beaten in {}, so that nobody would notice if it hung: its program has to run \
+                     'archivist heartbeat' at least every {}, or leave out HeartbeatSec=",
+                    text::span(uptime),
+                    text::span(limit)
+                )),
+                Some(_) if !watched => Some(
+                    "beats, but has not said how long to wait for the next: its first beat has to send \
+                     WATCHDOG_USEC=$ARCHIVIST_HEARTBEAT_USEC, as 'archivist heartbeat' does"
+                        .to_owned(),
+                ),
+                _ => None,
+            }
+        }
+        State::Starting | State::Stopping | State::Stopped => None,
+    }
+}

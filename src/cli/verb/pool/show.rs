@@ -1,0 +1,226 @@
+//! `archivist pool list` and `archivist pool status`.
+
+use super::report::{Report, State, Worker};
+use super::{connect, declared, find};
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use crate::verb::pool::report;
+use archivist_shared::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct StatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Name of the pool
+    name: String,
+}
+
+pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let (pools, problems) = declared(scope);
+    let systemd = connect(scope).await?;
+    let look = Look::of_stdout();
+    let mut reports = Vec::new();
+    for pool in &pools {
+        reports.push(report::of(pool, &systemd, look.now).await?);
+    }
+    let pools_of = |problem: &str| problem.contains(".pool");
+    for problem in problems
+        .iter()
+        .map(ToString::to_string)
+        .filter(|p| pools_of(p))
+    {
+        eprintln!("archivist: {problem}");
+    }
+    if args.json {
+        return json(&reports);
+    }
+    for problem in reports.iter().flat_map(|report| &report.problems) {
+        eprintln!("archivist: {}", text::clean(problem));
+    }
+    match reports.is_empty() {
+        true => eprintln!("no pools"),
+        false => look::print(&table(&reports, &look))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn json(document: &impl serde::Serialize) -> Result<Exit, Failure> {
+    let text = serde_json::to_string(document)
+        .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+    look::print_json(&text)?;
+    Ok(Exit::Done)
+}
+
+fn table(reports: &[Report], look: &Look) -> String {
+    let mut table = Table::new(&["POOL", "WORKERS", "RESTARTS", "PROBLEMS", "FILE…"]);
+    for report in reports {
+        let is_whole = report.running == report.declared as usize;
+        let tone = match (is_whole, report.running) {
+            (true, _) => Tone::Good,
+            (false, 0) => Tone::Dim,
+            (false, _) => Tone::Busy,
+        };
+        let troubled = report
+            .workers
+            .iter()
+            .filter(|w| w.problem.is_some())
+            .count();
+        let troubles = troubled + report.problems.len();
+        table.row([
+            report.name.as_str().into(),
+            Cell::toned(format!("{}/{}", report.running, report.declared), tone),
+            report.restarts.to_string().into(),
+            match troubles {
+                0 => "".into(),
+                count => Cell::toned(count.to_string(), Tone::Bad),
+            },
+            report.file.as_str().into(),
+        ]);
+    }
+    table.render(look)
+}
+
+pub async fn status(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let pool = find(&args.name, scope)?;
+    let systemd = connect(scope).await?;
+    let look = Look::of_stdout();
+    let report = report::of(&pool, &systemd, look.now).await?;
+    if args.json {
+        return json(&report);
+    }
+    look::print(&told(&report, &look))?;
+    Ok(Exit::Done)
+}
+
+fn tone(state: State) -> Tone {
+    match state {
+        State::Running => Tone::Good,
+        State::Starting | State::Restarting | State::Stopping => Tone::Busy,
+        State::Stopped => Tone::Dim,
+        State::Failed => Tone::Bad,
+    }
+}
+
+/// A head, the workers, and what is wrong with them.
+pub fn told(report: &Report, look: &Look) -> String {
+    let dot = match report.running {
+        0 => Tone::Dim,
+        running if running < report.declared as usize => Tone::Busy,
+        _ => Tone::Good,
+    };
+    let mut head = format!("{} {}", look.paint("●", dot), report.name);
+    if !report.description.is_empty() {
+        head.push_str(&format!(" - {}", text::clean(&report.description)));
+    }
+    let mut out = format!(
+        "{head}\n      File: {}\n   Workers: {} of {} running\n",
+        text::clean(&report.file),
+        report.running,
+        report.declared
+    );
+    let mut table = Table::new(&[
+        "WORKER",
+        "NAME",
+        "STATE",
+        "PID",
+        "UPTIME",
+        "RESTARTS",
+        "LAST BEAT",
+    ]);
+    for worker in &report.workers {
+        table.row(cells(worker, look));
+    }
+    if !table.is_empty() {
+        out.push('\n');
+        out.push_str(&table.render(look));
+    }
+    let of_workers = report.workers.iter().filter_map(|worker| {
+        let problem = worker.problem.as_ref()?;
+        Some(format!("{}: {problem}", worker.name))
+    });
+    for problem in report.problems.iter().cloned().chain(of_workers) {
+        out.push_str(&look.paint(&text::clean(&problem), Tone::Bad));
+        out.push('\n');
+    }
+    out
+}
+
+fn cells(worker: &Worker, look: &Look) -> [Cell; 7] {
+    // It may have beaten while we asked.
+    let beat = worker
+        .last_beat
+        .map(|beat| text::relative(beat.min(look.now), look.now));
+    [
+        worker.index.to_string().into(),
+        worker.name.as_str().into(),
+        Cell::toned(worker.state.as_str(), tone(worker.state)),
+        worker
+            .pid
+            .map_or_else(String::new, |pid| pid.to_string())
+            .into(),
+        text::elapsed(worker.since, None, look.now).into(),
+        worker.restarts.to_string().into(),
+        beat.unwrap_or_default().into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+
+    #[test]
+    fn what_is_wrong_stands_below_the_workers() {
+        let now = Time(1_800_000_000_000);
+        let worker = |index: u32, state, problem: Option<&str>| Worker {
+            index,
+            name: format!("worker-{index}"),
+            unit: format!("archivist-pool-web@{index}.service"),
+            state,
+            alive: state == State::Running,
+            pid: (state == State::Running).then_some(41),
+            since: (state == State::Running).then_some(Time(now.0 - 60_000)),
+            uptime_sec: None,
+            restarts: 2,
+            last_beat: (index == 0).then_some(Time(now.0 - 3_000)),
+            problem: problem.map(Into::into),
+        };
+        let report = Report {
+            name: "web".into(),
+            description: "of the shop\u{1b}".into(),
+            file: "/etc/archivist/web.pool".into(),
+            declared: 2,
+            running: 1,
+            restarts: 4,
+            pids: vec![41],
+            workers: vec![
+                worker(0, State::Running, None),
+                worker(1, State::Failed, Some("given up")),
+            ],
+            problems: Vec::new(),
+        };
+        let want = "\
+● web - of the shop\u{fffd}
+      File: /etc/archivist/web.pool
+   Workers: 1 of 2 running
+
+WORKER  NAME      STATE    PID  UPTIME   RESTARTS  LAST BEAT
+0       worker-0  running  41   1min 0s  2         3.0s ago
+1       worker-1  failed                 2
+worker-1: given up
+";
+        assert_eq!(told(&report, &Look::plain(now)), want);
+    }
+}

@@ -1,0 +1,81 @@
+//! `archivist run --dry-run`: what would be done, in which order, and what not and why.
+
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use archivist_shared::bus::documents::report::{Draft, DraftHook};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub fn told(draft: &Draft, look: &Look) -> String {
+    let mut table = Table::new(&["WHEN", "HOOK…", "MODE", "LIMIT"]);
+    let parts: [(&str, &[DraftHook]); 3] = [
+        ("before", &draft.setup),
+        ("each page", &draft.page),
+        ("after", &draft.end),
+    ];
+    for (when, hooks) in parts {
+        for hook in hooks {
+            let limit = text::span(Duration::from_secs(hook.limit));
+            table.row([
+                when.into(),
+                text::hook_label(&hook.plugin, &hook.hook).into(),
+                hook.mode.as_str().into(),
+                limit.into(),
+            ]);
+        }
+    }
+    let mut out = match table.is_empty() {
+        true => "no hook would run\n".to_owned(),
+        false => table.render(look),
+    };
+    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for skip in &draft.skipped {
+        let plugins = reasons.entry(&skip.why).or_default();
+        plugins.push(text::clean(&skip.plugin));
+    }
+    if !reasons.is_empty() {
+        out.push('\n');
+        let mut table = Table::new(&["NOT RUN…", "WHY…"]);
+        for (why, plugins) in reasons {
+            table.row([plugins.join(", ").into(), Cell::toned(why, Tone::Dim)]);
+        }
+        out.push_str(&table.render(look));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::NOW;
+    use archivist_shared::bus::documents::report::DraftSkip;
+
+    #[test]
+    fn hooks_in_their_order_and_reasons_together() {
+        let hook = |plugin: &str| DraftHook {
+            plugin: plugin.into(),
+            hook: format!("on_Snapshot__06_{plugin}"),
+            mode: "foreground".into(),
+            limit: 30,
+        };
+        let skip = |plugin: &str| DraftSkip {
+            plugin: plugin.into(),
+            why: "not selected".into(),
+        };
+        let draft = Draft {
+            page: vec![hook("wget"), hook("pdf")],
+            skipped: vec![skip("a"), skip("b")],
+            ..Draft::default()
+        };
+        assert_eq!(
+            told(&draft, &Look::plain(NOW)),
+            "WHEN       HOOK  MODE        LIMIT\n\
+             each page  wget  foreground  30s\n\
+             each page  pdf   foreground  30s\n\
+             \n\
+             NOT RUN  WHY\n\
+             a, b     not selected\n"
+        );
+    }
+}

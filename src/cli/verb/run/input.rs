@@ -1,0 +1,392 @@
+//! What `archivist run` is to work on: URLs and records of standard input, read line by line. What
+//! a line asks for is judged here, and what it is passed on as.
+
+use crate::client::exit::Failure;
+use crate::verb::urls::{Origin, Rejected, Urls};
+use archivist_core::model::{
+    CrawlId, HIDDEN, Owner, PageUrl, SnapshotId, parse_line, without_userinfo,
+};
+use archivist_shared::bus::documents::report::AddOptions;
+use serde_json::{Map, Value, json};
+use std::io::BufRead;
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wish {
+    /// A page, as the orchestrator takes it: a URL or a JSON object.
+    Page(String),
+    /// A crawl of its own.
+    Crawl { urls: Vec<String>, options: Options },
+    /// Once more, or all of it if only `hook` is none.
+    Requeue { id: Owner, hook: Option<String> },
+    /// The same of what has this URL here. Another archive's record may have an id that is taken or
+    /// unknown here: then what it describes.
+    Known {
+        id: Owner,
+        url: String,
+        otherwise: Box<Wish>,
+    },
+    /// Not for us.
+    Nothing,
+}
+
+/// What a record of a crawl says beside its URLs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    depth: Option<u32>,
+    tags: Vec<String>,
+    plugins: Vec<String>,
+    config: Vec<(String, String)>,
+}
+
+/// What the settings of a crawl may call the list of its plugins.
+const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
+
+impl Options {
+    /// Laid over what the command line says.
+    pub fn over(&self, base: &AddOptions) -> AddOptions {
+        let mut options = base.clone();
+        options.depth = self.depth.unwrap_or(base.depth);
+        options.tags.extend(self.tags.iter().cloned());
+        if options.plugins.is_empty() {
+            options.plugins.clone_from(&self.plugins);
+        }
+        options.config.extend(self.config.iter().cloned());
+        options
+    }
+}
+
+/// Everything that was read.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// Pages of the one crawl that the command line describes.
+    pub urls: Urls,
+    pub crawls: Vec<(Urls, Options)>,
+    pub requeues: Vec<(Owner, Option<String>)>,
+    /// By its line what is known by that id, perhaps.
+    pub claims: Vec<(u64, Claim)>,
+}
+
+/// What a record says of itself: see [`Wish::Known`].
+#[derive(Debug, PartialEq)]
+pub struct Claim {
+    pub id: Owner,
+    pub url: String,
+    otherwise: Wish,
+}
+
+impl Input {
+    /// Reads records to the end; `echo` gets each of them as it is passed on.
+    pub fn read(
+        &mut self,
+        mut lines: impl BufRead,
+        echo: &mut dyn FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line);
+            let count =
+                read.map_err(|e| Failure::failed(format!("failed to read standard input: {e}")))?;
+            if count == 0 {
+                break;
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            match judge(text) {
+                Ok((wish, passed_on)) => {
+                    echo(&passed_on)?;
+                    self.take(number, wish);
+                }
+                Err(why) => self.urls.rejected.push(Rejected {
+                    origin: Origin::Line(number),
+                    text: text.to_owned(),
+                    why,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, number: u64, wish: Wish) {
+        match wish {
+            Wish::Page(line) => self.urls.add_line(number, &line),
+            Wish::Crawl { urls, options } => {
+                let mut of_crawl = Urls::default();
+                for url in urls {
+                    of_crawl.add_line(number, &url);
+                }
+                self.crawls.push((of_crawl, options));
+            }
+            Wish::Requeue { id, hook } => {
+                if !self.requeues.contains(&(id, hook.clone())) {
+                    self.requeues.push((id, hook));
+                }
+            }
+            Wish::Known { id, url, otherwise } => {
+                let otherwise = *otherwise;
+                let claim = Claim { id, url, otherwise };
+                self.claims.push((number, claim));
+            }
+            Wish::Nothing => {}
+        }
+    }
+
+    /// Takes a claim by whether it holds.
+    pub fn settle(&mut self, number: u64, claim: Claim, holds: bool) {
+        let wish = match holds {
+            true => requeue(claim.id, None),
+            false => claim.otherwise,
+        };
+        self.take(number, wish);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        let nothing_new = self.urls.is_empty() && self.crawls.is_empty();
+        nothing_new && self.requeues.is_empty() && self.claims.is_empty()
+    }
+}
+
+/// What a line asks for, and how it is passed on.
+fn judge(text: &str) -> Result<(Wish, String), String> {
+    if !text.starts_with('{') {
+        let url = PageUrl::parse(text).map_err(|error| error.to_string())?;
+        let record = json!({ "type": "Snapshot", "url": url.as_str() });
+        return Ok((Wish::Page(url.as_str().to_owned()), record.to_string()));
+    }
+    let wish = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(record)) => of_record(&record)?,
+        _ => Wish::Nothing,
+    };
+    Ok((wish, text.to_owned()))
+}
+
+fn text_of<'a>(record: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    record.get(key).and_then(Value::as_str)
+}
+
+fn of_record(record: &Map<String, Value>) -> Result<Wish, String> {
+    let id = text_of(record, "id").unwrap_or_default();
+    Ok(match text_of(record, "type") {
+        Some("Crawl") => match id.parse::<CrawlId>() {
+            Ok(id) => known(Owner::Crawl(id), crawl(record)),
+            Err(_) => crawl(record),
+        },
+        Some("Snapshot") => match id.parse::<SnapshotId>() {
+            Ok(id) => known(Owner::Snapshot(id), page(record)?),
+            Err(_) => page(record)?,
+        },
+        Some("ArchiveResult") => result(record, id),
+        Some(_) => Wish::Nothing,
+        None => page(record)?,
+    })
+}
+
+/// What has an id of ours, and describes itself as `otherwise`.
+fn known(id: Owner, otherwise: Wish) -> Wish {
+    let url = match &otherwise {
+        Wish::Page(line) => parse_line(line.as_bytes())
+            .and_then(Result::ok)
+            .map(|entry| entry.url),
+        Wish::Crawl { urls, .. } => urls.first().and_then(|url| PageUrl::parse(url).ok()),
+        _ => None,
+    };
+    match url {
+        Some(url) => Wish::Known {
+            id,
+            url: without_userinfo(url.as_str()),
+            otherwise: Box::new(otherwise),
+        },
+        None => requeue(id, None),
+    }
+}
+
+fn requeue(id: Owner, hook: Option<String>) -> Wish {
+    Wish::Requeue { id, hook }
+}
+
+/// A result of ours by its id (`s3/PLUGIN/HOOK`) or by the snapshot and the hook it names.
+fn result(record: &Map<String, Value>, id: &str) -> Wish {
+    let named = id.split_once('/').and_then(|(owner, rest)| {
+        let hook = rest.split_once('/').map_or(rest, |(_, hook)| hook);
+        Some((owner.parse().ok()?, hook.to_owned()))
+    });
+    let described = || {
+        let owner = text_of(record, "snapshot_id")?.parse().ok()?;
+        let hook = text_of(record, "hook_name").or_else(|| text_of(record, "plugin"))?;
+        Some((owner, hook.to_owned()))
+    };
+    match named.or_else(described) {
+        Some((owner @ Owner::Snapshot(_), hook)) => requeue(owner, Some(hook)),
+        _ => Wish::Nothing,
+    }
+}
+
+/// A page as the orchestrator takes it. Whatever depth it was found at, it is a start here.
+fn page(record: &Map<String, Value>) -> Result<Wish, String> {
+    let Some(url) = text_of(record, "url") else {
+        return Ok(Wish::Nothing);
+    };
+    let url = PageUrl::parse(url).map_err(|error| error.to_string())?;
+    let mut line = Map::new();
+    line.insert("url".to_owned(), url.as_str().into());
+    if let Some(title) = text_of(record, "title") {
+        line.insert("title".to_owned(), title.into());
+    }
+    for key in ["bookmarked_at", "timestamp"] {
+        if let Some(time) = record.get(key) {
+            line.insert(key.to_owned(), time.clone());
+        }
+    }
+    let tags = words(record.get("tags").or_else(|| record.get("tags_str")));
+    if !tags.is_empty() {
+        line.insert("tags".to_owned(), tags.into());
+    }
+    Ok(Wish::Page(Value::Object(line).to_string()))
+}
+
+fn crawl(record: &Map<String, Value>) -> Wish {
+    let urls: Vec<String> = match record.get("urls").or_else(|| record.get("url")) {
+        Some(Value::String(text)) => text.lines().map(|line| line.trim().to_owned()).collect(),
+        Some(Value::Array(urls)) => {
+            let texts = urls.iter().filter_map(Value::as_str);
+            texts.map(|url| url.trim().to_owned()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let urls: Vec<String> = urls.into_iter().filter(|url| !url.is_empty()).collect();
+    if urls.is_empty() {
+        return Wish::Nothing;
+    }
+    let depth = record.get("max_depth").or_else(|| record.get("depth"));
+    let depth = depth.and_then(Value::as_u64);
+    let config = record.get("config").and_then(Value::as_object);
+    let plain = |value: &Value| match value {
+        // A list of ours does not say what it is.
+        Value::String(text) if text == HIDDEN => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Null => None,
+        // Lists and objects are JSON in settings, too.
+        other => Some(other.to_string()),
+    };
+    let (lists, config): (Vec<_>, Vec<_>) = config
+        .into_iter()
+        .flatten()
+        .partition(|(key, _)| PLUGINS.contains(&key.as_str()));
+    let config = config
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
+    let options = Options {
+        depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+        tags: words(record.get("tags_str").or_else(|| record.get("tags"))),
+        plugins: lists
+            .into_iter()
+            .flat_map(|(_, list)| words(Some(list)))
+            .collect(),
+        config: config.collect(),
+    };
+    Wish::Crawl { urls, options }
+}
+
+/// `"a, b"` or `["a", "b"]`.
+fn words(value: Option<&Value>) -> Vec<String> {
+    let words: Vec<&str> = match value {
+        Some(Value::String(text)) => text.split(',').collect(),
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let words = words.into_iter().map(str::trim);
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(text: &str) -> Wish {
+        judge(text).unwrap().0
+    }
+
+    #[test]
+    fn records_are_created_requeued_or_let_through() {
+        let page = |line: &str| Wish::Page(line.to_owned());
+        assert_eq!(wish("http://X.test"), page("http://x.test/"));
+        let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T","timestamp":12}"#;
+        let line = r#"{"url":"http://x.test/","title":"T","timestamp":12,"tags":["a","b"]}"#;
+        assert_eq!(wish(foreign), page(line));
+        let of = |id: &str, hook: Option<&str>| Wish::Requeue {
+            id: id.parse().unwrap(),
+            hook: hook.map(str::to_owned),
+        };
+        let known = Wish::Known {
+            id: "s3".parse().unwrap(),
+            url: "http://x/".to_owned(),
+            otherwise: Box::new(page(r#"{"url":"http://x/"}"#)),
+        };
+        assert_eq!(
+            wish(r#"{"type":"Snapshot","id":"s3","url":"http://x/"}"#),
+            known
+        );
+        assert_eq!(wish(r#"{"type":"Snapshot","id":"s3"}"#), of("s3", None));
+        assert_eq!(wish(r#"{"type":"Crawl","id":"c1"}"#), of("c1", None));
+        let result = r#"{"type":"ArchiveResult","id":"s3/wget/on_Snapshot__06_wget"}"#;
+        assert_eq!(wish(result), of("s3", Some("on_Snapshot__06_wget")));
+        let result = r#"{"type":"ArchiveResult","snapshot_id":"s3","plugin":"wget"}"#;
+        assert_eq!(wish(result), of("s3", Some("wget")));
+        for strange in [
+            r#"{"type":"Process","id":"r1"}"#,
+            r#"{"type":"ArchiveResult","id":"0198-uuid"}"#,
+            r#"{"type":"Crawl"}"#,
+            r#"{"no":"type"}"#,
+            "{broken",
+        ] {
+            let (wish, passed_on) = judge(strange).unwrap();
+            assert_eq!((wish, passed_on.as_str()), (Wish::Nothing, strange));
+        }
+        assert!(judge("nonsense").is_err());
+        assert!(judge(r#"{"type":"Snapshot","url":"file:///etc/passwd"}"#).is_err());
+    }
+
+    #[test]
+    fn a_crawl_has_options_of_its_own() {
+        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null,"PLUGINS":"wget, title"}}"#;
+        let Wish::Crawl { urls, options } = wish(text) else {
+            panic!("no crawl");
+        };
+        assert_eq!(urls, ["http://a/", "http://b/"]);
+        let base = AddOptions {
+            tags: vec!["mine".into()],
+            ..AddOptions::default()
+        };
+        let options = options.over(&base);
+        assert_eq!((options.depth, options.tags.len()), (1, 2));
+        assert_eq!(options.config["TIMEOUT"], "5");
+        assert_eq!(options.config["WGET_ARGS"], r#"["-4"]"#);
+        assert!(!options.config.contains_key("N") && !options.config.contains_key("PLUGINS"));
+        assert_eq!(options.plugins, ["wget", "title"]);
+    }
+
+    #[test]
+    fn everything_is_passed_on_in_order() {
+        let text =
+            "# c\n\nhttp://a/\n{\"type\":\"Odd\"}\nnonsense\n{\"type\":\"Crawl\",\"id\":\"c1\"}\n";
+        let mut echoed = Vec::new();
+        let mut input = Input::default();
+        let mut echo = |line: &str| {
+            echoed.push(line.to_owned());
+            Ok(())
+        };
+        input.read(text.as_bytes(), &mut echo).unwrap();
+        let first = r#"{"type":"Snapshot","url":"http://a/"}"#;
+        assert_eq!(
+            echoed,
+            [first, r#"{"type":"Odd"}"#, r#"{"type":"Crawl","id":"c1"}"#]
+        );
+        assert_eq!(input.urls.rejected[0].origin, Origin::Line(5));
+        assert_eq!(input.requeues.len(), 1);
+    }
+}

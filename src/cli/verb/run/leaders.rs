@@ -1,0 +1,82 @@
+//! Which orchestrators have worked for this command: of each that takes over it is told once.
+
+use crate::display::text;
+use archivist_shared::bus::documents::report::Runner;
+use std::collections::BTreeSet;
+
+#[derive(Default)]
+pub struct Leaders {
+    /// By unit: a service that systemd starts again is the same one. By pid where there is no unit.
+    known: BTreeSet<String>,
+}
+
+fn key(runner: &Runner) -> String {
+    match runner.unit.as_str() {
+        "" => runner.pid.to_string(),
+        unit => unit.to_owned(),
+    }
+}
+
+impl Leaders {
+    /// What to say of the runner that works now, if it is another one than ever before.
+    pub fn newer(&mut self, runners: &[Runner]) -> Option<String> {
+        let active = runners.iter().find(|runner| runner.state == "active")?;
+        let first = self.known.is_empty();
+        if !self.known.insert(key(active)) || first {
+            return None;
+        }
+        let unit = match active.unit.as_str() {
+            "" => String::new(),
+            unit => format!(", {}", text::clean(unit)),
+        };
+        Some(format!(
+            "a newer process took over {} (pid={}{unit}); work will continue there and will resume here if that process exits and work remains",
+            text::clean(&active.components),
+            active.pid,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+
+    fn runner(state: &str, unit: &str, pid: u32) -> Runner {
+        Runner {
+            state: state.into(),
+            pid,
+            unit: unit.into(),
+            components: "orchestrator".into(),
+            since: Time(0),
+            epoch: 1,
+            place: None,
+        }
+    }
+
+    #[test]
+    fn a_takeover_is_told_once_and_a_restart_is_none() {
+        let service = |pid| runner("active", "archivist-orchestrator.service", pid);
+        let mut leaders = Leaders::default();
+        assert_eq!(leaders.newer(&[service(1)]), None);
+        assert_eq!(leaders.newer(&[service(2)]), None);
+        let waiting = runner("waiting", "archivist-orchestrator.service", 2);
+        let scope = [waiting, runner("active", "archivist-run-9-0.scope", 9)];
+        let told = leaders.newer(&scope).unwrap();
+        assert!(
+            told.contains("took over orchestrator (pid=9, archivist-run-9-0.scope)"),
+            "{told}"
+        );
+        assert_eq!(leaders.newer(&scope), None);
+        // It ended, and the first one has the work again.
+        assert_eq!(leaders.newer(&[service(2)]), None);
+        assert_eq!(leaders.newer(&scope), None);
+        assert!(
+            leaders
+                .newer(&[runner("active", "", 7)])
+                .unwrap()
+                .contains("(pid=7)")
+        );
+        assert_eq!(leaders.newer(&[]), None);
+    }
+}

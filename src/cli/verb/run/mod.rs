@@ -1,0 +1,442 @@
+//! `archivist run`: archives in the foreground. What it queues is worked on like everything else,
+//! by units; this process shows it, can interrupt it, and takes it along when it dies.
+
+mod board;
+mod copy;
+mod draft;
+mod input;
+mod interrupt;
+mod leaders;
+mod records;
+mod scope;
+mod stream;
+mod work;
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::Look;
+use crate::display::text;
+use crate::verb::add::{persona, setting};
+use crate::verb::urls::Urls;
+use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
+use archivist_shared::bus::documents::report::{
+    AddOptions, Added, Crawl, Details, Draft, Snapshot,
+};
+use archivist_shared::config::Scope;
+use clap::Args;
+use input::Input;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use stream::Job;
+use tokio::signal::unix::{SignalKind, signal};
+use work::Work;
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// Follow links so many steps from the given pages
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    depth: u32,
+    /// Tag the pages; may be given more than once
+    #[arg(long = "tag", value_name = "T")]
+    tags: Vec<String>,
+    /// Run these plugins only, separated by commas
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    plugins: Vec<String>,
+    /// Do not run these plugins, separated by commas
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    disable: Vec<String>,
+    /// Set a plugin's setting for this crawl; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    #[arg(long, value_name = "NAME")]
+    persona: Option<PersonaName>,
+    /// Time limit of a hook in seconds; the same as --set TIMEOUT=S
+    #[arg(long, value_name = "S")]
+    timeout: Option<u32>,
+    /// Archive at most so many pages; the same as --set CRAWL_MAX_URLS=N
+    #[arg(long, value_name = "N")]
+    max_urls: Option<u32>,
+    /// Begin no page once so much was archived, such as 500M; the same as --set CRAWL_MAX_SIZE=S
+    #[arg(long, value_name = "S")]
+    crawl_max_size: Option<String>,
+    /// Begin no page after so many seconds; the same as --set CRAWL_TIMEOUT=T
+    #[arg(long, value_name = "T")]
+    crawl_timeout: Option<u32>,
+    /// Begin no hook once a page is so large; the same as --set SNAPSHOT_MAX_SIZE=S
+    #[arg(long, value_name = "S")]
+    snapshot_max_size: Option<String>,
+    /// Show which hooks would run, and why others would not; queue nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Copy what was archived to DIR/ID
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print records as JSON, one a line, even on a terminal
+    #[arg(long)]
+    json: bool,
+    /// Work on this crawl instead, once more if it is over
+    #[arg(long, value_name = "ID", conflicts_with_all = ["snapshot_id", "urls", "dry_run"])]
+    crawl_id: Option<CrawlId>,
+    /// Work on this snapshot instead, once more if it is over
+    #[arg(long, value_name = "ID", conflicts_with_all = ["urls", "dry_run"])]
+    snapshot_id: Option<SnapshotId>,
+    /// The pages; - or none reads URLs and records from standard input, one a line
+    #[arg(value_name = "URL")]
+    urls: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// What the orchestrator is told. `--set` has the last word.
+    fn options(&self) -> AddOptions {
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        let short = [
+            ("TIMEOUT", number(self.timeout)),
+            ("CRAWL_MAX_URLS", number(self.max_urls)),
+            ("CRAWL_MAX_SIZE", self.crawl_max_size.clone()),
+            ("CRAWL_TIMEOUT", number(self.crawl_timeout)),
+            ("SNAPSHOT_MAX_SIZE", self.snapshot_max_size.clone()),
+        ];
+        let short = short
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        let disabled = self.disable.iter().map(|plugin| {
+            let name: String = plugin
+                .trim()
+                .chars()
+                .map(|c| match c.is_ascii_alphanumeric() {
+                    true => c.to_ascii_uppercase(),
+                    false => '_',
+                })
+                .collect();
+            (format!("{name}_ENABLED"), "false".to_owned())
+        });
+        AddOptions {
+            depth: self.depth,
+            tags: self.tags.clone(),
+            plugins: self.plugins.clone(),
+            config: short
+                .chain(disabled)
+                .chain(persona(self.persona.as_ref()))
+                .chain(self.settings.iter().cloned())
+                .collect(),
+        }
+    }
+
+    /// Records on standard output instead of a summary.
+    fn wants_records(&self) -> bool {
+        self.json || !std::io::stdout().is_terminal()
+    }
+}
+
+pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if args.dry_run {
+        return dry_run(&args, scope).await;
+    }
+    let mut input = collect(&args)?;
+    for rejected in &input.urls.rejected {
+        eprintln!("{rejected}");
+    }
+    let mut partly = !input.urls.rejected.is_empty();
+    if input.is_empty() {
+        return Err(Failure::usage(
+            "nothing to work on: not a single URL that can be archived, and no record of a crawl",
+        ));
+    }
+    if let Some(directory) = &args.output {
+        copy::make(directory)?;
+        can_copy(scope)?;
+    }
+    // From here on it is waited for: what was queued is not left to itself.
+    let interrupts = signal(SignalKind::interrupt())
+        .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
+    let server = Server::reach(scope).await?;
+    let since = look::now();
+    let mut queue = Queue {
+        server: &server,
+        jobs: Vec::new(),
+        partly: false,
+    };
+    queue.settle(&mut input).await?;
+    queue.submit(&args, &input).await?;
+    let Queue {
+        jobs, partly: p, ..
+    } = queue;
+    partly |= p;
+    if jobs.is_empty() {
+        return Ok(if partly { Exit::Partly } else { Exit::Done });
+    }
+    scope::enter(scope).await;
+    let mut work = Work::new(&server, since, args.wants_records(), &jobs);
+    let exit = work.until_the_end(jobs, interrupts).await?;
+    if let Some(directory) = &args.output {
+        for (id, path) in work.directories().await? {
+            copy::tree(&path, &directory.join(id.to_string()))?;
+        }
+    }
+    Ok(match exit {
+        Exit::Done if partly => Exit::Partly,
+        exit => exit,
+    })
+}
+
+async fn dry_run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let options = encode(&args.options())?;
+    let answer = server.call(|| server.proxy().draft(&options)).await?;
+    if args.json {
+        look::print_json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let draft: Draft = decode(&answer)?;
+    look::print(&draft::told(&draft, &Look::of_stdout()))?;
+    Ok(Exit::Done)
+}
+
+/// The archive belongs to users who keep it to themselves: better known before than after.
+fn can_copy(scope: &Scope) -> Result<(), Failure> {
+    let archive = scope.data_dir().join("archive");
+    match std::fs::read_dir(&archive) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Failure::failed(format!(
+                "failed to read '{}': {error}\n--output copies from there: run it as root, or with --user",
+                archive.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn encode(options: &AddOptions) -> Result<String, Failure> {
+    serde_json::to_string(options)
+        .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))
+}
+
+fn collect(args: &RunArgs) -> Result<Input, Failure> {
+    let mut input = Input::default();
+    if let Some(id) = args.crawl_id {
+        input.requeues.push((Owner::Crawl(id), None));
+    }
+    if let Some(id) = args.snapshot_id {
+        input.requeues.push((Owner::Snapshot(id), None));
+    }
+    let stdin = std::io::stdin();
+    if !input.is_empty() {
+        return Ok(input);
+    }
+    let records = args.wants_records();
+    let mut echo = |line: &str| match records {
+        true => look::print(&format!("{line}\n")),
+        false => Ok(()),
+    };
+    let mut read = |input: &mut Input, lines: &mut dyn BufRead| input.read(lines, &mut echo);
+    if args.urls.is_empty() && !stdin.is_terminal() {
+        read(&mut input, &mut stdin.lock())?;
+    }
+    for (number, argument) in (1..).zip(&args.urls) {
+        match argument == "-" {
+            true => read(&mut input, &mut stdin.lock())?,
+            false => input.urls.add_argument(number, argument),
+        }
+    }
+    Ok(input)
+}
+
+/// Puts what was asked for into the orchestrator's queue.
+struct Queue<'a> {
+    server: &'a Server,
+    jobs: Vec<Job>,
+    /// Something was refused.
+    partly: bool,
+}
+
+impl Queue<'_> {
+    /// Finds out which records are of this archive: by their id, and the URL it has here.
+    async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
+        for (number, claim) in std::mem::take(&mut input.claims) {
+            let id = claim.id.to_string();
+            let details = self.server.ask(|| self.server.proxy().show(&id)).await;
+            let holds = match details {
+                Ok(Details::Crawl { crawl, .. }) => crawl.url == claim.url,
+                Ok(Details::Snapshot { snapshot, .. }) => snapshot.url == claim.url,
+                Err(failure) if failure.is_about_input() => false,
+                Err(failure) => return Err(failure),
+            };
+            input.settle(number, claim, holds);
+        }
+        Ok(())
+    }
+
+    async fn submit(&mut self, args: &RunArgs, input: &Input) -> Result<(), Failure> {
+        let options = args.options();
+        if !input.urls.is_empty() {
+            self.add(&input.urls, &options).await?;
+        }
+        let records = input.requeues.len() + input.crawls.len();
+        let several = records > 1 || !input.urls.is_empty();
+        for (urls, own) in &input.crawls {
+            for rejected in &urls.rejected {
+                eprintln!("{rejected}");
+                self.partly = true;
+            }
+            match self.add(urls, &own.over(&options)).await {
+                // One bad record of many does not stop the others.
+                Err(failure) if several && failure.is_about_input() => {
+                    failure.report();
+                    self.partly = true;
+                }
+                other => other?,
+            }
+        }
+        for (id, hook) in &input.requeues {
+            match self.requeue(*id, hook.as_deref()).await {
+                Err(failure) if several && failure.is_about_input() => {
+                    failure.report();
+                    self.partly = true;
+                }
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn add(&mut self, urls: &Urls, options: &AddOptions) -> Result<(), Failure> {
+        let options = encode(options)?;
+        let memfd = urls.to_memfd()?;
+        let call = self.server.proxy().run(memfd.as_fd().into(), &options);
+        let (answer, hold) = self.server.call_with_urls(urls.len(), call).await?;
+        let added: Added = decode(&answer)?;
+        for refused in added.refused.iter().cloned() {
+            eprintln!("{}", urls.located(refused));
+            self.partly = true;
+        }
+        self.jobs.push(Job {
+            crawl: added.crawl,
+            only: BTreeSet::new(),
+            owned: true,
+            hold: Some(hold.into()),
+        });
+        Ok(())
+    }
+
+    /// Takes up a crawl or snapshot: joins what is under way, queues once more what is over.
+    async fn requeue(&mut self, id: Owner, hook: Option<&str>) -> Result<(), Failure> {
+        let (text, proxy) = (id.to_string(), self.server.proxy());
+        let details: Details = self.server.ask(|| proxy.show(&text)).await?;
+        let (crawl, only, open, complete) = match &details {
+            Details::Crawl { crawl, .. } => {
+                (crawl.id, None, !crawl.status.is_final(), is_complete(crawl))
+            }
+            Details::Snapshot { snapshot, .. } => (
+                snapshot.crawl,
+                Some(snapshot.id),
+                // One more hook of a page that waits for others of its hooks is fine.
+                !snapshot.status.is_final() && hook.is_none(),
+                page_is_complete(snapshot),
+            ),
+        };
+        if !open && complete && hook.is_none() {
+            eprintln!("{id} is complete: nothing of it failed or was skipped");
+            return Ok(());
+        }
+        let known = self.jobs.iter().position(|job| job.crawl == crawl);
+        let owned = match known {
+            Some(place) => self.jobs[place].owned,
+            None => self.is_over(crawl).await?,
+        };
+        if !open {
+            let call = proxy.retry(&text, hook.unwrap_or_default());
+            self.server.call_once(call).await?;
+        }
+        match known {
+            // All pages of it are worked on already, or this is one more of them.
+            Some(place) => {
+                let job = &mut self.jobs[place];
+                match only {
+                    Some(page) if !job.only.is_empty() => drop(job.only.insert(page)),
+                    Some(_) => {}
+                    None => job.only.clear(),
+                }
+            }
+            None => {
+                let crawl_id = crawl.to_string();
+                let hold = self.server.call(|| proxy.hold(&crawl_id, owned)).await?;
+                self.jobs.push(Job {
+                    crawl,
+                    only: only.into_iter().collect(),
+                    owned,
+                    hold: Some(hold.into()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn is_over(&self, crawl: CrawlId) -> Result<bool, Failure> {
+        let id = crawl.to_string();
+        match self.server.ask(|| self.server.proxy().show(&id)).await? {
+            Details::Crawl { crawl, .. } => Ok(crawl.status.is_final()),
+            Details::Snapshot { .. } => Ok(false),
+        }
+    }
+}
+
+fn is_complete(crawl: &Crawl) -> bool {
+    let none = |counts: &archivist_shared::bus::documents::report::Counts, state: &str| {
+        counts.get(state).is_none_or(|n| *n == 0)
+    };
+    crawl.reason.is_none()
+        && none(&crawl.results, "failed")
+        && none(&crawl.results, "skipped")
+        && none(&crawl.snapshots, "cancelled")
+}
+
+fn page_is_complete(snapshot: &Snapshot) -> bool {
+    let open = ["failed", "skipped"];
+    let count = |state: &&str| snapshot.results.get(*state).copied().unwrap_or(0);
+    snapshot.reason.is_none() && open.iter().map(count).sum::<u64>() == 0
+}
+
+/// `wget (s3), pdf (s4)`
+fn named(hooks: &[archivist_shared::bus::documents::report::HookName]) -> String {
+    let names = hooks.iter().map(|hook| {
+        let label = text::clean(&text::hook_label(&hook.plugin, &hook.hook));
+        format!("{label} ({})", hook.owner)
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    #[test]
+    fn options_are_short_for_settings() {
+        let words = "run --timeout 5 --max-urls 3 --crawl-max-size 1.5M --crawl-timeout 60 \
+                     --snapshot-max-size 10k --disable wget,my-own --set TIMEOUT=7 http://x/";
+        let line = Line::try_parse_from(words.split_whitespace()).unwrap();
+        let options = line.args.options();
+        let config: Vec<String> = options
+            .config
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        assert_eq!(
+            config.join(" "),
+            "CRAWL_MAX_SIZE=1.5M CRAWL_MAX_URLS=3 CRAWL_TIMEOUT=60 MY_OWN_ENABLED=false \
+             SNAPSHOT_MAX_SIZE=10k TIMEOUT=7 WGET_ENABLED=false"
+        );
+        assert!(Line::try_parse_from(["run", "--crawl-id", "c1", "http://x/"]).is_err());
+    }
+}

@@ -1,0 +1,491 @@
+//! The foreground: what the streams tell is shown, what is typed is passed on.
+
+use super::board::{Board, Screen};
+use super::interrupt::{Input, Interrupts, State, Step};
+use super::leaders::Leaders;
+use super::named;
+use super::records::Records;
+use super::stream::{Job, follow};
+use crate::client::exit::{Exit, Failure};
+use crate::client::follow::Follow;
+use crate::client::pieces::Pieces;
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::Look;
+use crate::display::text;
+use crate::verb::run::records;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{
+    Details, Event, Filter, Interrupted, Run, Snapshot, Status,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal::unix::Signal;
+use tokio::sync::mpsc;
+
+/// How often the table is drawn.
+const REDRAW: Duration = Duration::from_millis(250);
+const QUESTION: &str = "skip (Enter), retry (r), abort (a)? ";
+
+/// What is shown of one crawl.
+struct Shown {
+    follow: Follow,
+    only: BTreeSet<SnapshotId>,
+    owned: bool,
+    targets: Vec<Owner>,
+    /// The pages that were asked for and have ended.
+    ended: BTreeMap<SnapshotId, Snapshot>,
+}
+
+impl Shown {
+    fn has(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Snapshot(id) => self.only.is_empty() || self.only.contains(&id),
+            Owner::Crawl(_) => self.only.is_empty() || self.owned,
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        if self.only.is_empty() {
+            return self.follow.exit();
+        }
+        let well = |page: &Snapshot| {
+            let failed = page.results.get("failed").copied().unwrap_or(0);
+            page.status == Lifecycle::Sealed && page.reason.is_none() && failed == 0
+        };
+        let ended = self.only.iter().map(|id| self.ended.get(id));
+        match ended.into_iter().all(|page| page.is_some_and(well)) {
+            true => Exit::Done,
+            false => Exit::Partly,
+        }
+    }
+}
+
+pub struct Work<'a> {
+    server: &'a Server,
+    shown: BTreeMap<CrawlId, Shown>,
+    records: Option<Records>,
+    board: Board,
+    screen: Option<Screen>,
+    interrupts: Interrupts,
+    leaders: Leaders,
+    /// What is typed, once somebody was asked.
+    typed: Option<mpsc::UnboundedReceiver<Option<String>>>,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(server: &'a Server, since: Time, records: bool, jobs: &[Job]) -> Work<'a> {
+        let screen = std::io::stderr().is_terminal() && console::user_attended_stderr();
+        let shown = jobs.iter().map(|job| {
+            let shown = Shown {
+                follow: Follow::new(job.crawl),
+                only: job.only.clone(),
+                owned: job.owned,
+                targets: job.targets(),
+                ended: BTreeMap::new(),
+            };
+            (job.crawl, shown)
+        });
+        Work {
+            server,
+            shown: shown.collect(),
+            records: records.then(|| Records::new(since)),
+            board: Board::default(),
+            screen: screen.then(Screen::new),
+            interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
+            leaders: Leaders::default(),
+            typed: None,
+        }
+    }
+
+    /// Works on the jobs until none of them is open, or somebody has had enough.
+    pub async fn until_the_end(
+        &mut self,
+        jobs: Vec<Job>,
+        mut signals: Signal,
+    ) -> Result<Exit, Failure> {
+        let (sender, mut news) = mpsc::unbounded_channel();
+        let mut jobs = jobs;
+        let holds: Vec<_> = jobs.iter_mut().map(|job| job.hold.take()).collect();
+        let server = self.server;
+        let follow_all = jobs.iter().zip(holds).filter_map(|(job, hold)| {
+            let sender = sender.clone();
+            hold.map(|hold| follow(server, job, hold, sender))
+        });
+        let all = futures_util::future::try_join_all(follow_all);
+        tokio::pin!(all);
+        let mut redraw = tokio::time::interval(REDRAW);
+        loop {
+            tokio::select! {
+                biased;
+                Some((crawl, what)) = news.recv() => self.take(crawl, what).await?,
+                _ = signals.recv() => {
+                    if self.input(Input::Signal).await? {
+                        return Ok(Exit::Interrupted);
+                    }
+                }
+                line = next_line(&mut self.typed) => {
+                    let left = match &line {
+                        Some(line) => self.input(Input::Line(line)).await?,
+                        None => {
+                            self.typed = None;
+                            self.input(Input::NoTerminal).await?
+                        }
+                    };
+                    if left {
+                        return Ok(Exit::Interrupted);
+                    }
+                }
+                _ = redraw.tick(), if self.screen.is_some() => self.draw(),
+                done = &mut all => {
+                    done?;
+                    break;
+                }
+            }
+        }
+        while let Ok((crawl, what)) = news.try_recv() {
+            self.take(crawl, what).await?;
+        }
+        self.fill_gaps().await?;
+        self.close()
+    }
+
+    fn draw(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.draw(&self.board, look::now());
+        }
+    }
+
+    async fn take(&mut self, crawl: CrawlId, news: Option<Event>) -> Result<(), Failure> {
+        let event = match news {
+            None => {
+                if let Some(shown) = self.shown.get_mut(&crawl) {
+                    shown.follow.stream_begins();
+                }
+                self.look_for_newer().await;
+                return Ok(());
+            }
+            Some(event) => event,
+        };
+        let owner = match &event {
+            Event::Crawl { crawl } => Owner::Crawl(crawl.id),
+            Event::Snapshot { snapshot } => Owner::Snapshot(snapshot.id),
+            Event::Hook { result } => result.owner,
+        };
+        if !self.shown.get(&crawl).is_some_and(|shown| shown.has(owner)) {
+            return Ok(());
+        }
+        if let Event::Snapshot { snapshot } = &event
+            && snapshot.status.is_final()
+        {
+            self.complete(crawl, snapshot.id).await?;
+        }
+        self.tell_records(&event).await?;
+        self.show(crawl, event)
+    }
+
+    /// One line for each orchestrator that took over from the one before. The work goes on under
+    /// it, and this command follows it there, and back. Nothing depends on the answer.
+    async fn look_for_newer(&mut self) {
+        let status = || self.server.proxy().status();
+        if let Ok(status) = self.server.ask::<Status, _>(status).await
+            && let Some(line) = self.leaders.newer(&status.runners)
+        {
+            self.say(&line);
+        }
+    }
+
+    fn show(&mut self, crawl: CrawlId, event: Event) -> Result<(), Failure> {
+        let Some(shown) = self.shown.get_mut(&crawl) else {
+            return Ok(());
+        };
+        if let Event::Snapshot { snapshot } = &event
+            && snapshot.status.is_final()
+        {
+            shown.ended.insert(snapshot.id, snapshot.clone());
+        }
+        if let Some(screen) = &mut self.screen {
+            let stays = self.board.apply(&event, &Screen::look(look::now()));
+            screen.print(stays);
+            shown.follow.apply(event);
+            return Ok(());
+        }
+        let note = shown.follow.apply(event);
+        match note {
+            Some(note) if self.records.is_none() => {
+                let look = Look::of_stdout();
+                look::print(&format!("{}\n", look.paint(&note.text, note.tone)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn tell_records(&mut self, event: &Event) -> Result<(), Failure> {
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
+        match event {
+            Event::Snapshot { snapshot } => {
+                if let Some(record) = records.page(snapshot) {
+                    records::print(&record)?;
+                }
+            }
+            Event::Hook { result } if result.status.is_final() => {
+                let filter = Filter {
+                    owner: Some(result.owner),
+                    ..Filter::default()
+                };
+                let pieces = Pieces::new(self.server, filter);
+                let runs: Vec<Run> = pieces.collect().await?;
+                for record in records.result(result, &runs) {
+                    records::print(&record)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A page has ended: what the stream does not tell of it, such as what was skipped, is asked
+    /// for.
+    async fn complete(&mut self, crawl: CrawlId, page: SnapshotId) -> Result<(), Failure> {
+        let id = page.to_string();
+        let call = || self.server.proxy().show(&id);
+        let Details::Snapshot {
+            snapshot,
+            results,
+            runs,
+        } = self.server.ask(call).await?
+        else {
+            return Ok(());
+        };
+        if let Some(records) = &mut self.records {
+            if let Some(record) = records.page(&snapshot) {
+                records::print(&record)?;
+            }
+            for result in &results {
+                for record in records.result(result, &runs) {
+                    records::print(&record)?;
+                }
+            }
+        }
+        for result in results {
+            self.show(crawl, Event::Hook { result })?;
+        }
+        Ok(())
+    }
+
+    /// Pages that ended before anybody watched.
+    async fn fill_gaps(&mut self) -> Result<(), Failure> {
+        let gaps = |(id, shown): (&CrawlId, &Shown)| {
+            (shown.only.is_empty() && shown.follow.has_gaps()).then_some(*id)
+        };
+        let crawls: Vec<CrawlId> = self.shown.iter().filter_map(gaps).collect();
+        for crawl in crawls {
+            for snapshot in self.snapshots(crawl).await? {
+                let known = self.shown[&crawl].ended.contains_key(&snapshot.id);
+                if snapshot.status.is_final() && !known {
+                    let event = Event::Snapshot { snapshot };
+                    self.take(crawl, Some(event)).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn snapshots(&self, crawl: CrawlId) -> Result<Vec<Snapshot>, Failure> {
+        let filter = Filter {
+            owner: Some(Owner::Crawl(crawl)),
+            ..Filter::default()
+        };
+        let pieces = Pieces::new(self.server, filter);
+        let mut snapshots: Vec<Snapshot> = pieces.collect().await?;
+        snapshots.reverse();
+        Ok(snapshots)
+    }
+
+    /// Directories of the pages that were worked on.
+    pub async fn directories(&self) -> Result<Vec<(SnapshotId, PathBuf)>, Failure> {
+        let mut found = Vec::new();
+        for (crawl, shown) in &self.shown {
+            for snapshot in self.snapshots(*crawl).await? {
+                if shown.has(Owner::Snapshot(snapshot.id))
+                    && let Some(directory) = snapshot.directory
+                {
+                    found.push((snapshot.id, PathBuf::from(directory)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The summary and the exit status.
+    fn close(&mut self) -> Result<Exit, Failure> {
+        if let Some(screen) = &mut self.screen {
+            screen.resume();
+            screen.clear();
+        }
+        let now = look::now();
+        let mut exit = Exit::Done;
+        for shown in self.shown.values() {
+            if shown.exit() != Exit::Done {
+                exit = Exit::Partly;
+            }
+            let summary = match shown.only.is_empty() {
+                true => shown.follow.summary(now),
+                false => shown.ended.values().map(line).collect(),
+            };
+            match (self.records.is_some(), &self.screen) {
+                (false, _) => look::print(&summary)?,
+                (true, Some(_)) => eprint!("{summary}"),
+                (true, None) => {}
+            }
+        }
+        Ok(match self.interrupts.state() {
+            State::Aborting => Exit::Interrupted,
+            _ => exit,
+        })
+    }
+
+    /// Something was pressed; whether to leave at once.
+    async fn input(&mut self, input: Input<'_>) -> Result<bool, Failure> {
+        let Some(step) = self.interrupts.handle(input) else {
+            return Ok(false);
+        };
+        match step {
+            Step::Interrupt => self.interrupt().await,
+            Step::AskAgain => eprint!("{QUESTION}"),
+            Step::Skip => self.proceed(false).await,
+            Step::Retry => self.proceed(true).await,
+            Step::Abort => self.abort().await?,
+            Step::Leave => {
+                if let Some(screen) = &mut self.screen {
+                    screen.clear();
+                }
+                eprintln!("leaving; what was given up may take a while to end");
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn targets(&self) -> Vec<Owner> {
+        let open = |shown: &&Shown| !shown.follow.is_final();
+        let open = self.shown.values().filter(open);
+        open.flat_map(|shown| shown.targets.clone()).collect()
+    }
+
+    async fn interrupt(&mut self) {
+        let mut hooks = Vec::new();
+        for target in self.targets() {
+            let id = target.to_string();
+            let call = self.server.proxy().interrupt(&id);
+            let answer = self.server.call_once(call).await;
+            match answer.and_then(|answer| decode::<Interrupted>(&answer)) {
+                Ok(answer) => hooks.extend(answer.hooks),
+                Err(failure) => {
+                    self.interrupts.handle(Input::Failed);
+                    return self.say(failure.message());
+                }
+            }
+        }
+        let what = match hooks.is_empty() {
+            true => "no hook is waited for just now".to_owned(),
+            false => format!("interrupted {}", named(&hooks)),
+        };
+        let question = format!("{what}: {QUESTION}");
+        match &mut self.screen {
+            Some(screen) => screen.ask(&question),
+            None => eprint!("{question}"),
+        }
+        if self.typed.is_none() {
+            self.typed = Some(read_terminal());
+        }
+    }
+
+    /// A line above the table.
+    fn say(&mut self, line: &str) {
+        match &mut self.screen {
+            Some(screen) => screen.print(vec![line.to_owned()]),
+            None => eprintln!("{line}"),
+        }
+    }
+
+    async fn proceed(&mut self, again: bool) {
+        if let Some(screen) = &mut self.screen {
+            screen.resume();
+        }
+        let crawls: Vec<CrawlId> = self.shown.keys().copied().collect();
+        for crawl in crawls {
+            let id = crawl.to_string();
+            let call = self.server.proxy().proceed(&id, again);
+            if let Err(failure) = self.server.call_once(call).await {
+                self.say(failure.message());
+            }
+        }
+    }
+
+    /// Gives everything up; the streams tell when it has ended.
+    async fn abort(&mut self) -> Result<(), Failure> {
+        if let Some(screen) = &mut self.screen {
+            eprintln!();
+            screen.resume();
+        }
+        self.say("aborting: waiting for what runs to end; Ctrl-C leaves at once");
+        for target in self.targets() {
+            let id = target.to_string();
+            let proxy = self.server.proxy();
+            let called = match target {
+                Owner::Crawl(_) => self.server.call(|| proxy.abort(&id)).await,
+                Owner::Snapshot(_) => self.server.call(|| proxy.cancel(&id)).await,
+            };
+            match called {
+                // It may have ended by itself meanwhile.
+                Err(failure) if failure.is_about_input() => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `s3 https://… sealed`
+fn line(snapshot: &Snapshot) -> String {
+    let reason = match &snapshot.reason {
+        Some(reason) => format!(": {}", text::clean(reason)),
+        None => String::new(),
+    };
+    let url = text::clean(&snapshot.url);
+    let results = text::counts(&snapshot.results, &text::result_states());
+    format!(
+        "{} {url} {}{reason}, results: {results}\n",
+        snapshot.id, snapshot.status
+    )
+}
+
+/// Lines from the terminal, whatever standard input is; `None` when there are no more.
+fn read_terminal() -> mpsc::UnboundedReceiver<Option<String>> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+            return drop(sender.send(None));
+        };
+        for line in BufReader::new(terminal).lines() {
+            let end = line.is_err();
+            if sender.send(line.ok()).is_err() || end {
+                return;
+            }
+        }
+        let _ = sender.send(None);
+    });
+    receiver
+}
+
+async fn next_line(typed: &mut Option<mpsc::UnboundedReceiver<Option<String>>>) -> Option<String> {
+    match typed {
+        Some(typed) => typed.recv().await.flatten(),
+        None => std::future::pending().await,
+    }
+}

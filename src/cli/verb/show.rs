@@ -1,0 +1,321 @@
+//! `archivist show`: everything about a crawl or snapshot, in the form of `systemctl status`.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::Look;
+use crate::display::rows;
+use crate::display::text;
+use crate::verb::suppressed;
+use archivist_core::model::{Lifecycle, Owner, RunId, Time};
+use archivist_shared::bus::documents::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
+use archivist_shared::config::Scope;
+use clap::Args;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Owner,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let answer = fetch(args.id, scope).await?;
+    let details: Details = decode(&answer)?;
+    let suppressed = suppressed::messages(details.runs(), scope);
+    if args.json {
+        let mut document: Value = decode(&answer)?;
+        note_suppressed(&mut document, &suppressed);
+        look::print_document(&format!("{document:#}\n"))?;
+        return Ok(Exit::Done);
+    }
+    let text = long(&details, &Look::of_stdout());
+    look::print(&(text + &what_is_suppressed(details.runs(), &suppressed)))?;
+    Ok(Exit::Done)
+}
+
+/// Adds `suppressed` to the runs of the document.
+fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
+    let kinds = document
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|kinds| kinds.values_mut());
+    let runs = kinds.filter_map(|kind| kind.get_mut("runs")?.as_array_mut());
+    for run in runs.flatten() {
+        let id = run
+            .get("id")
+            .and_then(Value::as_str)
+            .and_then(|id| id.parse().ok());
+        if let Some(messages) = id.and_then(|id| suppressed.get(&id)) {
+            run["suppressed"] = (*messages).into();
+        }
+    }
+}
+
+/// A line for each run whose messages are not all in the journal.
+fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String {
+    let line = |run: &Run| {
+        let messages = suppressed.get(&run.id)?;
+        let (id, unit) = (run.id, text::clean(&run.unit));
+        Some(format!(
+            "{id} ({unit}) wrote more than its LogRateLimitBurst= to the journal: {messages} messages suppressed\n"
+        ))
+    };
+    let lines: String = runs.iter().filter_map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
+    }
+}
+
+/// The document about `id`.
+pub async fn fetch(id: Owner, scope: &Scope) -> Result<String, Failure> {
+    let server = Server::reach(scope).await?;
+    let id = id.to_string();
+    server.call(|| server.proxy().show(&id)).await
+}
+
+/// Lines `   Label: text`, with the labels right-aligned as in systemctl.
+pub struct Block {
+    lines: Vec<(&'static str, String)>,
+}
+
+impl Block {
+    pub fn new() -> Block {
+        Block { lines: Vec::new() }
+    }
+
+    /// Adds a line unless there is nothing to say.
+    pub fn line(&mut self, label: &'static str, text: impl Into<String>) {
+        let text = text.into();
+        if !text.is_empty() {
+            self.lines.push((label, text));
+        }
+    }
+
+    pub fn render(&self) -> String {
+        self.lines
+            .iter()
+            .map(|(label, text)| format!("{label:>10}: {}\n", text::clean(text)))
+            .collect()
+    }
+}
+
+/// The head, then tables of results, pages and runs.
+pub fn long(details: &Details, look: &Look) -> String {
+    let mut out = short(details, look);
+    let (snapshots, results, runs) = match details {
+        Details::Crawl {
+            snapshots,
+            results,
+            runs,
+            ..
+        } => (snapshots.as_slice(), results, runs),
+        Details::Snapshot { results, runs, .. } => ([].as_slice(), results, runs),
+    };
+    let is_crawl = matches!(details, Details::Crawl { .. });
+    for table in [
+        rows::snapshots(snapshots, look),
+        rows::results(results, look, is_crawl),
+        rows::runs(runs, look),
+    ] {
+        if !table.is_empty() {
+            out.push('\n');
+            out.push_str(&table.render(look));
+        }
+    }
+    out.push_str(&what_is_cut(details));
+    out
+}
+
+/// Of what there is a lot only the newest are told.
+fn what_is_cut(details: &Details) -> String {
+    let Details::Crawl {
+        crawl,
+        snapshots,
+        results,
+        runs,
+    } = details
+    else {
+        return String::new();
+    };
+    let most = ROWS_MAX as usize;
+    let cut = [
+        ("snapshots", snapshots.len()),
+        ("results", results.len()),
+        ("runs", runs.len()),
+    ];
+    let cut = cut.iter().filter(|(_, told)| *told >= most);
+    let line = |(what, told): &(&str, usize)| {
+        format!(
+            "\nthe newest {told} {what}; all: archivist list {what} {} --limit 0",
+            crawl.id
+        )
+    };
+    let lines: String = cut.map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => lines + "\n",
+    }
+}
+
+/// The head alone, with the units that run.
+pub fn short(details: &Details, look: &Look) -> String {
+    match details {
+        Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, look),
+        Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, look),
+    }
+}
+
+fn title(id: &str, status: Lifecycle, reason: Option<&str>, text: &str, look: &Look) -> String {
+    let dot = look.paint("●", text::tone_of_lifecycle(status, reason));
+    format!("{dot} {id} {}\n", text::clean(text))
+}
+
+/// `sealed (its worker died 3 times) since Sat …; 3min ago`.
+fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, look: &Look) -> String {
+    let mut out = status.to_string();
+    if let Some(reason) = reason {
+        out.push_str(&format!(" ({reason})"));
+    }
+    if let Some(since) = since {
+        out.push_str(&format!(" since {}", text::stamp_and_age(since, look)));
+    }
+    out
+}
+
+fn crawl_head(crawl: &Crawl, runs: &[Run], look: &Look) -> String {
+    let reason = crawl.reason.as_deref();
+    let since = match crawl.status {
+        Lifecycle::Queued => None,
+        _ => crawl.ended_at.or(crawl.started_at),
+    };
+    let mut block = Block::new();
+    block.line("Status", status(crawl.status, reason, since, look));
+    common(
+        &mut block,
+        look,
+        crawl.created_at,
+        crawl.retry_at,
+        crawl.attempts,
+    );
+    block.line("Took", took(crawl.started_at, crawl.ended_at, look));
+    block.line("Depth", crawl.max_depth.to_string());
+    block.line("Tags", crawl.tags.join(", "));
+    block.line("Plugins", crawl.plugins.join(", "));
+    for (key, value) in &crawl.config {
+        match key.strip_prefix("wanted/") {
+            Some(program) => block.line("Wanted", format!("{program}: {value}")),
+            None => block.line("Set", format!("{key}={value}")),
+        }
+    }
+    block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
+    block.line("Results", results(&crawl.results));
+    block.line("Directory", crawl.directory.clone().unwrap_or_default());
+    title(
+        &crawl.id.to_string(),
+        crawl.status,
+        reason,
+        &crawl.url,
+        look,
+    ) + &block.render()
+        + &running(runs, look)
+}
+
+fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
+    let reason = snapshot.reason.as_deref();
+    let since = match snapshot.status {
+        Lifecycle::Queued => None,
+        _ => snapshot.ended_at.or(snapshot.started_at),
+    };
+    let mut block = Block::new();
+    block.line("Title", snapshot.title.clone().unwrap_or_default());
+    block.line("Status", status(snapshot.status, reason, since, look));
+    common(
+        &mut block,
+        look,
+        snapshot.created_at,
+        snapshot.retry_at,
+        snapshot.attempts,
+    );
+    block.line("Took", took(snapshot.started_at, snapshot.ended_at, look));
+    let parent = match snapshot.parent {
+        Some(parent) => format!(", found by {parent}"),
+        None => String::new(),
+    };
+    block.line(
+        "Crawl",
+        format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
+    );
+    block.line("Tags", snapshot.tags.join(", "));
+    block.line(
+        "Bookmarked",
+        text::clean(snapshot.bookmarked_at.as_deref().unwrap_or_default()),
+    );
+    if let Some(step) = snapshot.current_step {
+        block.line("Step", step.to_string());
+    }
+    block.line("Results", results(&snapshot.results));
+    block.line("Directory", snapshot.directory.clone().unwrap_or_default());
+    title(
+        &snapshot.id.to_string(),
+        snapshot.status,
+        reason,
+        &snapshot.url,
+        look,
+    ) + &block.render()
+        + &running(runs, look)
+}
+
+fn common(block: &mut Block, look: &Look, created: Time, retry: Option<Time>, attempts: u32) {
+    block.line("Added", text::stamp_and_age(created, look));
+    if let Some(retry) = retry {
+        block.line("Next try", text::stamp_and_age(retry, look));
+    }
+    if attempts > 1 {
+        block.line("Attempts", attempts.to_string());
+    }
+}
+
+fn took(started: Option<Time>, ended: Option<Time>, look: &Look) -> String {
+    match ended {
+        Some(_) => text::elapsed(started, ended, look.now),
+        None => String::new(),
+    }
+}
+
+fn results(counts: &Counts) -> String {
+    text::counts(counts, &text::result_states())
+}
+
+/// The units that run, as a tree.
+pub fn running(runs: &[Run], look: &Look) -> String {
+    let running: Vec<_> = runs.iter().filter(|run| run.status != "ended").collect();
+    let Some(last) = running.len().checked_sub(1) else {
+        return String::new();
+    };
+    let mut out = format!("{:>10}: {}\n", "Running", running.len());
+    for (at, run) in running.iter().enumerate() {
+        let branch = if at == last { "└─" } else { "├─" };
+        let since = text::elapsed(run.started_at, None, look.now);
+        let state = match run.status.as_str() {
+            "running" => since,
+            other => format!("{other} {since}"),
+        };
+        out.push_str(&format!(
+            "{:12}{branch} {} {}\n",
+            "",
+            text::clean(&run.unit),
+            state.trim_end()
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use super::*;
+use crate::sample;
+
+#[test]
+fn a_snapshot_like_systemctl_status() {
+    let look = Look::plain(sample::NOW);
+    let running = Run {
+        status: "running".into(),
+        ended_at: None,
+        outcome: None,
+        ..sample::run(8, "pdf", "on_Snapshot__52_pdf")
+    };
+    let details = Details::Snapshot {
+        snapshot: Snapshot {
+            reason: Some("1 of 2 hooks failed".into()),
+            ..sample::snapshot(345)
+        },
+        results: vec![sample::result(345, "wget", "on_Snapshot__06_wget.bg")],
+        runs: vec![sample::run(7, "wget", "x"), running],
+    };
+    let want = "\
+● s345 https://example.com/
+     Title: Example \u{fffd}[31mDomain
+    Status: sealed (1 of 2 hooks failed) since Sat 2026-11-21 09:24:06 UTC; 58s ago
+     Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
+      Took: 1.2s
+     Crawl: c1, depth 0
+      Tags: news
+   Results: 1 succeeded, 1 failed
+ Directory: /var/lib/archivist/archive/20261121/example.com/s3
+   Running: 1
+            └─ archivist-hook-pdf-s3.service 1min 0s
+
+HOOK  STATUS     TIME  SIZE   OUTPUT
+wget  succeeded  1.2s  12.1K  screenshot.png
+
+ID  UNIT                            TRY  STATUS   OUTCOME  TIME     CPU     MEMORY
+r7  archivist-hook-wget-s3.service  1    ended    success  1.2s     1.204s  12.5M
+r8  archivist-hook-pdf-s3.service   1    running           1min 0s  1.204s  12.5M
+";
+    assert_eq!(long(&details, &look), want);
+}
+
+#[test]
+fn a_crawl_that_waits() {
+    let look = Look::plain(sample::NOW);
+    let details = Details::Crawl {
+        crawl: Crawl {
+            status: Lifecycle::Queued,
+            retry_at: Some(Time(sample::NOW.0 + 120_000)),
+            attempts: 2,
+            started_at: None,
+            ended_at: None,
+            ..sample::crawl(12)
+        },
+        snapshots: Vec::new(),
+        results: Vec::new(),
+        runs: Vec::new(),
+    };
+    let text = long(&details, &look);
+    assert!(
+        text.starts_with("● c12 https://example.com/\n    Status: queued\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  Next try: Sat 2026-11-21 09:27:05 UTC; in 2min 0s\n"),
+        "{text}"
+    );
+    assert!(text.contains("  Attempts: 2\n"), "{text}");
+    assert!(text.contains("     Pages: none\n"), "{text}");
+}
+
+#[test]
+fn suppressed_messages_are_told_of_their_run() {
+    let details = Details::Snapshot {
+        snapshot: sample::snapshot(345),
+        results: Vec::new(),
+        runs: vec![sample::run(7, "wget", "x"), sample::run(8, "pdf", "y")],
+    };
+    let suppressed = BTreeMap::from([(RunId(8), 12_345)]);
+    let line = "\nr8 (archivist-hook-pdf-s3.service) wrote more than its LogRateLimitBurst= to the journal: 12345 messages suppressed\n";
+    assert_eq!(what_is_suppressed(details.runs(), &suppressed), line);
+    assert_eq!(what_is_suppressed(details.runs(), &BTreeMap::new()), "");
+
+    let mut document = serde_json::to_value(&details).unwrap();
+    note_suppressed(&mut document, &suppressed);
+    let told = |n: usize| {
+        document["snapshot"]["runs"][n]
+            .get("suppressed")
+            .and_then(Value::as_u64)
+    };
+    assert_eq!((told(0), told(1)), (None, Some(12_345)));
+}

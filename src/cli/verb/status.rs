@@ -1,0 +1,177 @@
+//! `archivist status`: the whole picture, or where one id stands.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::text;
+use crate::verb::show;
+use crate::verb::show::Block;
+use archivist_core::model::Owner;
+use archivist_shared::bus::documents::report::{Runner, Status};
+use archivist_shared::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct StatusArgs {
+    /// A crawl (c12) or a snapshot (s345)
+    #[arg(value_name = "ID")]
+    id: Option<Owner>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let look = Look::of_stdout();
+    let answer = match args.id {
+        Some(id) => show::fetch(id, scope).await?,
+        None => {
+            let server = Server::reach(scope).await?;
+            server.call(|| server.proxy().status()).await?
+        }
+    };
+    if args.json {
+        look::print_json(&answer)?;
+    } else if args.id.is_some() {
+        look::print(&show::short(&decode(&answer)?, &look))?;
+    } else {
+        look::print(&overall(
+            &decode(&answer)?,
+            &scope.orchestrator_unit(),
+            &look,
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn overall(status: &Status, unit: &str, look: &Look) -> String {
+    let mut block = Block::new();
+    block.line(
+        "Version",
+        format!("{} (systemd {})", status.version, status.systemd),
+    );
+    block.line("Status", status.line.as_str());
+    if let Some(why) = &status.blocked {
+        block.line(
+            "Blocked",
+            format!("nothing is started: {}", text::clean(why)),
+        );
+    }
+    block.line("Data", status.data.as_str());
+    if !status.network.is_empty() {
+        block.line("Network", network(status));
+    }
+    block.line("Crawls", text::counts(&status.crawls, &text::lifecycles()));
+    block.line(
+        "Pages",
+        text::counts(&status.snapshots, &text::lifecycles()),
+    );
+    if let Some(next) = status.next {
+        block.line("Next", text::stamp_and_age(next, look));
+    }
+    // One that is alone goes without saying.
+    if status.runners.len() > 1 {
+        for runner in &status.runners {
+            block.line("Runner", told(runner, look));
+        }
+    }
+    format!("{} {unit}\n", look.paint("●", Tone::Good))
+        + &block.render()
+        + &show::running(&status.running, look)
+}
+
+/// Whose network hooks are in and what they reach, and whether their units keep to it.
+pub fn network(status: &Status) -> String {
+    let kept = match status.address_filter {
+        Some(false) => "; address filters have no effect here",
+        _ => "",
+    };
+    text::clean(&status.network) + kept
+}
+
+/// `active, archivist-orchestrator.service (pid 12) since …`
+fn told(runner: &Runner, look: &Look) -> String {
+    let unit = match runner.unit.as_str() {
+        "" => "no unit".to_owned(),
+        unit => text::clean(unit),
+    };
+    let place = match &runner.place {
+        Some(place) => format!(" {}", text::clean(place)),
+        None => String::new(),
+    };
+    let since = text::stamp_and_age(runner.since, look);
+    let state = text::clean(&runner.state);
+    format!("{state}, {unit} (pid {}){place} since {since}", runner.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use archivist_core::model::Time;
+    use archivist_shared::bus::documents::report::{Counts, Run};
+
+    fn runner(state: &str, unit: &str, place: Option<&str>) -> Runner {
+        Runner {
+            state: state.into(),
+            pid: 412,
+            unit: unit.into(),
+            components: "orchestrator".into(),
+            since: Time(sample::NOW.0 - 60_000),
+            epoch: 3,
+            place: place.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn the_whole_picture() {
+        let starting = Run {
+            status: "starting".into(),
+            started_at: None,
+            ..sample::run(9, "dom", "x")
+        };
+        let running = Run {
+            status: "running".into(),
+            ..sample::run(8, "pdf", "x")
+        };
+        let status = Status {
+            version: "0.1.0".into(),
+            systemd: "257".into(),
+            data: "/var/lib/archivist".into(),
+            line: "crawl=3q/1w snapshot=20q/8w".into(),
+            crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
+            snapshots: Counts::from([("queued".into(), 20)]),
+            running: vec![running, starting],
+            blocked: Some("no room".into()),
+            network: "one for each crawl (Network=auto), Reach=public".into(),
+            address_filter: Some(false),
+            next: Some(Time(sample::NOW.0 + 60_000)),
+            runners: vec![
+                runner("active", "archivist-run-412-0badcafe.scope", None),
+                runner("waiting", "", Some("in another PID namespace")),
+            ],
+        };
+        let look = Look::plain(sample::NOW);
+        let want = "\
+● archivist-orchestrator.service
+   Version: 0.1.0 (systemd 257)
+    Status: crawl=3q/1w snapshot=20q/8w
+   Blocked: nothing is started: no room
+      Data: /var/lib/archivist
+   Network: one for each crawl (Network=auto), Reach=public; address filters have no effect here
+    Crawls: 3 queued, 1 started
+     Pages: 20 queued
+      Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
+    Runner: active, archivist-run-412-0badcafe.scope (pid 412) since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
+    Runner: waiting, no unit (pid 412) in another PID namespace since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
+   Running: 2
+            ├─ archivist-hook-pdf-s3.service 1min 0s
+            └─ archivist-hook-dom-s3.service starting
+";
+        assert_eq!(
+            overall(&status, "archivist-orchestrator.service", &look),
+            want
+        );
+    }
+}

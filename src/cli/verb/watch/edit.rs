@@ -1,0 +1,254 @@
+//! `archivist watch add` and `remove`: a file, and then systemd's generators.
+
+use super::timers;
+use crate::client::exit::{Exit, Failure};
+use crate::display::look;
+use archivist_generator::watch::timer_name;
+use archivist_shared::config::{Scope, ini};
+use archivist_shared::declare::watch::{KEYS, Watch, When};
+use clap::Args;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub struct AddArgs {
+    /// What the watch is to be called
+    #[arg(value_name = "NAME", value_parser = super::name)]
+    name: String,
+    /// The sites
+    #[arg(value_name = "URL", required_unless_present = "url_file")]
+    urls: Vec<String>,
+    /// Watch the URLs in FILE as well, one a line; it is read at every check
+    #[arg(long, value_name = "FILE")]
+    url_file: Option<PathBuf>,
+    /// When to ask whether a site answers: 'every 5min', a calendar expression, or 'no'
+    #[arg(long, value_name = "WHEN")]
+    status: Option<String>,
+    /// When to have lighthouse give its scores
+    #[arg(long, value_name = "WHEN")]
+    lighthouse: Option<String>,
+    /// When to look for broken links
+    #[arg(long, value_name = "WHEN")]
+    crawl: Option<String>,
+    /// When to archive
+    #[arg(long, value_name = "WHEN")]
+    archive: Option<String>,
+    /// Unit or command for when a site is down
+    #[arg(long, value_name = "WHAT")]
+    on_down: Option<String>,
+    /// Unit or command for when it is up again
+    #[arg(long, value_name = "WHAT")]
+    on_recovery: Option<String>,
+    /// Any other key of archivist.watch(5); may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    replace: bool,
+}
+
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// The watch
+    #[arg(value_name = "NAME", value_parser = super::name)]
+    name: String,
+}
+
+/// The directory for what people declare.
+fn directory(scope: &Scope) -> PathBuf {
+    scope.config_dirs().pop().unwrap_or_default()
+}
+
+pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let text = text(&args)?;
+    let path = directory(scope).join(format!("{}.watch", args.name));
+    let watch = read(&args.name, &text, &path)?;
+    let before = fs::read_to_string(&path).ok();
+    write(&path, &text, args.replace)?;
+    let systemd = timers::connect(scope).await?;
+    let kinds = watch.kinds();
+    if let Some(kind) = timers::start(&systemd, &args.name, &kinds).await? {
+        // Only systemd knows what a calendar expression may be. As it was before:
+        match before {
+            Some(text) => write(&path, &text, true)?,
+            None => delete(&path)?,
+        }
+        timers::start(&systemd, &args.name, &[]).await?;
+        let When::Calendar(expression) = watch.schedule(kind).when else {
+            let timer = timer_name(&args.name, kind);
+            return Err(Failure::failed(format!("systemd refuses {timer}")));
+        };
+        return Err(Failure::usage(format!(
+            "{kind}: '{expression}' is neither 'every SPAN' nor a calendar expression of systemd.time(7)"
+        )));
+    }
+    look::print(&format!("{}\n", path.display()))?;
+    Ok(Exit::Done)
+}
+
+/// The file that the arguments ask for.
+fn text(args: &AddArgs) -> Result<String, Failure> {
+    let mut lines = vec!["[Watch]".to_owned()];
+    let mut line = |key: &str, value: &str| {
+        if value.chars().any(char::is_control) || value.ends_with('\\') {
+            let what = format!("{key}= cannot hold {value:?}: it would not be one line");
+            return Err(Failure::usage(what));
+        }
+        lines.push(format!("{key}={value}"));
+        Ok(())
+    };
+    for url in &args.urls {
+        line("URL", url)?;
+    }
+    let url_file = args.url_file.as_ref().map(std::path::absolute).transpose();
+    let url_file = url_file.map_err(|error| Failure::usage(format!("--url-file: {error}")))?;
+    let url_file = url_file.map(|path| path.to_string_lossy().into_owned());
+    for (key, value) in [
+        ("URLFile", &url_file),
+        ("Status", &args.status),
+        ("Lighthouse", &args.lighthouse),
+        ("Crawl", &args.crawl),
+        ("Archive", &args.archive),
+        ("OnDown", &args.on_down),
+        ("OnRecovery", &args.on_recovery),
+    ] {
+        if let Some(value) = value {
+            line(key, value)?;
+        }
+    }
+    for set in &args.set {
+        match set.split_once('=') {
+            Some((key, value)) if KEYS.contains(&key) => line(key, value)?,
+            _ => {
+                let known = KEYS.join(", ");
+                return Err(Failure::usage(format!(
+                    "'{set}' is not KEY=VALUE with one of {known}"
+                )));
+            }
+        }
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+/// Nothing is written that the generator would refuse.
+fn read(name: &str, text: &str, path: &Path) -> Result<Watch, Failure> {
+    let parsed = ini::parse(text, path);
+    let (watch, problems) = Watch::read(name, &parsed.entries);
+    match problems.into_iter().next() {
+        None => Ok(watch),
+        Some(problem) => Err(Failure::usage(problem.what)),
+    }
+}
+
+/// All of the file or nothing of it.
+fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            let what = format!(
+                "'{}' is there already; --replace overwrites it",
+                path.display()
+            );
+            Failure::usage(what)
+        }
+        _ => Failure::failed(format!("failed to write '{}': {error}", path.display())),
+    };
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent).map_err(failed)?;
+    let temporary = parent.join(format!(
+        ".{}.{}",
+        path.file_name().unwrap_or_default().to_string_lossy(),
+        std::process::id()
+    ));
+    let written = fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        match replace {
+            true => fs::rename(&temporary, path),
+            // Fails if there is one.
+            false => fs::hard_link(&temporary, path),
+        }
+    });
+    let _ = fs::remove_file(&temporary);
+    written.map_err(failed)
+}
+
+pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let path = directory(scope).join(format!("{}.watch", args.name));
+    if !path.exists() {
+        return Err(Failure::failed(format!(
+            "there is no watch '{}' in '{}'",
+            args.name,
+            directory(scope).display()
+        )));
+    }
+    // First the timers, and what they started: it would ask for a watch that is not there.
+    let systemd = timers::connect(scope).await?;
+    timers::stop(&systemd, &args.name).await?;
+    delete(&path)?;
+    timers::start(&systemd, &args.name, &[]).await?;
+    Ok(Exit::Done)
+}
+
+fn delete(path: &Path) -> Result<(), Failure> {
+    fs::remove_file(path)
+        .map_err(|error| Failure::failed(format!("failed to delete '{}': {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::CheckKind;
+
+    fn args() -> AddArgs {
+        AddArgs {
+            name: "site".into(),
+            urls: vec!["https://example.org".into()],
+            url_file: None,
+            status: Some("every 5min".into()),
+            lighthouse: Some("no".into()),
+            crawl: None,
+            archive: None,
+            on_down: None,
+            on_recovery: None,
+            set: vec!["Retention=7d".into()],
+            replace: false,
+        }
+    }
+
+    #[test]
+    fn a_file_that_can_be_read_again() {
+        let text = text(&args()).unwrap();
+        let want =
+            "[Watch]\nURL=https://example.org\nStatus=every 5min\nLighthouse=no\nRetention=7d\n";
+        assert_eq!(text, want);
+        let watch = read("site", &text, Path::new("x")).unwrap();
+        assert_eq!(watch.kinds(), [CheckKind::Status, CheckKind::Crawl]);
+    }
+
+    #[test]
+    fn no_argument_becomes_a_second_line() {
+        let evil = AddArgs {
+            on_down: Some("/bin/true\n[Service]\nUser=root".into()),
+            ..args()
+        };
+        assert!(text(&evil).is_err());
+        let unknown = AddArgs {
+            set: vec!["Exec=/bin/true".into()],
+            ..args()
+        };
+        assert!(text(&unknown).is_err());
+    }
+
+    #[test]
+    fn a_file_is_not_overwritten_by_accident() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("a/site.watch");
+        write(&path, "one", false).unwrap();
+        assert!(write(&path, "two", false).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        write(&path, "two", true).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(top.path().join("a")).unwrap().count(), 1);
+    }
+}

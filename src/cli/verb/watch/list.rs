@@ -1,0 +1,177 @@
+//! `archivist watch list` and `show`: the orchestrator's memory beside systemd's timers.
+
+use super::history::result;
+use super::timers::Next;
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::look;
+use crate::display::look::{Look, Tone};
+use crate::display::table::{Cell, Table};
+use crate::display::text;
+use crate::verb::watch::timers;
+use archivist_core::model::{CheckKind, Pool, Time};
+use archivist_shared::bus::documents::watches::{Site, Watch};
+use archivist_shared::config::Scope;
+use clap::Args;
+use std::collections::BTreeMap;
+
+#[derive(Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    /// The watch
+    #[arg(value_name = "NAME", value_parser = super::name)]
+    name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The document, with the times that systemd knows.
+async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), Failure> {
+    let server = Server::reach(scope).await?;
+    let answer = server.call(|| server.proxy().watches(name)).await?;
+    let next = timers::next(scope).await;
+    let mut document: serde_json::Value = decode(&answer)?;
+    for watch in document.as_array_mut().into_iter().flatten() {
+        let name = watch["name"].as_str().unwrap_or_default().to_owned();
+        let of = next.iter().filter(|((watch, _), _)| *watch == name);
+        let of: BTreeMap<_, _> = of.map(|((_, kind), time)| (kind.as_str(), time)).collect();
+        watch["next"] = serde_json::to_value(of).unwrap_or_default();
+    }
+    Ok((decode(&answer)?, next, document.to_string()))
+}
+
+pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let (watches, next, document) = fetch(scope, "").await?;
+    if args.json {
+        look::print_json(&document)?;
+        return Ok(Exit::Done);
+    }
+    complain(&watches);
+    if watches.is_empty() {
+        eprintln!("no watches; see: archivist watch add --help");
+        return Ok(Exit::Done);
+    }
+    let look = Look::of_stdout();
+    look::print(&table(&watches, &next, &look).render(&look))?;
+    Ok(Exit::Done)
+}
+
+fn complain(watches: &[Watch]) {
+    for problem in watches.iter().flat_map(|watch| &watch.problems) {
+        eprintln!("{}", text::clean(problem));
+    }
+}
+
+fn state(site: &Site, now: Time) -> Cell {
+    let asked = site
+        .last
+        .iter()
+        .any(|check| check.kind == CheckKind::Status);
+    match site.down_since {
+        Some(since) => Cell::toned(format!("down {}", text::span(now.until(since))), Tone::Bad),
+        None if site.failures > 0 => Cell::toned("failing", Tone::Busy),
+        None if asked => Cell::toned("up", Tone::Good),
+        None => Cell::default(),
+    }
+}
+
+fn uptime(site: &Site) -> String {
+    site.uptime
+        .map_or_else(String::new, |share| format!("{share:.2}%"))
+}
+
+fn table(watches: &[Watch], next: &Next, look: &Look) -> Table {
+    let mut table = Table::new(&[
+        "NAME", "STATE", "UPTIME", "LAST", "WHEN", "NEXT", "KIND", "URL…",
+    ]);
+    for watch in watches {
+        let soonest = next.iter().filter(|((name, _), _)| *name == watch.name);
+        let soonest = soonest.min_by_key(|(_, time)| **time);
+        for site in &watch.sites {
+            let last = site.last.iter().max_by_key(|check| check.ended_at);
+            table.row([
+                watch.name.as_str().into(),
+                state(site, look.now),
+                uptime(site).into(),
+                last.map_or_else(Cell::default, result),
+                text::when(last.and_then(|check| check.ended_at), look).into(),
+                text::when(soonest.map(|(_, time)| *time), look).into(),
+                soonest.map_or("", |((_, kind), _)| kind.as_str()).into(),
+                site.url.as_str().into(),
+            ]);
+        }
+    }
+    table
+}
+
+pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let (watches, next, document) = fetch(scope, &args.name).await?;
+    if args.json {
+        look::print_json(&document)?;
+        return Ok(Exit::Done);
+    }
+    complain(&watches);
+    let look = Look::of_stdout();
+    for watch in &watches {
+        look::print(&told(watch, &next, &look))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Why a check is queued and nothing more.
+fn waits(kind: CheckKind) -> String {
+    let (pool, key) = match kind.pool() {
+        Pool::Fast => ("fast", "FastChecks="),
+        _ => ("slow", "SlowChecks="),
+    };
+    format!("waits for a place in the {pool} pool ({key})")
+}
+
+fn told(watch: &Watch, next: &Next, look: &Look) -> String {
+    let mut out = format!("{} ({})\n", watch.name, text::clean(&watch.file));
+    for (kind, words) in &watch.schedules {
+        let next = next.get(&(watch.name.clone(), *kind));
+        let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, look)));
+        out.push_str(&format!(
+            "{kind:>12}: {}{}\n",
+            text::clean(words),
+            next.unwrap_or_default()
+        ));
+    }
+    for site in &watch.sites {
+        out.push_str(&format!("\n{}\n", text::clean(&site.url)));
+        let mut table = Table::new(&["KIND", "STATE", "RESULT…", "WHEN"]);
+        for check in site.open.iter().chain(&site.last) {
+            table.row([
+                check.kind.as_str().into(),
+                check.state.as_str().into(),
+                match check.state.as_str() {
+                    "queued" => waits(check.kind).into(),
+                    _ => result(check),
+                },
+                text::when(check.ended_at.or(Some(check.queued_at)), look).into(),
+            ]);
+        }
+        if let Some(since) = site.down_since {
+            out.push_str(&format!(
+                "down since {}\n",
+                text::stamp_and_age(since, look)
+            ));
+        }
+        if site.uptime.is_some() {
+            let of = site.status_checks;
+            out.push_str(&format!("uptime {} of {of} status checks\n", uptime(site)));
+        }
+        if !table.is_empty() {
+            out.push_str(&table.render(look));
+        }
+    }
+    out
+}

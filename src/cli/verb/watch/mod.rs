@@ -1,0 +1,67 @@
+//! `archivist watch`: sites that are looked at again and again.
+
+mod edit;
+mod history;
+mod list;
+mod plot;
+mod queue;
+mod timers;
+
+use crate::client::exit::{Exit, Failure};
+use archivist_core::model::CheckKind;
+use archivist_shared::config::Scope;
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+pub struct WatchArgs {
+    #[command(subcommand)]
+    verb: WatchVerb,
+}
+
+#[derive(Subcommand)]
+enum WatchVerb {
+    /// List the watches: state, uptime, last result, next run
+    List(list::ListArgs),
+    /// Show everything about a watch
+    Show(list::ShowArgs),
+    /// Write NAME.watch and start its timers
+    Add(edit::AddArgs),
+    /// Stop the timers of a watch and delete its file
+    Remove(edit::RemoveArgs),
+    /// Queue checks of a watch now
+    Run(queue::RunArgs),
+    /// Show the results of a watch, or draw them
+    History(history::HistoryArgs),
+    /// Queue the check that a timer asks for (what archivist-watch@.service runs)
+    #[command(hide = true)]
+    Queue(queue::QueueArgs),
+}
+
+pub async fn run(args: WatchArgs, scope: &Scope) -> Result<Exit, Failure> {
+    match args.verb {
+        WatchVerb::List(args) => list::list(args, scope).await,
+        WatchVerb::Show(args) => list::show(args, scope).await,
+        WatchVerb::Add(args) => edit::add(args, scope).await,
+        WatchVerb::Remove(args) => edit::remove(args, scope).await,
+        WatchVerb::Run(args) => queue::run(args, scope).await,
+        WatchVerb::History(args) => history::run(args, scope).await,
+        WatchVerb::Queue(args) => queue::queue(args, scope).await,
+    }
+}
+
+/// A kind of check, as it is typed.
+fn kind(text: &str) -> Result<CheckKind, String> {
+    let known = CheckKind::SCHEDULED.map(CheckKind::as_str);
+    let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
+    kind.ok_or_else(|| format!("there are {}", known.join(", ")))
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match archivist_shared::declare::watch::is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "the name of a watch is {}",
+            archivist_shared::declare::watch::NAME_ALLOWED
+        )),
+    }
+}

@@ -1,0 +1,141 @@
+//! The timers of watches, of which systemd alone knows when they elapse.
+
+use crate::client::exit::Failure;
+use archivist_core::model::{CheckKind, Time};
+use archivist_generator::watch::{service_name, timer_name};
+use archivist_shared::config::Scope;
+use archivist_shared::systemd::{Job, ManagerError, Properties, Systemd};
+use nix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+
+/// The next run of each kind, by watch.
+pub type Next = BTreeMap<(String, CheckKind), Time>;
+
+pub async fn connect(scope: &Scope) -> Result<Systemd, Failure> {
+    Systemd::connect(scope.user).await.map_err(failed)
+}
+
+fn failed(error: ManagerError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// The next runs; empty where systemd cannot be asked.
+pub async fn next(scope: &Scope) -> Next {
+    match connect(scope).await {
+        Ok(systemd) => ask(&systemd).await.unwrap_or_default(),
+        Err(_) => Next::new(),
+    }
+}
+
+async fn ask(systemd: &Systemd) -> Result<Next, ManagerError> {
+    let mut next = Next::new();
+    let patterns = ["archivist-watch-*.timer".to_owned()];
+    for unit in systemd.loaded(&patterns).await? {
+        let Some(key) = key(&unit.name) else { continue };
+        let timer = systemd.timer(&unit.name).await?;
+        if let Some(time) = elapses(&timer) {
+            next.insert(key, time);
+        }
+    }
+    Ok(next)
+}
+
+/// Watch and kind of a timer.
+fn key(unit: &str) -> Option<(String, CheckKind)> {
+    let stem = unit
+        .strip_prefix("archivist-watch-")?
+        .strip_suffix(".timer")?;
+    let (name, kind) = stem.rsplit_once('-')?;
+    Some((name.to_owned(), CheckKind::parse(kind)?))
+}
+
+/// When a timer elapses next, by the calendar or by the clock that nobody sets; the earlier one,
+/// where it has both.
+fn elapses(timer: &Properties) -> Option<Time> {
+    let some = |name: &str| Some(timer.number(name)).filter(|usec| *usec > 0);
+    let monotonic = some("NextElapseUSecMonotonic").and_then(|at| {
+        let (now, real) = (
+            usec(ClockId::CLOCK_MONOTONIC)?,
+            usec(ClockId::CLOCK_REALTIME)?,
+        );
+        Some(real + at.saturating_sub(now))
+    });
+    let soonest = some("NextElapseUSecRealtime")
+        .into_iter()
+        .chain(monotonic)
+        .min()?;
+    Some(Time(i64::try_from(soonest / 1000).ok()?))
+}
+
+fn usec(clock: ClockId) -> Option<u64> {
+    let now = clock_gettime(clock).ok()?;
+    let (seconds, nanoseconds) = (u64::try_from(now.tv_sec()), u64::try_from(now.tv_nsec()));
+    Some(seconds.ok()? * 1_000_000 + nanoseconds.ok()? / 1000)
+}
+
+/// Has systemd make the timers of a watch anew, and starts them. The first that systemd cannot make
+/// anything of is answered, and none is started then.
+pub async fn start(
+    systemd: &Systemd,
+    name: &str,
+    kinds: &[CheckKind],
+) -> Result<Option<CheckKind>, Failure> {
+    systemd.reload().await.map_err(failed)?;
+    let mut timers = Vec::new();
+    for kind in kinds {
+        let timer = timer_name(name, *kind);
+        let state = systemd.timer(&timer).await.map_err(failed)?;
+        if state.text("LoadState") == "bad-setting" {
+            return Ok(Some(*kind));
+        }
+        timers.push(timer);
+    }
+    // Of a watch that is replaced the timers run already, with their old times.
+    let undone = systemd.run(Job::Restart, &timers, true).await;
+    match undone.map_err(failed)?.into_iter().next() {
+        None => Ok(None),
+        Some(undone) => Err(Failure::failed(format!(
+            "{} was not started: {}; see: systemctl status {}",
+            undone.unit, undone.result, undone.unit
+        ))),
+    }
+}
+
+/// Stops the timers of a watch and what they started, and has systemd forget when they elapsed.
+pub async fn stop(systemd: &Systemd, name: &str) -> Result<(), Failure> {
+    let timers = CheckKind::SCHEDULED.map(|kind| timer_name(name, kind));
+    let services = CheckKind::SCHEDULED.map(|kind| service_name(name, kind));
+    let units: Vec<String> = timers.iter().chain(&services).cloned().collect();
+    systemd.run(Job::Stop, &units, true).await.map_err(failed)?;
+    for timer in &timers {
+        systemd.clean(timer).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_of_watches_have_a_watch_and_a_kind() {
+        let own = ("my-site".to_owned(), CheckKind::Status);
+        assert_eq!(key("archivist-watch-my-site-status.timer"), Some(own));
+        for other in [
+            "other.timer",
+            "archivist-watch-my-site-nosuch.timer",
+            "archivist-watch-x.timer",
+        ] {
+            assert_eq!(key(other), None, "{other}");
+        }
+        assert_eq!(
+            key(&timer_name("a.b-c", CheckKind::Crawl)).unwrap().0,
+            "a.b-c"
+        );
+    }
+
+    #[test]
+    fn a_timer_without_a_time_has_none() {
+        assert_eq!(elapses(&Properties::default()), None);
+    }
+}

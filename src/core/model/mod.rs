@@ -1,0 +1,33 @@
+//! Nouns and their states. Nothing in here reads a clock, a file or a bus.
+
+mod audience;
+mod backoff;
+mod bounds;
+mod check;
+mod id;
+mod lifecycle;
+mod outcome;
+mod persona;
+mod result;
+mod runner;
+mod size;
+mod time;
+pub mod web;
+
+pub use audience::{Audience, BadAudience};
+pub use backoff::Backoff;
+pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};
+pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
+pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
+pub use lifecycle::{IllegalTransition, Lifecycle, Step};
+pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
+pub use persona::{BadPersonaName, COOKIES, PersonaName};
+pub use result::{EXIT_SKIPPED, ResultState, Verdict};
+pub use runner::{Kin, Place, Runner};
+pub use size::parse_size;
+pub use time::Time;
+pub use web::reach::{AddressKind, Reach};
+pub use web::robots::Robots;
+pub use web::shown::{HIDDEN, public_url, shown_setting, without_userinfo};
+pub use web::subnet::{ParseSubnetError, Subnet};
+pub use web::url::{Entry, PageUrl, URL_MAX, UrlError, parse_line};

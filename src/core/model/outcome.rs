@@ -1,0 +1,359 @@
+//! What became of a unit, read from its properties. Unknown is unknown: a unit that is not there
+//! any more reads as `Result=success`, status 0, so LoadState is looked at first.
+
+use super::Time;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Resources that a unit used, as far as its kernel and manager account for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accounting {
+    /// CPU time in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_usec: Option<u64>,
+    /// Peak memory in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_peak: Option<u64>,
+    /// Bytes read from and written to block devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_read: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_write: Option<u64>,
+    /// Bytes received from and sent to the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_out: Option<u64>,
+}
+
+/// The properties of a service unit that decide about its outcome (org.freedesktop.systemd1(5)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub load_state: String,
+    pub active_state: String,
+    pub sub_state: String,
+    pub result: String,
+    /// `CLD_EXITED` (1), `CLD_KILLED` (2), `CLD_DUMPED` (3); 0 while unknown.
+    pub exec_main_code: i32,
+    /// Exit code or signal number.
+    pub exec_main_status: i32,
+    pub started: Option<Time>,
+    pub ended: Option<Time>,
+    /// InvocationID in hex; empty when unknown.
+    pub invocation: String,
+    pub kill_mode: String,
+    pub accounting: Accounting,
+}
+
+impl Reading {
+    /// Whether its parts are of different moments: a main process that ended, of a unit whose main process runs or starts. (A
+    /// unit may fail between the two answers that this is made of.)
+    pub fn is_torn(&self) -> bool {
+        let at_work = matches!(
+            (self.active_state.as_str(), self.sub_state.as_str()),
+            ("active", "running") | ("activating", "start")
+        );
+        at_work && self.exec_main_code != 0
+    }
+}
+
+/// How systemd calls the end of a start whose unit needs one that does not come (JobRemoved in
+/// org.freedesktop.systemd1(5)). Nothing else is left of such a unit.
+pub const DEPENDENCY: &str = "dependency";
+
+const CLD_EXITED: i32 = 1;
+const CLD_KILLED: i32 = 2;
+const CLD_DUMPED: i32 = 3;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
+pub enum Outcome {
+    /// The main process exited with this code.
+    Exit(i32),
+    /// The main process was ended by this signal.
+    Signal(i32),
+    /// The unit's own time limit (RuntimeMaxSec=) ended it.
+    TimeLimit,
+    /// It stopped beating (WatchdogSec=).
+    Watchdog,
+    /// The kernel ended it for lack of memory.
+    OutOfMemory,
+    /// We ended it, because the disk was nearly full and it had written most.
+    DiskLimit,
+    /// Somebody at a terminal had it ended.
+    Interrupted,
+    /// PID 1 could not start it; the text says why.
+    NotStarted(String),
+    /// Nobody can know any more.
+    Lost,
+}
+
+/// systemd's own exit codes for what failed between fork and exec (systemd.exec(5)).
+fn start_failure(code: i32) -> Option<&'static str> {
+    Some(match code {
+        200 => "its working directory cannot be entered",
+        202 => "a descriptor could not be passed to it",
+        203 => {
+            "its program cannot be executed (missing, not executable, or its interpreter is missing)"
+        }
+        204 => "no memory for its arguments",
+        205 => "a resource limit could not be set",
+        206 => "its OOM score could not be set",
+        208 => "its standard input could not be set up",
+        209 => "its standard output could not be set up",
+        214 => "its CPU scheduling could not be set",
+        216 => "its group does not exist or cannot be taken",
+        217 => "its user does not exist, or a user namespace cannot be made",
+        218 => "its capabilities could not be set",
+        219 => "its cgroup could not be made",
+        222 => "its standard error could not be set up",
+        224 => "its PAM session could not be opened",
+        225 => "its network namespace could not be made",
+        226 => "its mount namespace could not be set up",
+        227 => "no new privileges could not be set",
+        228 => "its system call filter could not be set",
+        231 => "its AppArmor profile could not be set",
+        232 => "its address families could not be restricted",
+        233 => "its runtime directory could not be made",
+        235 => "a file could not be given to its user",
+        238 => "its state directory could not be made",
+        239 => "its cache directory could not be made",
+        243 => "its credentials could not be set up",
+        _ => return None,
+    })
+}
+
+impl Outcome {
+    /// The outcome that `reading` shows, or `None` while the unit is still at work.
+    pub fn of(reading: &Reading) -> Option<Outcome> {
+        if reading.load_state == "not-found" && reading.exec_main_code == 0 {
+            return Some(match reading.result.as_str() {
+                DEPENDENCY => Outcome::NotStarted("a unit that it needs did not start".to_owned()),
+                _ => Outcome::Lost,
+            });
+        }
+        // The main process is gone, others of the unit are still being ended: how the unit ended
+        // is not certain yet, and it cannot be released. The next change of state tells.
+        if reading.active_state == "deactivating" || reading.is_torn() {
+            return None;
+        }
+        let failed = reading.active_state == "failed";
+        match reading.result.as_str() {
+            "timeout" if failed => return Some(Outcome::TimeLimit),
+            "watchdog" if failed => return Some(Outcome::Watchdog),
+            "oom-kill" if failed => return Some(Outcome::OutOfMemory),
+            _ => {}
+        }
+        match reading.exec_main_code {
+            CLD_EXITED => Some(match start_failure(reading.exec_main_status) {
+                Some(why) if reading.result == "exit-code" => Outcome::NotStarted(why.to_owned()),
+                _ => Outcome::Exit(reading.exec_main_status),
+            }),
+            CLD_KILLED | CLD_DUMPED => Some(Outcome::Signal(reading.exec_main_status)),
+            _ if failed => Some(Outcome::NotStarted(format!(
+                "systemd says {}",
+                reading.result
+            ))),
+            _ => None,
+        }
+    }
+
+    pub fn is_success(&self) -> bool {
+        *self == Outcome::Exit(0)
+    }
+
+    /// Exit code, where there was one.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Outcome::Exit(code) => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Signal number, where there was one.
+    pub fn signal(&self) -> Option<i32> {
+        match self {
+            Outcome::Signal(signal) => Some(*signal),
+            _ => None,
+        }
+    }
+}
+
+/// Names of the signals 1 to 31 on Linux (signal(7)) on x86, ARM and most other architectures.
+const SIGNAL_NAMES: [&str; 31] = [
+    "SIGHUP",
+    "SIGINT",
+    "SIGQUIT",
+    "SIGILL",
+    "SIGTRAP",
+    "SIGABRT",
+    "SIGBUS",
+    "SIGFPE",
+    "SIGKILL",
+    "SIGUSR1",
+    "SIGSEGV",
+    "SIGUSR2",
+    "SIGPIPE",
+    "SIGALRM",
+    "SIGTERM",
+    "SIGSTKFLT",
+    "SIGCHLD",
+    "SIGCONT",
+    "SIGSTOP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGXCPU",
+    "SIGXFSZ",
+    "SIGVTALRM",
+    "SIGPROF",
+    "SIGWINCH",
+    "SIGIO",
+    "SIGPWR",
+    "SIGSYS",
+];
+
+/// The name of a signal; none for realtime signals and for numbers that no signal has.
+fn signal_name(number: i32) -> Option<&'static str> {
+    let index = usize::try_from(number).ok()?.checked_sub(1)?;
+    SIGNAL_NAMES.get(index).copied()
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Exit(code) => write!(f, "exit code {code}"),
+            Outcome::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(f, "ended by {name}"),
+                None => write!(f, "ended by signal {number}"),
+            },
+            Outcome::TimeLimit => f.write_str("time limit reached"),
+            Outcome::Watchdog => f.write_str("stopped responding (watchdog)"),
+            Outcome::OutOfMemory => f.write_str("out of memory"),
+            Outcome::DiskLimit => {
+                f.write_str("ended because the disk was nearly full (limit: disk)")
+            }
+            Outcome::Interrupted => f.write_str("interrupted by user"),
+            Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
+            Outcome::Lost => f.write_str("lost: nothing is known of how it ended"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(load: &str, active: &str, result: &str, code: i32, status: i32) -> Reading {
+        Reading {
+            load_state: load.into(),
+            active_state: active.into(),
+            result: result.into(),
+            exec_main_code: code,
+            exec_main_status: status,
+            ..Reading::default()
+        }
+    }
+
+    /// The table of what can be read after a run, row by row.
+    #[test]
+    fn every_way_to_end() {
+        let not_started = |status| match start_failure(status) {
+            Some(why) => Outcome::NotStarted(why.to_owned()),
+            None => panic!("{status}"),
+        };
+        let table = [
+            (
+                reading("not-found", "inactive", "success", 0, 0),
+                Some(Outcome::Lost),
+            ),
+            (
+                reading("not-found", "failed", "dependency", 0, 0),
+                Some(Outcome::NotStarted(
+                    "a unit that it needs did not start".to_owned(),
+                )),
+            ),
+            (
+                reading("loaded", "active", "success", 1, 0),
+                Some(Outcome::Exit(0)),
+            ),
+            (
+                reading("loaded", "failed", "exit-code", 1, 1),
+                Some(Outcome::Exit(1)),
+            ),
+            (
+                reading("loaded", "failed", "timeout", 2, 15),
+                Some(Outcome::TimeLimit),
+            ),
+            (
+                reading("loaded", "failed", "exit-code", 1, 203),
+                Some(not_started(203)),
+            ),
+            (
+                reading("loaded", "failed", "watchdog", 2, 6),
+                Some(Outcome::Watchdog),
+            ),
+            (
+                reading("loaded", "failed", "oom-kill", 2, 9),
+                Some(Outcome::OutOfMemory),
+            ),
+            (
+                reading("loaded", "failed", "core-dump", 3, 11),
+                Some(Outcome::Signal(11)),
+            ),
+            (
+                reading("loaded", "active", "success", 2, 15),
+                Some(Outcome::Signal(15)),
+            ),
+            (reading("loaded", "active", "success", 0, 0), None),
+            // It was killed at its limit after its state was read: nobody knows from this that it was the limit.
+            (
+                Reading {
+                    sub_state: "running".into(),
+                    ..reading("loaded", "active", "timeout", 2, 15)
+                },
+                None,
+            ),
+            // At its limit the main process ended at once, a child of it did not.
+            (reading("loaded", "deactivating", "timeout", 2, 15), None),
+            (reading("loaded", "deactivating", "exit-code", 1, 1), None),
+            (reading("loaded", "activating", "success", 0, 0), None),
+            (reading("loaded", "inactive", "success", 0, 0), None),
+            (
+                reading("loaded", "failed", "resources", 0, 0),
+                Some(Outcome::NotStarted("systemd says resources".into())),
+            ),
+            // A signal seen while the unit was going away is evidence, a missing unit is not.
+            (
+                reading("not-found", "inactive", "success", 2, 15),
+                Some(Outcome::Signal(15)),
+            ),
+        ];
+        for (reading, want) in table {
+            assert_eq!(Outcome::of(&reading), want, "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn only_exit_zero_is_success() {
+        assert!(Outcome::Exit(0).is_success());
+        for other in [
+            Outcome::Exit(10),
+            Outcome::Signal(15),
+            Outcome::Lost,
+            Outcome::TimeLimit,
+        ] {
+            assert!(!other.is_success(), "{other}");
+        }
+    }
+
+    #[test]
+    fn signal_names_are_those_of_the_c_library() {
+        for number in -1..=64 {
+            let expected = nix::sys::signal::Signal::try_from(number).ok();
+            assert_eq!(signal_name(number), expected.map(|signal| signal.as_str()));
+        }
+    }
+}

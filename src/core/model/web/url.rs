@@ -1,0 +1,237 @@
+//! URLs of pages: what may be archived, and the lines in which people hand them over.
+
+use crate::model::{TIME_MAX, Tags, cut};
+use std::fmt;
+use url::Url;
+
+/// Longest URL that is taken, in bytes.
+pub const URL_MAX: usize = 8192;
+
+/// An http or https URL, normalised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageUrl(Url);
+
+/// Why something is not the URL of a page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    #[error("it is not a URL ({0}); write it as https://example.com/page")]
+    Malformed(String),
+    #[error("{0}: URLs cannot be archived, only http: and https:")]
+    Scheme(String),
+    #[error("it is {0} bytes long, at most {URL_MAX} are taken")]
+    TooLong(usize),
+    #[error("it holds a control character or is not UTF-8")]
+    ControlCharacter,
+}
+
+impl PageUrl {
+    pub fn parse(text: &str) -> Result<PageUrl, UrlError> {
+        let text = text.trim();
+        if text.len() > URL_MAX {
+            return Err(UrlError::TooLong(text.len()));
+        }
+        if text
+            .chars()
+            .any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER)
+        {
+            return Err(UrlError::ControlCharacter);
+        }
+        let url = Url::parse(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
+        match url.scheme() {
+            "http" | "https" if url.as_str().len() > URL_MAX => {
+                Err(UrlError::TooLong(url.as_str().len()))
+            }
+            "http" | "https" => Ok(PageUrl(url)),
+            other => Err(UrlError::Scheme(other.to_owned())),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Host with an explicit port, as one segment of a path: `example.com`, `example.com_8080`.
+    pub fn domain(&self) -> String {
+        let host = self.0.host_str().unwrap_or("unknown");
+        let host: String = host
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '.' || c == '-' {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .take(200)
+            .collect();
+        // A segment must not be a way up.
+        let host = if host.starts_with('.') {
+            format!("_{host}")
+        } else {
+            host
+        };
+        match self.0.port() {
+            Some(port) => format!("{host}_{port}"),
+            None => host,
+        }
+    }
+}
+
+impl fmt::Display for PageUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub url: PageUrl,
+    pub depth: u32,
+    pub title: Option<String>,
+    /// As whoever kept the bookmark wrote it.
+    pub bookmarked_at: Option<String>,
+    pub tags: Vec<String>,
+}
+
+/// Reads one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
+/// `bookmarked_at` or `timestamp`.
+/// `None` for blank lines and those that begin with `#`.
+pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim();
+    if text.is_empty() || text.starts_with('#') {
+        return None;
+    }
+    if text.starts_with('{') {
+        return Some(parse_object(text));
+    }
+    let entry = |url| Entry {
+        url,
+        depth: 0,
+        title: None,
+        bookmarked_at: None,
+        tags: Vec::new(),
+    };
+    Some(PageUrl::parse(text).map(entry))
+}
+
+fn parse_object(text: &str) -> Result<Entry, UrlError> {
+    let malformed = |what: &str| UrlError::Malformed(what.to_owned());
+    let object: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
+    let url = object
+        .get("url")
+        .and_then(|url| url.as_str())
+        .ok_or_else(|| malformed("no \"url\""))?;
+    let depth = object
+        .get("depth")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(0);
+    let tags: Vec<&str> = match object.get("tags") {
+        Some(serde_json::Value::String(tags)) => tags.split(',').collect(),
+        Some(serde_json::Value::Array(tags)) => {
+            tags.iter().filter_map(|tag| tag.as_str()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let time = object
+        .get("bookmarked_at")
+        .or_else(|| object.get("timestamp"));
+    let time = match time {
+        Some(serde_json::Value::String(text)) => Some(text.trim().to_owned()),
+        Some(serde_json::Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    Ok(Entry {
+        url: PageUrl::parse(url)?,
+        bookmarked_at: time.filter(|text| !text.is_empty() && text.len() <= TIME_MAX),
+        depth: u32::try_from(depth).map_err(|_| malformed("\"depth\" is too large"))?,
+        title: object
+            .get("title")
+            .and_then(|title| title.as_str())
+            .map(|title| cut(title.to_owned())),
+        tags: kept(tags),
+    })
+}
+
+/// Tags of a list's line, without blanks around them, as many as are kept of one page.
+fn kept(names: Vec<&str>) -> Vec<String> {
+    let mut tags = Tags::default();
+    let names = names.into_iter().map(str::trim);
+    tags.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+    tags.into_names()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_taken_and_what_is_not() {
+        assert_eq!(
+            PageUrl::parse(" http://Example.com ").unwrap().as_str(),
+            "http://example.com/"
+        );
+        let odd = "http://example.com/$(reboot)?a=`id`&b=${HOME}&c=%n&d='\"";
+        assert!(PageUrl::parse(odd).unwrap().as_str().contains("$(reboot)"));
+        for bad in ["", "example.com", "http://", "//x", "not a url"] {
+            assert!(
+                matches!(PageUrl::parse(bad), Err(UrlError::Malformed(_))),
+                "{bad}"
+            );
+        }
+        for bad in [
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "ftp://x/",
+            "data:text/html,x",
+        ] {
+            assert!(
+                matches!(PageUrl::parse(bad), Err(UrlError::Scheme(_))),
+                "{bad}"
+            );
+        }
+        assert_eq!(
+            PageUrl::parse("http://x/a\nb"),
+            Err(UrlError::ControlCharacter)
+        );
+        let long = format!("http://x/{}", "a".repeat(10_000));
+        assert!(matches!(PageUrl::parse(&long), Err(UrlError::TooLong(_))));
+    }
+
+    #[test]
+    fn domains_are_one_harmless_segment() {
+        let domain = |url: &str| PageUrl::parse(url).unwrap().domain();
+        assert_eq!(domain("https://example.com/x"), "example.com");
+        assert_eq!(domain("http://127.0.0.1:8080/"), "127.0.0.1_8080");
+        assert_eq!(domain("http://[::1]:80/"), "___1_");
+    }
+
+    #[test]
+    fn lines_of_a_list() {
+        assert_eq!(parse_line(b"# comment"), None);
+        assert_eq!(parse_line(b"  "), None);
+        let entry =
+            parse_line(br#"{"url": "http://x/", "depth": 1, "tags": "a, b", "timestamp": 17}"#)
+                .unwrap();
+        let entry = entry.unwrap();
+        assert_eq!(
+            (entry.depth, entry.tags, entry.bookmarked_at.as_deref()),
+            (1, vec!["a".to_owned(), "b".to_owned()], Some("17"))
+        );
+        assert!(parse_line(b"http://x/\xff").unwrap().is_err());
+        assert!(parse_line(b"{\"url\": 7}").unwrap().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_breaks_it(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(Ok(entry)) = parse_line(&line) {
+                let domain = entry.url.domain();
+                prop_assert!(!domain.contains('/') && !domain.starts_with('.') && !domain.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The section [Install] of a declaration. Nobody can enable a generated unit, so that the links
+//! which systemctl(1) would make are made right away.
+
+use super::unit_file::Units;
+use archivist_shared::declare::reader::Reader;
+
+/// Keys that are understood, with the directory that each makes links in.
+const WANTS: [(&str, &str); 3] = [
+    ("WantedBy", "wants"),
+    ("RequiredBy", "requires"),
+    ("UpheldBy", "upholds"),
+];
+
+/// Makes the links of `unit`.
+pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
+    let entries: Vec<_> = reader.section("Install").collect();
+    // An empty assignment resets what was assigned before it.
+    for (at, entry) in entries.iter().enumerate() {
+        let later = entries[at..].iter();
+        if entry.value.is_empty()
+            || later
+                .clone()
+                .any(|e| e.key == entry.key && e.value.is_empty())
+        {
+            continue;
+        }
+        let directory = WANTS.iter().find(|(key, _)| *key == entry.key);
+        if directory.is_none() && entry.key != "Alias" {
+            if !entry.key.starts_with("X-") {
+                reader.warn(
+                    entry,
+                    &format!(
+                        "[Install] {}= has no effect in this file; there are WantedBy= RequiredBy= UpheldBy= Alias=",
+                        entry.key
+                    ),
+                );
+            }
+            continue;
+        }
+        for name in entry.value.split_whitespace() {
+            if !is_unit_name(name) {
+                reader.refuse(
+                    entry,
+                    &format!(
+                        "{}= names '{name}', which is not the name of a unit",
+                        entry.key
+                    ),
+                );
+                continue;
+            }
+            match directory {
+                Some((_, kind)) => {
+                    units.link(format!("{name}.{kind}/{unit}"), format!("../{unit}"))
+                }
+                None => units.link(name.to_owned(), unit.to_owned()),
+            }
+        }
+    }
+}
+
+/// A name that is a file name, with the end of a unit's name (systemd.unit(5)).
+fn is_unit_name(name: &str) -> bool {
+    const ENDS: [&str; 7] = [
+        ".target", ".service", ".timer", ".slice", ".path", ".socket", ".mount",
+    ];
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
+    name.len() < 256
+        && !name.starts_with('.')
+        && name.bytes().all(plain)
+        && ENDS
+            .iter()
+            .any(|end| name.strip_suffix(end).is_some_and(|stem| !stem.is_empty()))
+}

@@ -1,0 +1,292 @@
+//! `NAME.pool` → a template service with one instance for each worker, a target that wants them
+//! all, and with a health check a timer and a service for each worker. systemd supervises them: it
+//! restarts who dies or stops beating, and nobody restarts a worker that is being stopped.
+
+mod health;
+mod restarts;
+
+use super::Context;
+use super::install;
+use super::unit_file::{UnitFile, Units, literal};
+use archivist_shared::config::units::show_span;
+use archivist_shared::declare::declaration::{Declaration, Kind, Problem};
+use archivist_shared::declare::reader::Reader;
+use restarts::Restarts;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Keys of [Pool].
+pub const KEYS: [&str; 15] = [
+    "Description",
+    "Exec",
+    "Workers",
+    "WorkerName",
+    "Environment",
+    "Monitor",
+    "HeartbeatSec",
+    "HealthCheck",
+    "HealthIntervalSec",
+    "HealthTimeoutSec",
+    "RestartSec",
+    "RestartMaxSec",
+    "StopSec",
+    "MemoryMax",
+    "CPUQuota",
+];
+
+/// Sections whose assignments are taken over: [Unit] and [Service] by the workers, [Timer] by
+/// the health checks' timers, [Slice] by the slice, [Install] by the target.
+const PASSED: [&str; 5] = ["Unit", "Service", "Timer", "Slice", "Install"];
+
+/// More workers than this on one machine are a mistake in typing; a slice gets slow as well.
+pub const WORKERS_MAX: u32 = 1000;
+
+const STOP: Duration = Duration::from_secs(5);
+
+/// Names of the units of one pool.
+struct Names<'a>(&'a str);
+
+impl Names<'_> {
+    fn template(&self) -> String {
+        format!("archivist-pool-{}@.service", self.0)
+    }
+
+    fn worker(&self, index: u32) -> String {
+        format!("archivist-pool-{}@{index}.service", self.0)
+    }
+
+    fn worker_pattern(&self) -> String {
+        format!("archivist-pool-{}@*.service", self.0)
+    }
+
+    /// In a template: the worker of the same instance.
+    fn this_worker(&self) -> String {
+        format!("archivist-pool-{}@%i.service", self.0)
+    }
+
+    fn target(&self) -> String {
+        format!("archivist-pool-{}.target", self.0)
+    }
+
+    fn slice(&self) -> String {
+        format!("archivist-pool-{}.slice", self.0)
+    }
+
+    fn health(&self, instance: &str, end: &str) -> String {
+        format!("archivist-pool-{}-health@{instance}.{end}", self.0)
+    }
+}
+
+/// The units of one pool.
+pub fn units(reader: &mut Reader<'_>, context: &Context) -> Units {
+    reader.know(&KEYS, &PASSED);
+    let names = Names(reader.name());
+    let mut units = Units::default();
+    let monitored = reader.flag("Monitor").unwrap_or(true);
+    let health = health::Check::read(reader);
+    let checked = health.as_ref().filter(|_| monitored);
+    let worker = worker(reader, &names, context, monitored, checked.is_some());
+    units.unit(&names.template(), &worker);
+    units.unit(&names.target(), &target(reader, &names));
+    install::links(reader, &names.target(), &mut units);
+    if let Some(check) = checked {
+        check.units(reader, &names, &mut units);
+    }
+    if reader.section("Slice").next().is_some() {
+        units.unit(&names.slice(), &slice(reader));
+    }
+    units
+}
+
+fn target(reader: &mut Reader<'_>, names: &Names<'_>) -> UnitFile {
+    let count = reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1);
+    let description = match reader.last("Description") {
+        Some(entry) => entry.value.clone(),
+        None => format!("archivist: pool {}", reader.name()),
+    };
+    let mut file = UnitFile::new(reader.path(), &description);
+    file.set("Unit", "Documentation", "man:archivist.pool(5)");
+    let workers: Vec<_> = (0..count).map(|index| names.worker(index)).collect();
+    if !workers.is_empty() {
+        file.set("Unit", "Wants", &workers.join(" "));
+    }
+    file
+}
+
+fn slice(reader: &Reader<'_>) -> UnitFile {
+    let description = format!("archivist: pool {}", reader.name());
+    let mut file = UnitFile::new(reader.path(), &description);
+    file.pass("Slice", reader.section("Slice"));
+    file
+}
+
+fn worker(
+    reader: &mut Reader<'_>,
+    names: &Names<'_>,
+    context: &Context,
+    monitored: bool,
+    checked: bool,
+) -> UnitFile {
+    let restarts = Restarts::read(reader, context);
+    let description = format!("archivist: worker %i of pool {}", reader.name());
+    let mut file = UnitFile::new(reader.path(), &description);
+    file.set("Unit", "Documentation", "man:archivist.pool(5)");
+    // Stopped and restarted with it; started by its Wants=.
+    file.set("Unit", "PartOf", &names.target());
+    if checked {
+        file.set("Unit", "Wants", &names.health("%i", "timer"));
+    }
+    if monitored {
+        restarts.set_limit(&mut file);
+    }
+    file.pass("Unit", reader.section("Unit"));
+    file.set("Service", "Type", "exec");
+    file.set("Service", "Slice", &names.slice());
+    if let Some(exec) = reader.required("Exec", "/usr/bin/my-worker --number %i") {
+        file.set("Service", "ExecStart", &exec.value);
+    }
+    set_environment(reader, names, &mut file);
+    if monitored {
+        restarts.set_delays(&mut file);
+        set_heartbeat(reader, &mut file);
+    }
+    let stop = match reader.last("StopSec") {
+        Some(entry) if entry.value == "infinity" => entry.value.clone(),
+        _ => show_span(reader.span("StopSec").unwrap_or(STOP)),
+    };
+    file.set("Service", "TimeoutStopSec", &stop);
+    for key in ["MemoryMax", "CPUQuota"] {
+        if let Some(entry) = reader.last(key) {
+            file.set("Service", key, &entry.value);
+        }
+    }
+    file.pass("Service", reader.section("Service"));
+    file
+}
+
+/// What a worker, and who checks its health, are told about it.
+fn set_environment(reader: &Reader<'_>, names: &Names<'_>, file: &mut UnitFile) {
+    let name = reader.last("WorkerName");
+    let name = name.map_or("worker-%i", |entry| entry.value.as_str());
+    for (key, value) in [
+        ("ARCHIVIST_POOL", reader.name()),
+        ("ARCHIVIST_WORKER_INDEX", "%i"),
+        ("ARCHIVIST_WORKER_NAME", name),
+        ("ARCHIVIST_WORKER_UNIT", &names.this_worker()),
+    ] {
+        file.set("Service", "Environment", &quoted(&format!("{key}={value}")));
+    }
+    for entry in reader.all("Environment") {
+        file.set("Service", "Environment", &entry.value);
+    }
+}
+
+/// The watchdog is armed by the first beat, which brings the limit along (WATCHDOG_USEC= of
+/// sd_notify(3)): with WatchdogSec= systemd would kill over and over again a program that never
+/// beats, which is a mistake for somebody to see and not for a restart to cure.
+fn set_heartbeat(reader: &mut Reader<'_>, file: &mut UnitFile) {
+    let Some(limit) = reader.span("HeartbeatSec") else {
+        return;
+    };
+    if limit.is_zero() {
+        return;
+    }
+    let limit = format!("ARCHIVIST_HEARTBEAT_USEC={}", limit.as_micros());
+    file.set("Service", "Environment", &limit);
+    file.set("Service", "NotifyAccess", "all");
+    file.set("Service", "WatchdogSignal", "SIGTERM");
+}
+
+/// One word of a unit file's value that may have specifiers.
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.:/@%+,".contains(&b);
+    match word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+/// A command line in which systemd expands nothing: neither specifiers nor variables.
+pub fn command_line(argv: &[String]) -> String {
+    let word = |word: &String| {
+        let plain = literal(word).replace('$', "$$");
+        match plain.is_empty() {
+            true => "\"\"".to_owned(),
+            false => quoted(&plain),
+        }
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What there is to know of a declared pool without systemd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub name: String,
+    pub description: String,
+    /// The main file.
+    pub path: PathBuf,
+    pub workers: u32,
+    /// Longest time between two beats of a worker; `None` where nobody listens.
+    pub heartbeat: Option<Duration>,
+    /// Nothing of it is started as long as there is one that is fatal.
+    pub problems: Vec<Problem>,
+}
+
+impl Pool {
+    /// The pools among the declarations.
+    pub fn all(declarations: &[Declaration]) -> Vec<Pool> {
+        let pools = declarations.iter().filter(|d| d.kind == Kind::Pool);
+        pools.map(Pool::of).collect()
+    }
+
+    fn of(declaration: &Declaration) -> Pool {
+        let mut reader = Reader::new(declaration);
+        units(&mut reader, &Context::default());
+        let problems = reader.finish();
+        let mut reader = Reader::new(declaration);
+        let monitored = reader.flag("Monitor").unwrap_or(true);
+        let heartbeat = reader.span("HeartbeatSec").filter(|span| !span.is_zero());
+        Pool {
+            name: declaration.name.clone(),
+            description: reader
+                .last("Description")
+                .map_or_else(String::new, |e| e.value.clone()),
+            path: declaration.path.clone(),
+            workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1),
+            heartbeat: heartbeat.filter(|_| monitored),
+            problems,
+        }
+    }
+
+    pub fn target(&self) -> String {
+        Names(&self.name).target()
+    }
+
+    pub fn worker(&self, index: u32) -> String {
+        Names(&self.name).worker(index)
+    }
+
+    /// The index in the name of a unit that is a worker of this pool.
+    pub fn index_of(&self, unit: &str) -> Option<u32> {
+        let template = Names(&self.name).template();
+        let rest = unit.strip_prefix(template.strip_suffix(".service")?)?;
+        let index = rest.strip_suffix(".service")?.parse().ok()?;
+        (self.worker(index) == unit).then_some(index)
+    }
+
+    /// Finds every unit that is a worker of this pool, whatever its index.
+    pub fn pattern(&self) -> String {
+        Names(&self.name).worker_pattern()
+    }
+
+    /// Finds everything that is logged for the pool, or for one worker of it.
+    pub fn log_patterns(&self, index: Option<u32>) -> Vec<String> {
+        let names = Names(&self.name);
+        let instance = index.map_or("*".to_owned(), |index| index.to_string());
+        vec![
+            format!("archivist-pool-{}@{instance}.service", self.name),
+            names.health(&instance, "service"),
+            format!("archivist-unhealthy@{}-{instance}.service", self.name),
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+//! HealthCheck=: a command for each worker, run again and again by a timer of its own that lives
+//! as long as the worker. When it fails or takes too long, the worker is ended, gently and then by
+//! force, and systemd restarts it as it restarts one that died. Ending is all that is done: so a
+//! check can never start a worker that somebody stops at that moment.
+
+use super::{Names, set_environment};
+use crate::unit_file::{UnitFile, Units};
+use archivist_shared::config::ini::Entry;
+use archivist_shared::config::units::show_span;
+use archivist_shared::declare::reader::Reader;
+use std::time::Duration;
+
+const INTERVAL: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Keys of [Service] that hold for the check as for the worker: it is one of its people.
+const SHARED: [&str; 10] = [
+    "User",
+    "Group",
+    "DynamicUser",
+    "SupplementaryGroups",
+    "WorkingDirectory",
+    "Environment",
+    "EnvironmentFile",
+    "PassEnvironment",
+    "UMask",
+    "NetworkNamespacePath",
+];
+
+/// The health check of one pool.
+pub struct Check<'a> {
+    command: &'a Entry,
+    interval: Duration,
+    timeout: Duration,
+}
+
+impl<'a> Check<'a> {
+    pub fn read(reader: &mut Reader<'a>) -> Option<Check<'a>> {
+        let interval = reader.span("HealthIntervalSec").unwrap_or(INTERVAL);
+        let timeout = reader.span("HealthTimeoutSec").unwrap_or(TIMEOUT);
+        for (key, span) in [
+            ("HealthIntervalSec", interval),
+            ("HealthTimeoutSec", timeout),
+        ] {
+            if let Some(entry) = reader.last(key).filter(|_| span.is_zero()) {
+                reader.refuse(
+                    entry,
+                    &format!("{key}= is 0; write a time like 10s, or Monitor=no for none"),
+                );
+            }
+        }
+        Some(Check {
+            command: reader.last("HealthCheck")?,
+            interval,
+            timeout,
+        })
+    }
+
+    pub fn units(&self, reader: &Reader<'_>, names: &Names<'_>, units: &mut Units) {
+        let timer = names.health("", "timer");
+        units.unit(&timer, &self.timer(reader, names));
+        let service = names.health("", "service");
+        units.unit(&service, &self.service(reader, names));
+    }
+
+    fn timer(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
+        let description = format!(
+            "archivist: when worker %i of pool {} is checked",
+            reader.name()
+        );
+        let mut file = with_worker(reader, names, &description);
+        let interval = show_span(self.interval);
+        file.set("Timer", "OnActiveSec", &interval);
+        file.set("Timer", "OnUnitInactiveSec", &interval);
+        file.set("Timer", "AccuracySec", "100ms");
+        file.pass("Timer", reader.section("Timer"));
+        file
+    }
+
+    fn service(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
+        let description = format!("archivist: health of worker %i of pool {}", reader.name());
+        let mut file = with_worker(reader, names, &description);
+        let ending = format!("archivist-unhealthy@{}-%i.service", reader.name());
+        file.set("Unit", "OnFailure", &ending);
+        // A failed check shall not look like a broken system.
+        file.set("Unit", "CollectMode", "inactive-or-failed");
+        file.set("Service", "Type", "oneshot");
+        file.set("Service", "Slice", &names.slice());
+        file.set("Service", "ExecStart", &self.command.value);
+        file.set("Service", "TimeoutStartSec", &show_span(self.timeout));
+        file.set("Service", "TimeoutStopSec", "1s");
+        // A check is ended when its worker is, and has not failed then.
+        file.set("Service", "SuccessExitStatus", "SIGTERM");
+        set_environment(reader, names, &mut file);
+        let shared = reader.section("Service");
+        file.pass(
+            "Service",
+            shared.filter(|entry| SHARED.contains(&entry.key.as_str())),
+        );
+        file
+    }
+}
+
+/// A unit that is there only while the worker is.
+fn with_worker(reader: &Reader<'_>, names: &Names<'_>, description: &str) -> UnitFile {
+    let mut file = UnitFile::new(reader.path(), description);
+    file.set("Unit", "Documentation", "man:archivist.pool(5)");
+    file.set("Unit", "BindsTo", &names.this_worker());
+    file.set("Unit", "After", &names.this_worker());
+    // How often the worker starts is limited, and that limits these as well.
+    file.set("Unit", "StartLimitIntervalSec", "0");
+    file
+}

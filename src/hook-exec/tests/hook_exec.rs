@@ -1,0 +1,129 @@
+//! `archivist-hook-exec`, the built program: what it is given and what the program that it executes gets.
+
+use archivist_core::model::{CrawlId, Owner, SnapshotId};
+use archivist_core::unit::{AddressFilter, HookSpec, Names, UnitSpec};
+use archivist_shared::systemd::sealed;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const LAUNCHER: &str = env!("CARGO_BIN_EXE_archivist-hook-exec");
+
+fn spec(argv: &[&str], environment: &[(&str, &str)]) -> UnitSpec {
+    let text = |text: &str| text.to_owned();
+    let hook = HookSpec {
+        owner: Owner::Snapshot(SnapshotId(3)),
+        crawl: CrawlId(1),
+        snapshot: Some(SnapshotId(3)),
+        url: "https://example.org/",
+        plugin: "wget",
+        hook: "on_Snapshot__06_wget",
+        unit_part: "wget",
+        argv: argv.iter().copied().map(text).collect(),
+        environment: environment
+            .iter()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect(),
+        launcher: Some(LAUNCHER.into()),
+        working_directory: "/".into(),
+        limit: Duration::from_secs(60),
+        bind: Vec::new(),
+        bind_read_only: Vec::new(),
+        tmp: None,
+        network: None,
+        addresses: AddressFilter::default(),
+        user: None,
+    };
+    UnitSpec::hook(&Names::new("archivist"), hook)
+}
+
+/// As systemd starts it, with `set` as what systemd set.
+fn launch(document: &[u8], set: &[(&str, &str)]) -> Output {
+    Command::new(LAUNCHER)
+        .arg("/shown/program")
+        .env_clear()
+        .envs(set.iter().copied())
+        .stdin(sealed(document).unwrap())
+        .output()
+        .unwrap()
+}
+
+fn launched(argv: &[&str], environment: &[(&str, &str)], set: &[(&str, &str)]) -> Output {
+    launch(&spec(argv, environment).launch().unwrap(), set)
+}
+
+#[test]
+fn arguments_and_variables_arrive_as_they_are() {
+    let odd = "--url=http://u:p@a.test/?${HOME}&%n $(id) \"'\n\u{2028}";
+    let argv = ["/usr/bin/printf", "%s|", odd, "", "a b"];
+    let output = launched(&argv, &[], &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        format!("{odd}||a b|")
+    );
+
+    let variables = [("API_KEY", "a=b c\t\u{e4}"), ("EMPTY", ""), ("SET", "ours")];
+    let output = launched(
+        &["/usr/bin/env", "-0"],
+        &variables,
+        &[("SET", "drop-in"), ("X", "1")],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut pairs: Vec<&str> = text.split_terminator('\0').collect();
+    pairs.sort_unstable();
+    assert_eq!(
+        pairs,
+        ["API_KEY=a=b c\t\u{e4}", "EMPTY=", "SET=drop-in", "X=1"]
+    );
+}
+
+#[test]
+fn standard_input_is_empty_and_the_document_is_gone() {
+    let look = "readlink /proc/self/fd/0; ls -l /proc/$$/fd | grep -c memfd";
+    let list = launched(&["/bin/sh", "-c", look], &[], &[]);
+    assert_eq!(String::from_utf8(list.stdout).unwrap(), "/dev/null\n0\n");
+}
+
+#[test]
+fn what_cannot_be_executed_ends_as_systemd_says_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let plain = directory.path().join("plain");
+    std::fs::write(&plain, "echo no interpreter").unwrap();
+    let not_executable = plain.to_str().unwrap();
+    for program in ["/nonexistent/x", not_executable, "relative", ""] {
+        let output = launched(&[program, "--url=http://u:p@a.test/"], &[], &[]);
+        assert_eq!(output.status.code(), Some(203), "{program}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let wanted = format!("archivist-hook-exec: failed to execute '{program}': ");
+        assert!(said.starts_with(&wanted), "{said}");
+        assert!(!said.contains("u:p"), "{said}");
+    }
+    // No shell takes over what the kernel does not know.
+    let mut mode = std::fs::metadata(&plain).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(&plain, mode).unwrap();
+    assert_eq!(
+        launched(&[not_executable], &[], &[]).status.code(),
+        Some(203)
+    );
+    for broken in [&b""[..], b"2\0/bin/true\0"] {
+        assert_eq!(launch(broken, &[]).status.code(), Some(208));
+    }
+}
+
+/// It starts with every hook: a library that it does not need would be mapped each time.
+#[test]
+fn it_has_nothing_of_the_library() {
+    let program = std::fs::read(LAUNCHER).unwrap();
+    let has = |text: &str| {
+        program
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    assert!(has("failed to execute"));
+    for foreign in ["org.freedesktop.systemd1", "sqlite3_", "tokio-runtime"] {
+        assert!(!has(foreign), "{foreign}");
+    }
+    assert!(Path::new(LAUNCHER).ends_with("archivist-hook-exec"));
+}

@@ -1,0 +1,244 @@
+//! A client of the DevTools protocol, for one tab and over a browser's socket.
+//!
+//! Only what these hooks need: calls one after another, and the few events that they wait for.
+
+use super::frames::{Frame, Frames};
+use crate::process::record::Finding;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// Events that somebody waits for; all others are dropped as they come.
+const KEPT: [&str; 5] = [
+    "Page.loadEventFired",
+    "Network.responseReceived",
+    "Emulation.virtualTimeBudgetExpired",
+    CRASHED,
+    DETACHED,
+];
+const CRASHED: &str = "Inspector.targetCrashed";
+const DETACHED: &str = "Target.detachedFromTarget";
+const DIALOG: &str = "Page.javascriptDialogOpening";
+
+/// Why the browser gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CdpError {
+    /// The connection is gone: nobody answers any more.
+    #[error("chromium is gone: {0}")]
+    Gone(String),
+    /// The page's process crashed, or somebody closed the tab.
+    #[error("{0}")]
+    Closed(&'static str),
+    /// The browser says no.
+    #[error("chromium refused {method}: {message}")]
+    Refused { method: String, message: String },
+    /// The answer is above the limit that was set.
+    #[error("the answer to {0} is too large")]
+    TooLarge(String),
+    /// The answer is not what the protocol says.
+    #[error("chromium's answer to {method} cannot be read: {source}")]
+    Garbled {
+        method: String,
+        source: serde_json::Error,
+    },
+}
+
+impl From<io::Error> for CdpError {
+    fn from(error: io::Error) -> CdpError {
+        CdpError::Gone(error.to_string())
+    }
+}
+
+impl From<CdpError> for Finding {
+    fn from(error: CdpError) -> Finding {
+        Finding::failed(error.to_string())
+    }
+}
+
+/// What the browser says without being asked.
+#[derive(Debug)]
+pub struct Event {
+    /// Its name, such as `Page.loadEventFired`.
+    pub method: String,
+    /// Its details.
+    pub params: Value,
+}
+
+/// The outside of a message.
+#[derive(Deserialize)]
+pub struct Head<'a> {
+    pub id: Option<u64>,
+    #[serde(borrow)]
+    pub method: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "sessionId")]
+    pub session: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Reply<T> {
+    result: Option<T>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    params: Value,
+}
+
+/// An answer of which nothing is needed.
+pub type Nothing = IgnoredAny;
+
+/// A connection to a browser, and the session of one tab once it is attached.
+pub struct Client {
+    frames: Frames<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    last: u64,
+    events: VecDeque<Event>,
+    session: Option<String>,
+}
+
+impl Client {
+    /// Connects to a browser's socket; answers above `most` bytes are refused.
+    pub async fn connect(socket: &Path, most: usize) -> Result<Client, CdpError> {
+        let stream = super::session::through_directory(socket, |path| {
+            std::os::unix::net::UnixStream::connect(path)
+        });
+        let stream = stream.and_then(|stream| {
+            stream.set_nonblocking(true)?;
+            UnixStream::from_std(stream)
+        });
+        let stream = stream.map_err(|error| {
+            CdpError::Gone(format!("no answer at {}: {error}", socket.display()))
+        })?;
+        let (reader, writer) = stream.into_split();
+        Ok(Client {
+            frames: Frames::new(reader, most),
+            writer,
+            last: 0,
+            events: VecDeque::new(),
+            session: None,
+        })
+    }
+
+    /// Attaches to a tab: from now on calls are for it.
+    pub async fn attach(&mut self, target: &str) -> Result<(), CdpError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Attached {
+            session_id: String,
+        }
+        let params = json!({"targetId": target, "flatten": true});
+        let attached: Attached = self.call("Target.attachToTarget", params).await?;
+        self.session = Some(attached.session_id);
+        Ok(())
+    }
+
+    /// Calls a method and waits for its answer.
+    pub async fn call<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, CdpError> {
+        let id = self.send(method, params).await?;
+        loop {
+            let message = match self.frame().await? {
+                Frame::Message(message) => message,
+                Frame::TooLarge(_) => return Err(CdpError::TooLarge(method.to_owned())),
+            };
+            if self.take(&message).await? == Some(id) {
+                return answer(method, &message);
+            }
+        }
+    }
+
+    /// The next event of those that are waited for.
+    pub async fn event(&mut self) -> Result<Event, CdpError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            if let Frame::Message(message) = self.frame().await? {
+                self.take(&message).await?;
+            }
+        }
+    }
+
+    /// The events that came while something else was waited for.
+    pub fn events_so_far(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.drain(..)
+    }
+
+    async fn frame(&mut self) -> Result<Frame, CdpError> {
+        let frame = self.frames.next().await?;
+        frame.ok_or_else(|| CdpError::Gone("the connection was closed".to_owned()))
+    }
+
+    async fn send(&mut self, method: &str, params: Value) -> Result<u64, CdpError> {
+        self.last += 1;
+        let mut request = json!({"id": self.last, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            request["sessionId"] = session.as_str().into();
+        }
+        let mut message = request.to_string().into_bytes();
+        message.push(0);
+        self.writer.write_all(&message).await?;
+        Ok(self.last)
+    }
+
+    /// Takes note of a message; its id if it is an answer.
+    ///
+    /// A page that opens a dialog stands still until somebody closes it: that is done at once.
+    async fn take(&mut self, message: &[u8]) -> Result<Option<u64>, CdpError> {
+        let garbled = |source| CdpError::Garbled {
+            method: "nothing".to_owned(),
+            source,
+        };
+        let head: Head = serde_json::from_slice(message).map_err(garbled)?;
+        match head.method.as_deref() {
+            None => return Ok(head.id),
+            Some(CRASHED) => return Err(CdpError::Closed("the page crashed its process")),
+            Some(DETACHED) => return Err(CdpError::Closed("the tab was closed")),
+            Some(DIALOG) => {
+                let refuse = json!({"accept": false});
+                self.send("Page.handleJavaScriptDialog", refuse).await?;
+            }
+            Some(method) if KEPT.contains(&method) => {
+                let told: Told = serde_json::from_slice(message).map_err(garbled)?;
+                let (method, params) = (method.to_owned(), told.params);
+                self.events.push_back(Event { method, params });
+            }
+            Some(_) => {}
+        }
+        Ok(None)
+    }
+}
+
+fn answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, CdpError> {
+    let method = method.to_owned();
+    let reply: Reply<T> = match serde_json::from_slice(message) {
+        Ok(reply) => reply,
+        Err(source) => return Err(CdpError::Garbled { method, source }),
+    };
+    match reply {
+        Reply {
+            result: Some(result),
+            ..
+        } => Ok(result),
+        Reply { error, .. } => Err(CdpError::Refused {
+            method,
+            message: error.map_or_else(|| "no reason".to_owned(), |error| error.message),
+        }),
+    }
+}

@@ -1,0 +1,99 @@
+//! The sonic server that a hook of a crawl's setup asked for: started where none answers, in the
+//! place of this program, so that it gets the signals that end a hook.
+
+use crate::process::invocation::{Invocation, argument};
+use crate::process::record;
+use crate::process::record::Finding;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a server may take to answer that is there already.
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// Reads `--config=`, `--host=`, `--port=`; the program is the setting SONIC_BINARY of the plugin
+/// that asked.
+pub fn main(args: &[String], invocation: &Invocation) -> Finding {
+    let given = |name| argument(args, name).unwrap_or_default();
+    let Ok(port) = given("port").parse() else {
+        return Finding::failed("no --port=");
+    };
+    let program = invocation.settings.variable("SONIC_BINARY");
+    let program = program.filter(|name| !name.is_empty()).unwrap_or("sonic");
+    run(given("config"), given("host"), port, program)
+}
+
+/// Becomes the server; returns only where there is nothing to become.
+fn run(config: &str, host: &str, port: u16, program: &str) -> Finding {
+    if answers(host, port) {
+        return Finding::noresults(format!("a server answers at {host}:{port} already"));
+    }
+    record::progress(&format!("starting {program} for {host}:{port}"));
+    let error = Command::new(program).args(["-c", config]).exec();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Finding::skipped(format!(
+            "there is no program '{program}'; see: archivist plugins --binaries"
+        )),
+        _ => Finding::failed(format!("cannot start {program}: {error}")),
+    }
+}
+
+/// Whether a sonic server greets who connects.
+fn answers(host: &str, port: u16) -> bool {
+    let Ok(addresses) = (host, port).to_socket_addrs() else {
+        return false;
+    };
+    let mut streams = addresses
+        .take(2)
+        .filter_map(|address| TcpStream::connect_timeout(&address, ANSWER).ok());
+    streams.any(|stream| greets(&stream))
+}
+
+fn greets(stream: &TcpStream) -> bool {
+    let mut line = Vec::new();
+    let _ = stream.set_read_timeout(Some(ANSWER));
+    let mut reader = BufReader::new(stream.take(1024));
+    reader.read_until(b'\n', &mut line).is_ok() && line.starts_with(b"CONNECTED")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    fn serve(greeting: &'static [u8]) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(greeting).unwrap();
+        });
+        port
+    }
+
+    #[test]
+    fn a_server_that_is_there_is_used() {
+        let port = serve(b"CONNECTED <sonic-server v1.4.9>\r\n");
+        let finding = run("/none", "127.0.0.1", port, "/no/such/program");
+        assert_eq!(finding.exit_code(), 0);
+        assert!(finding.output_str.contains("already"));
+    }
+
+    #[test]
+    fn another_service_at_its_port_is_none() {
+        assert!(!answers("127.0.0.1", serve(b"HTTP/1.1 200 OK\r\n")));
+        assert!(!answers("127.0.0.1", serve(b"")));
+        assert!(!answers("no such host", 1));
+    }
+
+    #[test]
+    fn a_missing_program_is_skipped() {
+        let port = serve(b"");
+        let finding = run("/none", "127.0.0.1", port, "/no/such/program");
+        assert_eq!(finding.exit_code(), 10);
+        assert!(finding.output_str.contains("/no/such/program"));
+    }
+}

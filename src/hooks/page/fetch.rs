@@ -1,0 +1,260 @@
+//! Fetches one URL with curl: the headers of every response on the way, and the start of the body.
+
+use crate::process::invocation::Invocation;
+use crate::process::output::Limits;
+use crate::process::program::{Ended, Ending, Runner};
+use crate::process::reach;
+use crate::process::record::Finding;
+use crate::process::scratch::Scratch;
+use std::process::Command;
+use std::time::Duration;
+use url::Url;
+
+/// The names and values of one response's headers, in the order they came.
+pub type Headers = Vec<(String, String)>;
+
+/// One response: of a redirect, or the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// The URL that was asked for.
+    pub url: Url,
+    /// The status number.
+    pub status: u16,
+    /// The text after it, often empty.
+    pub reason: String,
+    /// The headers, names in lower case.
+    pub headers: Headers,
+}
+
+impl Hop {
+    /// Whether it points elsewhere.
+    pub fn is_redirect(&self) -> bool {
+        (300..400).contains(&self.status) && self.header("location").is_some()
+    }
+
+    /// The first header of a name given in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// What curl brought.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Every response, the last one last; never empty.
+    pub hops: Vec<Hop>,
+    /// The start of the last body, as many bytes as were asked for.
+    pub body: Vec<u8>,
+    /// What went wrong after the headers had come: the body may be cut, or empty.
+    pub problem: Option<String>,
+}
+
+impl Fetched {
+    /// The last response.
+    pub fn last(&self) -> &Hop {
+        &self.hops[self.hops.len() - 1]
+    }
+}
+
+/// Fetches a URL, following redirects to http and https only, and keeps `most` bytes of the body.
+///
+/// `within` limits this one transfer; what had come of the body by then is kept. Fails when no
+/// response came, or when a redirect led nowhere.
+pub fn get(
+    runner: &mut Runner,
+    it: &Invocation,
+    url: &Url,
+    most: u64,
+    within: Duration,
+) -> Result<Fetched, Finding> {
+    let scratch = Scratch::new("curl")?;
+    let dump = scratch.path("headers");
+    let mut command = Command::new(it.settings.text("CURL_BINARY"));
+    command.args([
+        "--disable",
+        "--silent",
+        "--show-error",
+        "--globoff",
+        "--location",
+        "--max-redirs",
+        "20",
+    ]);
+    command.args([
+        "--proto",
+        "=http,https",
+        "--proto-redir",
+        "=http,https",
+        "--suppress-connect-headers",
+    ]);
+    command
+        .args([
+            "--no-buffer",
+            "--compressed",
+            "--output",
+            "-",
+            "--dump-header",
+        ])
+        .arg(&dump);
+    command.args([
+        "--max-time",
+        &format!("{:.1}", within.as_secs_f64().max(0.1)),
+    ]);
+    if !it.settings.flag("CHECK_SSL_VALIDITY") {
+        command.arg("--insecure");
+    }
+    for (option, key) in [("--user-agent", "USER_AGENT"), ("--cookie", "COOKIES_FILE")] {
+        let value = it.settings.text(key);
+        if !value.is_empty() {
+            command.args([option, &value]);
+        }
+    }
+    command.args(it.settings.list(&format!("{}_ARGS_EXTRA", it.prefix())));
+    command.arg("--url").arg(without_fragment(url).as_str());
+    let limits = Limits {
+        output: usize::try_from(most).unwrap_or(usize::MAX),
+        ..Limits::default()
+    };
+    let ended = runner.run(&mut command, "curl", limits)?;
+    let hops = parse_hops(
+        &String::from_utf8_lossy(&std::fs::read(&dump).unwrap_or_default()),
+        url,
+    );
+    judge(ended, hops, runner)
+}
+
+fn judge(ended: Ended, hops: Vec<Hop>, runner: &Runner) -> Result<Fetched, Finding> {
+    let problem = (!matches!(ended.ending, Ending::Exited(0) | Ending::Enough)).then(|| {
+        let reason = ended.ending.reason("curl", runner.budget);
+        let said = ended
+            .log
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("curl: "));
+        said.map_or(reason.clone(), |said| format!("{reason}: {said}"))
+    });
+    let arrived = hops.last().is_some_and(|hop| !hop.is_redirect());
+    match problem {
+        Some(reason) if !arrived => {
+            let finding = Finding::failed(reason);
+            // The hook's own URL is looked at when it ends.
+            let target = hops
+                .last()
+                .and_then(|hop| hop.url.join(hop.header("location")?).ok());
+            Err(reach::explained(finding, target.as_ref()))
+        }
+        None if hops.is_empty() => Err(Finding::failed("the server sent no HTTP headers")),
+        problem => Ok(Fetched {
+            hops,
+            body: ended.output,
+            problem,
+        }),
+    }
+}
+
+fn without_fragment(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url
+}
+
+/// Reads what `--dump-header` wrote: blocks of headers, from which the URLs of redirects follow.
+///
+/// Interim responses (1xx) are left out. A redirect without a readable Location ends the chain.
+pub fn parse_hops(dump: &str, start: &Url) -> Vec<Hop> {
+    let mut hops: Vec<Hop> = Vec::new();
+    let mut url = start.clone();
+    for block in blocks(dump) {
+        let Some((status, reason)) = status_line(block[0]) else {
+            continue;
+        };
+        if (100..200).contains(&status) {
+            continue;
+        }
+        let headers = block[1..].iter().filter_map(|line| line.split_once(':'));
+        let headers = headers
+            .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_string()));
+        let hop = Hop {
+            url: url.clone(),
+            status,
+            reason,
+            headers: headers.collect(),
+        };
+        if hop.is_redirect()
+            && let Some(next) = hop
+                .header("location")
+                .and_then(|target| url.join(target).ok())
+        {
+            url = next;
+        }
+        hops.push(hop);
+    }
+    hops
+}
+
+fn blocks(dump: &str) -> Vec<Vec<&str>> {
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in dump
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+    {
+        match blocks.last_mut() {
+            Some(block) if !line.starts_with("HTTP/") => block.push(line),
+            _ => blocks.push(vec![line]),
+        }
+    }
+    blocks
+}
+
+fn status_line(line: &str) -> Option<(u16, String)> {
+    let (_, rest) = line.strip_prefix("HTTP/")?.split_once(' ')?;
+    let (number, reason) = rest.split_once(' ').unwrap_or((rest, ""));
+    Some((number.parse().ok()?, reason.trim().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "HTTP/1.1 301 Moved\r\nLocation: /b?x=1\r\nX: a: b\r\n\r\n\
+        HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\nHTTP/2 302\r\nlocation: //other.test/c\r\n\r\n\
+        HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n";
+
+    #[test]
+    fn every_hop_has_its_url() {
+        let hops = parse_hops(DUMP, &Url::parse("http://a.test/a").unwrap());
+        let seen: Vec<_> = hops
+            .iter()
+            .map(|hop| (hop.url.as_str(), hop.status))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("http://a.test/a", 301),
+                ("http://a.test/b?x=1", 302),
+                ("http://other.test/c", 200)
+            ]
+        );
+        assert_eq!(hops[0].header("x"), Some("a: b"));
+        assert_eq!(hops[1].reason, "");
+        assert_eq!(hops[2].headers.len(), 3);
+    }
+
+    #[test]
+    fn broken_dumps_are_no_hops() {
+        let url = Url::parse("http://a.test/").unwrap();
+        for dump in [
+            "",
+            "\r\n\r\n",
+            "garbage",
+            "HTTP/1.1\r\n",
+            "HTTP/1.1 many OK\r\nA: b\r\n",
+            ": \r\n:",
+        ] {
+            assert!(parse_hops(dump, &url).is_empty(), "{dump:?}");
+        }
+    }
+}

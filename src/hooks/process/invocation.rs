@@ -1,0 +1,192 @@
+//! What a hook was started with: its arguments, its environment, its directories.
+
+use crate::process::record::Finding;
+use crate::process::settings::Settings;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// One start of a hook program.
+#[derive(Debug)]
+pub struct Invocation {
+    /// The plugin's name; its output directory has the same.
+    pub plugin: String,
+    /// `--url=`, as it came.
+    pub url: String,
+    /// `--depth=`, else `snapshot_depth` of the context, else 0.
+    pub depth: u64,
+    /// The snapshot's directory: SNAP_DIR, else the parent of the working directory.
+    pub snap_dir: PathBuf,
+    /// EXTRA_CONTEXT with `--extra-context=` over it: merged under every record.
+    pub context: Map<String, Value>,
+    /// The plugin's settings.
+    pub settings: Settings,
+}
+
+impl Invocation {
+    /// Reads `--name=value` arguments, those it does not know left alone, and the environment.
+    /// Bytes that are not UTF-8 are replaced.
+    pub fn read(
+        plugin: &str,
+        schema: &str,
+        args: &[String],
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Invocation {
+        let lossy = |text: OsString| text.to_string_lossy().into_owned();
+        let environment: BTreeMap<_, _> = environment
+            .into_iter()
+            .map(|(key, value)| (lossy(key), lossy(value)))
+            .collect();
+        let settings = Settings::new(schema, environment);
+        let mut context = object(&settings.text("EXTRA_CONTEXT"));
+        context.extend(object(argument(args, "extra-context").unwrap_or_default()));
+        let depth = argument(args, "depth").and_then(|text| text.parse().ok());
+        let depth = depth.or_else(|| context.get("snapshot_depth").and_then(Value::as_u64));
+        if let Some(id) = argument(args, "snapshot-id") {
+            context
+                .entry("snapshot_id")
+                .or_insert_with(|| Value::String(id.to_string()));
+        }
+        Invocation {
+            plugin: plugin.to_string(),
+            url: argument(args, "url").unwrap_or_default().to_string(),
+            depth: depth.unwrap_or(0),
+            snap_dir: PathBuf::from(settings.variable("SNAP_DIR").unwrap_or("..")),
+            context,
+            settings,
+        }
+    }
+
+    /// The plugin's name as its settings have it: `WGET`.
+    pub fn prefix(&self) -> String {
+        self.plugin.to_ascii_uppercase().replace('-', "_")
+    }
+
+    /// The URL, if it is one that these plugins fetch.
+    pub fn web_url(&self) -> Result<Url, Finding> {
+        let url = Url::parse(&self.url)
+            .map_err(|error| Finding::failed(format!("not a URL: {error}: '{}'", self.url)))?;
+        match url.scheme() {
+            "http" | "https" => Ok(url),
+            other => Err(Finding::failed(format!(
+                "only http and https URLs are fetched, not '{other}:'"
+            ))),
+        }
+    }
+
+    /// How long the hook's programs may take: less than the unit's own limit by a seventh, at
+    /// most ten seconds, so that there is time to stop them and to print a record.
+    pub fn budget(&self) -> Duration {
+        let limit = self
+            .settings
+            .number(&format!("{}_TIMEOUT", self.prefix()))
+            .clamp(1, 7 * 24 * 3600) as f64;
+        Duration::from_secs_f64(limit - (limit / 7.0).min(10.0))
+    }
+
+    /// A file of another plugin of the same snapshot.
+    pub fn sibling(&self, plugin: &str, file: &str) -> PathBuf {
+        self.snap_dir.join(plugin).join(file)
+    }
+}
+
+pub fn argument<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
+    args.iter().find_map(|arg| {
+        arg.strip_prefix("--")?
+            .strip_prefix(name)?
+            .strip_prefix('=')
+    })
+}
+
+fn object(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str], environment: &[(&str, &str)]) -> Invocation {
+        let args: Vec<_> = args.iter().map(|arg| arg.to_string()).collect();
+        let environment = environment
+            .iter()
+            .map(|(key, value)| (key.into(), value.into()));
+        Invocation::read(
+            "title",
+            include_str!("../../../plugins/title/config.json"),
+            &args,
+            environment,
+        )
+    }
+
+    #[test]
+    fn arguments_of_both_generations_and_unknown_ones() {
+        let odd = "--url=http://a.test/?q=$(reboot)&n=%n'\"\n";
+        let it = read(
+            &["345", odd, "--depth=2", "--event-id=7", "--verbose", "x=y"],
+            &[],
+        );
+        assert_eq!(it.url, &odd["--url=".len()..]);
+        assert_eq!(it.depth, 2);
+        assert!(
+            it.web_url()
+                .unwrap()
+                .as_str()
+                .starts_with("http://a.test/?q=$(reboot)&n=%n")
+        );
+    }
+
+    #[test]
+    fn depth_and_context_come_from_the_environment() {
+        let it = read(
+            &[],
+            &[("EXTRA_CONTEXT", r#"{"snapshot_id":"9","snapshot_depth":3}"#)],
+        );
+        assert_eq!(
+            (it.depth, it.context["snapshot_id"].as_str()),
+            (3, Some("9"))
+        );
+        let it = read(
+            &["--extra-context={\"a\":1}", "--snapshot-id=4"],
+            &[("EXTRA_CONTEXT", "broken")],
+        );
+        assert_eq!(
+            (it.context["a"].as_u64(), it.context["snapshot_id"].as_str()),
+            (Some(1), Some("4"))
+        );
+    }
+
+    #[test]
+    fn only_web_urls_are_fetched() {
+        for url in [
+            "",
+            "example",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "http://[bad/",
+        ] {
+            assert!(
+                read(&[&format!("--url={url}")], &[]).web_url().is_err(),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_budget_ends_before_the_limit() {
+        assert_eq!(
+            read(&[], &[("TITLE_TIMEOUT", "7")]).budget(),
+            Duration::from_secs(6)
+        );
+        assert_eq!(
+            read(&[], &[("TITLE_TIMEOUT", "3600")]).budget(),
+            Duration::from_secs(3590)
+        );
+    }
+}

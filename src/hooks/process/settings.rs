@@ -1,0 +1,189 @@
+//! The values of a plugin's settings: environment over fallback over the default in `config.json`.
+
+use archivist_core::model::parse_size;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+const BASE: &str = include_str!("../../../plugins/base/config.json");
+
+/// The settings of one plugin, its own and those of the plugin `base`.
+#[derive(Debug)]
+pub struct Settings {
+    properties: Map<String, Value>,
+    environment: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// Reads the `properties` of a plugin's `config.json`. Text that is no such file is no
+    /// settings: the built-in ones are checked by a test.
+    pub fn new(schema: &str, environment: BTreeMap<String, String>) -> Settings {
+        let mut properties = Map::new();
+        for text in [BASE, schema] {
+            if let Ok(Value::Object(mut file)) = serde_json::from_str(text)
+                && let Some(Value::Object(own)) = file.remove("properties")
+            {
+                properties.extend(own);
+            }
+        }
+        Settings {
+            properties,
+            environment,
+        }
+    }
+
+    /// A variable of the environment that is no setting, such as SNAP_DIR.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Text; a list or number is given as JSON.
+    pub fn text(&self, key: &str) -> String {
+        match self.resolve(key, 0) {
+            Some(Value::String(text)) => text,
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        }
+    }
+
+    /// A whole number; what does not read as one counts as the default in `config.json`.
+    pub fn number(&self, key: &str) -> u64 {
+        let whole = |value: &Value| match value {
+            Value::String(text) => text.trim().parse::<f64>().ok(),
+            other => other.as_f64(),
+        };
+        let found = self.resolve(key, 0).as_ref().and_then(whole);
+        let number = found.filter(|number| number.is_finite() && *number >= 0.0);
+        number
+            .or_else(|| self.default(key).as_ref().and_then(whole))
+            .unwrap_or(0.0) as u64
+    }
+
+    /// True for `true`, `1`, `yes`, `on`; false for everything else that is set.
+    pub fn flag(&self, key: &str) -> bool {
+        match self.resolve(key, 0) {
+            Some(Value::Bool(flag)) => flag,
+            Some(Value::String(text)) => {
+                matches!(
+                    text.trim().to_ascii_lowercase().as_str(),
+                    "true" | "1" | "yes" | "on"
+                )
+            }
+            _ => false,
+        }
+    }
+
+    /// A list, in the environment a JSON array or words between commas.
+    pub fn list(&self, key: &str) -> Vec<String> {
+        let value = match self.resolve(key, 0) {
+            Some(Value::String(text)) => match serde_json::from_str(&text) {
+                Ok(Value::Array(list)) => Value::Array(list),
+                _ => text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|word| !word.is_empty())
+                    .collect(),
+            },
+            Some(other) => other,
+            None => Value::Null,
+        };
+        let Value::Array(list) = value else {
+            return Vec::new();
+        };
+        list.iter()
+            .filter_map(Value::as_str)
+            .map(String::from)
+            .collect()
+    }
+
+    /// A size in bytes, with the units of [`parse_size`]; 0 is no limit.
+    pub fn size(&self, key: &str) -> u64 {
+        let default = || {
+            self.default(key)
+                .as_ref()
+                .and_then(Value::as_str)
+                .and_then(parse_size)
+        };
+        parse_size(&self.text(key)).or_else(default).unwrap_or(0)
+    }
+
+    fn default(&self, key: &str) -> Option<Value> {
+        self.properties.get(key)?.get("default").cloned()
+    }
+
+    /// Own name, aliases, the fallback's value if that is set somewhere, the default.
+    fn resolve(&self, key: &str, depth: u8) -> Option<Value> {
+        self.given(key, depth).or_else(|| self.default(key))
+    }
+
+    fn given(&self, key: &str, depth: u8) -> Option<Value> {
+        let property = self.properties.get(key);
+        let aliases = property
+            .and_then(|it| it.get("x-aliases"))
+            .and_then(Value::as_array);
+        let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
+        for name in std::iter::once(key).chain(aliases) {
+            if let Some(text) = self.environment.get(name) {
+                return Some(Value::String(text.clone()));
+            }
+        }
+        let fallback = property?.get("x-fallback")?.as_str()?;
+        if depth < 8 {
+            self.given(fallback, depth + 1)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wget(environment: &[(&str, &str)]) -> Settings {
+        let owned = environment
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .collect();
+        Settings::new(include_str!("../../../plugins/wget/config.json"), owned)
+    }
+
+    #[test]
+    fn own_name_then_alias_then_fallback_then_default() {
+        assert_eq!(wget(&[]).number("WGET_TIMEOUT"), 60);
+        assert_eq!(wget(&[("TIMEOUT", "7")]).number("WGET_TIMEOUT"), 7);
+        assert_eq!(
+            wget(&[("TIMEOUT", "7"), ("WGET_TIMEOUT", "9")]).number("WGET_TIMEOUT"),
+            9
+        );
+        assert_eq!(wget(&[("WGET_TIMEOUT", "soon")]).number("WGET_TIMEOUT"), 60);
+        assert!(!wget(&[("SAVE_WARC", "False")]).flag("WGET_WARC_ENABLED"));
+        assert!(
+            wget(&[("SAVE_WARC", "no"), ("WGET_WARC_ENABLED", "True")]).flag("WGET_WARC_ENABLED")
+        );
+        assert!(!wget(&[("CHECK_SSL_VALIDITY", "0")]).flag("WGET_CHECK_SSL_VALIDITY"));
+    }
+
+    #[test]
+    fn lists_are_json_or_words_between_commas() {
+        let list = |text| wget(&[("WGET_EXTRA_ARGS", text)]).list("WGET_ARGS_EXTRA");
+        assert_eq!(list(r#"["-e", "a,b"]"#), ["-e", "a,b"]);
+        assert_eq!(list("--a, --b"), ["--a", "--b"]);
+        assert!(list("").is_empty());
+        assert!(
+            wget(&[])
+                .list("WGET_ARGS")
+                .contains(&"--page-requisites".to_string())
+        );
+    }
+
+    #[test]
+    fn a_size_that_makes_no_sense_is_the_default() {
+        assert_eq!(
+            wget(&[("WGET_MAX_SIZE", "much")]).size("WGET_MAX_SIZE"),
+            1 << 30
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! `outlinks`: the links of the page, as records on standard output and in `urls.jsonl`.
+
+use crate::page::html;
+use crate::page::html::Link;
+use crate::process::invocation::Invocation;
+use crate::process::program::Runner;
+use crate::process::record::Finding;
+use crate::{Outcome, page};
+use serde_json::{Map, Value};
+use std::collections::HashSet;
+use url::Url;
+
+/// Finds the page and lists its links.
+pub fn run(it: &Invocation) -> Outcome {
+    let mut runner = Runner::new(it.budget())?;
+    let page = page::find(it, &mut runner)?;
+    let mut own = vec![page.address.clone()];
+    own.extend(it.web_url());
+    let most = it.settings.number("OUTLINKS_MAX");
+    let (links, left_out) = choose(html::links(&page.html, &page.address), &own, most);
+    if links.is_empty() {
+        return Ok(Finding::noresults("the page has no links to elsewhere"));
+    }
+    let records: Vec<_> = links.iter().map(|link| record(link, it)).collect();
+    let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+    page::write("urls.jsonl", lines.as_bytes())?;
+    let mut text = match links.len() {
+        1 => "1 link".to_string(),
+        count => format!("{count} links"),
+    };
+    if left_out > 0 {
+        text += &format!(", {left_out} more left out by OUTLINKS_MAX={most}");
+    }
+    Ok(Finding::succeeded(text).with_records(records))
+}
+
+/// Each URL once, in the page's order, without the page itself; at most `most`, 0 for no limit.
+/// Says how many the limit left out.
+fn choose(links: Vec<Link>, own: &[Url], most: u64) -> (Vec<Link>, usize) {
+    let mut seen: HashSet<Url> = own.iter().cloned().collect();
+    seen.extend(own.iter().cloned().map(|mut url| {
+        url.set_fragment(None);
+        url
+    }));
+    let mut chosen: Vec<_> = links
+        .into_iter()
+        .filter(|link| seen.insert(link.url.clone()))
+        .collect();
+    let most = if most == 0 {
+        usize::MAX
+    } else {
+        usize::try_from(most).unwrap_or(usize::MAX)
+    };
+    let left_out = chosen.len().saturating_sub(most);
+    chosen.truncate(most);
+    (chosen, left_out)
+}
+
+fn record(link: &Link, it: &Invocation) -> Value {
+    let mut record = Map::new();
+    record.insert("type".into(), "Snapshot".into());
+    record.insert("url".into(), link.url.as_str().into());
+    if !link.text.is_empty() {
+        record.insert("title".into(), link.text.as_str().into());
+    }
+    record.insert("depth".into(), (it.depth + 1).into());
+    record.insert("plugin".into(), it.plugin.as_str().into());
+    Value::Object(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(url: &str) -> Link {
+        Link {
+            url: Url::parse(url).unwrap(),
+            text: String::new(),
+        }
+    }
+
+    #[test]
+    fn each_url_once_in_order_and_not_the_page_itself() {
+        let links = [
+            "http://a.test/2",
+            "http://a.test/",
+            "http://a.test/1",
+            "http://a.test/2",
+        ]
+        .map(link)
+        .into();
+        let own = [Url::parse("http://a.test/#top").unwrap()];
+        let (chosen, left_out) = choose(links, &own, 0);
+        let urls: Vec<_> = chosen.iter().map(|link| link.url.as_str()).collect();
+        assert_eq!(
+            (urls, left_out),
+            (vec!["http://a.test/2", "http://a.test/1"], 0)
+        );
+    }
+
+    #[test]
+    fn the_limit_says_what_it_left_out() {
+        let links = (0..10)
+            .map(|n| link(&format!("http://a.test/{n}")))
+            .collect();
+        let (chosen, left_out) = choose(links, &[], 4);
+        assert_eq!((chosen.len(), left_out), (4, 6));
+    }
+
+    #[test]
+    fn records_are_one_deeper_than_their_page() {
+        let schema = include_str!("../../../plugins/outlinks/config.json");
+        let it = Invocation::read("outlinks", schema, &["--depth=2".into()], []);
+        let link = Link {
+            text: "a \"b\"".into(),
+            ..link("http://a.test/?q=%n$(x)")
+        };
+        let expected = r#"{"type":"Snapshot","url":"http://a.test/?q=%n$(x)","title":"a \"b\"","depth":3,"plugin":"outlinks"}"#;
+        assert_eq!(record(&link, &it).to_string(), expected);
+    }
+}

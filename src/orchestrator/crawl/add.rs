@@ -1,0 +1,186 @@
+//! Adding a list of pages. A long one is queued in pieces, one a turn, so that others are answered in
+//! between; its crawl is not begun before the last of them.
+
+use crate::crawl::listed::Listed;
+use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
+use archivist_core::model::web::filter::UrlFilter;
+use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
+use archivist_shared::bus::call::Adding;
+use archivist_shared::bus::documents::report::{AddOptions, Added};
+use archivist_shared::journal::message;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// Pages that are queued in one turn.
+const AT_ONCE: usize = 1_000;
+/// How long a crawl waits for the next piece of its list, at most. They follow one another at once.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Why a crawl waits whose list is being queued.
+const ADDING: &str = "its list is being added";
+/// Why one was cancelled whose list never was.
+const HALF: &str =
+    "the orchestrator ended while the list was added; to have all of it, add it again";
+
+/// How far adding a list has come.
+pub(crate) enum Progress {
+    Done(Added),
+    /// The rest is for another turn.
+    More(Box<Adding>),
+}
+
+impl Turn<'_> {
+    /// Queues all pages of a list that is short, for the user of this id.
+    pub(crate) fn add(
+        &mut self,
+        lines: &[u8],
+        options: &AddOptions,
+        user: u32,
+    ) -> TurnResult<Added> {
+        let mut so_far = None;
+        loop {
+            match self.add_some(lines, options, user, so_far.as_deref())? {
+                Progress::Done(added) => return Ok(added),
+                Progress::More(adding) => so_far = Some(adding),
+            }
+        }
+    }
+
+    /// Queues the first pages of a list, or the next ones.
+    pub(crate) fn add_some(
+        &mut self,
+        lines: &[u8],
+        options: &AddOptions,
+        user: u32,
+        so_far: Option<&Adding>,
+    ) -> TurnResult<Progress> {
+        if so_far.is_none() {
+            self.check_options(options, &Some(BTreeSet::from([user])))?;
+        }
+        let filter: UrlFilter = self.engine.url_filter(&options.config).map_err(invalid)?;
+        let mut adding = so_far.cloned().unwrap_or_default();
+        let refused = std::mem::take(&mut adding.refused);
+        let done = (adding.lines, adding.bytes);
+        let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
+        let entries: Vec<Entry> = listed.by_ref().take(AT_ONCE).collect();
+        (adding.lines, adding.bytes) = listed.done();
+        let is_over = listed.is_over();
+        adding.refused = listed.refused;
+        if let Some(first) = entries.first() {
+            let crawl = match adding.crawl {
+                Some(crawl) => self.still_queued(crawl)?,
+                None => self.new_crawl(first.url.as_str(), options, user)?,
+            };
+            adding.crawl = Some(crawl);
+            adding.accepted += self.add_pages(crawl, &entries, options)? as u64;
+        }
+        match (is_over, adding.crawl) {
+            (false, crawl) => {
+                if let Some(crawl) = crawl {
+                    let until = self.now.after(PATIENCE);
+                    self.tx.put_off_crawl(crawl, until, Some(ADDING))?;
+                }
+                Ok(Progress::More(Box::new(adding)))
+            }
+            (true, Some(crawl)) => self.added(crawl, adding, options.depth),
+            (true, None) => Err(invalid(match adding.refused.first() {
+                Some(line) => format!("'{}': {}", line.text, line.why),
+                None => "there is no URL in it".to_owned(),
+            })),
+        }
+    }
+
+    fn new_crawl(&mut self, url: &str, options: &AddOptions, user: u32) -> TurnResult<CrawlId> {
+        let crawl = self.tx.add_crawl(&NewCrawl {
+            url,
+            max_depth: options.depth,
+            plugins: &options.plugins,
+            config: &options.config,
+            user,
+            now: self.now,
+        })?;
+        for tag in &options.tags {
+            self.tx.tag_crawl(crawl, tag)?;
+        }
+        Ok(crawl)
+    }
+
+    /// Somebody may have cancelled it meanwhile.
+    fn still_queued(&self, crawl: CrawlId) -> TurnResult<CrawlId> {
+        match self.tx.status_of(Owner::Crawl(crawl))?.is_final() {
+            true => Err(invalid(format!(
+                "crawl {crawl} was cancelled while its list was added"
+            ))),
+            false => Ok(crawl),
+        }
+    }
+
+    fn added(&mut self, crawl: CrawlId, adding: Adding, depth: u32) -> TurnResult<Progress> {
+        self.still_queued(crawl)?;
+        self.tx.put_off_crawl(crawl, self.now, None)?;
+        let work = self.crawl_of(crawl)?;
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = without_userinfo(work.url.as_str()),
+            archivist_urls = adding.accepted,
+            "crawl {crawl} is added: {} URLs, depth {depth}",
+            adding.accepted
+        );
+        Ok(Progress::Done(Added {
+            crawl,
+            accepted: adding.accepted,
+            refused: adding.refused,
+        }))
+    }
+
+    /// Queues the pages of `entries`; how many of them the crawl did not have yet.
+    fn add_pages(
+        &self,
+        crawl: CrawlId,
+        entries: &[Entry],
+        options: &AddOptions,
+    ) -> TurnResult<usize> {
+        let hosts = entries.iter().map(|entry| entry.url.domain());
+        let hosts = hosts.collect::<Vec<_>>();
+        let pages = entries.iter().zip(&hosts).map(|(entry, host)| NewSnapshot {
+            url: entry.url.as_str(),
+            host,
+            title: entry.title.as_deref(),
+            bookmarked_at: entry.bookmarked_at.as_deref(),
+            depth: entry.depth,
+        });
+        let pages = pages.collect::<Vec<_>>();
+        let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
+        let own_tags = entries.iter().filter(|entry| !entry.tags.is_empty());
+        let own_tags = own_tags.map(|entry| (entry.url.as_str(), &entry.tags));
+        let own_tags = own_tags.rev().collect::<HashMap<_, _>>();
+        for (id, url) in &added {
+            let own = own_tags.get(url.as_str()).copied().into_iter().flatten();
+            for tag in options.tags.iter().chain(own) {
+                self.tx.tag_snapshot(*id, tag)?;
+            }
+        }
+        Ok(added.len())
+    }
+}
+
+/// Cancels crawls whose lists were not added to their end when the orchestrator ended: those who added
+/// them were told of a failure.
+pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
+    for crawl in tx.crawls_put_off(ADDING)? {
+        tx.cancel_unbegun(crawl, HALF, now, crate::main_loop::notify::beat)?;
+        tx.step_crawl(
+            crawl,
+            archivist_core::model::Step::Cancel,
+            None,
+            Some(HALF),
+            now,
+        )?;
+        tracing::warn!(
+            archivist_crawl_id = crawl.0,
+            "crawl {crawl} is cancelled: {HALF}"
+        );
+    }
+    Ok(())
+}

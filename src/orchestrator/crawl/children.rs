@@ -1,0 +1,113 @@
+//! The pages that hooks find. Those of a long report are queued in pieces, one a turn, before its
+//! result is recorded: should we end in between, the worker reports again, and a page that is there
+//! is not queued twice.
+
+use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::store::{CrawlWork, NewSnapshot};
+use crate::work::calls::parts;
+use archivist_core::model::{Owner, PageUrl, SnapshotId};
+use archivist_shared::bus::documents::work::{Child, Report};
+use std::collections::HashMap;
+
+/// Pages and tags of one report that are queued in one turn.
+const AT_ONCE: usize = 500;
+
+/// Whether all of these are queued in the turn that records the result.
+pub(crate) fn is_short(children: &[Child]) -> bool {
+    piece(children) == children.len()
+}
+
+/// How many of these are for one turn: one at least.
+fn piece(children: &[Child]) -> usize {
+    let mut room = AT_ONCE;
+    let fits = |child: &&Child| {
+        let some = room > 0;
+        room = room.saturating_sub(1 + child.tags.len());
+        some
+    };
+    children.iter().take_while(fits).count()
+}
+
+impl Turn<'_> {
+    /// Queues the next pages of a long report, of which `done` are queued already. Answers how many there
+    /// are then; nothing once there are no more, or of a report that is short or too late.
+    pub(crate) fn add_some_children(
+        &mut self,
+        owner: Owner,
+        report: &Report,
+        done: usize,
+    ) -> TurnResult<Option<usize>> {
+        let rest = report.children.get(done..).unwrap_or_default();
+        if rest.is_empty() || is_short(&report.children) {
+            return Ok(None);
+        }
+        let (plugin, hook) = parts(&report.key)?;
+        let known = self.tx.result(owner, plugin, hook)?;
+        if known.is_some_and(|result| result.status.is_final()) {
+            return Ok(None);
+        }
+        let crawl = self.crawl_of_owner(owner)?;
+        let parent = match owner {
+            Owner::Snapshot(id) => Some(id),
+            Owner::Crawl(_) if crawl.ready => return Ok(None),
+            Owner::Crawl(_) => None,
+        };
+        let count = piece(rest);
+        self.add_children(&crawl, parent, &rest[..count])?;
+        Ok(Some(done + count))
+    }
+
+    /// Queues the pages that a hook of a page found, or one of the crawl names, as far as depth and filters let them through.
+    pub(crate) fn add_children(
+        &mut self,
+        crawl: &CrawlWork,
+        parent: Option<SnapshotId>,
+        children: &[Child],
+    ) -> TurnResult<()> {
+        let depth = match parent {
+            Some(parent) => self.snapshot_of(parent)?.depth + 1,
+            None => 0,
+        };
+        if children.is_empty() || depth > crawl.max_depth || crawl.status.is_final() {
+            return Ok(());
+        }
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        let only_new = self.tx.is_only_new(crawl.id)?;
+        let mut wanted = Vec::with_capacity(children.len());
+        for child in children {
+            let Ok(url) = PageUrl::parse(&child.url) else {
+                continue;
+            };
+            if !plan.filter.follows(url.as_str()) {
+                continue;
+            }
+            if only_new && self.tx.is_archived(url.as_str(), crawl.id)? {
+                continue;
+            }
+            let host = url.domain();
+            wanted.push((url, host, child));
+        }
+        let pages = wanted.iter().map(|(url, host, child)| NewSnapshot {
+            url: url.as_str(),
+            host,
+            title: child.title.as_deref(),
+            bookmarked_at: child.bookmarked_at.as_deref(),
+            depth,
+        });
+        let pages: Vec<NewSnapshot<'_>> = pages.collect();
+        let added = self.tx.add_snapshots(crawl.id, parent, &pages, self.now)?;
+        let tags = wanted.iter().rev();
+        let tags = tags.map(|(url, _, child)| (url.as_str(), &child.tags));
+        let tags: HashMap<&str, &Vec<String>> = tags.collect();
+        for (id, url) in &added {
+            for tag in tags.get(url.as_str()).copied().into_iter().flatten() {
+                self.tx.tag_snapshot(*id, tag)?;
+            }
+            self.changes.insert(Change::Snapshot {
+                crawl: crawl.id,
+                id: *id,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! What followers of a crawl are told: lines of JSON, in the order in which things happened.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::turn::{Change, Turn};
+use crate::store::StoreError;
+use archivist_core::model::{CrawlId, Owner};
+use archivist_shared::bus::documents::report::{Event, Filter};
+
+/// Snapshots that a new follower is told of; of a larger crawl it hears as they change.
+const PRESENT_MAX: u32 = 500;
+
+fn line(event: &Event) -> Result<String, StoreError> {
+    let mut text = serde_json::to_string(event)?;
+    text.push('\n');
+    Ok(text)
+}
+
+impl Turn<'_> {
+    /// What a new follower needs to know.
+    pub(crate) fn present_state(&self, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
+        let open = |status: &str| Filter {
+            status: Some(status.to_owned()),
+            owner: Some(Owner::Crawl(crawl)),
+            limit: PRESENT_MAX,
+            ..Filter::default()
+        };
+        let mut lines = Vec::new();
+        for snapshot in self.tx.list_snapshots(&open("started"))? {
+            lines.push(line(&Event::Snapshot { snapshot })?);
+        }
+        for result in self.tx.list_results(&open("started"))? {
+            lines.push(line(&Event::Hook { result })?);
+        }
+        lines.extend(self.crawl_line(crawl)?.map(|(text, _)| text));
+        Ok(lines)
+    }
+
+    fn crawl_line(&self, id: CrawlId) -> Result<Option<(String, bool)>, StoreError> {
+        let filter = Filter {
+            owner: Some(Owner::Crawl(id)),
+            ..Filter::default()
+        };
+        let crawl = self.tx.list_crawls(&filter)?.into_iter().next();
+        crawl
+            .map(|crawl| {
+                let last = crawl.status.is_final();
+                Ok((line(&Event::Crawl { crawl })?, last))
+            })
+            .transpose()
+    }
+
+    /// Tells the followers of every crawl what has changed.
+    pub(crate) fn tell(&mut self) -> Result<(), StoreError> {
+        for change in std::mem::take(&mut self.changes) {
+            let crawl = match &change {
+                Change::Hook { crawl, .. } | Change::Snapshot { crawl, .. } => *crawl,
+                Change::Crawl(crawl) => *crawl,
+            };
+            if !self.followed.contains(&crawl) {
+                continue;
+            }
+            let (line, last) = match change {
+                Change::Hook {
+                    owner,
+                    plugin,
+                    hook,
+                    ..
+                } => {
+                    let Some(result) = self.tx.result(owner, &plugin, &hook)? else {
+                        continue;
+                    };
+                    (line(&Event::Hook { result })?, false)
+                }
+                Change::Snapshot { id, .. } => {
+                    let owner = Some(Owner::Snapshot(id));
+                    let filter = Filter {
+                        owner,
+                        ..Filter::default()
+                    };
+                    let found = self.tx.list_snapshots(&filter)?.into_iter().next();
+                    let Some(snapshot) = found else { continue };
+                    (line(&Event::Snapshot { snapshot })?, false)
+                }
+                Change::Crawl(id) => match self.crawl_line(id)? {
+                    Some(pair) => pair,
+                    None => continue,
+                },
+            };
+            self.actions.push(Action::Tell { crawl, line, last });
+        }
+        Ok(())
+    }
+}

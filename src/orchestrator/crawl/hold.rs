@@ -1,0 +1,124 @@
+//! The descriptors of commands that hold a crawl in the foreground: closed by us when the crawl is
+//! over and nothing of it is left, by the kernel when the command dies.
+
+use crate::main_loop::event::Event;
+use archivist_core::model::CrawlId;
+use archivist_shared::bus::call::{Refusal, Reply};
+use archivist_shared::bus::callers::Claim;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+
+#[derive(Default)]
+pub struct Holds {
+    /// Dropped to let the holders of a crawl go.
+    letting_go: HashMap<CrawlId, Vec<oneshot::Sender<()>>>,
+}
+
+impl Holds {
+    /// Answers a descriptor; that it was closed before its time becomes an event. The crawl may be given up
+    /// with it. Until then `claim` counts for the caller.
+    pub fn hold(
+        &mut self,
+        (crawl, cancel): (CrawlId, bool),
+        claim: Claim,
+        reply: &Reply<OwnedFd>,
+        events: &mpsc::UnboundedSender<Event>,
+    ) {
+        let pair = UnixStream::pair().and_then(|(ours, theirs)| {
+            let theirs = theirs.into_std()?;
+            theirs.set_nonblocking(false)?;
+            Ok((ours, theirs))
+        });
+        let (ours, theirs) = match pair {
+            Ok(pair) => pair,
+            Err(error) => {
+                let _ = events.send(Event::Abandoned { crawl, cancel });
+                return reply.send(Err(Refusal::Failed(format!("no socket pair: {error}"))));
+            }
+        };
+        let (sender, let_go) = oneshot::channel();
+        let holders = self.letting_go.entry(crawl).or_default();
+        holders.retain(|holder| !holder.is_closed());
+        holders.push(sender);
+        let events = events.clone();
+        tokio::spawn(async move {
+            let _claim = claim;
+            tokio::select! {
+                () = hung_up(ours) => {
+                    let _ = events.send(Event::Abandoned { crawl, cancel });
+                }
+                _ = let_go => {}
+            }
+        });
+        reply.send(Ok(theirs.into()));
+    }
+
+    /// The crawl is over.
+    pub fn let_go(&mut self, crawl: CrawlId) {
+        self.letting_go.remove(&crawl);
+    }
+}
+
+/// Returns when the other end is closed. What it sends means nothing.
+pub(crate) async fn hung_up(mut stream: impl AsyncRead + Unpin) {
+    let mut buffer = [0; 256];
+    while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream as Std;
+
+    fn held(cancel: bool) -> (Holds, Std, mpsc::UnboundedReceiver<Event>) {
+        let (events, arriving) = mpsc::unbounded_channel();
+        let mut holds = Holds::default();
+        let (reply, mut answer) = Reply::new();
+        holds.hold((CrawlId(1), cancel), Claim::default(), &reply, &events);
+        let descriptor = answer.try_recv().unwrap().unwrap();
+        (holds, descriptor.into(), arriving)
+    }
+
+    #[tokio::test]
+    async fn a_closed_descriptor_is_an_event() {
+        let (_holds, mut theirs, mut events) = held(true);
+        theirs.write_all(b"noise").unwrap();
+        drop(theirs);
+        let event = events.recv().await;
+        assert!(matches!(
+            event,
+            Some(Event::Abandoned {
+                crawl: CrawlId(1),
+                cancel: true
+            })
+        ));
+    }
+
+    #[tokio::test]
+    async fn those_that_are_gone_are_forgotten() {
+        let (events, mut arriving) = mpsc::unbounded_channel();
+        let mut holds = Holds::default();
+        for _ in 0..3 {
+            let (reply, answer) = Reply::new();
+            holds.hold((CrawlId(1), false), Claim::default(), &reply, &events);
+            drop(answer.await);
+            arriving.recv().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(holds.letting_go[&CrawlId(1)].len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_is_let_go_abandons_nothing() {
+        let (mut holds, mut theirs, mut events) = held(true);
+        holds.let_go(CrawlId(1));
+        let waiting = tokio::task::spawn_blocking(move || theirs.read(&mut [0]).unwrap());
+        assert_eq!(waiting.await.unwrap(), 0);
+        // Every sender is gone with the task, and nothing was sent.
+        assert!(events.recv().await.is_none());
+    }
+}

@@ -1,0 +1,104 @@
+//! The limits of a crawl, what they leave out, and how they are raised; and that of a page.
+
+use crate::main_loop::engine::Engine;
+use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
+use archivist_core::model::{CrawlId, Outcome, Owner};
+use archivist_plugin::settings::derived::is_derived;
+use archivist_plugin::{Used, Values};
+use archivist_shared::config::units::show_span;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Engine {
+    /// How long one worker may work for `owner`. A crawl has the limit of its own settings.
+    pub(crate) fn worker_limit(&self, owner: Owner) -> Option<Duration> {
+        match owner {
+            Owner::Snapshot(_) => Some(self.settings.snapshot_limit),
+            Owner::Crawl(_) => None,
+        }
+    }
+
+    /// Why there is no further worker after `run`, one that has ended: it had the whole time, but for
+    /// what a clock that was set takes off. What systemd ends for a slow start or stop is called so as
+    /// well. Where it was paused meanwhile nobody knows how much that took.
+    pub(crate) fn spent(&self, run: &RunRow) -> Option<String> {
+        let limit = self.worker_limit(run.owner)?;
+        let took = run.ended_at?.until(run.started_at?);
+        let whole = took >= limit - limit / 10;
+        let spent = run.outcome == Some(Outcome::TimeLimit) && whole && !run.frozen;
+        spent.then(|| format!("not done within SnapshotMaxSec={}", show_span(limit)))
+    }
+}
+
+impl Turn<'_> {
+    /// Admits a page that is to be begun for the first time. If a limit stands against it, it is left
+    /// out together with all that wait, and the answer is no.
+    pub(crate) fn admit(&mut self, crawl: &CrawlWork, snapshot: &SnapshotWork) -> TurnResult<bool> {
+        if snapshot.directory.is_some() {
+            return Ok(true);
+        }
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        let began = self.tx.crawl_began(crawl.id)?.unwrap_or(self.now);
+        let used = Used {
+            urls: self.tx.used(crawl.id, Sum::Pages)?,
+            size: self.tx.used(crawl.id, Sum::Bytes)?,
+            time: Duration::from_millis(u64::try_from(self.now.0 - began.0).unwrap_or(0)),
+        };
+        let Some(why) = plan.limits.stop_reason(&used) else {
+            self.tx.count_page(crawl.id)?;
+            return Ok(true);
+        };
+        let count = self.tx.leave_out(crawl.id, &why, self.now)?;
+        tracing::info!(
+            archivist_crawl_id = crawl.id.0,
+            "crawl {}: {why}, {count} pages are left out",
+            crawl.id
+        );
+        self.changes.insert(Change::Crawl(crawl.id));
+        self.changes.insert(Change::Snapshot {
+            crawl: crawl.id,
+            id: snapshot.id,
+        });
+        self.tidy_crawl(crawl.id)?;
+        Ok(false)
+    }
+
+    /// Why a hook of a page is not to be begun.
+    pub(crate) fn too_much(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
+            return Ok(None);
+        }
+        let size = self.tx.output_size(owner)?;
+        Ok(plan.limits.snapshot_stop_reason(size))
+    }
+
+    /// Lays settings of the user of this id over those of a crawl; its next hooks and pages follow
+    /// them. Hooks run what settings say, so a persona in the crawl must be for that user as well.
+    pub(crate) fn amend(
+        &mut self,
+        id: CrawlId,
+        changes: &BTreeMap<String, String>,
+        user: u32,
+    ) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let users = crawl.users.clone().map(|mut users| {
+            users.insert(user);
+            users
+        });
+        let config = crawl.config.clone().into_iter();
+        let (mut derived, mut config): (Values, Values) =
+            config.partition(|(key, _)| is_derived(key));
+        config.extend(changes.clone());
+        self.engine.check_change(&crawl, user).map_err(invalid)?;
+        self.check_settings(&crawl.plugins, &config, &users)?;
+        config.append(&mut derived);
+        self.tx.set_crawl_config(id, &config)?;
+        if let Some(users) = users {
+            self.tx.set_crawl_users(id, &users)?;
+        }
+        self.engine.forget(id);
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! A list of pages as somebody handed it over, read line by line: it may be a million lines long.
+
+use archivist_core::model::web::filter::UrlFilter;
+use archivist_core::model::{Entry, parse_line};
+use archivist_shared::bus::documents::report::Refused;
+
+/// Refused lines that are answered one by one.
+const REFUSED_SHOWN: usize = 1000;
+/// Of the text of each, in characters.
+const SHOWN_TEXT: usize = 120;
+
+/// Longest line, in bytes: a URL with a title and tags.
+const LINE_MAX: usize = 128 << 10;
+/// Lines, and bytes of them, that are looked at in one turn.
+const LINES_AT_ONCE: usize = 20_000;
+const BYTES_AT_ONCE: usize = 2 << 20;
+
+type Lines<'a> = std::slice::Split<'a, u8, fn(&u8) -> bool>;
+
+/// The pages of a part of a list, as an iterator; the lines that are none are kept meanwhile.
+pub struct Listed<'a> {
+    lines: Lines<'a>,
+    depth: u32,
+    filter: &'a UrlFilter,
+    /// Lines, and bytes of them, that are dealt with; and before this part.
+    place: usize,
+    bytes: usize,
+    before: (usize, usize),
+    length: usize,
+    /// The first of them.
+    pub refused: Vec<Refused>,
+}
+
+impl<'a> Listed<'a> {
+    /// The next part of a list for a crawl that goes as deep as `depth`, as far as `filter` lets pages
+    /// through. `done` are the lines, and the bytes of them, of the parts before, of which `refused` were
+    /// none.
+    pub fn resume(
+        list: &'a [u8],
+        depth: u32,
+        filter: &'a UrlFilter,
+        done: (usize, usize),
+        refused: Vec<Refused>,
+    ) -> Listed<'a> {
+        let is_end: fn(&u8) -> bool = |byte| *byte == b'\n';
+        let (place, bytes) = done;
+        Listed {
+            lines: list.get(bytes..).unwrap_or_default().split(is_end),
+            depth,
+            filter,
+            place,
+            bytes,
+            before: done,
+            length: list.len(),
+            refused,
+        }
+    }
+
+    /// Lines, and bytes of them, that are dealt with now.
+    pub fn done(&self) -> (usize, usize) {
+        (self.place, self.bytes)
+    }
+
+    /// Whether nothing is left of the list.
+    pub fn is_over(&self) -> bool {
+        self.bytes >= self.length
+    }
+
+    /// Whether this is enough for one turn.
+    fn is_enough(&self) -> bool {
+        let (lines, bytes) = self.before;
+        self.place - lines >= LINES_AT_ONCE || self.bytes - bytes >= BYTES_AT_ONCE
+    }
+
+    fn why_not(&self, entry: &Entry) -> Option<String> {
+        if entry.depth > self.depth {
+            let (depth, most) = (entry.depth, self.depth);
+            return Some(format!(
+                "its depth {depth} is more than the crawl's, {most}"
+            ));
+        }
+        let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
+        (!self.filter.allows(entry.url.as_str())).then(|| why.to_owned())
+    }
+
+    fn refuse(&mut self, place: usize, line: &[u8], why: String) {
+        if self.refused.len() == REFUSED_SHOWN {
+            return;
+        }
+        let line = &line[..line.len().min(4 * SHOWN_TEXT)];
+        let text = String::from_utf8_lossy(line);
+        let text = text.chars().take(SHOWN_TEXT).collect::<String>();
+        self.refused.push(Refused {
+            line: place as u64,
+            text: text.escape_debug().to_string(),
+            why,
+        });
+    }
+}
+
+impl Iterator for Listed<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        loop {
+            if self.is_over() || self.is_enough() {
+                return None;
+            }
+            let line = self.lines.next()?;
+            self.place += 1;
+            self.bytes += line.len() + 1;
+            let place = self.place;
+            if line.len() > LINE_MAX {
+                let why = format!(
+                    "it is {} bytes long, at most {LINE_MAX} are taken",
+                    line.len()
+                );
+                self.refuse(place, line, why);
+                continue;
+            }
+            match parse_line(line) {
+                None => {}
+                Some(Ok(entry)) => match self.why_not(&entry) {
+                    None => return Some(entry),
+                    Some(why) => self.refuse(place, line, why),
+                },
+                Some(Err(error)) => self.refuse(place, line, error.to_string()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever is in a list, and however it is cut into parts: no line is lost, none comes twice.
+        #[test]
+        fn parts_make_up_the_list(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
+            let list = lines.join("\n");
+            let all = UrlFilter::default();
+            let whole = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
+            let whole: Vec<Entry> = whole.collect();
+            let (mut done, mut refused, mut found) = ((0, 0), Vec::new(), Vec::new());
+            loop {
+                let mut part = Listed::resume(list.as_bytes(), 0, &all, done, refused);
+                found.extend(part.by_ref().take(step));
+                done = part.done();
+                refused = part.refused.clone();
+                if part.is_over() {
+                    break;
+                }
+            }
+            let urls = |entries: &[Entry]| entries.iter().map(|e| e.url.to_string()).collect::<Vec<_>>();
+            prop_assert_eq!(urls(&found), urls(&whole));
+            let bad = lines.iter().filter(|line| matches!(parse_line(line.as_bytes()), Some(Err(_))));
+            prop_assert_eq!(refused.len(), bad.count());
+        }
+    }
+
+    #[test]
+    fn one_turn_looks_at_a_part_of_a_long_list() {
+        let all = UrlFilter::default();
+        let list = "\n".repeat(3 * LINES_AT_ONCE / 2) + &"x".repeat(LINE_MAX + 1) + "\nhttp://a/";
+        let mut part = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
+        assert!(part.next().is_none() && !part.is_over());
+        assert_eq!(part.done(), (LINES_AT_ONCE, LINES_AT_ONCE));
+        let mut rest = Listed::resume(list.as_bytes(), 0, &all, part.done(), Vec::new());
+        assert_eq!(rest.next().unwrap().url.as_str(), "http://a/");
+        assert!(rest.is_over() && rest.refused[0].why.contains("bytes long"));
+        assert!(rest.refused[0].text.len() <= SHOWN_TEXT);
+    }
+
+    #[test]
+    fn pages_and_what_is_none() {
+        let mut list = "# a list\nhttp://a.test/\n\nmailto:b\nhttp://c.test/".to_owned();
+        list.push_str(&"\nnonsense".repeat(REFUSED_SHOWN));
+        list.push_str("\nhttp://d.test/");
+        let all = UrlFilter::default();
+        let mut listed = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
+        let urls = listed.by_ref().map(|entry| entry.url.to_string());
+        let urls = urls.collect::<Vec<_>>();
+        assert_eq!(urls, ["http://a.test/", "http://c.test/", "http://d.test/"]);
+        assert_eq!(listed.refused.len(), REFUSED_SHOWN);
+        let (first, last) = (&listed.refused[0], listed.refused.last().unwrap());
+        assert_eq!((first.line, first.text.as_str()), (4, "mailto:b"));
+        assert_eq!(last.line, REFUSED_SHOWN as u64 + 4);
+    }
+
+    #[test]
+    fn what_is_too_deep_or_left_out_is_told() {
+        let list = "http://a.test/\n{\"url\":\"http://b.test/\",\"depth\":2}\nhttp://c.test/";
+        let filter = UrlFilter::new("", "a.test").unwrap();
+        let mut listed = Listed::resume(list.as_bytes(), 1, &filter, (0, 0), Vec::new());
+        let urls = listed.by_ref().map(|entry| entry.url.to_string());
+        assert_eq!(urls.collect::<Vec<_>>(), ["http://c.test/"]);
+        let told = listed.refused.iter().map(|it| (it.line, it.why.as_str()));
+        let told = told.collect::<Vec<_>>();
+        assert!(
+            told[0].0 == 1 && told[0].1.contains("UrlDenyList="),
+            "{told:?}"
+        );
+        assert_eq!(told[1], (2, "its depth 2 is more than the crawl's, 1"));
+    }
+}

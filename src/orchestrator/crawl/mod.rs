@@ -1,0 +1,14 @@
+//! Calls of people: adding, holding, cancelling, retrying and following crawls.
+
+pub mod add;
+pub mod children;
+pub mod follow;
+pub mod foreground;
+pub mod frost;
+pub mod hold;
+pub mod limits;
+pub mod listed;
+pub mod pause;
+pub mod requests;
+pub mod retry;
+pub mod story;

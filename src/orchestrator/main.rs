@@ -1,0 +1,5 @@
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    archivist_orchestrator::program::main(std::env::args_os().skip(1))
+}

@@ -1,0 +1,442 @@
+//! What the decisions of one orchestrator rest on between its turns: settings, plugins, and what
+//! is derived from them. Everything else is in the database.
+
+use crate::programs::install;
+use crate::programs::install::Library;
+use crate::runner::seats::Seats;
+use crate::store::CrawlWork;
+use crate::work::persona;
+use crate::work::way_out::WayOut;
+use archivist_core::model::web::filter::UrlFilter;
+use archivist_core::model::{Backoff, CrawlId, Owner, Place};
+use archivist_core::plan::{Lack, Limits, Shortage, Strain, Strains};
+use archivist_core::unit::Names;
+use archivist_plugin::programs::binary;
+use archivist_plugin::select;
+use archivist_plugin::settings::derived;
+use archivist_plugin::{
+    BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
+};
+use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
+use archivist_shared::bus::documents::work::{HookMode, HookTask};
+use archivist_shared::config::{Scope, Settings};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Where programs are looked for, and what hooks get as PATH.
+pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A hook of a crawl's selection with everything that its start needs.
+pub struct PlannedHook {
+    pub task: HookTask,
+    pub hook: Hook,
+    pub plugin: Plugin,
+    pub values: BTreeMap<String, serde_json::Value>,
+    /// What a provider hook is asked for.
+    pub request: Option<BinaryRequest>,
+    /// A command line of ours in the place of the hook's.
+    pub command: Option<Vec<String>>,
+}
+
+/// The hooks that one crawl runs, derived from plugins and configuration.
+pub struct CrawlPlan {
+    pub setup: Vec<PlannedHook>,
+    pub snapshot: Vec<PlannedHook>,
+    /// What runs for a page when its daemons have ended.
+    pub snapshot_end: Vec<PlannedHook>,
+    pub end: Vec<PlannedHook>,
+    /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
+    pub skipped: Vec<(String, String, String)>,
+    pub filter: UrlFilter,
+    pub limits: CrawlLimits,
+    /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
+    pub shares_tmp: bool,
+    /// What its browser and its programs take up from visits before, if it exists.
+    pub persona: Option<PathBuf>,
+    /// Programs that its plugins use: name and path.
+    pub programs: Vec<(String, PathBuf)>,
+}
+
+impl CrawlPlan {
+    /// The hook of this key among those of an owner.
+    pub fn hook(&self, owner: Owner, key: &str) -> Option<&PlannedHook> {
+        let mut hooks: Box<dyn Iterator<Item = &PlannedHook>> = match owner {
+            Owner::Crawl(_) => Box::new(self.setup.iter().chain(&self.end)),
+            Owner::Snapshot(_) => Box::new(self.snapshot.iter().chain(&self.snapshot_end)),
+        };
+        hooks.find(|hook| hook.task.key == key)
+    }
+}
+
+/// This runner among all of its data directory.
+pub struct Seated {
+    pub seat: i64,
+    pub place: Place,
+    pub seats: Seats,
+}
+
+/// Which of our programs units run.
+#[derive(Default)]
+pub struct Programs {
+    /// Our own, which workers run as well.
+    pub worker: String,
+    /// `archivist`, for checks and for what hooks ask us to run.
+    pub archivist: String,
+    /// For hooks and alerts; none under a user's own manager, whose units only that user can read, and whose
+    /// environment block would otherwise win over settings.
+    pub launcher: Option<String>,
+}
+
+pub struct Engine {
+    pub scope: Scope,
+    pub settings: Settings,
+    pub names: Names,
+    pub catalogue: Catalogue,
+    /// Boot id.
+    pub boot: String,
+    pub programs: Programs,
+    pub systemd: String,
+    /// Owners by the token of their worker.
+    pub tokens: HashMap<String, Owner>,
+    /// What providers brought.
+    pub library: Library,
+    /// Versions of programs, by path, as far as they are known.
+    pub versions: HashMap<PathBuf, String>,
+    /// Crawls that commands hold in the foreground, and how many of them.
+    pub held: HashMap<CrawlId, u32>,
+    /// Which runner this is; none in tests.
+    pub me: Option<Seated>,
+    /// What the machine looked like before this turn.
+    pub strain: Strain,
+    pub shortage: Shortage,
+    /// Of what there was too little when a hook was ended for that; none once there is room again.
+    pub disk_lack: Option<Lack>,
+    plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
+    /// How hooks of crawls reach the world.
+    pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
+    /// Whether the address filter of units holds, if that was tried.
+    pub filter_holds: Option<bool>,
+}
+
+impl Engine {
+    pub fn new(
+        scope: Scope,
+        settings: Settings,
+        catalogue: Catalogue,
+        boot: String,
+        programs: Programs,
+        systemd: String,
+    ) -> Engine {
+        let names = Names::new(scope.unit_prefix());
+        let (tokens, plans) = (HashMap::new(), RefCell::default());
+        Engine {
+            scope,
+            settings,
+            names,
+            catalogue,
+            boot,
+            programs,
+            systemd,
+            tokens,
+            library: Library::new(),
+            versions: HashMap::new(),
+            held: HashMap::new(),
+            me: None,
+            strain: Strain::default(),
+            shortage: Shortage::default(),
+            disk_lack: None,
+            plans,
+            ways: RefCell::default(),
+            filter_holds: None,
+        }
+    }
+
+    /// Takes new settings and plugins; crawls under way get them with their next hook.
+    pub fn replace(&mut self, settings: Settings, catalogue: Catalogue) {
+        self.settings = settings;
+        self.catalogue = catalogue;
+        self.plans.borrow_mut().clear();
+        self.ways.borrow_mut().clear();
+    }
+
+    /// Forgets what was derived for a crawl that is over.
+    pub fn forget(&self, crawl: CrawlId) {
+        self.plans.borrow_mut().remove(&crawl);
+        self.ways.borrow_mut().remove(&crawl);
+    }
+
+    /// One of the commands that held this crawl is gone.
+    pub fn unhold(&mut self, crawl: CrawlId) {
+        if let Some(count) = self.held.get_mut(&crawl) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(&crawl);
+            }
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits {
+            workers_per_kind: self.settings.workers_per_kind,
+            workers_max: self.settings.workers_max,
+            snapshots_per_crawl: self.settings.snapshots_per_crawl,
+            snapshots_per_host: self.settings.host_workers,
+            fast_checks: self.settings.fast_checks,
+            slow_checks: self.settings.slow_checks,
+        }
+    }
+
+    pub fn strains(&self) -> Strains {
+        Strains {
+            min_free: self.settings.min_free_space,
+            memory_max: self.settings.memory_pressure_max,
+        }
+    }
+
+    pub fn backoff(&self) -> Backoff {
+        Backoff {
+            first: self.settings.retry_first,
+            longest: self.settings.retry_longest,
+            attempts: self.settings.attempts_max,
+        }
+    }
+
+    pub fn archive(&self) -> PathBuf {
+        self.scope.data_dir().join("archive")
+    }
+
+    /// Where the hooks of a crawl keep their temporary files, if they share them. Nothing above it
+    /// is theirs, so that it is safe to be mounted.
+    pub fn shared_tmp(&self, crawl: CrawlId) -> PathBuf {
+        self.archive().join(".run").join(crawl.to_string())
+    }
+
+    /// The same as the hooks see it.
+    fn seen_tmp(&self, shared: Option<&Path>) -> PathBuf {
+        match shared {
+            Some(shared) if self.scope.user => shared.to_owned(),
+            _ => PathBuf::from("/tmp"),
+        }
+    }
+
+    /// The directories that hooks are told of. What they may write is their crawl's alone: profiles
+    /// are among its temporary files, and a database that some of them make is in its directory.
+    pub fn places(&self, crawl: &Path, snapshot: Option<&Path>, shared: Option<&Path>) -> Places {
+        let tmp = self.seen_tmp(shared);
+        Places {
+            lib_dir: self.scope.data_dir().join("lib"),
+            personas_dir: tmp.join("personas"),
+            data_dir: crawl.to_owned(),
+            crawl_dir: crawl.to_owned(),
+            snap_dir: snapshot.map(Path::to_owned),
+            home: tmp.clone(),
+            tmp_dir: tmp,
+            path: HOOK_PATH.to_owned(),
+        }
+    }
+
+    /// Looks a program up where hooks would find it: in our library first, then in the system.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let brought = self.library.get(name).and_then(|known| known.path.to_str());
+        if let Some(path) = brought.and_then(|path| binary::path_lookup("", path)) {
+            return Some(path);
+        }
+        let lib = self.scope.data_dir().join("lib");
+        let own = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
+        let mut search: Vec<String> = own
+            .iter()
+            .map(|dir| lib.join(dir).to_string_lossy().into_owned())
+            .collect();
+        search.push(HOOK_PATH.to_owned());
+        binary::path_lookup(&search.join(":"), name)
+    }
+
+    pub fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
+        Layers {
+            crawl: config,
+            config: &self.settings.values,
+            base,
+        }
+    }
+
+    /// The plugins that a crawl with this selection and these settings would use.
+    pub fn select(
+        &self,
+        plugins: &[String],
+        config: &Values,
+        has_persona: bool,
+    ) -> Result<Selected<'_>, String> {
+        let base = Values::new();
+        let layers = self.layers(config, &base);
+        let plugins = if plugins.is_empty() {
+            &self.settings.plugins
+        } else {
+            plugins
+        };
+        let selection = Selection {
+            plugins: plugins.to_vec(),
+            companions: has_persona,
+        };
+        self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
+            .map_err(|error| error.to_string())
+    }
+
+    /// The plan of a crawl, made once and kept while it is under way.
+    pub fn plan(&self, crawl: &CrawlWork) -> Result<Rc<CrawlPlan>, String> {
+        if let Some(plan) = self.plans.borrow().get(&crawl.id) {
+            return Ok(plan.clone());
+        }
+        let plan = Rc::new(self.make_plan(crawl)?);
+        self.plans.borrow_mut().insert(crawl.id, plan.clone());
+        Ok(plan)
+    }
+
+    /// Whether hooks can be in the network that is configured.
+    pub fn check_network(&self) -> Result<(), String> {
+        match self.settings.network.obstacle(&self.scope) {
+            Some((what, fix)) => Err(format!("{what}; {fix}")),
+            None => Ok(()),
+        }
+    }
+
+    fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
+        self.check_network()?;
+        match install::names(crawl) {
+            Some(names) => self.install_plan(crawl, &names),
+            None => {
+                let tmp = self.shared_tmp(crawl.id);
+                let persona = self.persona_of(crawl)?;
+                self.page_plan(&crawl.plugins, &crawl.config, persona, &tmp)
+            }
+        }
+    }
+
+    /// The plan of a crawl of pages with these plugins, settings and persona, whose hooks share `tmp`.
+    pub fn page_plan(
+        &self,
+        plugins: &[String],
+        config: &Values,
+        persona: Option<PathBuf>,
+        tmp: &Path,
+    ) -> Result<CrawlPlan, String> {
+        let personas = self.seen_tmp(Some(tmp)).join("personas");
+        let base = persona::values(persona.as_deref(), &personas);
+        let all = derived::with_machine(config);
+        let layers = self.layers(&all, &base);
+        // Which hooks a crawl itself has stays as it is while they run.
+        let first = self.select(plugins, config, persona.is_some())?;
+        let selected = self.select(plugins, &all, persona.is_some())?;
+        let planned = |selected: &Selected<'_>, event: Event| -> Vec<PlannedHook> {
+            let hooks = hooks_of(selected, event).into_iter();
+            let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
+            let planned = planned.filter(|hook| persona::is_wanted(hook, persona.is_some()));
+            planned.map(|hook| told(hook, config)).collect()
+        };
+        let both = |modern: Event, older: Event| {
+            let mut hooks = planned(&first, modern);
+            hooks.extend(planned(&first, older));
+            hooks
+        };
+        let mut setup = both(Event::CrawlSetup, Event::Crawl);
+        setup.extend(self.sonics(config, &layers));
+        let snapshot = planned(&selected, Event::Snapshot);
+        let shares_tmp = selected
+            .plugins
+            .iter()
+            .any(|plugin| !plugin.schema.accompanies.is_empty());
+        Ok(CrawlPlan {
+            shares_tmp,
+            setup,
+            snapshot,
+            snapshot_end: planned(&selected, Event::SnapshotCleanup),
+            end: both(Event::CrawlCleanup, Event::CrawlEnd),
+            skipped: skipped_hooks(&selected),
+            filter: self.url_filter(config)?,
+            limits: self.crawl_limits(config)?,
+            persona,
+            programs: self.programs(selected.plugins.iter().copied(), &layers),
+        })
+    }
+
+    fn planned(&self, hook: &Hook, layers: &Layers<'_>) -> Option<PlannedHook> {
+        let plugin = self.catalogue.plugin(&hook.plugin)?;
+        let mut values = resolve(&self.catalogue, plugin, layers);
+        binary::locate(&mut values, &|name| self.find(name));
+        let own = timeout(plugin, &values, self.settings.hook_timeout);
+        let (mode, limit) = match hook.name.mode {
+            Mode::Foreground => (HookMode::Foreground, own),
+            Mode::Finite => (HookMode::Finite, own),
+            Mode::Daemon => (HookMode::Daemon, self.settings.daemon_limit),
+        };
+        let task = HookTask {
+            key: format!("{}/{}", hook.plugin, hook.id),
+            plugin: hook.plugin.clone(),
+            hook: hook.id.clone(),
+            mode,
+            limit,
+            patience: own.min(limit),
+            after_background: plugin.schema.wait_for_background_cleanup,
+        };
+        Some(PlannedHook {
+            task,
+            hook: hook.clone(),
+            plugin: plugin.clone(),
+            values,
+            request: None,
+            command: None,
+        })
+    }
+
+    /// The limits of a crawl: its own settings, or those of the configuration.
+    pub fn crawl_limits(&self, config: &Values) -> Result<CrawlLimits, String> {
+        CrawlLimits::read(&[config, &self.settings.values])
+    }
+
+    /// The filter for pages: a crawl's own setting, or that of the configuration.
+    pub fn url_filter(&self, config: &Values) -> Result<UrlFilter, String> {
+        let setting = |names: [&str; 2], default: &str| {
+            let layers = [config, &self.settings.values];
+            let mut found = layers
+                .iter()
+                .flat_map(|layer| names.iter().map(|name| layer.get(*name)));
+            found
+                .find_map(|value| value.cloned())
+                .unwrap_or_else(|| default.to_owned())
+        };
+        let allow = setting(["URL_ALLOWLIST", "URL_WHITELIST"], &self.settings.url_allow);
+        let deny = setting(["URL_DENYLIST", "URL_BLACKLIST"], &self.settings.url_deny);
+        UrlFilter::new(&allow, &deny).map_err(|error| error.to_string())
+    }
+}
+
+/// The hook with what hooks before it derived, also where no schema of its own has that.
+fn told(mut hook: PlannedHook, config: &Values) -> PlannedHook {
+    for (key, value) in derived::machine(config) {
+        let value = || serde_json::Value::from(value);
+        hook.values.entry(key.to_owned()).or_insert_with(value);
+    }
+    hook
+}
+
+/// Hooks that are left out although somebody could expect them: a program is missing, or too old.
+fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
+    let mut skipped = Vec::new();
+    for (plugin, skip) in &selected.skipped {
+        if !matches!(
+            skip,
+            Skip::MissingBinary { .. } | Skip::OldBinary { .. } | Skip::RequiredMissing { .. }
+        ) {
+            continue;
+        }
+        for hook in plugin
+            .hooks
+            .iter()
+            .filter(|hook| hook.name.event == Event::Snapshot)
+        {
+            skipped.push((plugin.name.clone(), hook.id.clone(), skip.to_string()));
+        }
+    }
+    skipped
+}

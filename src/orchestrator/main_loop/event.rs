@@ -1,0 +1,170 @@
+//! What the loop hears.
+
+use crate::programs::inspect::Seen;
+use crate::store::Lasting;
+use archivist_core::model::{CrawlId, Reading, RunId};
+use archivist_core::plan::Writer;
+use archivist_core::unit::{Names, UnitKind};
+use archivist_shared::bus::call::{Call, Request, Work};
+use archivist_shared::systemd::{Hint, HintQueue, Listed, ManagerError};
+
+/// The evidence in a signal about a main process that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    pub code: i32,
+    pub status: i32,
+    pub result: String,
+}
+
+/// Everything that can happen.
+#[derive(Clone)]
+pub enum Event {
+    Request(Request),
+    Work(Work),
+    Hint(Hint),
+    /// There are hints, to be taken all at once.
+    Hinted(HintQueue),
+    /// systemd answered a start.
+    Started {
+        run: RunId,
+        unit: String,
+        result: Result<(), ManagerError>,
+    },
+    /// A unit was read, because of a hint or to adopt it. `early`: systemd had not answered the
+    /// start of this run by then. `stopping`: the system goes down.
+    Read {
+        run: RunId,
+        unit: String,
+        early: bool,
+        evidence: Option<Evidence>,
+        result: Result<Box<Reading>, ManagerError>,
+        stopping: bool,
+    },
+    /// The units that systemd has, for reconciling.
+    Listed(Result<Vec<Listed>, ManagerError>),
+    /// What hooks have written was measured.
+    Measured(Vec<Writer>),
+    /// Programs were looked at.
+    Inspected(Vec<Seen>),
+    /// Whoever held a crawl in the foreground is gone; `cancel`: it goes with them.
+    Abandoned {
+        crawl: CrawlId,
+        cancel: bool,
+    },
+    /// The wall clock was set by so many milliseconds.
+    ClockSet(i64),
+    /// The bus hung up on us.
+    HungUp,
+    /// The database was read through, and is damaged.
+    Damaged(String),
+    /// A time has come that was asked for.
+    Due,
+    /// The table of runners changed.
+    Rival,
+    /// SIGHUP.
+    Reload,
+    /// SIGTERM or SIGINT.
+    Terminate,
+}
+
+impl Event {
+    /// What its transaction is to outlast. What people may have been told is kept for good: what they
+    /// asked for, what hooks came to, and that a page or crawl is done, which the end of its worker
+    /// decides. That a hook was begun, runs or ended is found out anew after a power cut.
+    pub fn lasting(&self, names: &Names) -> Lasting {
+        let is_hook = |unit: &str| {
+            let parsed = names.parse(unit);
+            parsed.is_some_and(|parsed| parsed.kind == UnitKind::Hook)
+        };
+        match self {
+            Event::Hint(_)
+            | Event::Started { result: Ok(()), .. }
+            | Event::Work(Work::Run { .. } | Work::Attach { .. } | Work::Stop { .. }) => {
+                Lasting::Kills
+            }
+            Event::Read { unit, .. } if is_hook(unit) => Lasting::Kills,
+            _ => Lasting::PowerCuts,
+        }
+    }
+
+    /// Whether it may take a while, and can be taken in a later turn as well: none of what systemd says,
+    /// and of what people ask all but the question that has to be answered at any time.
+    pub fn is_heavy(&self) -> bool {
+        match self {
+            Event::Request(request) => !matches!(request, Request::Status { .. }),
+            Event::Work(work) => matches!(work, Work::Report { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether something may be started, or told, after it that could not be before. A hint asks for
+    /// a reading, and what that says may make room for something; that a unit runs which was to be
+    /// started changes no count.
+    pub fn decides(&self) -> bool {
+        !matches!(self, Event::Hint(_) | Event::Started { result: Ok(()), .. })
+    }
+}
+
+impl From<Call> for Event {
+    fn from(call: Call) -> Event {
+        match call {
+            Call::Request(request) => Event::Request(request),
+            Call::Work(work) => Event::Work(work),
+        }
+    }
+}
+
+/// With the hints themselves in the place of the word that there are some.
+pub fn unfold(batch: Vec<Event>) -> Vec<Event> {
+    let unfolded = batch.into_iter().flat_map(|event| match event {
+        Event::Hinted(hints) => hints.take_all().into_iter().map(Event::Hint).collect(),
+        other => vec![other],
+    });
+    unfolded.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Reading;
+
+    #[test]
+    fn hints_are_taken_when_their_turn_comes() {
+        let hints = HintQueue::default();
+        hints.push(Hint::Reloaded);
+        let batch = vec![Event::Due, Event::Hinted(hints.clone()), Event::Rival];
+        hints.push(Hint::Disconnected);
+        let batch = unfold(batch);
+        use Event::{Due, Rival};
+        assert!(matches!(
+            batch[..],
+            [
+                Due,
+                Event::Hint(Hint::Reloaded),
+                Event::Hint(Hint::Disconnected),
+                Rival
+            ]
+        ));
+    }
+
+    #[test]
+    fn what_is_done_outlasts_power_cuts() {
+        let names = Names::new("archivist");
+        let read = |unit: &str| {
+            let event = Event::Read {
+                run: RunId(1),
+                unit: unit.into(),
+                early: false,
+                evidence: None,
+                result: Ok(Box::new(Reading::default())),
+                stopping: false,
+            };
+            event.lasting(&names)
+        };
+        assert_eq!(read("archivist-hook-wget-s3.service"), Lasting::Kills);
+        assert_eq!(read("archivist-snapshot-3.service"), Lasting::PowerCuts);
+        assert_eq!(read("archivist-crawl-1.service"), Lasting::PowerCuts);
+        assert_eq!(Event::Hint(Hint::Reloaded).lasting(&names), Lasting::Kills);
+        assert_eq!(Event::Due.lasting(&names), Lasting::PowerCuts);
+    }
+}

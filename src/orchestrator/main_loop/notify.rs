@@ -1,0 +1,126 @@
+//! What systemd is told: readiness, the watchdog's beats, and a STATUS= line worth reading.
+
+use archivist_shared::bus::documents::report::{Counts, Run};
+use sd_notify::NotifyState;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Running units by kind.
+pub type Units = BTreeMap<String, u64>;
+
+pub fn units(running: &[Run]) -> Units {
+    let mut units = Units::new();
+    for run in running {
+        *units.entry(run.kind.clone()).or_default() += 1;
+    }
+    units
+}
+
+/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind.
+pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u64)) -> String {
+    let queued = |counts: &Counts| counts.get("queued").copied().unwrap_or(0);
+    let working = |kind: &str| units.get(kind).copied().unwrap_or(0);
+    let mut parts = Vec::new();
+    for (kind, counts) in [("crawl", crawls), ("snapshot", snapshots)] {
+        let (queued, working) = (queued(counts), working(kind));
+        if queued + working > 0 {
+            parts.push(format!("{kind}={queued}q/{working}w"));
+        }
+    }
+    if working("hook") > 0 {
+        parts.push(format!("hook={}w", working("hook")));
+    }
+    if checks != (0, 0) {
+        parts.push(format!("check={}q/{}w", checks.0, checks.1));
+    }
+    match parts.is_empty() {
+        true => "idle, waiting for work".to_owned(),
+        false => parts.join(" "),
+    }
+}
+
+pub fn ready() {
+    send(&[NotifyState::Ready]);
+}
+
+/// Starting takes this much longer.
+pub fn starting(more: Duration) {
+    let micros = u32::try_from(more.as_micros()).unwrap_or(u32::MAX);
+    send(&[NotifyState::ExtendTimeoutUsec(micros)]);
+}
+
+pub fn status(line: &str) {
+    send(&[NotifyState::Status(line)]);
+}
+
+/// systemd tells everybody on the bus of every new line.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// The line that systemd has.
+#[derive(Default)]
+pub struct Status {
+    told: String,
+    at: Option<Instant>,
+}
+
+impl Status {
+    /// Tells systemd, unless it was told a moment ago: then how long to wait with it.
+    pub fn tell(&mut self, line: &str) -> Option<Duration> {
+        if line == self.told {
+            return None;
+        }
+        let elapsed = self.at.map(|at| at.elapsed());
+        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < AGAIN) {
+            return Some(AGAIN.saturating_sub(elapsed));
+        }
+        status(line);
+        self.told = line.to_owned();
+        self.at = Some(Instant::now());
+        None
+    }
+}
+
+pub fn beat() {
+    send(&[NotifyState::Watchdog]);
+}
+
+pub fn stopping() {
+    send(&[NotifyState::Stopping]);
+}
+
+fn send(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("cannot notify systemd: {error}, ignoring");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_follows_at_once_waits() {
+        let mut status = Status::default();
+        assert_eq!(status.tell("one"), None);
+        assert_eq!(status.tell("one"), None);
+        let wait = status.tell("two").expect("a wait");
+        assert!(wait <= AGAIN && !wait.is_zero(), "{wait:?}");
+        status.at = status.at.and_then(|at| at.checked_sub(AGAIN));
+        assert_eq!(status.tell("two"), None);
+        assert_eq!(status.told, "two");
+    }
+
+    #[test]
+    fn the_line_says_what_is_queued_and_what_works() {
+        let count = |n| Counts::from([("queued".to_owned(), n)]);
+        let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
+        assert_eq!(
+            line(&count(3), &count(20), &units, (0, 0)),
+            "crawl=3q/1w snapshot=20q/8w"
+        );
+        assert_eq!(
+            line(&count(0), &Counts::new(), &Units::new(), (0, 0)),
+            "idle, waiting for work"
+        );
+    }
+}

@@ -1,0 +1,452 @@
+//! Carries actions out. Calls to systemd run beside the loop; what comes of them are events.
+
+use crate::crawl::frost;
+use crate::crawl::frost::Frost;
+use crate::crawl::hold::{Holds, hung_up};
+use crate::main_loop::action::Action;
+use crate::main_loop::engine::Engine;
+use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::notify;
+use crate::main_loop::starts::{After, Start, Starts};
+use crate::programs::inspect;
+use crate::work::disk;
+use archivist_core::model::{CrawlId, Reading, RunId, Time};
+use archivist_shared::bus::call::{Refusal, Reply, Work};
+use archivist_shared::bus::callers::Claim;
+use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom, last_words, sealed};
+use std::collections::{BTreeSet, HashMap};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{Semaphore, mpsc};
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+/// Lines that a follower may lag behind before it misses some.
+const FOLLOWER_QUEUE: usize = 4096;
+
+/// How many read the journal at a time.
+const READERS: usize = 4;
+
+pub struct Performer {
+    manager: Manager,
+    events: mpsc::UnboundedSender<Event>,
+    starts: Starts,
+    /// What signals said of main processes that ended.
+    evidence: HashMap<String, Evidence>,
+    joined: HashMap<RunId, Vec<Reply<String>>>,
+    awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
+    followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
+    holds: Holds,
+    frost: Frost,
+    parked: Vec<Work>,
+    readers: Arc<Semaphore>,
+    status: notify::Status,
+    /// What hooks have written is being measured.
+    measuring: bool,
+    pub wake_at: Option<Time>,
+    /// What is to be done before we leave.
+    pub farewell: Option<tokio::task::JoinHandle<()>>,
+    pub exit: bool,
+    pub failure: Option<&'static str>,
+}
+
+impl Performer {
+    pub fn new(manager: Manager, events: mpsc::UnboundedSender<Event>) -> Performer {
+        Performer {
+            manager,
+            events,
+            starts: Starts::default(),
+            evidence: HashMap::new(),
+            joined: HashMap::new(),
+            awaiting: HashMap::new(),
+            followers: HashMap::new(),
+            holds: Holds::default(),
+            frost: Frost::default(),
+            parked: Vec::new(),
+            readers: Arc::new(Semaphore::new(READERS)),
+            status: notify::Status::default(),
+            measuring: false,
+            wake_at: None,
+            farewell: None,
+            exit: false,
+            failure: None,
+        }
+    }
+
+    /// Crawls that somebody follows.
+    pub fn followed(&self) -> BTreeSet<CrawlId> {
+        self.followers.keys().copied().collect()
+    }
+
+    /// Runs whose start systemd has not answered.
+    pub fn unanswered(&self) -> BTreeSet<RunId> {
+        self.starts.unanswered()
+    }
+
+    /// Keeps the book of starts, before an event is taken. Once for each event.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
+            Event::Measured(_) => self.measuring = false,
+            Event::Hint(Hint::Removed { unit }) => self.starts.on_removed(unit),
+            Event::Hint(Hint::JobRemoved { unit, .. }) => self.starts.on_job_removed(unit),
+            Event::Started { run, unit, result } => {
+                let error = result.as_ref().err().map(|error| error.kind);
+                match self.starts.on_answer(*run, unit, error) {
+                    After::Nothing => {}
+                    After::Read => self.read(*run, unit.clone(), None),
+                    After::Unblock => self.unblock(unit.clone()),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets the unit go that is in the way of a start. It may be gone before we look, so that no
+    /// signal tells of it any more.
+    fn unblock(&self, unit: String) {
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            frost::thaw(&manager, &unit).await;
+            for how in [Release::Stop, Release::Reset] {
+                if let Err(error) = manager.release(&unit, how).await {
+                    tracing::warn!("{error}, ignoring");
+                }
+            }
+            let gone = |reading: &Reading| reading.load_state == "not-found";
+            if manager.read(&unit).await.as_ref().is_ok_and(gone) {
+                let _ = events.send(Event::Hint(Hint::Removed { unit }));
+            }
+        });
+    }
+
+    pub fn perform(&mut self, action: Action, engine: &mut Engine) {
+        match action {
+            Action::Start {
+                run,
+                spec,
+                stdin,
+                stdout,
+            } => {
+                let (spec, stdin) = (Arc::from(spec), stdin.map(Arc::new));
+                self.starts.push(Start {
+                    run,
+                    spec,
+                    stdin,
+                    stdout,
+                });
+            }
+            Action::Read {
+                run,
+                unit,
+                evidence,
+            } => self.read(run, unit, evidence),
+            Action::Release { unit, how } => {
+                self.evidence.remove(&unit);
+                self.release(unit, how);
+            }
+            Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
+            Action::End { unit, force, reply } => self.end(unit, force, reply),
+            Action::Freeze(unit) => self.frost.freeze(&self.manager, unit),
+            Action::Thaw(unit) => self.frost.thaw(&self.manager, unit),
+            Action::Park(work) => self.parked.push(work),
+            Action::Unpark => {
+                for work in self.parked.drain(..) {
+                    let _ = self.events.send(Event::Work(work));
+                }
+            }
+            Action::StopSlice(slice) => self.stop_slice(slice),
+            Action::Forget(unit) => self.manager.forget(&unit),
+            Action::Remove(path) => {
+                let _ = std::fs::remove_file(path);
+            }
+            Action::List => self.list(),
+            Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
+            Action::Withhold(run) => self.starts.on_ended(run),
+            Action::Settle { run, ended } => {
+                self.starts.on_ended(run);
+                self.settle(run, &ended);
+            }
+            Action::AwaitSnapshots { crawl, reply } => {
+                self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::SnapshotsDone(crawl) => {
+                for reply in self.awaiting.remove(&crawl).unwrap_or_default() {
+                    reply.send(Ok(()));
+                }
+            }
+            Action::Admit { token, owner } => {
+                engine.tokens.insert(token, owner);
+            }
+            Action::Dismiss(owner) => engine.tokens.retain(|_, other| *other != owner),
+            Action::Follow {
+                crawl,
+                first,
+                claim,
+                reply,
+            } => self.follow(crawl, first, claim, &reply),
+            Action::Measure(reaches) => {
+                if !std::mem::replace(&mut self.measuring, true) {
+                    disk::measure(reaches, self.events.clone());
+                }
+            }
+            Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
+            Action::Hold {
+                crawl,
+                cancel,
+                claim,
+                reply,
+            } => {
+                *engine.held.entry(crawl).or_default() += 1;
+                self.holds
+                    .hold((crawl, cancel), claim, &reply, &self.events);
+            }
+            Action::Unhold(crawl) => engine.unhold(crawl),
+            Action::LetGo(crawl) => {
+                engine.held.remove(&crawl);
+                self.holds.let_go(crawl);
+            }
+            Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
+            Action::Answer(answer) => answer.send(),
+            Action::Again(event) => {
+                let _ = self.events.send(event);
+            }
+            Action::Status(line) => {
+                if let Some(wait) = self.status.tell(&line) {
+                    self.wake_at(crate::main_loop::now().after(wait));
+                }
+            }
+            Action::LastWords { invocation, reply } => {
+                let readers = self.readers.clone();
+                tokio::spawn(async move {
+                    reply.send(Ok(last_words(invocation, &readers).await));
+                });
+            }
+            Action::WakeAt(time) => self.wake_at(time),
+            Action::Inspect { programs, then } => {
+                inspect::spawn(programs, then, self.events.clone());
+            }
+            Action::Version { path, version } => {
+                match version {
+                    Some(version) => engine.versions.insert(path, version),
+                    None => engine.versions.remove(&path),
+                };
+            }
+            Action::Shelve { name, brought } => {
+                engine.library.insert(name, brought);
+            }
+            Action::ThawAtShutdown(units) => {
+                let farewell = frost::thaw_at_shutdown(self.manager.clone(), units);
+                self.farewell = Some(tokio::spawn(farewell));
+            }
+            Action::Exit => self.exit = true,
+            Action::Fail(why) => self.failure = Some(why),
+        }
+    }
+
+    /// Starts what waits, as far as the limit of starts in flight lets it.
+    pub fn start_waiting(&mut self, limit: u32) {
+        while let Some(start) = self.starts.next(limit) {
+            let unit = start.spec.name.clone();
+            self.evidence.remove(&unit);
+            let (manager, events) = (self.manager.clone(), self.events.clone());
+            tokio::spawn(async move {
+                let result = match descriptors(&start) {
+                    Ok(descriptors) => manager.start(&start.spec, &descriptors).await,
+                    Err(error) => Err(archivist_shared::systemd::ManagerError {
+                        verb: "prepare unit",
+                        object: unit.clone(),
+                        why: error.to_string(),
+                        kind: ErrorKind::Refused,
+                    }),
+                };
+                let _ = events.send(Event::Started {
+                    run: start.run,
+                    unit,
+                    result,
+                });
+            });
+        }
+    }
+
+    fn wake_at(&mut self, time: Time) {
+        self.wake_at = Some(self.wake_at.map_or(time, |other| other.min(time)));
+    }
+
+    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
+        if let Some(evidence) = evidence {
+            self.evidence.insert(unit.clone(), evidence);
+        }
+        let evidence = self.evidence.get(&unit).cloned();
+        let early = self.starts.is_unanswered(run);
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let result = manager.read(&unit).await.map(Box::new);
+            let killed = match &result {
+                Ok(reading) => reading.exec_main_code > 1 || reading.load_state == "not-found",
+                Err(_) => false,
+            };
+            let stopping = killed && manager.is_stopping().await.unwrap_or(true);
+            let _ = events.send(Event::Read {
+                run,
+                unit,
+                early,
+                evidence,
+                result,
+                stopping,
+            });
+        });
+    }
+
+    fn release(&self, unit: String, how: Release) {
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        tokio::spawn(async move {
+            settled.await;
+            if let Err(error) = manager.release(&unit, how).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    fn signal(&self, unit: String, whom: Whom, signal: i32) {
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        tokio::spawn(async move {
+            settled.await;
+            if let Err(error) = manager.kill(&unit, whom, signal).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    /// SIGTERM to whom the unit's KillMode= would send it, or SIGKILL to all, but without stopping
+    /// the unit, whose outcome is still to be read.
+    fn end(&self, unit: String, force: bool, reply: Reply<()>) {
+        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        tokio::spawn(async move {
+            settled.await;
+            let (whom, signal) = if force {
+                (Whom::All, SIGKILL)
+            } else {
+                let mode = manager.read(&unit).await.map(|reading| reading.kill_mode);
+                match mode.as_deref() {
+                    Ok("mixed" | "process") => (Whom::Main, SIGTERM),
+                    _ => (Whom::All, SIGTERM),
+                }
+            };
+            match manager.kill(&unit, whom, signal).await {
+                Err(error) if error.kind == ErrorKind::Unreachable => {
+                    // We go down with the connection; the worker asks whoever comes after us.
+                    return tracing::warn!("{error}");
+                }
+                Err(error) => tracing::warn!("{error}, ignoring"),
+                Ok(()) => {}
+            }
+            reply.send(Ok(()));
+        });
+    }
+
+    fn stop_slice(&self, slice: String) {
+        let (manager, settled) = (self.manager.clone(), self.frost.all_settled());
+        tokio::spawn(async move {
+            settled.await;
+            if let Err(error) = manager.stop_slice(&slice).await {
+                tracing::warn!("{error}, ignoring");
+            }
+        });
+    }
+
+    fn list(&self) {
+        let (manager, events) = (self.manager.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let _ = events.send(Event::Listed(manager.list().await));
+        });
+    }
+
+    fn settle(&mut self, run: RunId, ended: &Ended) {
+        let text = serde_json::to_string(ended).unwrap_or_default();
+        for reply in self.joined.remove(&run).unwrap_or_default() {
+            reply.send(Ok(text.clone()));
+        }
+    }
+
+    /// Until the follower hangs up or the crawl is over, `claim` counts for it.
+    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>) {
+        let pair = tokio::net::UnixStream::pair().and_then(|(ours, theirs)| {
+            let theirs = theirs.into_std()?;
+            theirs.set_nonblocking(false)?;
+            Ok((ours, theirs))
+        });
+        let (ours, theirs) = match pair {
+            Ok(pair) => pair,
+            Err(error) => {
+                let refusal = Refusal::Failed(format!("no socket pair: {error}"));
+                return reply.send(Err(refusal));
+            }
+        };
+        let (sender, mut lines) = mpsc::channel::<String>(FOLLOWER_QUEUE);
+        tokio::spawn(async move {
+            let _claim = claim;
+            let (from, mut to) = ours.into_split();
+            let telling = async {
+                while let Some(line) = lines.recv().await {
+                    if to.write_all(line.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            // Nothing may happen for days that it would have to be told of.
+            tokio::select! {
+                () = telling => {}
+                () = hung_up(from) => {}
+            }
+        });
+        // The state of a crawl that is over is all that there is to say of it.
+        let over = first.last().is_some_and(|line| is_final(line));
+        for line in first {
+            let _ = sender.try_send(line);
+        }
+        if !over {
+            let followers = self.followers.entry(crawl).or_default();
+            followers.retain(|follower| !follower.is_closed());
+            followers.push(sender);
+        }
+        reply.send(Ok(theirs.into()));
+    }
+
+    fn tell(&mut self, crawl: CrawlId, line: &str, last: bool) {
+        let Some(followers) = self.followers.get_mut(&crawl) else {
+            return;
+        };
+        followers.retain(|follower| {
+            !matches!(
+                follower.try_send(line.to_owned()),
+                Err(mpsc::error::TrySendError::Closed(_))
+            )
+        });
+        if last || followers.is_empty() {
+            self.followers.remove(&crawl);
+        }
+    }
+}
+
+fn is_final(line: &str) -> bool {
+    use archivist_shared::bus::documents::report::Event;
+    matches!(
+        serde_json::from_str::<Event>(line),
+        Ok(Event::Crawl { crawl }) if crawl.status.is_final()
+    )
+}
+
+/// The descriptors of a start, in the order stdin, stdout.
+fn descriptors(start: &Start) -> std::io::Result<Vec<OwnedFd>> {
+    let mut descriptors = Vec::new();
+    if let Some(bytes) = &start.stdin {
+        descriptors.push(sealed(bytes)?);
+    }
+    if let Some(stdout) = &start.stdout {
+        descriptors.push(stdout.try_clone()?);
+    }
+    Ok(descriptors)
+}

@@ -1,0 +1,199 @@
+//! What has to be there before the loop can turn: settings, plugins, database, systemd.
+
+use crate::main_loop::DaemonError;
+use crate::main_loop::engine::{Engine, Programs, Seated};
+use crate::main_loop::event::Event;
+use crate::runner::me::Me;
+use crate::runner::obstacle;
+use crate::store::{OpenError, Store, damage};
+use archivist_core::unit::Names;
+use archivist_plugin::{Catalogue, Trust};
+use archivist_shared::config;
+use archivist_shared::config::programs::{ARCHIVIST, LAUNCHER};
+use archivist_shared::config::{Scope, Settings};
+use archivist_shared::journal::message;
+use archivist_shared::systemd::{HintQueue, Manager, ManagerError};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+/// Name of the database in the data directory.
+const DATABASE: &str = "archivist.sqlite3";
+
+/// As LimitNOFILE= of the unit: each hook that runs has one descriptor of ours, its standard output.
+const DESCRIPTORS: u64 = 65_536;
+
+/// Takes as many descriptors as the unit has, or may be had: a process that was started by hand has 1,024.
+pub fn take_descriptors() {
+    let taken =
+        getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match DESCRIPTORS.min(hard) {
+            wanted if wanted > soft => setrlimit(Resource::RLIMIT_NOFILE, wanted, hard),
+            _ => Ok(()),
+        });
+    if let Err(error) = taken {
+        tracing::warn!("cannot raise the limit of open files: {error}, ignoring");
+    }
+}
+
+/// Reads settings and plugins; what is wrong with single plugins or keys is logged and survived.
+pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
+    let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
+    for warning in warnings {
+        tracing::warn!("{}: {}, ignoring", warning.place, warning.what);
+    }
+    let trust = match scope.user {
+        true => Trust::User(nix::unistd::geteuid().as_raw()),
+        false => Trust::Root,
+    };
+    let mut catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
+    catalogue.default_timeout(settings.hook_timeout);
+    for problem in &catalogue.problems {
+        tracing::warn!(
+            "plugin file '{}': {}, ignoring",
+            problem.path.display(),
+            problem.what
+        );
+    }
+    Ok((settings, catalogue))
+}
+
+/// Opens the database. The order is the one in which a user would want to hear of a problem:
+/// configuration, database, systemd.
+pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
+    let data = scope.data_dir();
+    if scope.user {
+        let archive = data.join("archive");
+        std::fs::create_dir_all(&archive).map_err(|error| {
+            DaemonError::Unusable(format!("cannot make '{}': {error}", archive.display()))
+        })?;
+    }
+    let path = data.join(DATABASE);
+    keep_damaged_log(&path);
+    Store::open(&path).map_err(|error| {
+        if error.may_pass() && obstacle::no_room(scope).is_some() {
+            return DaemonError::Failed(error.to_string());
+        }
+        refused(&path, &error)
+    })
+}
+
+fn refused(path: &Path, error: &OpenError) -> DaemonError {
+    tracing::error!(
+        message_id = message::DATABASE_REFUSED,
+        archivist_database = %path.display(),
+        archivist_reason = %error,
+        "{error}"
+    );
+    DaemonError::Unusable("the database cannot be used".to_owned())
+}
+
+/// SQLite goes on with what is before the damage: a state that was, but not the last one.
+fn keep_damaged_log(path: &Path) {
+    let log = damage::log_of(path);
+    match damage::log_is_damaged(&log) {
+        Ok(false) => {}
+        Ok(true) => {
+            let kept = log.with_extension("sqlite3-wal.damaged");
+            let copied = std::fs::copy(&log, &kept);
+            let copied = match copied {
+                Ok(_) => format!("it is kept as '{}'", kept.display()),
+                Err(error) => format!("it cannot be kept: {error}"),
+            };
+            tracing::error!(
+                "'{}' is damaged, and what was recorded last is lost with it: crawls may have to be added again; {copied}",
+                log.display()
+            );
+        }
+        Err(error) => tracing::warn!("cannot read '{}': {error}, ignoring", log.display()),
+    }
+}
+
+/// The database is damaged: nothing more may be written to it.
+pub fn damaged(scope: &Scope, what: &str) -> DaemonError {
+    let (path, what) = (scope.data_dir().join(DATABASE), what.to_owned());
+    let error = OpenError::Damaged {
+        path: path.clone(),
+        what,
+    };
+    refused(&path, &error)
+}
+
+/// Whether the database is why we failed.
+pub fn explain(scope: &Scope, error: DaemonError) -> DaemonError {
+    let DaemonError::Failed(_) = &error else {
+        return error;
+    };
+    match damage::check(&scope.data_dir().join(DATABASE)) {
+        Some(what) => damaged(scope, &what),
+        None => error,
+    }
+}
+
+/// Reads the whole database, beside the work: a damaged page is not met before it is needed, and
+/// an index that is damaged may never be.
+pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
+    let path = scope.data_dir().join(DATABASE);
+    std::thread::spawn(move || {
+        if let Some(what) = damage::check(&path) {
+            let _ = events.send(Event::Damaged(what));
+        }
+    });
+}
+
+fn programs(scope: &Scope) -> Result<Programs, DaemonError> {
+    let own = std::env::current_exe()
+        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?;
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    Ok(Programs {
+        archivist: text(ARCHIVIST.beside(&own)),
+        launcher: (!scope.user).then(|| text(LAUNCHER.beside(&own))),
+        worker: text(own),
+    })
+}
+
+/// Refuses to start units whose user and sandbox nothing sets.
+fn need_sandbox(scope: &Scope) -> Result<(), DaemonError> {
+    let missing = config::sandbox::missing_drop_ins(scope);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(DaemonError::Unusable(format!(
+        "no sandbox for its units: no drop-ins in {} of /etc/systemd/system and the like; INSTANCES in \
+         archivist-orchestrator.service(8) says how to make them",
+        missing.join(", ")
+    )))
+}
+
+/// What the active runner works with.
+pub async fn open(
+    scope: &Scope,
+    (settings, catalogue): (Settings, Catalogue),
+    (me, epoch): (&Me, i64),
+    events: &mpsc::UnboundedSender<Event>,
+) -> Result<(Engine, Manager), DaemonError> {
+    let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
+    need_sandbox(scope)?;
+    let programs = programs(scope)?;
+    let hints = HintQueue::default();
+    let names = Names::new(scope.unit_prefix());
+    let manager = Manager::connect(scope.user, names, hints.clone())
+        .await
+        .map_err(failed)?;
+    tokio::spawn(crate::main_loop::sources::hints(hints, events.clone()));
+    let systemd = manager.version().await.map_err(failed)?;
+    tracing::info!(
+        "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
+        env!("CARGO_PKG_VERSION"),
+        scope.data_dir().display()
+    );
+    let boot = me.row.place.boot.clone();
+    let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, programs, systemd);
+    engine.me = Some(Seated {
+        seat: me.row.seat,
+        place: me.row.place.clone(),
+        seats: me.seats.clone(),
+    });
+    engine.filter_holds = crate::work::way_out::filter_holds(&manager, scope).await;
+    crate::work::way_out::warn(&engine);
+    Ok((engine, manager))
+}

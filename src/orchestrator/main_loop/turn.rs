@@ -1,0 +1,268 @@
+//! One turn of the loop: a batch of events against one transaction, which yields actions. Nothing
+//! outside the transaction changes before it is committed.
+
+use crate::main_loop::action::{Action, Answer};
+use crate::main_loop::engine::Engine;
+use crate::main_loop::event::Event;
+use crate::store::{StoreError, Tx};
+use crate::work::pressure::blocked;
+use crate::work::units::Seen;
+use archivist_core::model::{CrawlId, Owner, RunId, Time};
+use archivist_core::plan::{Decision, LOOK_AGAIN, View, decide};
+use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
+use std::collections::BTreeSet;
+
+/// What somebody who follows a crawl wants to hear of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Change {
+    Hook {
+        crawl: CrawlId,
+        owner: Owner,
+        plugin: String,
+        hook: String,
+    },
+    Snapshot {
+        crawl: CrawlId,
+        id: archivist_core::model::SnapshotId,
+    },
+    Crawl(CrawlId),
+}
+
+/// Why an event was not carried out.
+#[derive(Debug)]
+pub(crate) enum TurnError {
+    /// The caller is told; nobody else needs to know.
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+impl From<StoreError> for TurnError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoSuch(what) => {
+                TurnError::Refused(Refusal::NoSuch(format!("there is no {what}")))
+            }
+            StoreError::Illegal { .. } => TurnError::Refused(Refusal::Invalid(error.to_string())),
+            other => TurnError::Store(other),
+        }
+    }
+}
+
+impl From<serde_json::Error> for TurnError {
+    fn from(error: serde_json::Error) -> Self {
+        TurnError::Store(error.into())
+    }
+}
+
+pub(crate) type TurnResult<T> = Result<T, TurnError>;
+
+/// What a caller asked for cannot be done, and why.
+pub(crate) fn invalid(what: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Invalid(what.into()))
+}
+
+pub(crate) fn failed(why: impl Into<String>) -> TurnError {
+    TurnError::Refused(Refusal::Failed(why.into()))
+}
+
+pub(crate) struct Turn<'a> {
+    pub tx: &'a Tx<'a>,
+    pub engine: &'a Engine,
+    pub now: Time,
+    /// Spreads delays; in 0..1.
+    pub jitter: f64,
+    /// Crawls that somebody follows.
+    pub followed: &'a BTreeSet<CrawlId>,
+    /// Runs whose start systemd has not answered.
+    pub unanswered: &'a BTreeSet<RunId>,
+    pub actions: Vec<Action>,
+    pub changes: BTreeSet<Change>,
+}
+
+impl Turn<'_> {
+    /// Takes one event. What is wrong with it is told to its caller, or logged; an error is
+    /// returned only when the database itself failed.
+    pub fn event(&mut self, event: &Event) -> Result<(), StoreError> {
+        let mark = self.actions.len();
+        self.tx.savepoint()?;
+        let error = match self.handle(event) {
+            Ok(()) => return self.tx.release_savepoint(),
+            Err(error) => error,
+        };
+        self.actions.truncate(mark);
+        self.tx.roll_back_savepoint()?;
+        match error {
+            TurnError::Refused(refusal) => {
+                if let Some(answer) = refuse(event, refusal) {
+                    self.actions.push(Action::Answer(answer));
+                }
+                Ok(())
+            }
+            TurnError::Store(error) => Err(error),
+        }
+    }
+
+    fn handle(&mut self, event: &Event) -> TurnResult<()> {
+        match event {
+            Event::Request(request) => self.request(request),
+            Event::Work(work) => self.work(work),
+            Event::Hint(hint) => self.hint(hint),
+            Event::HungUp => {
+                let why = "the connection to the bus is gone";
+                self.actions.push(Action::Fail(why));
+                Ok(())
+            }
+            Event::Started { run, result, .. } => self.started(*run, result),
+            Event::Read {
+                run,
+                unit,
+                early,
+                evidence,
+                result,
+                stopping,
+            } => {
+                let seen = Seen {
+                    early: *early,
+                    evidence: evidence.as_ref(),
+                    stopping: *stopping,
+                };
+                self.read(*run, unit, &seen, result)
+            }
+            Event::Listed(result) => self.listed(result),
+            Event::Measured(writers) => self.measured(writers),
+            Event::Inspected(seen) => self.inspected(seen),
+            Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
+            Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
+            // Settings, plugins and the table of runners were read anew before the turn.
+            Event::Hinted(_) | Event::Due | Event::Reload | Event::Rival | Event::Damaged(_) => {
+                Ok(())
+            }
+            Event::Terminate => {
+                self.thaw_at_shutdown()?;
+                self.actions.push(Action::Exit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts what is to be started now, after all events; answers the view that is left.
+    pub fn decide(&mut self) -> Result<View, StoreError> {
+        let limits = self.engine.limits();
+        loop {
+            let view = match self.view(&limits) {
+                Ok(view) => view,
+                Err(TurnError::Store(error)) => return Err(error),
+                Err(TurnError::Refused(refusal)) => unreachable!("{refusal:?}"),
+            };
+            let decisions = decide(&view, &limits);
+            if decisions.is_empty() {
+                return Ok(view);
+            }
+            for decision in decisions {
+                let mark = self.actions.len();
+                self.tx.savepoint()?;
+                let begun = match decision {
+                    Decision::StartCrawl(id) => self.begin_crawl(id),
+                    Decision::StartSnapshot(id) => self.begin_snapshot(id),
+                    Decision::StartCheck(id) => self.begin_check(id),
+                };
+                match begun {
+                    Ok(()) => self.tx.release_savepoint()?,
+                    Err(TurnError::Store(error)) => return Err(error),
+                    Err(TurnError::Refused(refusal)) => {
+                        // It would be decided again and again: the next turn is soon enough.
+                        tracing::error!("cannot carry out {decision:?}: {refusal:?}");
+                        self.actions.truncate(mark);
+                        self.tx.roll_back_savepoint()?;
+                        return Ok(view);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
+    pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
+        let units = self.tx.open_run_counts()?;
+        match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {
+            Ok(()) => {}
+            Err(TurnError::Store(error)) => return Err(error),
+            Err(TurnError::Refused(refusal)) => tracing::warn!("{refusal:?}, ignoring"),
+        }
+        self.tell()?;
+        self.prune_checks()?;
+        let (crawls, snapshots) = (
+            self.tx.counts("crawl", None)?,
+            self.tx.counts("snapshot", None)?,
+        );
+        let line =
+            crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
+        let line = match blocked(view) {
+            Some(why) => {
+                self.actions
+                    .push(Action::WakeAt(self.now.after(LOOK_AGAIN)));
+                format!("{line}; nothing is started: {why}")
+            }
+            None => line,
+        };
+        self.actions.push(Action::Status(line));
+        if let Some(next) = view.next_due {
+            self.actions.push(Action::WakeAt(next));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn answer(&mut self, reply: &Reply<()>) {
+        self.actions
+            .push(Action::Answer(Answer::Done(reply.clone(), Ok(()))));
+    }
+
+    pub(crate) fn answer_text(&mut self, reply: &Reply<String>, text: String) {
+        self.actions
+            .push(Action::Answer(Answer::Text(reply.clone(), Ok(text))));
+    }
+}
+
+/// The refusal as an answer to whoever waits for this event.
+pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
+    let text = |reply: &Reply<String>| Answer::Text(reply.clone(), Err(refusal.clone()));
+    let done = |reply: &Reply<()>| Answer::Done(reply.clone(), Err(refusal.clone()));
+    match event {
+        Event::Request(request) => Some(match request {
+            Request::Add { reply, .. }
+            | Request::Install { reply, .. }
+            | Request::Status { reply }
+            | Request::List { reply, .. }
+            | Request::Show { reply, .. }
+            | Request::Why { reply, .. }
+            | Request::Interrupt { reply, .. }
+            | Request::Draft { reply, .. }
+            | Request::Watches { reply, .. }
+            | Request::Plugins { reply } => text(reply),
+            Request::Cancel { reply, .. }
+            | Request::Abort { reply, .. }
+            | Request::Pause { reply, .. }
+            | Request::Resume { reply, .. }
+            | Request::Amend { reply, .. }
+            | Request::Reload { reply } => done(reply),
+            Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {
+                Answer::Number(reply.clone(), Err(refusal))
+            }
+            Request::Watch { reply, .. } | Request::Hold { reply, .. } => {
+                reply.send(Err(refusal));
+                return None;
+            }
+        }),
+        Event::Work(work) => Some(match work {
+            Work::Attach { reply, .. }
+            | Work::Run { reply, .. }
+            | Work::Report { reply, .. }
+            | Work::LastWords { reply, .. } => text(reply),
+            Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
+        }),
+        _ => {
+            tracing::error!("unexpected refusal: {refusal:?}");
+            None
+        }
+    }
+}

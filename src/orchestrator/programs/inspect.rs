@@ -1,0 +1,241 @@
+//! Looking at programs: digest, and the version of the Debian package. Reading a browser takes
+//! half a second, so that happens on a thread of its own, and only for files that have changed.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::event::Event;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::BinaryRow;
+use archivist_shared::bus::call::Request;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+/// The provider of what was there without one.
+pub const HERE: &str = "env";
+/// Larger files are not read.
+const READ_MAX: u64 = 1 << 30;
+const DPKG: &str = "/var/lib/dpkg";
+
+/// What was seen of one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub name: String,
+    pub path: PathBuf,
+    pub stamp: String,
+    pub sha256: Option<String>,
+    /// Of its Debian package.
+    pub version: Option<String>,
+}
+
+/// What tells one file from another in its place, without reading it; empty when it is not there.
+pub fn stamp(path: &Path) -> String {
+    match fs::metadata(path) {
+        Ok(found) => format!("{} {} {}", found.size(), found.mtime(), found.ino()),
+        Err(_) => String::new(),
+    }
+}
+
+/// Looks at all of them on a thread, and says so with an event.
+pub fn spawn(
+    programs: Vec<(String, PathBuf)>,
+    then: Option<Request>,
+    events: mpsc::UnboundedSender<Event>,
+) {
+    tokio::task::spawn_blocking(move || {
+        let seen = look(&programs, Path::new(DPKG));
+        let _ = events.send(Event::Inspected(seen));
+        if let Some(request) = then {
+            let _ = events.send(Event::Request(request));
+        }
+    });
+}
+
+fn look(programs: &[(String, PathBuf)], dpkg: &Path) -> Vec<Seen> {
+    let versions = versions(programs, dpkg);
+    let seen = programs.iter().map(|(name, path)| Seen {
+        name: name.clone(),
+        path: path.clone(),
+        stamp: stamp(path),
+        sha256: digest(path).ok(),
+        version: versions.get(path).cloned(),
+    });
+    seen.collect()
+}
+
+/// SHA-256 of a regular file. It may lie where hooks can write: a pipe in its place must not hold us.
+fn digest(path: &Path) -> io::Result<String> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > READ_MAX {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 256 * 1024]);
+    let mut file = file.take(READ_MAX);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            length => hash.update(&buffer[..length]),
+        }
+    }
+    let bytes = hash.finalize();
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Versions of the packages that own these files, as far as dpkg(1) knows any.
+fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, String> {
+    // A package may name its file by the old way, or the file that a link leads to.
+    let mut wanted: HashMap<Vec<u8>, Vec<&PathBuf>> = HashMap::new();
+    for (_, path) in programs {
+        for real in [Some(path.clone()), path.canonicalize().ok()]
+            .into_iter()
+            .flatten()
+        {
+            let text = real.to_string_lossy().into_owned();
+            if let Some(old) = text
+                .strip_prefix("/usr")
+                .filter(|old| old.starts_with("/bin/") || old.starts_with("/sbin/"))
+            {
+                wanted.entry(old.into()).or_default().push(path);
+            }
+            wanted.entry(text.into()).or_default().push(path);
+        }
+    }
+    let mut owners: HashMap<String, Vec<&PathBuf>> = HashMap::new();
+    for entry in fs::read_dir(dpkg.join("info"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(package) = name.strip_suffix(".list") else {
+            continue;
+        };
+        let Ok(text) = fs::read(entry.path()) else {
+            continue;
+        };
+        for paths in text
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| wanted.get(line))
+        {
+            owners.entry(package.to_owned()).or_default().extend(paths);
+        }
+    }
+    let mut versions = HashMap::new();
+    let Ok(status) = File::open(dpkg.join("status")) else {
+        return versions;
+    };
+    let (mut name, mut arch, mut version) = (String::new(), String::new(), String::new());
+    for line in BufReader::new(status).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        match line.split_once(": ") {
+            Some(("Package", value)) => name = value.to_owned(),
+            Some(("Architecture", value)) => arch = value.to_owned(),
+            Some(("Version", value)) => version = value.to_owned(),
+            _ if line.is_empty() => {
+                for key in [name.clone(), format!("{name}:{arch}")] {
+                    for path in owners.remove(&key).unwrap_or_default() {
+                        versions.insert(path.clone(), version.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    versions
+}
+
+impl Turn<'_> {
+    /// Has those programs looked at that are not known, or not any more. True when there are any.
+    pub(crate) fn inspect(
+        &mut self,
+        programs: &[(String, PathBuf)],
+        then: Option<Request>,
+    ) -> TurnResult<bool> {
+        let known = self.tx.binaries()?;
+        let is_fresh = |name: &String, path: &PathBuf| {
+            let mut rows = known.iter();
+            let row = rows.find(|row| row.name == *name);
+            row.is_some_and(|row| row.is_fresh(&path.to_string_lossy(), &stamp(path), self.now))
+        };
+        let stale = programs.iter().filter(|(name, path)| !is_fresh(name, path));
+        let programs: Vec<_> = stale.cloned().collect();
+        let any = !programs.is_empty();
+        if any {
+            self.actions.push(Action::Inspect { programs, then });
+        }
+        Ok(any)
+    }
+
+    /// Writes down what was seen; what a provider said of the same file stays.
+    pub(crate) fn inspected(&mut self, seen: &[Seen]) -> TurnResult<()> {
+        for seen in seen {
+            let abspath = seen.path.to_string_lossy().into_owned();
+            let old = self.tx.binary(&seen.name)?;
+            let old = old.filter(|row| row.abspath == abspath);
+            let said = old.as_ref().filter(|row| row.provider != HERE);
+            let row = BinaryRow {
+                name: seen.name.clone(),
+                version: said.map_or_else(|| seen.version.clone(), |row| row.version.clone()),
+                sha256: seen.sha256.clone(),
+                provider: said.map_or_else(|| HERE.to_owned(), |row| row.provider.clone()),
+                env: old.as_ref().map(|row| row.env.clone()).unwrap_or_default(),
+                stamp: Some(seen.stamp.clone()),
+                found_at: self.now,
+                abspath,
+            };
+            self.tx.record_binary(&row)?;
+            let (path, version) = (seen.path.clone(), row.version);
+            self.actions.push(Action::Version { path, version });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digest_and_package_of_a_program() {
+        let top = tempfile::tempdir().unwrap();
+        let dpkg = top.path().join("dpkg");
+        fs::create_dir_all(dpkg.join("info")).unwrap();
+        let program = top.path().join("tool-2");
+        fs::write(&program, "abc").unwrap();
+        let link = top.path().join("tool");
+        std::os::unix::fs::symlink(&program, &link).unwrap();
+        let list = format!("/.\n/usr\n{}\n", program.display());
+        fs::write(dpkg.join("info/tools:amd64.list"), list).unwrap();
+        let status = "Package: other\nVersion: 1\nArchitecture: amd64\n\n\
+                      Package: tools\nArchitecture: amd64\nVersion: 2.5-1\nDescription: x\n y\n\n";
+        fs::write(dpkg.join("status"), status).unwrap();
+
+        let programs = [
+            ("tool".to_owned(), link),
+            ("none".to_owned(), top.path().join("x")),
+        ];
+        let seen = look(&programs, &dpkg);
+        assert_eq!(seen[0].version.as_deref(), Some("2.5-1"));
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(seen[0].sha256.as_deref(), Some(abc));
+        assert!(seen[0].stamp.starts_with("3 "));
+        let nothing = (&seen[1].version, &seen[1].sha256, seen[1].stamp.as_str());
+        assert_eq!(nothing, (&None, &None, ""));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        let top = tempfile::tempdir().unwrap();
+        let pipe = top.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(digest(&pipe).is_err());
+        assert!(digest(top.path()).is_err());
+    }
+}

@@ -1,0 +1,435 @@
+//! Programs that plugins need: bringing them when somebody asks for it, and what the hooks that
+//! use them get to know. An install is a crawl without pages: its worker runs provider hooks.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::engine::{CrawlPlan, Engine, PlannedHook};
+use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::programs::inspect;
+use crate::store::{BinaryRow, CrawlWork, NewCrawl};
+use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
+use archivist_plugin::programs::binary;
+use archivist_plugin::programs::install;
+use archivist_plugin::programs::install::{Step, Wish};
+use archivist_plugin::programs::version::reaches;
+use archivist_plugin::{Hook, Layers, Plugin, Programs, Values, resolve};
+use archivist_shared::bus::documents::report::{Added, Binary};
+use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
+use archivist_shared::journal::message;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a provider hook may run whose plugin has no limit of its own.
+const PROVIDER_LIMIT: Duration = Duration::from_secs(300);
+/// Variables that a provider may give to the hooks that use its program, and their length.
+const VARIABLES_MAX: usize = 64;
+const VARIABLE_MAX: usize = 4096;
+/// Names in one request.
+const NAMES_MAX: usize = 100;
+
+/// A program that a provider brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    pub path: PathBuf,
+    pub at: Time,
+}
+
+/// What providers brought, by the name that plugins ask for.
+pub type Library = HashMap<String, Brought>;
+
+/// What the database knows of the library.
+pub fn library(rows: Vec<BinaryRow>) -> Library {
+    let brought = rows.into_iter().filter(|row| row.provider != inspect::HERE);
+    let pairs = brought.map(|row| {
+        let (path, at) = (PathBuf::from(row.abspath), row.found_at);
+        (row.name, Brought { path, at })
+    });
+    pairs.collect()
+}
+
+/// Versions of what was looked at or told of, by path.
+pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
+    let known = rows.iter();
+    let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
+    known.collect()
+}
+
+/// Whether this crawl is the installation of programs; which.
+pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
+    let names = crawl.url.strip_prefix(install::URL)?;
+    Some(names.split(',').map(str::to_owned).collect())
+}
+
+impl Engine {
+    fn is_there(&self, wish: &Wish) -> bool {
+        let shelved = |name: &str| {
+            let known = self.library.get(name)?;
+            Some(known.path.clone()).filter(|path| path.exists())
+        };
+        self.with_programs(|known| install::is_there(&wish.need, known, &shelved))
+    }
+
+    /// What is known of the machine's programs.
+    pub(crate) fn with_programs<T>(&self, ask: impl FnOnce(Programs<'_>) -> T) -> T {
+        ask(Programs {
+            find: &|name| self.find(name),
+            version: &|path| self.versions.get(path).cloned(),
+        })
+    }
+
+    /// The hooks of an installation. What it found itself stays in the plan: a worker that comes
+    /// back to it has the same list.
+    pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
+        let base = self.directories();
+        let layers = self.layers(&crawl.config, &base);
+        let own = |wish: &Wish| {
+            let brought = self.library.get(&wish.need.name);
+            brought.is_some_and(|brought| brought.at >= crawl.created_at)
+        };
+        let mut plan = CrawlPlan {
+            setup: Vec::new(),
+            snapshot: Vec::new(),
+            snapshot_end: Vec::new(),
+            end: Vec::new(),
+            skipped: Vec::new(),
+            filter: self.url_filter(&crawl.config)?,
+            limits: self.crawl_limits(&crawl.config)?,
+            shares_tmp: false,
+            persona: None,
+            programs: Vec::new(),
+        };
+        for wish in install::wishes(&self.catalogue, names, &layers)? {
+            // A path is the user's choice: nobody else can put something there.
+            let named = !wish.need.name.contains('/');
+            if !named || (self.is_there(&wish) && !own(&wish)) {
+                continue;
+            }
+            for step in install::steps(&self.catalogue, &wish) {
+                match step {
+                    Step::Run(plugin, hook) => {
+                        plan.setup.push(self.provider(plugin, hook, &wish, &layers));
+                    }
+                    Step::ByHand(plugin, hook) => {
+                        let id = format!("{}@{}", hook.id, wish.need.name);
+                        let why = format!("this needs root: {}", wish.need.source);
+                        plan.skipped.push((plugin.name.clone(), id, why));
+                    }
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// What overrides for providers are made of, such as `{LIB_DIR}/pip/packages/x`.
+    fn directories(&self) -> Values {
+        let data = self.scope.data_dir();
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let named = [("LIB_DIR", "lib"), ("PERSONAS_DIR", "personas")];
+        let mut values: Values = named
+            .iter()
+            .map(|(key, name)| ((*key).to_owned(), text(&data.join(name))))
+            .collect();
+        values.insert("DATA_DIR".to_owned(), text(&data));
+        values
+    }
+
+    fn provider(&self, plugin: &Plugin, hook: &Hook, wish: &Wish, layers: &Layers) -> PlannedHook {
+        let mut values = resolve(&self.catalogue, plugin, layers);
+        binary::locate(&mut values, &|name| self.find(name));
+        let own = values.get(&plugin.key("TIMEOUT"));
+        let own = own.and_then(|value| value.as_f64()).filter(|s| *s > 0.0);
+        let limit = own.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let name = &wish.need.name;
+        let id = format!("{}@{name}", hook.id);
+        let mut request = wish.request.clone();
+        request.hook_name.clone_from(&hook.id);
+        PlannedHook {
+            task: HookTask {
+                key: format!("{}/{id}", hook.plugin),
+                plugin: hook.plugin.clone(),
+                hook: id,
+                mode: HookMode::Foreground,
+                limit: limit.unwrap_or(PROVIDER_LIMIT),
+                patience: Duration::ZERO,
+                after_background: false,
+            },
+            hook: Hook {
+                unit_part: format!("{}@{name}", hook.unit_part),
+                ..hook.clone()
+            },
+            plugin: plugin.clone(),
+            values,
+            request: Some(request),
+            command: None,
+        }
+    }
+
+    /// The programs of these plugins that are there, by the name they are asked for.
+    pub fn programs<'a>(
+        &self,
+        plugins: impl Iterator<Item = &'a Plugin>,
+        layers: &Layers,
+    ) -> Vec<(String, PathBuf)> {
+        let needs = plugins.flat_map(|plugin| {
+            let resolved = resolve(&self.catalogue, plugin, layers);
+            binary::needs(plugin, &resolved)
+        });
+        let found = needs.filter_map(|need| {
+            let path = binary::find_any(&need.name, &|name| self.find(name))?;
+            Some((need.name, path))
+        });
+        found.collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
+    /// What the library holds and what hooks may do with it: only an installation writes.
+    pub fn library_binds(&self, planned: &PlannedHook) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let data = self.scope.data_dir();
+        let there = |names: &[&str]| -> Vec<PathBuf> {
+            let paths = names.iter().map(|name| data.join(name));
+            paths.filter(|path| path.is_dir()).collect()
+        };
+        match planned.request {
+            Some(_) => (there(&["lib"]), Vec::new()),
+            None => (Vec::new(), there(&["lib"])),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Queues what an installation that is over still owes; other crawls owe nothing of the kind.
+    pub(crate) fn retry_install(&mut self, id: CrawlId, hook: Option<&str>) -> TurnResult<u32> {
+        let crawl = self.crawl_of(id)?;
+        if names(&crawl).is_none() || !crawl.status.is_final() {
+            return Ok(0);
+        }
+        let count = self.tx.requeue_results(Owner::Crawl(id), hook)?;
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    /// Queues the installation of what plugins or programs of these names lack.
+    pub(crate) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
+        if names.is_empty() || names.len() > NAMES_MAX {
+            return Err(invalid(format!("1 to {NAMES_MAX} names are expected")));
+        }
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        if let Some(name) = names.iter().find(|name| name.contains(',')) {
+            return Err(invalid(format!("'{name}' is not one name")));
+        }
+        let wishes = install::wishes(&self.engine.catalogue, names, &layers).map_err(invalid)?;
+        let missing = wishes.iter().filter(|wish| !self.engine.is_there(wish));
+        let missing = missing.count() as u64;
+        let url = format!("{}{}", install::URL, names.join(","));
+        let crawl = self.tx.add_crawl(&NewCrawl {
+            url: &url,
+            max_depth: 0,
+            plugins: &[],
+            config: &none,
+            user,
+            now: self.now,
+        })?;
+        tracing::info!(
+            message_id = message::CRAWL_ADDED,
+            archivist_crawl_id = crawl.0,
+            archivist_url = url,
+            archivist_urls = 0,
+            "crawl {crawl} is added: it installs {missing} programs"
+        );
+        Ok(Added {
+            crawl,
+            accepted: missing,
+            refused: Vec::new(),
+        })
+    }
+
+    /// Whether this hook of an installation has nothing to do any more: its program was found.
+    pub(crate) fn is_brought(&self, crawl: &CrawlWork, planned: &PlannedHook) -> TurnResult<bool> {
+        let Some(request) = &planned.request else {
+            return Ok(false);
+        };
+        let row = self.tx.binary(&request.name)?;
+        Ok(row.is_some_and(|row| {
+            // What somebody saw on the search path meanwhile was brought by nobody.
+            row.found_at >= crawl.created_at
+                && row.provider != inspect::HERE
+                && Path::new(&row.abspath).exists()
+        }))
+    }
+
+    /// Records a program that a provider hook says it brought; the verdict, where it is not so.
+    pub(crate) fn take_binary(
+        &mut self,
+        crawl: &CrawlWork,
+        provider: &str,
+        report: &Report,
+    ) -> TurnResult<Option<Verdict>> {
+        let Some(found) = &report.binary else {
+            return Ok(None);
+        };
+        let ours = report.key.split_once('@').map(|(_, name)| name) == Some(&found.name);
+        if !ours || names(crawl).is_none() || report.verdict.state != ResultState::Succeeded {
+            return Ok(None);
+        }
+        let path = PathBuf::from(&found.abspath);
+        let failed = |error: String| {
+            Ok(Some(Verdict {
+                state: ResultState::Failed,
+                error: Some(error),
+            }))
+        };
+        if !path.is_absolute() || !path.exists() {
+            let says = &found.abspath;
+            return failed(format!("it says '{says}', and nothing is there"));
+        }
+        let plan = self.engine.plan(crawl).map_err(invalid)?;
+        let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
+        let least = planned.and_then(|hook| hook.request.as_ref()?.min_version.as_deref());
+        if let (Some(version), Some(least)) = (&found.version, least)
+            && reaches(version, least) == Some(false)
+        {
+            let error = format!("it brought version {version}, {least} or newer is needed");
+            return failed(error);
+        }
+        self.tx.record_binary(&row(found, provider, self.now))?;
+        let (name, at) = (found.name.clone(), self.now);
+        self.actions.push(Action::Version {
+            path: path.clone(),
+            version: found.version.clone(),
+        });
+        self.actions.push(Action::Inspect {
+            programs: vec![(name.clone(), path.clone())],
+            then: None,
+        });
+        if found.provider.as_deref() != Some(inspect::HERE) {
+            let brought = Brought { path, at };
+            self.actions.push(Action::Shelve { name, brought });
+        }
+        Ok(None)
+    }
+
+    /// Lays the variables of the programs that a hook uses over its environment.
+    pub(crate) fn lay_binaries(
+        &self,
+        planned: &PlannedHook,
+        variables: &mut Vec<(String, String)>,
+    ) -> TurnResult<()> {
+        let rows = self.tx.binaries()?;
+        if rows.iter().all(|row| row.env.is_empty()) {
+            return Ok(());
+        }
+        let catalogue = &self.engine.catalogue;
+        let plugins = install::with_required(catalogue, &planned.plugin);
+        let needs = plugins
+            .iter()
+            .flat_map(|plugin| binary::needs(plugin, &planned.values));
+        for need in needs {
+            // The name is a path by now, where the program is the value of a setting.
+            let mut rows = rows.iter();
+            let row = rows.find(|row| row.name == need.name || row.abspath == need.name);
+            if let Some(row) = row.filter(|row| Path::new(&row.abspath).exists()) {
+                archivist_plugin::contract::environment::layer(variables, &row.env);
+            }
+        }
+        Ok(())
+    }
+
+    /// All programs that plugins need, by name, with what is known of them.
+    pub(crate) fn binaries(&self) -> TurnResult<Vec<Binary>> {
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        let catalogue = &self.engine.catalogue;
+        let uses = self.tx.uses()?;
+        let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
+        for plugin in &catalogue.plugins {
+            for wish in install::wishes_of(catalogue, plugin, &layers) {
+                let name = wish.need.name.clone();
+                // Where plugins need different versions, the one that is not content counts.
+                let entry = match listed.remove(&name) {
+                    Some(entry) if entry.least.is_some() => entry,
+                    Some(Binary { plugins, .. }) => Binary {
+                        plugins,
+                        ..self.binary(plugin, &wish)?
+                    },
+                    None => self.binary(plugin, &wish)?,
+                };
+                let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
+                listed.insert(name, Binary { plugins, ..entry });
+            }
+        }
+        for binary in listed.values_mut() {
+            let uses = binary.plugins.iter().filter_map(|name| uses.get(name));
+            binary.uses = uses.copied().sum();
+        }
+        Ok(listed.into_values().collect())
+    }
+
+    fn binary(&self, plugin: &Plugin, wish: &Wish) -> TurnResult<Binary> {
+        let name = &wish.need.name;
+        let found = binary::find_any(name, &|name| self.engine.find(name));
+        let shelved = || {
+            self.engine
+                .library
+                .get(name)
+                .map(|known| known.path.clone())
+        };
+        let path = found.or_else(|| shelved().filter(|path| path.exists()));
+        let Some(path) = path else {
+            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+            return Ok(Binary {
+                name: name.clone(),
+                missing: Some(source.to_string()),
+                ..Binary::default()
+            });
+        };
+        let abspath = path.to_string_lossy().into_owned();
+        let mut binary = match self.tx.binary(name)? {
+            Some(row) if row.abspath == abspath => row.report(),
+            _ => Binary {
+                name: name.clone(),
+                abspath: Some(abspath),
+                provider: Some(inspect::HERE.to_owned()),
+                ..Binary::default()
+            },
+        };
+        let version = binary.version.as_deref();
+        if version.is_some_and(|version| wish.need.is_too_old(version)) {
+            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+            binary.missing = Some(source.to_string());
+            binary.least.clone_from(&wish.need.min_version);
+        }
+        Ok(binary)
+    }
+
+    /// Hooks of an installation that only root could run are results as well.
+    pub(crate) fn note_by_hand(&self, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
+        match names(crawl) {
+            Some(_) => self.note_skipped(plan, Owner::Crawl(crawl.id), crawl.id),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a hook said, cut to what is kept of it. The file itself is looked at later: its digest is
+/// not for the hook to tell.
+fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
+    let short = |text: &String| text.len() <= VARIABLE_MAX;
+    let env = found.env.iter();
+    let env = env.filter(|(key, value)| short(key) && short(value));
+    let provider = found.provider.as_deref().unwrap_or(provider);
+    BinaryRow {
+        name: found.name.clone(),
+        abspath: found.abspath.clone(),
+        version: found
+            .version
+            .as_ref()
+            .map(|text| text.chars().take(100).collect()),
+        sha256: None,
+        provider: provider.chars().take(100).collect(),
+        env: env
+            .take(VARIABLES_MAX)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+        stamp: None,
+        found_at: now,
+    }
+}

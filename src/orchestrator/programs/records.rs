@@ -1,0 +1,247 @@
+//! What hooks say for the hooks after them: settings, programs, a server. It is text of hooks, which
+//! other people's pages may have had a hand in: it reaches no further than their own crawl.
+
+use crate::main_loop::engine::{Engine, PlannedHook};
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::programs::inspect;
+use crate::store::{BinaryRow, CrawlWork};
+use archivist_core::model::Owner;
+use archivist_plugin::contract::record::SonicDaemonStart;
+use archivist_plugin::programs::binary;
+use archivist_plugin::programs::install;
+use archivist_plugin::settings::derived;
+use archivist_plugin::{Event, Hook, HookName, Layers, Mode, Values, resolve};
+use archivist_shared::bus::documents::report::Reason;
+use archivist_shared::bus::documents::work::{Derived, Found, HookTask, SonicWish};
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+/// Longest version of a program that is kept, in characters.
+const VERSION_MAX: usize = 100;
+
+impl Engine {
+    /// The servers that hooks of this crawl asked for: each a daemon of ours that runs as the
+    /// asking plugin's.
+    pub fn sonics(&self, config: &Values, layers: &Layers<'_>) -> Vec<PlannedHook> {
+        let wanted = derived::sonics(config);
+        wanted
+            .filter_map(|(plugin, wanted)| self.sonic(plugin, &wanted, layers))
+            .collect()
+    }
+
+    fn sonic(
+        &self,
+        plugin: &str,
+        wanted: &SonicDaemonStart,
+        layers: &Layers<'_>,
+    ) -> Option<PlannedHook> {
+        let plugin = self.catalogue.plugin(plugin)?;
+        let mut values = resolve(&self.catalogue, plugin, layers);
+        binary::locate(&mut values, &|name| self.find(name));
+        let task = HookTask::sonic(&plugin.name, self.settings.daemon_limit);
+        let program = &self.programs.archivist;
+        let mut command = vec![program.clone(), "hook".to_owned(), "sonic".to_owned()];
+        command.push(format!("--config={}", wanted.config_path));
+        let host = wanted.host.as_deref().unwrap_or("127.0.0.1");
+        command.push(format!("--host={host}"));
+        command.push(format!("--port={}", wanted.port?));
+        let name = HookName {
+            event: Event::CrawlSetup,
+            order: u32::MAX,
+            name: task.hook.clone(),
+            mode: Mode::Daemon,
+        };
+        let hook = Hook {
+            plugin: plugin.name.clone(),
+            id: task.hook.clone(),
+            file: program.clone().into(),
+            name,
+            unit_part: task.hook.clone(),
+            interpreter: None,
+        };
+        Some(PlannedHook {
+            task,
+            hook,
+            plugin: plugin.clone(),
+            values,
+            request: None,
+            command: Some(command),
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// Takes what a hook of a crawl's setup derived for the hooks after it. Once the first page may
+    /// start it is too late: one crawl has one plan for all of its pages.
+    pub(crate) fn take_derived(
+        &mut self,
+        crawl: CrawlWork,
+        key: &str,
+        said: &Derived,
+    ) -> TurnResult<()> {
+        if crawl.ready || (said.settings.is_empty() && said.sonic.is_none()) {
+            return Ok(());
+        }
+        let directory = self.crawl_directory(&crawl);
+        let mut config = crawl.config.clone();
+        for (name, value) in &said.settings {
+            let taken = derived::set_machine(&mut config, &self.engine.catalogue, name, value);
+            if let Err(why) = taken {
+                let name: String = name.escape_debug().take(VERSION_MAX).collect();
+                tracing::info!(
+                    archivist_crawl_id = crawl.id.0,
+                    "crawl {} {key}: '{name}' is not taken: {why}",
+                    crawl.id
+                );
+            }
+        }
+        if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
+            match refusal(wish, &directory) {
+                None => derived::set_sonic(&mut config, plugin, &start(wish)),
+                Some(why) => tracing::warn!(
+                    archivist_crawl_id = crawl.id.0,
+                    "crawl {} {key}: no server is started: {why}",
+                    crawl.id
+                ),
+            }
+        }
+        if config != crawl.config {
+            self.tx.set_crawl_config(crawl.id, &config)?;
+            self.engine.forget(crawl.id);
+        }
+        Ok(())
+    }
+
+    /// Takes note of programs that a hook asks for and that are not there. Nothing is installed
+    /// unless somebody says so; who looks at the crawl is told how.
+    pub(crate) fn take_requests(
+        &mut self,
+        crawl: &mut CrawlWork,
+        key: &str,
+        wanted: &BTreeMap<String, String>,
+    ) -> TurnResult<()> {
+        if wanted.is_empty() || crate::programs::install::names(crawl).is_some() {
+            return Ok(());
+        }
+        let (catalogue, none) = (&self.engine.catalogue, Values::new());
+        let layers = self.engine.layers(&none, &none);
+        let mut config = crawl.config.clone();
+        for (name, providers) in wanted {
+            let there = binary::find_any(name, &|name| self.engine.find(name)).is_some();
+            let advice = install::advice_for(catalogue, name, providers, &layers);
+            if let (false, Some(advice)) = (there, advice) {
+                derived::set_wanted(&mut config, name, &advice.to_string());
+            }
+        }
+        if config != crawl.config {
+            let id = crawl.id;
+            tracing::info!(
+                archivist_crawl_id = id.0,
+                "crawl {id} {key}: it asks for programs that are not there; see: archivist why {id}"
+            );
+            self.tx.set_crawl_config(id, &config)?;
+            crawl.config = config;
+        }
+        Ok(())
+    }
+
+    /// What is said about the programs that hooks of a crawl asked for and that are not there yet.
+    pub(crate) fn why_wanted(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let crawl = self.crawl_of_owner(id)?;
+        for (name, advice) in derived::wanted(&crawl.config) {
+            if binary::find_any(name, &|name| self.engine.find(name)).is_none() {
+                let text =
+                    format!("hooks asked for the program '{name}', which is not there: {advice}");
+                let code = "program".to_owned();
+                to.push(Reason {
+                    code,
+                    text,
+                    until: None,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of programs that hooks say they found. A hook is no authority on which program
+    /// others run: of those that we would find ourselves it may tell the version.
+    pub(crate) fn take_programs(&mut self, said: &[Found]) -> TurnResult<()> {
+        for found in said {
+            let Some(path) = binary::find_any(&found.name, &|name| self.engine.find(name)) else {
+                continue;
+            };
+            let known = self.tx.binary(&found.name)?;
+            if path != Path::new(&found.abspath) || known.is_some_and(|row| row.version.is_some()) {
+                continue;
+            }
+            let version = found.version.as_ref().map(|text| {
+                let plain = text.chars().filter(|c| !c.is_control());
+                plain.take(VERSION_MAX).collect()
+            });
+            self.tx.record_binary(&BinaryRow {
+                name: found.name.clone(),
+                abspath: found.abspath.clone(),
+                version,
+                sha256: None,
+                provider: inspect::HERE.to_owned(),
+                env: Values::new(),
+                stamp: None,
+                found_at: self.now,
+            })?;
+            self.inspect(&[(found.name.clone(), path)], None)?;
+        }
+        Ok(())
+    }
+}
+
+fn start(wish: &SonicWish) -> SonicDaemonStart {
+    SonicDaemonStart {
+        url: String::new(),
+        host: wish.host.clone(),
+        port: wish.port,
+        config_path: wish.config_path.clone(),
+        output_dir: None,
+    }
+}
+
+/// Why this wish is not one of a hook of a crawl in this directory.
+fn refusal(wish: &SonicWish, directory: &Path) -> Option<&'static str> {
+    let path = Path::new(&wish.config_path);
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    if climbs || !path.starts_with(directory) {
+        return Some("its configuration is not in the directory of the crawl");
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".:-".contains(c);
+    match &wish.host {
+        Some(host) if host.len() > 253 || !host.chars().all(plain) => Some("its host is no name"),
+        _ if wish.port.is_none_or(|port| port == 0) => Some("it has no port"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_s_configuration_is_the_crawl_s_own() {
+        let wish = |path: &str, host: &str, port: u16| SonicWish {
+            config_path: path.into(),
+            host: Some(host.into()),
+            port: Some(port),
+        };
+        let own = Path::new("/archive/c1");
+        let of = |path, host, port| refusal(&wish(path, host, port), own);
+        assert_eq!(of("/archive/c1/sonic/config.cfg", "127.0.0.1", 1491), None);
+        assert_eq!(of("/archive/c1/sonic/config.cfg", "::1", 1), None);
+        for (path, host, port) in [
+            ("/archive/c10/sonic.cfg", "localhost", 1491),
+            ("/archive/c1/../c2/sonic.cfg", "localhost", 1491),
+            ("sonic.cfg", "localhost", 1491),
+            ("/archive/c1/sonic.cfg", "a b", 1491),
+            ("/archive/c1/sonic.cfg", "localhost", 0),
+        ] {
+            assert!(of(path, host, port).is_some(), "{path} {host} {port}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Why a crawl or a snapshot is not done, or not as it should be: from what is on record and from
+//! the plan's own checks.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
+use archivist_core::plan::{Hindrance, Places, View, against_host};
+use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
+
+/// Results that are named one by one.
+const RESULTS_SHOWN: u32 = 20;
+/// Hosts of a crawl that are named one by one.
+const HOSTS_SHOWN: usize = 5;
+
+fn reason(code: &str, text: impl Into<String>) -> Reason {
+    Reason {
+        code: code.to_owned(),
+        text: text.into(),
+        until: None,
+    }
+}
+
+fn until(code: &str, text: impl Into<String>, until: Time) -> Reason {
+    Reason {
+        until: Some(until),
+        ..reason(code, text)
+    }
+}
+
+fn of(hindrance: &Hindrance) -> Reason {
+    Reason {
+        code: hindrance.code().to_owned(),
+        text: hindrance.to_string(),
+        until: match hindrance {
+            Hindrance::HostUntil(time) => Some(*time),
+            _ => None,
+        },
+    }
+}
+
+/// What is common to crawls and snapshots.
+struct Item<'a> {
+    id: Owner,
+    status: Lifecycle,
+    reason: Option<&'a str>,
+    attempts: u32,
+    retry_at: Option<Time>,
+}
+
+impl Turn<'_> {
+    pub(crate) fn why(&self, id: Owner) -> TurnResult<Why> {
+        let status = self.tx.status_of(id)?;
+        let filter = Filter {
+            owner: Some(id),
+            ..Filter::default()
+        };
+        let view = self.view(&self.engine.limits())?;
+        let mut reasons = Vec::new();
+        match id {
+            Owner::Crawl(_) => {
+                if let Some(crawl) = self.tx.list_crawls(&filter)?.pop() {
+                    self.why_crawl(&crawl, &view, &mut reasons)?;
+                }
+            }
+            Owner::Snapshot(_) => {
+                if let Some(snapshot) = self.tx.list_snapshots(&filter)?.pop() {
+                    self.why_snapshot(&snapshot, &view, &mut reasons)?;
+                }
+            }
+        }
+        let errors = self.why_results(id, &mut reasons)?;
+        let crawl = match id {
+            Owner::Crawl(id) => id,
+            Owner::Snapshot(id) => self.snapshot_of(id)?.crawl,
+        };
+        reasons.extend(self.why_reach(crawl, &errors)?);
+        self.why_wanted(id, &mut reasons)?;
+        Ok(Why {
+            id,
+            status,
+            reasons,
+        })
+    }
+
+    fn why_crawl(&self, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let item = Item {
+            id: Owner::Crawl(crawl.id),
+            status: crawl.status,
+            reason: crawl.reason.as_deref(),
+            attempts: crawl.attempts,
+            retry_at: crawl.retry_at,
+        };
+        if crawl.status == Lifecycle::Sealed
+            && let Some((limit, pages)) = self.tx.left_out(crawl.id)?
+        {
+            let id = crawl.id;
+            let text = format!(
+                "{limit} left {pages} of its pages out; to go on with them: archivist retry {id} --set SETTING=LARGER"
+            );
+            to.push(reason("limit", text));
+        }
+        if !self.why_item(&item, to)? {
+            return Ok(());
+        }
+        let limits = self.engine.limits();
+        let places = Places::of(view, &limits);
+        match crawl.status {
+            Lifecycle::Queued => self.why_waiting(&item, places.against_crawl(), to)?,
+            Lifecycle::Started => {
+                self.why_running(item.id, to)?;
+                self.why_pages(crawl, view, to);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What its queued pages wait for.
+    fn why_pages(&self, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) {
+        let queued = crawl.snapshots.get("queued").copied().unwrap_or(0);
+        if queued == 0 {
+            return;
+        }
+        let limits = self.engine.limits();
+        let places = Places::of(view, &limits);
+        let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
+            let text = format!("{queued} pages wait for the set-up of their crawl");
+            return to.push(reason("setup", text));
+        };
+        to.push(reason("queued", format!("{queued} of its pages wait")));
+        let hindrance = places
+            .against_snapshot()
+            .or_else(|| places.against_crawls_snapshot(open.running));
+        to.extend(hindrance.iter().map(of));
+        let hosts = view.hosts.values();
+        let blocked = hosts.filter_map(|host| {
+            let hindrance = against_host(host, &limits, view.now)?;
+            let mut reason = of(&hindrance);
+            reason.text = format!("{}: {}", host.name, reason.text);
+            Some(reason)
+        });
+        to.extend(blocked.take(HOSTS_SHOWN));
+    }
+
+    fn why_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        view: &View,
+        to: &mut Vec<Reason>,
+    ) -> TurnResult<()> {
+        let id = Owner::Snapshot(snapshot.id);
+        let item = Item {
+            id,
+            status: snapshot.status,
+            reason: snapshot.reason.as_deref(),
+            attempts: snapshot.attempts,
+            retry_at: snapshot.retry_at,
+        };
+        if !self.why_item(&item, to)? {
+            return Ok(());
+        }
+        let crawl = self.crawl_of(snapshot.crawl)?;
+        if snapshot.status == Lifecycle::Started {
+            self.why_running(id, to)?;
+        }
+        match crawl.status {
+            Lifecycle::Paused => {
+                let text = format!(
+                    "its crawl is paused; to go on: archivist resume {}",
+                    crawl.id
+                );
+                to.push(reason("paused", text));
+                return Ok(());
+            }
+            Lifecycle::Queued => {
+                let text = format!(
+                    "its crawl {0} waits itself; see: archivist why {0}",
+                    crawl.id
+                );
+                to.push(reason("crawl", text));
+                return Ok(());
+            }
+            _ if snapshot.status != Lifecycle::Queued => return Ok(()),
+            _ => {}
+        }
+        let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
+            let text = format!("it waits for the set-up of its crawl {}", crawl.id);
+            to.push(reason("setup", text));
+            return Ok(());
+        };
+        let limits = self.engine.limits();
+        let places = Places::of(view, &limits);
+        let (hindrance, host) = self.against_its_host(snapshot.id, &limits)?;
+        let hindrance = places
+            .against_snapshot()
+            .or_else(|| places.against_crawls_snapshot(open.running))
+            .or(hindrance);
+        self.why_waiting(&item, hindrance, to)?;
+        if let Some(asked) = host {
+            to.push(asked);
+        }
+        Ok(())
+    }
+
+    /// What stands against another snapshot of the host of this one, and what the host asked for.
+    fn against_its_host(
+        &self,
+        id: SnapshotId,
+        limits: &archivist_core::plan::Limits,
+    ) -> TurnResult<(Option<Hindrance>, Option<Reason>)> {
+        let id = self.tx.host_of(id)?;
+        let host = self.tx.host_view(id, self.engine.settings.host_delay)?;
+        let asked = self.tx.host_asked(id)?;
+        let asked = asked.map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
+        Ok((against_host(&host, limits, self.now), asked))
+    }
+
+    /// What is on record about it; whether there is more to say.
+    fn why_item(&self, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResult<bool> {
+        let id = item.id;
+        let recorded = item.reason.unwrap_or_default();
+        match item.status {
+            Lifecycle::Cancelled => {
+                to.push(reason("cancelled", format!("it was given up: {recorded}")))
+            }
+            Lifecycle::Paused => {
+                to.push(reason(
+                    "paused",
+                    format!("{recorded}; to go on: archivist resume {id}"),
+                ));
+            }
+            Lifecycle::Sealed
+                if item.attempts >= self.engine.backoff().attempts && !recorded.is_empty() =>
+            {
+                let text = format!("{recorded}; to try it again: archivist retry {id}");
+                to.push(reason("quarantined", text));
+            }
+            Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "it is done")),
+            Lifecycle::Sealed => to.push(reason("done", format!("it is done, but {recorded}"))),
+            Lifecycle::Queued | Lifecycle::Started => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    /// Of one in the queue.
+    fn why_waiting(
+        &self,
+        item: &Item<'_>,
+        hindrance: Option<Hindrance>,
+        to: &mut Vec<Reason>,
+    ) -> TurnResult<()> {
+        if let Some(time) = item.retry_at.filter(|time| *time > self.now) {
+            let recorded = item.reason.unwrap_or("it was put off");
+            let text = format!("{recorded}; the next attempt is not before {time}");
+            to.push(until("back-off", text, time));
+        }
+        if self.tx.has_worker(item.id)? {
+            to.push(reason(
+                "leaving",
+                "the worker of its last attempt has not ended yet",
+            ));
+        }
+        to.extend(hindrance.iter().map(of));
+        if to.is_empty() {
+            to.push(reason(
+                "turn",
+                "others are before it in the queue; its turn comes",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What runs of it.
+    fn why_running(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let runs = self.tx.open_runs_of(id)?;
+        let hooks = runs.iter().filter(|run| run.hook.is_some());
+        for run in hooks.clone() {
+            let since = run
+                .started_at
+                .map(|time| format!(" since {time}"))
+                .unwrap_or_default();
+            to.push(reason("running", format!("{} runs{since}", run.unit)));
+        }
+        if hooks.count() == 0 {
+            let text = match runs.is_empty() {
+                true => "its worker is being started".to_owned(),
+                false => format!("its worker {} is at work", runs[0].unit),
+            };
+            to.push(reason("running", text));
+        }
+        Ok(())
+    }
+
+    /// Of the results that are not good: what failed first, then what was skipped; of many the newest.
+    /// Answers what failed hooks said.
+    fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
+        let counts = self.tx.result_counts(id)?;
+        let mut bad = Vec::new();
+        let mut count = 0;
+        for state in [
+            ResultState::Failed,
+            ResultState::Backoff,
+            ResultState::Skipped,
+        ] {
+            count += counts.get(state.as_str()).copied().unwrap_or(0);
+            let filter = Filter {
+                status: Some(state.as_str().to_owned()),
+                owner: Some(id),
+                limit: RESULTS_SHOWN,
+                ..Filter::default()
+            };
+            let results = self.tx.list_results(&filter)?;
+            bad.extend(results.into_iter().rev());
+        }
+        bad.truncate(RESULTS_SHOWN as usize);
+        for result in &bad {
+            let why = match (&result.error, result.status) {
+                (Some(why), _) => format!(": {why}"),
+                (None, ResultState::Backoff) => ": it is run once more".to_owned(),
+                (None, _) => String::new(),
+            };
+            let word = result.status.as_str();
+            let (plugin, owner) = (&result.plugin, result.owner);
+            // It did not say itself why: its standard error may, of which the result has the end.
+            let more = match (result.status, &result.output) {
+                (ResultState::Failed, None) => {
+                    format!("; all that it wrote: archivist logs {owner} --hook {plugin}")
+                }
+                _ => String::new(),
+            };
+            let text = format!("{plugin}/{} of {owner} {word}{why}{more}", result.hook);
+            to.push(reason(word, text));
+        }
+        match count.saturating_sub(bad.len() as u64) {
+            0 => {}
+            more => to.push(reason("more", format!("{more} more results are not good"))),
+        }
+        let failed = bad
+            .iter()
+            .filter(|result| result.status == ResultState::Failed);
+        let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
+        Ok(said.cloned().collect())
+    }
+}

@@ -1,0 +1,126 @@
+//! Why the checks of a watch wait, and why they are not good: from what is on record and the plan's
+//! own judgement about its pools. When they come next is systemd's to know.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_core::model::{CheckKind, Outcome};
+use archivist_core::plan::{View, against_check};
+use archivist_shared::bus::documents::report::{Reason, WhyWatch};
+use archivist_shared::bus::documents::watches::{Check, Site, Watch};
+
+/// Reasons that are named one by one.
+const SHOWN: usize = 100;
+
+fn reason(code: &str, text: String) -> Reason {
+    Reason {
+        code: code.to_owned(),
+        text,
+        until: None,
+    }
+}
+
+impl Turn<'_> {
+    pub(crate) fn why_watch(&self, watch: &Watch) -> TurnResult<WhyWatch> {
+        let view = self.view(&self.engine.limits())?;
+        let problems = watch.problems.iter();
+        let mut reasons: Vec<_> = problems
+            .map(|problem| reason("file", problem.clone()))
+            .collect();
+        for site in &watch.sites {
+            reasons.extend(down(site));
+            let open = site.open.iter();
+            reasons.extend(open.map(|check| self.why_open(check, &view)));
+            let known = |check: &&Check| !site.open.iter().any(|open| open.kind == check.kind);
+            let bad = site.last.iter().filter(|check| check.ok != Some(true));
+            reasons.extend(bad.map(|check| why_bad(check, known(&check))));
+        }
+        if reasons.is_empty() {
+            reasons.push(nothing(watch));
+        }
+        let more = reasons.len().saturating_sub(SHOWN);
+        reasons.truncate(SHOWN);
+        if more > 0 {
+            let text = format!("{more} more; see: archivist watch show {}", watch.name);
+            reasons.push(reason("more", text));
+        }
+        Ok(WhyWatch {
+            watch: watch.name.clone(),
+            reasons,
+        })
+    }
+
+    /// Of a check that is queued or at work.
+    fn why_open(&self, check: &Check, view: &View) -> Reason {
+        let what = format!("{} of {}", check.kind, check.url);
+        if check.state != "queued" {
+            let unit = check.unit.as_deref().unwrap_or("its unit");
+            let since = check.started_at.unwrap_or(check.queued_at);
+            return reason("running", format!("{what}: {unit} runs since {since}"));
+        }
+        let (limits, pool) = (self.engine.limits(), check.kind.pool());
+        let hindrance = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
+        let since = check.queued_at;
+        match hindrance {
+            Some(hindrance) => reason(
+                hindrance.code(),
+                format!("{what} is queued since {since}: {hindrance}"),
+            ),
+            None => reason(
+                "turn",
+                format!("{what} is queued since {since}: its turn comes"),
+            ),
+        }
+    }
+}
+
+fn down(site: &Site) -> Option<Reason> {
+    let since = site.down_since?;
+    let text = format!(
+        "{} is down since {since}: {} status checks in a row were not good",
+        site.url, site.failures
+    );
+    Some(reason("down", text))
+}
+
+/// Of a check that is over, and what can be done about it where nothing else is under way.
+fn why_bad(check: &Check, alone: bool) -> Reason {
+    let at = check.ended_at.unwrap_or(check.queued_at);
+    let what = format!("{} of {}", check.kind, check.url);
+    let record = &check.record;
+    let found = match (&record.error, &check.outcome) {
+        (Some(error), _) => error.clone(),
+        (None, Some(outcome)) if *outcome != Outcome::Exit(0) => outcome.to_string(),
+        (None, _) => match record.status_code {
+            Some(code) if check.kind == CheckKind::Status => format!("the answer was {code}"),
+            _ => "what it found was not good".to_owned(),
+        },
+    };
+    let again = match alone {
+        true => format!(
+            "; to check once more: archivist watch run --kind {} {}",
+            check.kind, check.watch
+        ),
+        false => String::new(),
+    };
+    match (check.ok, record.skipped) {
+        (Some(_), _) => reason("failed", format!("{what} failed at {at}: {found}")),
+        (None, true) => reason("not-run", format!("{what} was not made at {at}: {found}")),
+        (None, false) => reason(
+            "unknown",
+            format!("{what} came to nothing at {at}: {found}{again}"),
+        ),
+    }
+}
+
+/// Nothing waits, and nothing is wrong.
+fn nothing(watch: &Watch) -> Reason {
+    let name = &watch.name;
+    match watch.sites.iter().any(|site| !site.last.is_empty()) {
+        true => reason("done", "the last check of each kind was good".to_owned()),
+        false => reason(
+            "never",
+            format!(
+                "none of its checks was asked for yet; when its timers elapse: systemctl list-timers 'archivist-watch-{name}-*'"
+            ),
+        ),
+    }
+}

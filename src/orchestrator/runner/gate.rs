@@ -1,0 +1,471 @@
+//! The gate before the work: one active runner for each data directory, and the newest wins.
+//!
+//! A runner registers, holds its seat, and asks [`gate()`](archivist_core::plan::gate). Told to replace
+//! older ones, it takes the bus name from them, tells them to stop, gives them 5 s, has what is
+//! left of their units killed, and is promoted once the kernel has freed their locks. Told to stand
+//! by, it sleeps until the newer one's lock is free. Runners of other machines and PID namespaces
+//! are told as well, but not killed: the epoch keeps them from writing.
+//!
+//! | in ArchiveBox's takeover_util | here |
+//! |---|---|
+//! | runtime_stack_owner_types, foreground_runner_owner_types | one kind of runner: the orchestrator; commands in the foreground are its callers |
+//! | current_command | `Store::register` |
+//! | live_processes, newest_live_process, command_is_newest | `Store::runners`, `Seats::is_alive`, `gate()` |
+//! | runtime_stack_owner, foreground_runner_owner | the active row; the owner of the bus name |
+//! | command_owns_runtime_stack, command_owns_foreground_runner | `Fence::holds` |
+//! | runtime_stack_component_label | `Runner::components` |
+//! | ensure_daemon_stack | bus activation; units and background hooks instead of daemons |
+//! | healthy_orchestrator | `archivist status`, sd_notify(3) and its watchdog |
+//! | _runner_sort_key | `Runner::seat` |
+//! | live_runner_processes | `Rival`, `Kin` |
+//! | enter_single_runner_gate | `pass()` |
+//! | standby_until_leader_needed, standby_until_runtime_stack_needed | `Gate::StandBy` |
+//! | standby_until_foreground_runner_needed | the same for an orchestrator; `archivist run` follows its crawl under whoever runs |
+
+use crate::main_loop::event::Event;
+use crate::main_loop::notify;
+use crate::main_loop::{DaemonError, now};
+use crate::runner::me::Me;
+use crate::runner::seats::{Lock, News, Seats};
+use crate::store::Store;
+use archivist_core::model::{Kin, Place, Runner};
+use archivist_core::plan;
+use archivist_core::plan::{Gate, Rival, may_be_killed};
+use archivist_shared::bus::call::{Call, Request};
+use archivist_shared::bus::client::Address;
+use archivist_shared::bus::documents::report;
+use archivist_shared::bus::service::{Calls, offer, request_name};
+use archivist_shared::config::Scope;
+use archivist_shared::journal::message;
+use archivist_shared::systemd::kill_all;
+use futures_util::StreamExt;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// How long an older runner has to stop by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What the active runner has of the bus.
+pub struct Passed {
+    pub connection: zbus::Connection,
+    /// Calls that came before the promotion.
+    pub pending: Vec<Call>,
+    pub arriving: mpsc::UnboundedReceiver<Call>,
+    pub news: News,
+    /// It stood by: settings may have changed.
+    pub stood_by: bool,
+}
+
+/// The face on the bus while nobody is behind it yet.
+pub struct Face {
+    address: Address,
+    connection: zbus::Connection,
+    /// How the name was asked for.
+    asked: Option<bool>,
+    pending: Vec<Call>,
+    arriving: mpsc::UnboundedReceiver<Call>,
+}
+
+impl Face {
+    pub async fn new(scope: &Scope) -> Result<Face, DaemonError> {
+        let address = Address::new(scope.user, scope.instance.as_deref());
+        let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
+        let connection = offer(&address, calls).await.map_err(failed)?;
+        Ok(Face {
+            address,
+            connection,
+            asked: None,
+            pending: Vec::new(),
+            arriving,
+        })
+    }
+
+    async fn request_name(&mut self, replace: bool) -> Result<(), DaemonError> {
+        if self.asked != Some(replace) {
+            request_name(&self.connection, &self.address, replace)
+                .await
+                .map_err(failed)?;
+            self.asked = Some(replace);
+        }
+        Ok(())
+    }
+}
+
+struct Waiter<'a> {
+    me: &'a mut Me,
+    store: &'a mut Store,
+    scope: &'a Scope,
+    face: Face,
+    news: News,
+    deadline: Option<Instant>,
+    /// Whether those that may not be killed still have time.
+    patient: bool,
+    /// Older ones that were asked to stop.
+    asked: BTreeSet<i64>,
+    line: String,
+    /// For whom we stand by.
+    leader: Option<Runner>,
+}
+
+fn failed(error: impl std::fmt::Display) -> DaemonError {
+    DaemonError::Failed(error.to_string())
+}
+
+/// Returns when this process is the active runner, or with nothing when it is to leave instead.
+pub async fn pass(
+    face: Face,
+    me: &mut Me,
+    store: &mut Store,
+    scope: &Scope,
+    events: &mut mpsc::UnboundedReceiver<Event>,
+    leave_when_done: bool,
+) -> Result<Option<Passed>, DaemonError> {
+    // From now on, so that no arrival after ours is missed.
+    let news = me.seats.news().map_err(failed)?;
+    if !register(me, store, scope, events).await? {
+        return Ok(None);
+    }
+    me.seats.tell();
+    let waiter = Waiter {
+        face,
+        me,
+        store,
+        scope,
+        news,
+        deadline: None,
+        patient: true,
+        asked: BTreeSet::new(),
+        line: String::new(),
+        leader: None,
+    };
+    waiter.pass(events, leave_when_done).await
+}
+
+/// A runner that was frozen amid a transaction holds up every other writer. One of here is ended;
+/// another is waited for, 5 s a time (SQLite's own waiting), until it goes on or somebody ends it.
+/// False if this process was told to end meanwhile.
+async fn register(
+    me: &mut Me,
+    store: &mut Store,
+    scope: &Scope,
+    events: &mut mpsc::UnboundedReceiver<Event>,
+) -> Result<bool, DaemonError> {
+    loop {
+        let registered = store.register(&me.row, me.heir, |seat| me.hold_seat(seat));
+        match registered {
+            Ok(seat) => {
+                me.row.seat = seat;
+                return Ok(true);
+            }
+            Err(error) if error.is_busy() => {
+                let line = "waiting for a runner that stopped amid a transaction";
+                tracing::warn!("{error}, {line}");
+                notify::status(line);
+                notify::starting(GRACE * 3);
+                for runner in working(me, store)? {
+                    end(me, scope, &runner).await;
+                }
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        // What arrived while SQLite waited.
+        tokio::task::yield_now().await;
+        while let Ok(event) = events.try_recv() {
+            if matches!(event, Event::Terminate) {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// All others that work.
+fn working(me: &Me, store: &Store) -> Result<Vec<Runner>, DaemonError> {
+    let mut runners = store.runners().map_err(failed)?;
+    runners
+        .retain(|runner| runner.seat != me.row.seat && me.seats.is_held(Lock::Work(runner.seat)));
+    Ok(runners)
+}
+
+/// Kills what is left of a runner here, and nothing elsewhere.
+async fn end(me: &Me, scope: &Scope, runner: &Runner) {
+    if !may_be_killed(&me.row.place, runner) || runner.pid == 0 {
+        return;
+    }
+    tracing::warn!("{} did not stop, killing it", runner.named());
+    // A unit of another name may have more in it than the runner.
+    let own = format!("{}-", scope.unit_prefix());
+    if runner.unit.starts_with(&own) {
+        match kill_all(scope.user, &runner.unit).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!("{error}, killing its process alone"),
+        }
+    }
+    // It holds its seat, so the pid is its own still.
+    if me.seats.is_alive(runner)
+        && let Err(error) = kill(Pid::from_raw(runner.pid as i32), Signal::SIGKILL)
+    {
+        tracing::warn!("failed to kill {}: {error}, ignoring", runner.named());
+    }
+}
+
+impl Waiter<'_> {
+    async fn pass(
+        mut self,
+        events: &mut mpsc::UnboundedReceiver<Event>,
+        leave_when_done: bool,
+    ) -> Result<Option<Passed>, DaemonError> {
+        let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
+        let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let mut waiting: Option<(Lock, oneshot::Receiver<io::Result<()>>)> = None;
+        let mut stood_by = false;
+        loop {
+            let lock = match self.judge()? {
+                Gate::Pass { .. } => {
+                    if self.face.connection.is_closed() {
+                        // The bus was restarted meanwhile.
+                        self.face = Face::new(self.scope).await?;
+                    }
+                    self.face.request_name(true).await?;
+                    // The next one to take over is another piece of news.
+                    self.me.named.retain(|seat| *seat < 0);
+                    // Who stands by looks for whom.
+                    self.me.seats.tell();
+                    return Ok(Some(Passed {
+                        connection: self.face.connection,
+                        pending: self.face.pending,
+                        arriving: self.face.arriving,
+                        news: self.news,
+                        stood_by,
+                    }));
+                }
+                Gate::StandBy(newer) => {
+                    stood_by = true;
+                    if leave_when_done && !self.store.has_work().map_err(failed)? {
+                        tracing::info!("the work is complete, leaving");
+                        self.store.leave(self.me.row.seat).map_err(failed)?;
+                        return Ok(None);
+                    }
+                    self.stand_by(&newer).await?;
+                    Lock::Seat(newer.seat)
+                }
+                Gate::Replace(older) => {
+                    self.replace(&older).await?;
+                    Lock::Work(older[0].seat)
+                }
+            };
+            let mut freed = match waiting.take() {
+                Some((other, freed)) if other == lock => freed,
+                _ => self.me.seats.until_free(lock),
+            };
+            loop {
+                let deadline = self.deadline;
+                let grace = async {
+                    match deadline {
+                        Some(deadline) => tokio::time::sleep_until(deadline).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    free = &mut freed => {
+                        free.map_err(failed)?.map_err(failed)?;
+                        break;
+                    }
+                    news = self.news.next() => {
+                        if let Some(Err(error)) = news {
+                            return Err(failed(error));
+                        }
+                        waiting = Some((lock, freed));
+                        break;
+                    }
+                    () = grace => {
+                        self.run_out_of_patience().await?;
+                        waiting = Some((lock, freed));
+                        break;
+                    }
+                    Some(call) = self.face.arriving.recv() => self.take(call),
+                    Some(event) = events.recv() => if matches!(event, Event::Terminate) {
+                        notify::stopping();
+                        // If it cannot be written, the lock tells that we are gone.
+                        let _ = self.store.leave(self.me.row.seat);
+                        return Ok(None);
+                    },
+                    _ = beats.tick(), if beat.is_some() => notify::beat(),
+                }
+            }
+        }
+    }
+
+    /// The judgement, and the promotion if it is in our favour.
+    fn judge(&mut self) -> Result<Gate, DaemonError> {
+        let me = &mut *self.me;
+        let (patient, seat) = (self.patient, me.row.seat);
+        let named = &mut me.named;
+        let judge = |others: &[Runner]| {
+            let rivals: Vec<Rival> = others
+                .iter()
+                .map(|runner| Rival {
+                    runner: runner.clone(),
+                    alive: me.seats.is_alive(runner),
+                    working: me.seats.is_held(Lock::Work(runner.seat)),
+                })
+                .collect();
+            for rival in &rivals {
+                warn_of(&me.row, rival, named);
+            }
+            let verdict = plan::gate(&me.row.place, seat, &rivals, patient);
+            match verdict {
+                // Before anybody can see us as the active one.
+                Gate::Pass { .. } if !me.seats.hold_soon(Lock::Work(seat)) => {
+                    Gate::Replace(vec![me.row.clone()])
+                }
+                verdict => verdict,
+            }
+        };
+        match self.store.promote(seat, now(), judge) {
+            Err(error) if error.is_busy() => {
+                let working = working(self.me, self.store)?;
+                match working.is_empty() {
+                    true => Err(failed(error)),
+                    false => Ok(Gate::Replace(working)),
+                }
+            }
+            other => other.map_err(failed),
+        }
+    }
+
+    /// One word about who took over; the rest is in STATUS=.
+    async fn stand_by(&mut self, newer: &Runner) -> Result<(), DaemonError> {
+        self.deadline = None;
+        self.patient = true;
+        self.leader = Some(newer.clone());
+        // What was asked of us while the name was ours is asked again elsewhere.
+        self.face.pending.clear();
+        self.face.request_name(false).await?;
+        if self.me.named.insert(newer.seat) && !self.me.heir {
+            announce(newer);
+        }
+        self.line = format!(
+            "standing by: {} works on this data directory",
+            newer.named()
+        );
+        notify::ready();
+        notify::status(&self.line);
+        Ok(())
+    }
+
+    async fn replace(&mut self, older: &[Runner]) -> Result<(), DaemonError> {
+        let names: Vec<String> = older.iter().map(Runner::named).collect();
+        self.line = format!("waiting for {} to stop", names.join("; "));
+        self.leader = None;
+        notify::status(&self.line);
+        if self.deadline.is_none() {
+            self.deadline = Some(Instant::now() + GRACE);
+        }
+        if older.iter().any(|runner| self.asked.insert(runner.seat)) {
+            tracing::info!(
+                "taking over from {}: asked to stop, with {} s for it",
+                names.join("; "),
+                GRACE.as_secs()
+            );
+            self.face.request_name(true).await?;
+            self.me.seats.tell();
+        }
+        Ok(())
+    }
+
+    async fn run_out_of_patience(&mut self) -> Result<(), DaemonError> {
+        self.patient = false;
+        self.deadline = Some(Instant::now() + GRACE);
+        for runner in working(self.me, self.store)? {
+            end(self.me, self.scope, &runner).await;
+        }
+        Ok(())
+    }
+
+    /// Status is answered at once, everything else by who is promoted. What was meant for us before
+    /// a newer one came is to be asked of that one.
+    fn take(&mut self, call: Call) {
+        if self
+            .leader
+            .as_ref()
+            .is_some_and(|newer| self.me.seats.is_alive(newer))
+        {
+            return;
+        }
+        let Call::Request(Request::Status { reply }) = call else {
+            return self.face.pending.push(call);
+        };
+        let runners = self.store.runners().unwrap_or_default();
+        let status = report::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            data: self.scope.data_dir().to_string_lossy().into_owned(),
+            line: self.line.clone(),
+            runners: reported(
+                &runners,
+                self.me.row.seat,
+                &self.me.row.place,
+                &self.me.seats,
+            ),
+            ..report::Status::default()
+        };
+        reply.send(Ok(serde_json::to_string(&status).unwrap_or_default()));
+    }
+}
+
+/// Those that live, `seat` among them.
+pub fn reported(runners: &[Runner], seat: i64, here: &Place, seats: &Seats) -> Vec<report::Runner> {
+    let alive = |runner: &&Runner| runner.seat == seat || seats.is_alive(runner);
+    let shown = runners.iter().filter(alive).map(|runner| {
+        let place = Kin::of(here, &runner.place).words();
+        report::Runner {
+            state: if runner.active { "active" } else { "waiting" }.to_owned(),
+            pid: runner.pid,
+            unit: runner.unit.clone(),
+            components: runner.components.clone(),
+            since: runner.since,
+            epoch: runner.epoch,
+            place: Some(place.to_owned()).filter(|place| !place.is_empty()),
+        }
+    });
+    shown.collect()
+}
+
+/// The one message about who took over.
+pub fn announce(newer: &Runner) {
+    tracing::warn!(
+        message_id = message::TAKEN_OVER,
+        archivist_runner_pid = newer.pid,
+        archivist_runner_unit = %newer.unit,
+        archivist_reason = %newer.components,
+        "a newer process took over {} ({}); work will continue there and will resume here if that process exits and work remains",
+        newer.components,
+        newer.named()
+    );
+}
+
+/// Once about each that is elsewhere.
+fn warn_of(me: &Runner, rival: &Rival, named: &mut BTreeSet<i64>) {
+    let runner = &rival.runner;
+    let kin = Kin::of(&me.place, &runner.place);
+    let far = matches!(kin, Kin::OtherMachine | Kin::OtherNamespace);
+    // Seats are positive: the other sign is for warnings.
+    if !far || runner.seat > me.seat || !named.insert(-runner.seat) {
+        return;
+    }
+    let (who, place) = (runner.named(), kin.words());
+    match (rival.alive, kin) {
+        (true, _) => tracing::warn!(
+            "a runner {place} ({who}) uses this data directory: it is asked to stop and never killed from here; what it writes after {} s is refused",
+            GRACE.as_secs()
+        ),
+        (false, Kin::OtherMachine) => tracing::warn!(
+            "a runner {place} ({who}) used this data directory last: if it still works, stop it there; nothing that it writes from now on is taken"
+        ),
+        (false, _) => tracing::info!("a runner {place} ({who}) has ended"),
+    }
+}

@@ -1,0 +1,141 @@
+//! Who this runner is, told to the others: process, place, unit, and the seat that it keeps for
+//! as long as it lives.
+
+use crate::main_loop::now;
+use crate::runner::seats::{Lock, Seats};
+use archivist_core::model::{Place, Runner};
+use archivist_core::unit::Names;
+use archivist_shared::config::Scope;
+use archivist_shared::systemd::{Restarting, enter_scope, restarting};
+use libsystemd::id128;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long systemd may take to answer what is good to know only.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub struct Me {
+    pub row: Runner,
+    pub seats: Seats,
+    /// systemd started this process after another one of its unit had ended: it takes that one's seat.
+    pub heir: bool,
+    /// Seats of those that were named already.
+    pub named: BTreeSet<i64>,
+}
+
+impl Me {
+    pub async fn new(scope: &Scope) -> Result<Me, String> {
+        let data = scope.data_dir();
+        let seats = Seats::open(&data).map_err(|error| {
+            format!("cannot open the lock file in '{}': {error}", data.display())
+        })?;
+        let (unit, restarting) = match own_unit().filter(|unit| unit.ends_with(".service")) {
+            Some(unit) => {
+                let asked = tokio::time::timeout(PATIENCE, restarting(scope.user, &unit)).await;
+                let restarting = match asked {
+                    Ok(Ok(restarting)) => restarting,
+                    Ok(Err(error)) => {
+                        tracing::debug!("{error}, ignoring");
+                        Restarting::default()
+                    }
+                    Err(_) => Restarting::default(),
+                };
+                (unit, restarting)
+            }
+            None => (own_scope(scope).await, Restarting::default()),
+        };
+        let row = Runner {
+            unit,
+            pid: std::process::id(),
+            place: place()?,
+            components: format!("orchestrator, database, bus name {}", scope.bus_name()),
+            restarts: restarting.will,
+            since: now(),
+            ..Runner::default()
+        };
+        Ok(Me {
+            row,
+            seats,
+            heir: restarting.will && restarting.did,
+            named: BTreeSet::new(),
+        })
+    }
+
+    pub fn hold_seat(&self, seat: i64) -> bool {
+        self.seats.hold(Lock::Seat(seat))
+    }
+
+    /// After everything that works is gone: whoever waits for it may begin.
+    pub fn stop_working(&self) {
+        self.seats.let_go(Lock::Work(self.row.seat));
+    }
+}
+
+fn place() -> Result<Place, String> {
+    let id = |what: &str, id: Result<id128::Id128, _>| {
+        id.map(|id| id.lower_hex())
+            .map_err(|error: libsystemd::errors::SdError| {
+                format!("cannot read the {what} id: {error}")
+            })
+    };
+    let namespace = std::fs::read_link("/proc/self/ns/pid")
+        .map_err(|error| format!("cannot read /proc/self/ns/pid: {error}"))?;
+    Ok(Place {
+        machine: id("machine", id128::get_machine())?,
+        boot: id("boot", id128::get_boot())?,
+        namespace: namespace.to_string_lossy().into_owned(),
+    })
+}
+
+/// The innermost service or scope of our cgroup (cgroups(7)).
+pub fn own_unit() -> Option<String> {
+    unit_of(&std::fs::read_to_string("/proc/self/cgroup").ok()?)
+}
+
+fn unit_of(cgroups: &str) -> Option<String> {
+    let unified = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mut parts = unified.rsplit('/');
+    let unit = parts.find(|part| part.ends_with(".service") || part.ends_with(".scope"))?;
+    Some(unit.to_owned())
+}
+
+/// Started by hand, it gets a unit of its own, which can be ended without ending the shell that
+/// started it. Empty where that is not to be had.
+async fn own_scope(scope: &Scope) -> String {
+    let names = Names::new(scope.unit_prefix());
+    let mut bytes = [0; 4];
+    let _ = getrandom::fill(&mut bytes);
+    let name = names.run_scope(std::process::id(), u32::from_ne_bytes(bytes));
+    let slice = names.top_slice();
+    let entering = enter_scope(scope.user, &name, &slice, 0);
+    match tokio::time::timeout(PATIENCE, entering).await {
+        Ok(Ok(())) => name,
+        Ok(Err(error)) => {
+            tracing::debug!("{error}, going on without a scope");
+            String::new()
+        }
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_finds_its_unit() {
+        let found = |path: &str| unit_of(&format!("1:name=systemd:/x.service\n0::{path}\n"));
+        let service = "archivist-orchestrator.service";
+        assert_eq!(
+            found(&format!("/archivist.slice/{service}")).unwrap(),
+            service
+        );
+        let user = "/user.slice/user-0.slice/user@0.service/app.slice/run-u3.service/sub";
+        assert_eq!(found(user).unwrap(), "run-u3.service");
+        assert_eq!(
+            found("/user.slice/user-0.slice/session-1.scope").unwrap(),
+            "session-1.scope"
+        );
+        assert_eq!(found("/"), None);
+    }
+}

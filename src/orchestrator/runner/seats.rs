@@ -1,0 +1,185 @@
+//! Locks of runners on bytes of one file in the data directory: the kernel frees them with the
+//! process, however that ends, they need no bus, and every PID namespace of the machine sees them
+//! (open file description locks, fcntl_locking(2)). A change of the file's time is how runners tell
+//! each other to look at the table again (inotify(7)).
+
+use archivist_core::model::Runner;
+use inotify::{Inotify, WatchMask};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+
+/// Name of the file in the data directory.
+const FILE: &str = "runner.lock";
+
+/// What is locked of a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Its process lives.
+    Seat(i64),
+    /// Its process works: at most one of all.
+    Work(i64),
+}
+
+impl Lock {
+    fn byte(self) -> libc::off_t {
+        match self {
+            Lock::Seat(seat) => seat * 2,
+            Lock::Work(seat) => seat * 2 + 1,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Seats {
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+/// Changes of the file, as a stream.
+pub type News = inotify::EventStream<[u8; 4096]>;
+
+fn range(kind: libc::c_int, lock: Lock) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: lock.byte(),
+        l_len: 1,
+        l_pid: 0,
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).open(path)
+}
+
+impl Seats {
+    pub fn open(data: &Path) -> io::Result<Seats> {
+        let path = data.join(FILE);
+        let file = Arc::new(open(&path)?);
+        Ok(Seats { path, file })
+    }
+
+    /// Locks for as long as this process lives or [`Seats::let_go`]; false if another has it.
+    pub fn hold(&self, lock: Lock) -> bool {
+        let range = range(libc::F_WRLCK, lock);
+        fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range)).is_ok()
+    }
+
+    /// The same for a lock that is our own: at most, somebody who waited for it has it for an instant.
+    pub fn hold_soon(&self, lock: Lock) -> bool {
+        let range = range(libc::F_WRLCK, lock);
+        fcntl(&*self.file, FcntlArg::F_OFD_SETLKW(&range)).is_ok()
+    }
+
+    pub fn let_go(&self, lock: Lock) {
+        let range = range(libc::F_UNLCK, lock);
+        let _ = fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range));
+    }
+
+    /// Whether another process has it. Who cannot be asked is taken to be gone.
+    pub fn is_held(&self, lock: Lock) -> bool {
+        // Waiting is done with read locks, which this does not see.
+        let mut range = range(libc::F_RDLCK, lock);
+        let asked = fcntl(&*self.file, FcntlArg::F_OFD_GETLK(&mut range));
+        asked.is_ok() && range.l_type != libc::F_UNLCK as libc::c_short
+    }
+
+    pub fn is_alive(&self, runner: &Runner) -> bool {
+        self.is_held(Lock::Seat(runner.seat))
+    }
+
+    /// Answers when nobody has it any more: a thread sleeps in the kernel until then.
+    pub fn until_free(&self, lock: Lock) -> oneshot::Receiver<io::Result<()>> {
+        let (sender, receiver) = oneshot::channel();
+        let path = self.path.clone();
+        std::thread::spawn(move || {
+            let _ = sender.send(wait(&path, lock));
+        });
+        receiver
+    }
+
+    /// Makes all others look at the table.
+    pub fn tell(&self) {
+        if let Err(error) = self.file.set_modified(SystemTime::now()) {
+            tracing::warn!("cannot touch '{}': {error}, ignoring", self.path.display());
+        }
+    }
+
+    pub fn news(&self) -> io::Result<News> {
+        let inotify = Inotify::init()?;
+        // A new time of modification alone is MODIFY to the kernel, both times are ATTRIB.
+        let changes = WatchMask::MODIFY | WatchMask::ATTRIB;
+        inotify.watches().add(&self.path, changes)?;
+        inotify.into_event_stream([0; 4096])
+    }
+}
+
+/// The lock is gone with the descriptor, as soon as it was got.
+fn wait(path: &Path, lock: Lock) -> io::Result<()> {
+    let file = open(path)?;
+    let range = range(libc::F_RDLCK, lock);
+    loop {
+        match fcntl(&file, FcntlArg::F_OFD_SETLKW(&range)) {
+            Ok(_) => return Ok(()),
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::StreamExt;
+
+    #[test]
+    fn a_lock_is_seen_by_others_and_only_by_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, two) = (
+            Seats::open(directory.path()).unwrap(),
+            Seats::open(directory.path()).unwrap(),
+        );
+        assert!(one.hold(Lock::Seat(3)) && one.hold(Lock::Seat(3)));
+        assert!(!one.is_held(Lock::Seat(3)));
+        assert!(two.is_held(Lock::Seat(3)) && !two.hold(Lock::Seat(3)));
+        for free in [Lock::Work(3), Lock::Work(2), Lock::Seat(4), Lock::Seat(2)] {
+            assert!(!two.is_held(free), "{free:?}");
+        }
+        one.let_go(Lock::Seat(3));
+        assert!(!two.is_held(Lock::Seat(3)));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_end_of_another_hears_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = Seats::open(directory.path()).unwrap();
+        let two = Seats::open(directory.path()).unwrap();
+        assert!(one.hold(Lock::Work(1)));
+        let mut waiting = two.until_free(Lock::Work(1));
+        assert!(waiting.try_recv().is_err());
+        // Who waits does not look like who holds.
+        assert!(!one.is_held(Lock::Work(1)));
+        drop(one);
+        waiting.await.unwrap().unwrap();
+        assert!(two.hold(Lock::Work(1)));
+    }
+
+    #[tokio::test]
+    async fn a_word_arrives() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = Seats::open(directory.path()).unwrap();
+        let two = Seats::open(directory.path()).unwrap();
+        let mut news = two.news().unwrap();
+        one.tell();
+        assert!(news.next().await.unwrap().is_ok());
+    }
+}

@@ -1,0 +1,193 @@
+//! The time line of a crawl or page: its units in pieces, the oldest first.
+
+use crate::store::{Result, StoreError, Tx};
+use archivist_core::model::{Owner, ResultState, RunId, Time, without_userinfo};
+use archivist_shared::bus::documents::report::{Filter, Span, SpanPage};
+use rusqlite::Row;
+
+const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.hook, run.attempt,
+    run.status, run.outcome, run.recorded_at, run.started_at, run.ready_at, run.ended_at,
+    run.cpu_usec, run.memory_peak, page.url, page.title, page.depth, page.created_at,
+    CASE WHEN run.hook IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM run later WHERE later.owner = run.owner AND later.id > run.id
+            AND later.plugin = run.plugin AND later.hook = run.hook)
+    THEN (SELECT result.status FROM result WHERE result.owner = run.owner
+            AND result.plugin = run.plugin AND result.hook = run.hook) END";
+
+impl Tx<'_> {
+    /// The next units of an owner after `filter.after`, at most [`ROWS_MAX`] of them.
+    pub fn list_spans(&self, filter: &Filter) -> Result<Vec<Span>> {
+        let after = filter.after.map_or(0, |run| run.0);
+        let limit = filter.piece().limit;
+        let (condition, owner): (&str, rusqlite::types::Value) = match filter.owner {
+            Some(Owner::Crawl(id)) => ("run.crawl_id = ?1", id.0.into()),
+            Some(owner) => ("run.owner = ?1", owner.to_string().into()),
+            None => ("?1 IS NULL", rusqlite::types::Value::Null),
+        };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM run
+             LEFT JOIN snapshot page ON run.kind = 'snapshot' AND page.id = run.snapshot_id
+             WHERE {condition} AND run.id > ?2 ORDER BY run.id LIMIT ?3"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let mut rows = statement.query((owner, after, limit))?;
+        let mut spans = Vec::new();
+        while let Some(row) = rows.next()? {
+            spans.push(read(row)?);
+        }
+        Ok(spans)
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<Span> {
+    let time = |column| -> rusqlite::Result<_> { Ok(row.get::<_, Option<i64>>(column)?.map(Time)) };
+    let count = |column| -> rusqlite::Result<_> {
+        let value: Option<i64> = row.get(column)?;
+        Ok(value.and_then(|value| u64::try_from(value).ok()))
+    };
+    let owner: String = row.get(3)?;
+    let corrupt = |_| StoreError::Corrupt {
+        what: "id",
+        text: owner.clone(),
+    };
+    let outcome: Option<String> = row.get(8)?;
+    let verdict: Option<String> = row.get(19)?;
+    let page = match row.get::<_, Option<String>>(15)? {
+        None => None,
+        Some(url) => Some(SpanPage {
+            url: without_userinfo(&url),
+            title: row.get(16)?,
+            depth: row.get(17)?,
+            created_at: Time(row.get(18)?),
+        }),
+    };
+    Ok(Span {
+        id: RunId(row.get(0)?),
+        unit: row.get(1)?,
+        kind: row.get(2)?,
+        owner: owner.parse().map_err(corrupt)?,
+        plugin: row.get(4)?,
+        hook: row.get(5)?,
+        attempt: row.get(6)?,
+        status: row.get(7)?,
+        outcome: outcome
+            .map(|text| serde_json::from_str(&text))
+            .transpose()?,
+        verdict: verdict.and_then(|text| ResultState::parse(&text)),
+        recorded_at: time(9)?,
+        started_at: time(10)?,
+        ready_at: time(11)?,
+        ended_at: time(12)?,
+        cpu_usec: count(13)?,
+        memory_peak: count(14)?,
+        page,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{NewCrawl, NewRun, NewSnapshot, Store};
+    use archivist_core::model::{CrawlId, Outcome, Reading, SnapshotId};
+    use archivist_core::unit::UnitKind;
+    use std::collections::BTreeMap;
+
+    const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
+
+    fn run(kind: UnitKind, owner: Owner, hook: Option<&'static str>, now: i64) -> NewRun<'static> {
+        NewRun {
+            kind,
+            owner,
+            crawl: CrawlId(1),
+            plugin: hook,
+            hook,
+            attempt: 1,
+            unit: "u.service",
+            boot: "b",
+            argv: &[],
+            now: Time(now),
+        }
+    }
+
+    /// Three units of a crawl: its worker, that of its page, and a hook that had two attempts.
+    fn filled(tx: &Tx<'_>) -> Vec<RunId> {
+        tx.add_crawl(&NewCrawl {
+            url: "https://a/",
+            max_depth: 0,
+            plugins: &[],
+            config: &BTreeMap::new(),
+            user: 0,
+            now: Time(5),
+        })
+        .unwrap();
+        let page = NewSnapshot {
+            url: "https://a/",
+            host: "a",
+            ..NewSnapshot::default()
+        };
+        tx.add_snapshots(CrawlId(1), None, &[page], Time(5))
+            .unwrap();
+        let of_crawl = run(UnitKind::CrawlWorker, Owner::Crawl(CrawlId(1)), None, 10);
+        let hook = |now| run(UnitKind::Hook, PAGE, Some("wget"), now);
+        let all = [
+            of_crawl,
+            run(UnitKind::SnapshotWorker, PAGE, None, 20),
+            hook(30),
+            hook(40),
+        ];
+        let mut ids = Vec::new();
+        for new in &all {
+            let id = tx.record_run(new).unwrap();
+            let reading = Reading {
+                started: Some(Time(new.now.0 + 3)),
+                ended: Some(Time(new.now.0 + 9)),
+                ..Reading::default()
+            };
+            tx.end_run(id, &Outcome::Exit(0), &reading, Time(0))
+                .unwrap();
+            ids.push(id);
+        }
+        tx.start_result(PAGE, CrawlId(1), "wget", "wget", Time(30))
+            .unwrap();
+        tx.set_run_ready(PAGE, "wget", "wget", Time(45)).unwrap();
+        ids
+    }
+
+    #[test]
+    fn in_pieces_the_oldest_first_with_all_their_times() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let ids = filled(&tx);
+        let list = |owner, after, limit| {
+            let filter = Filter {
+                owner: Some(owner),
+                after,
+                limit,
+                ..Filter::default()
+            };
+            tx.list_spans(&filter).unwrap()
+        };
+        let crawl = Owner::Crawl(CrawlId(1));
+        let first = list(crawl, None, 3);
+        assert_eq!(first.iter().map(|s| s.id).collect::<Vec<_>>(), ids[..3]);
+        assert_eq!(first[1].page.as_ref().unwrap().created_at, Time(5));
+        assert!(first[0].page.is_none() && first[2].page.is_none());
+        let rest = list(crawl, Some(ids[2]), 3);
+        let last = &rest[0];
+        assert_eq!((rest.len(), last.id), (1, ids[3]));
+        let times = [
+            last.recorded_at,
+            last.started_at,
+            last.ready_at,
+            last.ended_at,
+        ];
+        assert_eq!(times, [40, 43, 45, 49].map(|ms| Some(Time(ms))));
+        assert_eq!(last.verdict, Some(ResultState::Started));
+        let of_page = list(PAGE, None, 0);
+        assert_eq!(of_page.len(), 3);
+        assert_eq!(of_page[1].verdict, None, "it is about the later attempt");
+        assert_eq!(of_page[1].ready_at, None);
+    }
+}

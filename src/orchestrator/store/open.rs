@@ -1,0 +1,369 @@
+//! Opening the database, and refusing what must not be opened.
+
+use super::schema::MIGRATIONS;
+use super::{Lasting, Store};
+use nix::sys::statfs::{self, FsType};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why the database was not opened; the file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "cannot open the database '{path}': {source}\nis its directory there and writable? see: archivist doctor"
+    )]
+    Open {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
+    #[error(
+        "'{path}' is not a database of archivist: {source}\nnothing was changed; move the file away, or put back a copy, and start again"
+    )]
+    Garbage {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
+    #[error(
+        "the database '{path}' is damaged: {what}\nit is left as it is: copy it and '{path}-wal' away, then put back a copy from before, or save what can be read of it: sqlite3 '{path}' .recover | sqlite3 new.sqlite3; the archive's own files do not need it"
+    )]
+    Damaged { path: PathBuf, what: String },
+    #[error(
+        "'{path}' was written by a newer archivist (schema {found}, this one knows {known})\nnothing was changed; install the newer version again"
+    )]
+    Newer {
+        path: PathBuf,
+        found: usize,
+        known: usize,
+    },
+    #[error(
+        "'{path}' lies on a network file system ({kind}), on which SQLite cannot keep its promises\nmove the data directory to a local disk"
+    )]
+    Network { path: PathBuf, kind: &'static str },
+    #[error("cannot bring '{path}' from schema {from} to {to}: {source}")]
+    Migrate {
+        path: PathBuf,
+        from: usize,
+        to: usize,
+        source: rusqlite::Error,
+    },
+}
+
+impl OpenError {
+    /// Whether it may be for want of room, and not of the file itself.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, OpenError::Open { .. } | OpenError::Migrate { .. })
+    }
+}
+
+/// File systems whose locks or shared memory SQLite's write-ahead log cannot rely on.
+fn network_file_system(path: &Path) -> Option<&'static str> {
+    const CIFS: i64 = 0xff53_4d42_u32 as i64;
+    const SMB2: i64 = 0xfe53_4d42_u32 as i64;
+    let kind = statfs::statfs(path).ok()?.filesystem_type();
+    match kind {
+        statfs::NFS_SUPER_MAGIC => Some("nfs"),
+        statfs::SMB_SUPER_MAGIC => Some("smb"),
+        FsType(CIFS | SMB2) => Some("cifs"),
+        _ => None,
+    }
+}
+
+/// Makes the files of the database their owner's alone: whoever can read them can lock them as well
+/// (fcntl(2)), and workers prove themselves by what is in them. Those that SQLite makes later have
+/// the mode of the first (SQLite's manual, "Temporary Files"). What cannot be changed is left.
+fn keep_private(path: &Path) {
+    let of = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let mut options = File::options();
+    let options = options.write(true).create(true).truncate(false);
+    let _ = options.mode(MODE).open(path);
+    for path in [of(""), of("-wal"), of("-shm")] {
+        let Ok(found) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let (kind, mode) = (found.file_type(), found.permissions().mode());
+        if kind.is_file() && mode & 0o077 != 0 {
+            let closed = std::fs::set_permissions(&path, Permissions::from_mode(MODE));
+            if let Err(error) = closed {
+                tracing::warn!(
+                    "cannot close '{}' to others: {error}, ignoring",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+/// Of the files of the database.
+const MODE: u32 = 0o600;
+
+impl Store {
+    /// Opens or makes the database at `path` and brings it to the newest schema. It cannot write
+    /// until [`Store::take_over`] made it the runner.
+    pub fn open(path: &Path) -> Result<Store, OpenError> {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        if let Some(kind) = network_file_system(directory) {
+            return Err(OpenError::Network {
+                path: path.to_owned(),
+                kind,
+            });
+        }
+        keep_private(path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection =
+            Connection::open_with_flags(path, flags).map_err(|source| OpenError::Open {
+                path: path.to_owned(),
+                source,
+            })?;
+        let told = |source: rusqlite::Error| match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Garbage {
+                path: path.to_owned(),
+                source,
+            },
+            // None: what was read is not even text.
+            Some(rusqlite::ErrorCode::DatabaseCorrupt) | None => OpenError::Damaged {
+                path: path.to_owned(),
+                what: source.to_string(),
+            },
+            _ => OpenError::Open {
+                path: path.to_owned(),
+                source,
+            },
+        };
+        // Before anything that writes, and setting the journal's mode does.
+        let found = schema_of(&connection).map_err(told)?;
+        if found > MIGRATIONS.len() {
+            return Err(OpenError::Newer {
+                path: path.to_owned(),
+                found,
+                known: MIGRATIONS.len(),
+            });
+        }
+        configure(&connection).map_err(told)?;
+        migrate(&mut connection, path, found)?;
+        let known = schema(&newest().map_err(told)?).map_err(told)?;
+        let there = schema(&connection).map_err(told)?;
+        if let Some(odd) = known.difference(&there).next() {
+            return Err(OpenError::Damaged {
+                path: path.to_owned(),
+                what: format!("its {} '{}' is not what it was made as", odd.0, odd.1),
+            });
+        }
+        Ok(Store {
+            connection,
+            epoch: 0,
+            lasting: Lasting::PowerCuts,
+        })
+    }
+}
+
+/// More than there are in the source.
+const STATEMENTS: usize = 256;
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", Lasting::PowerCuts.synchronous())?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    // Without it a statement is planned anew whenever a value is bound that its plan could depend on.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+/// Which migrations it has seen.
+fn schema_of(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.pragma_query_value(None, "user_version", |row| {
+        row.get::<_, u32>(0).map(|n| n as usize)
+    })
+}
+
+/// An empty database of the newest schema.
+fn newest() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for migration in MIGRATIONS {
+        connection.execute_batch(migration)?;
+    }
+    Ok(connection)
+}
+
+/// Kind, name and definition of everything in a database, whatever its spaces. Others may have
+/// added to it.
+fn schema(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
+    let mut statement =
+        connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''")?;
+    let rows = statement.query_map([], |row| {
+        let sql: String = row.get(2)?;
+        let words: Vec<&str> = sql.split_whitespace().collect();
+        Ok((row.get(0)?, row.get(1)?, words.join(" ")))
+    })?;
+    rows.collect()
+}
+
+fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(), OpenError> {
+    let known = MIGRATIONS.len();
+    if found == known {
+        // Without waiting for whoever writes.
+        return Ok(());
+    }
+    let fail = |source| OpenError::Migrate {
+        path: path.to_owned(),
+        from: found,
+        to: known,
+        source,
+    };
+    let tx = connection.transaction().map_err(fail)?;
+    for migration in &MIGRATIONS[found..] {
+        tx.execute_batch(migration).map_err(fail)?;
+    }
+    tx.pragma_update(None, "user_version", known as u32)
+        .map_err(fail)?;
+    tx.commit().map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::Time;
+
+    /// 1 is normal, 2 is full (SQLite's manual, PRAGMA synchronous).
+    #[test]
+    fn a_commit_outlasts_what_it_is_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("archivist.sqlite3")).unwrap();
+        let synchronous = |store: &Store| -> i64 {
+            let value = |row: &rusqlite::Row<'_>| row.get(0);
+            store
+                .connection
+                .pragma_query_value(None, "synchronous", value)
+                .unwrap()
+        };
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        assert_eq!(synchronous(&store), 2);
+        for (lasting, expected) in [
+            (Lasting::Kills, 1),
+            (Lasting::Kills, 1),
+            (Lasting::PowerCuts, 2),
+        ] {
+            store.begin_lasting(lasting).unwrap().commit().unwrap();
+            assert_eq!(synchronous(&store), expected);
+        }
+        store.begin_lasting(Lasting::Kills).unwrap();
+        store.begin().unwrap();
+        assert_eq!(synchronous(&store), 2);
+    }
+
+    #[test]
+    fn its_files_are_its_owners_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        let modes = || {
+            let files = std::fs::read_dir(directory.path()).unwrap();
+            let modes =
+                files.map(|file| file.unwrap().metadata().unwrap().permissions().mode() & 0o777);
+            modes.collect::<BTreeSet<u32>>()
+        };
+        let open = || {
+            let mut store = Store::open(&path).unwrap();
+            store.take_over("unit", "boot", Time(1)).unwrap();
+            store
+        };
+        let store = open();
+        assert_eq!(modes(), BTreeSet::from([MODE]));
+        // Those of older versions are closed when they are opened.
+        for file in std::fs::read_dir(directory.path()).unwrap() {
+            std::fs::set_permissions(file.unwrap().path(), Permissions::from_mode(0o640)).unwrap();
+        }
+        drop((open(), store));
+        assert_eq!(modes(), BTreeSet::from([MODE]));
+    }
+
+    #[test]
+    fn garbage_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        std::fs::write(
+            &path,
+            b"not a database, but long enough to be looked at".repeat(50),
+        )
+        .unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = Store::open(&path).err().unwrap();
+        assert!(matches!(error, OpenError::Garbage { .. }), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_damaged_definition_is_found_and_an_additional_one_is_fine() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        drop(Store::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .execute_batch("CREATE INDEX mine ON crawl (created_at)")
+            .unwrap();
+        drop(connection);
+        drop(Store::open(&path).unwrap());
+        let mut bytes = std::fs::read(&path).unwrap();
+        // Cells that were moved leave their old text behind: any of them may be the one that counts.
+        for place in 0..bytes.len() - 7 {
+            if &bytes[place..place + 7] == b"abspath" {
+                bytes[place] = b'A';
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        let error = Store::open(&path).err().unwrap().to_string();
+        assert!(error.contains("damaged: its table 'binary'"), "{error}");
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_and_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        Connection::open(&path)
+            .unwrap()
+            .pragma_update(None, "user_version", 999)
+            .unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let error = Store::open(&path).err().unwrap().to_string();
+        assert!(error.contains("newer archivist (schema 999"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn whoever_was_displaced_cannot_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("archivist.sqlite3");
+        let mut first = Store::open(&path).unwrap();
+        first.take_over("one", "boot", Time(1)).unwrap();
+        assert!(first.begin().is_ok());
+        let mut second = Store::open(&path).unwrap();
+        second.take_over("two", "boot", Time(2)).unwrap();
+        let error = first.begin().err().unwrap();
+        assert!(
+            matches!(error, super::super::StoreError::Superseded(2)),
+            "{error}"
+        );
+        assert!(second.begin().is_ok());
+    }
+
+    #[test]
+    fn the_bundled_sqlite_is_not_one_that_corrupts_wal_databases() {
+        assert!(
+            rusqlite::version_number() >= 3_051_003,
+            "{}",
+            rusqlite::version()
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! Rows of checks: queued, then one unit each, then what it found. A row is its own run: its id comes
+//! from the sequence of runs, so that neither is mistaken for the other.
+
+use crate::store::{Result, StoreError, Tx, millis};
+use archivist_core::model::{CheckKind, CheckRecord, Health, Outcome, Pool, Reading, RunId, Time};
+use archivist_core::plan::{Checks, Lane};
+use rusqlite::{OptionalExtension, Row};
+use std::time::Duration;
+
+/// A check to be queued.
+pub struct NewCheck<'a> {
+    pub watch: &'a str,
+    pub kind: CheckKind,
+    pub url: &'a str,
+    /// What its start needs, as JSON.
+    pub request: &'a str,
+    /// How long its result is kept.
+    pub keep: Duration,
+    pub now: Time,
+}
+
+/// A check that is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckRow {
+    pub id: RunId,
+    pub watch: String,
+    pub kind: CheckKind,
+    pub url: String,
+    pub request: String,
+    pub queued: bool,
+    pub starting: bool,
+    /// Empty while it is queued.
+    pub unit: String,
+    pub boot: String,
+}
+
+const COLUMNS: &str = "id, watch, kind, url, request, state, unit, boot";
+const STARTED: &str = "state IN ('starting', 'running')";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<(CheckRow, String)> {
+    let state: String = row.get(5)?;
+    let check = CheckRow {
+        id: RunId(row.get(0)?),
+        watch: row.get(1)?,
+        kind: CheckKind::Status,
+        url: row.get(3)?,
+        request: row.get(4)?,
+        queued: state == "queued",
+        starting: state == "starting",
+        unit: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
+        boot: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
+    };
+    Ok((check, row.get(2)?))
+}
+
+fn complete((check, kind): (CheckRow, String)) -> Result<CheckRow> {
+    let kind = CheckKind::parse(&kind).ok_or(StoreError::Corrupt {
+        what: "kind of check",
+        text: kind,
+    })?;
+    Ok(CheckRow { kind, ..check })
+}
+
+impl Tx<'_> {
+    /// The next id of the sequence that runs and checks share.
+    fn draw_run_id(&self) -> Result<RunId> {
+        self.inner
+            .prepare_cached(
+                "INSERT INTO sqlite_sequence (name, seq)
+                 SELECT 'run', 0 WHERE NOT EXISTS
+                     (SELECT 1 FROM sqlite_sequence WHERE name = 'run')",
+            )?
+            .execute([])?;
+        let id = self
+            .inner
+            .prepare_cached(
+                "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'run' RETURNING seq",
+            )?
+            .query_row([], |row| row.get(0))?;
+        Ok(RunId(id))
+    }
+
+    /// Queues a check, unless one of the same watch, kind and URL is queued or runs: `None` then.
+    pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
+        let open: bool = self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM check_result WHERE watch = ?1 AND kind = ?2
+                     AND url = ?3 AND state <> 'done' AND kind <> 'alert')",
+            )?
+            .query_row((new.watch, new.kind.as_str(), new.url), |row| row.get(0))?;
+        if open {
+            return Ok(None);
+        }
+        let id = self.draw_run_id()?;
+        let keep = i64::try_from(new.keep.as_millis()).unwrap_or(i64::MAX / 2);
+        self.inner
+            .prepare_cached(
+                "INSERT INTO check_result
+                     (id, watch, kind, pool, url, request, queued_at, keep_for)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute((
+                id.0,
+                new.watch,
+                new.kind.as_str(),
+                new.kind.pool().as_str(),
+                new.url,
+                new.request,
+                new.now.0,
+                keep,
+            ))?;
+        Ok(Some(id))
+    }
+
+    /// Records that a unit is going to be started for a queued check.
+    pub fn start_check(&self, id: RunId, unit: &str, boot: &str, now: Time) -> Result<()> {
+        let rows = self
+            .inner
+            .prepare_cached(
+                "UPDATE check_result SET state = 'starting', unit = ?2, boot = ?3,
+                     started_at = ?4, epoch = ?5
+                 WHERE id = ?1 AND state = 'queued'",
+            )?
+            .execute((id.0, unit, boot, now.0, self.epoch))?;
+        match rows {
+            1 => Ok(()),
+            _ => Err(StoreError::NoSuch(format!("queued check {id}"))),
+        }
+    }
+
+    /// systemd took the start upon itself.
+    pub fn set_check_running(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE check_result SET state = 'running' WHERE id = ?1 AND state = 'starting'",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Records what a check found and how its unit ended, if there was one; whether it was good,
+    /// where that is known. `false` when it was over already.
+    pub fn end_check(
+        &self,
+        id: RunId,
+        outcome: Option<&Outcome>,
+        reading: &Reading,
+        (ok, record): (Option<bool>, &CheckRecord),
+        now: Time,
+    ) -> Result<bool> {
+        let ended = reading.ended.unwrap_or(now);
+        let rows = self
+            .inner
+            .prepare_cached(
+                "UPDATE check_result SET state = 'done', outcome = ?2, invocation = ?3,
+                     started_at = coalesce(?4, started_at), ended_at = ?5,
+                     keep_until = ?5 + keep_for, ok = ?6, status_code = ?7, response_ms = ?8,
+                     record = ?9, request = ''
+                 WHERE id = ?1 AND state <> 'done'",
+            )?
+            .execute(rusqlite::params![
+                id.0,
+                outcome.map(serde_json::to_string).transpose()?,
+                Some(&reading.invocation).filter(|id| !id.is_empty()),
+                millis(reading.started),
+                ended.0,
+                ok,
+                record.status_code,
+                record
+                    .response_ms
+                    .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+                serde_json::to_string(record)?,
+            ])?;
+        Ok(rows == 1)
+    }
+
+    fn one_check(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<CheckRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {condition}");
+        let row = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([value], read)
+            .optional()?;
+        row.map(complete).transpose()
+    }
+
+    /// A check that is not over.
+    pub fn open_check(&self, id: RunId) -> Result<Option<CheckRow>> {
+        self.one_check("id = ?1 AND state <> 'done'", id.0)
+    }
+
+    /// The check that this unit was started for and that is not over.
+    pub fn check_of_unit(&self, unit: &str) -> Result<Option<CheckRow>> {
+        self.one_check(&format!("unit = ?1 AND {STARTED}"), unit)
+    }
+
+    /// Checks that have a unit, or are to have one any moment.
+    pub fn started_checks(&self) -> Result<Vec<CheckRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {STARTED} ORDER BY id");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([], read)?;
+        rows.map(|row| complete(row?)).collect()
+    }
+
+    /// The pools: how many run, and the heads of the queues.
+    pub fn checks(&self, heads: u32) -> Result<Checks> {
+        let lane = |pool: Pool| -> Result<Lane> {
+            let running = self
+                .inner
+                .prepare_cached(
+                    "SELECT count(*) FROM check_result INDEXED BY check_unit
+                     WHERE state IN ('starting', 'running') AND pool = ?1",
+                )?
+                .query_row([pool.as_str()], |row| row.get(0))?;
+            let mut statement = self.inner.prepare_cached(
+                "SELECT id FROM check_result INDEXED BY check_queue
+                 WHERE pool = ?1 AND state = 'queued' ORDER BY id LIMIT ?2",
+            )?;
+            let rows = statement.query_map((pool.as_str(), heads), |row| row.get(0).map(RunId))?;
+            let due = rows.collect::<rusqlite::Result<_>>()?;
+            Ok(Lane { running, due })
+        };
+        Ok(Checks {
+            fast: lane(Pool::Fast)?,
+            slow: lane(Pool::Slow)?,
+            alerts: lane(Pool::Alerts)?,
+        })
+    }
+
+    /// Checks of all pools that wait, and those that have a unit.
+    pub fn check_counts(&self) -> Result<(u64, u64)> {
+        let count = |condition: &str| -> Result<u64> {
+            let sql = format!("SELECT count(*) FROM check_result WHERE {condition}");
+            let n: i64 = self
+                .inner
+                .prepare_cached(&sql)?
+                .query_row([], |r| r.get(0))?;
+            Ok(n.max(0) as u64)
+        };
+        Ok((count("state = 'queued'")?, count(STARTED)?))
+    }
+
+    /// How a site of a watch stands.
+    pub fn health(&self, watch: &str, url: &str) -> Result<Health> {
+        let health = self
+            .inner
+            .prepare_cached(
+                "SELECT failures, failing_since, down_since FROM watch
+                 WHERE name = ?1 AND url = ?2",
+            )?
+            .query_row((watch, url), |row| {
+                Ok(Health {
+                    failures: row.get(0)?,
+                    failing_since: row.get::<_, Option<i64>>(1)?.map(Time),
+                    down_since: row.get::<_, Option<i64>>(2)?.map(Time),
+                })
+            })
+            .optional()?;
+        Ok(health.unwrap_or_default())
+    }
+
+    pub fn set_health(&self, watch: &str, url: &str, health: &Health) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "INSERT INTO watch (name, url, failures, failing_since, down_since)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET failures = excluded.failures,
+                     failing_since = excluded.failing_since, down_since = excluded.down_since",
+            )?
+            .execute((
+                watch,
+                url,
+                health.failures,
+                millis(health.failing_since),
+                millis(health.down_since),
+            ))?;
+        Ok(())
+    }
+
+    /// The end of what the oldest result is kept for.
+    pub fn oldest_check_until(&self) -> Result<Option<Time>> {
+        let time: Option<i64> = self
+            .inner
+            .prepare_cached(
+                "SELECT min(keep_until) FROM check_result WHERE keep_until IS NOT NULL",
+            )?
+            .query_row([], |row| row.get(0))?;
+        Ok(time.map(Time))
+    }
+
+    /// Deletes results that are kept no longer; answers how many.
+    pub fn prune_checks(&self, now: Time) -> Result<usize> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "DELETE FROM check_result WHERE keep_until IS NOT NULL AND keep_until <= ?1",
+            )?
+            .execute([now.0])?)
+    }
+
+    /// Whether a page is in the archive, or on its way there, by another crawl than this one.
+    pub fn is_archived(&self, url: &str, except: archivist_core::model::CrawlId) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM snapshot WHERE url = ?1 AND crawl_id <> ?2
+                     AND status <> 'cancelled')",
+            )?
+            .query_row((url, except.0), |row| row.get(0))?)
+    }
+
+    /// From now on a crawl passes over pages that the archive has.
+    pub fn set_only_new(&self, crawl: archivist_core::model::CrawlId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET only_new = 1 WHERE id = ?1")?
+            .execute([crawl.0])?;
+        Ok(())
+    }
+
+    pub fn is_only_new(&self, crawl: archivist_core::model::CrawlId) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT only_new FROM crawl WHERE id = ?1")?
+            .query_row([crawl.0], |row| row.get(0))?)
+    }
+}

@@ -1,0 +1,12 @@
+//! One table, one file: rows in and out.
+
+pub mod binary;
+pub mod check;
+pub mod crawl;
+pub mod host;
+pub mod pause;
+pub mod result;
+pub mod run;
+pub mod snapshot;
+pub mod tag;
+pub mod usage;

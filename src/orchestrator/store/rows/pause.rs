@@ -1,0 +1,92 @@
+//! What is paused, and which runs were under way then.
+
+use crate::store::{Result, Tx};
+use archivist_core::model::{CrawlId, Owner, RunId, Time};
+
+/// Of a row of `run`: nobody paused its crawl or its snapshot.
+pub(crate) const AWAKE: &str =
+    "(SELECT c.status FROM crawl c WHERE c.id = run.crawl_id) <> 'paused'
+    AND coalesce((SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id), '') <> 'paused'";
+
+/// Of a row of `run`, the worker of a crawl: all that it waits for are pages that somebody paused.
+pub(crate) const WAITS_FOR_PAUSED: &str =
+    "(SELECT c.ready FROM crawl c WHERE c.id = run.crawl_id) = 1
+    AND EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
+                AND status = 'paused' AND n > 0)
+    AND NOT EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
+                    AND status IN ('queued', 'started') AND n > 0)";
+
+impl Tx<'_> {
+    /// Whether somebody paused this crawl or snapshot, or the crawl of this snapshot.
+    pub fn is_paused(&self, owner: Owner) -> Result<bool> {
+        let (sql, id) = match owner {
+            Owner::Crawl(id) => (
+                "SELECT EXISTS (SELECT 1 FROM crawl WHERE id = ?1 AND status = 'paused')",
+                id.0,
+            ),
+            Owner::Snapshot(id) => (
+                "SELECT EXISTS (SELECT 1 FROM snapshot s JOIN crawl c ON c.id = s.crawl_id
+                     WHERE s.id = ?1 AND 'paused' IN (s.status, c.status))",
+                id.0,
+            ),
+        };
+        Ok(self
+            .inner
+            .prepare_cached(sql)?
+            .query_row([id], |row| row.get(0))?)
+    }
+
+    /// Whether a worker of this owner is on record as not ended.
+    pub fn has_worker(&self, owner: Owner) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM run INDEXED BY run_open
+                     WHERE owner = ?1 AND kind <> 'hook' AND status <> 'ended')",
+            )?
+            .query_row([owner.to_string()], |row| row.get(0))?)
+    }
+
+    /// Notes that a run is paused, a worker's too. A hook is to be frozen for that, so that it may have to be thawed
+    /// before it is ended. No time limit is to be held against it.
+    pub fn note_paused(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// The units of a crawl that were ever to be frozen, also of runs that have ended: who recorded the end may have died before
+    /// it let the unit go.
+    pub fn units_once_frozen(&self, crawl: CrawlId) -> Result<Vec<String>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1 AND kind = 'hook'",
+        )?;
+        let rows = statement.query_map([crawl.0], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What is paused has lost its worker: when it may have the next one at the earliest, and why.
+    pub fn put_off_paused(
+        &self,
+        owner: Owner,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+    ) -> Result<()> {
+        let (sql, id) = match owner {
+            Owner::Crawl(id) => (
+                "UPDATE crawl SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'paused'",
+                id.0,
+            ),
+            Owner::Snapshot(id) => (
+                "UPDATE snapshot SET retry_at = ?2, reason = ?3
+                 WHERE id = ?1 AND status = 'paused'",
+                id.0,
+            ),
+        };
+        self.inner
+            .prepare_cached(sql)?
+            .execute((id, crate::store::millis(retry_at), reason))?;
+        Ok(())
+    }
+}

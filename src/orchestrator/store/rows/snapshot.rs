@@ -1,0 +1,353 @@
+//! Rows of snapshots.
+
+use crate::store::rows::crawl::parse_status;
+use crate::store::{Result, Tx};
+use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
+use rusqlite::OptionalExtension;
+use std::collections::HashMap;
+
+/// Rows that one statement changes at most.
+const AT_ONCE: usize = 10_000;
+
+/// A page to be queued.
+#[derive(Clone, Copy, Default)]
+pub struct NewSnapshot<'a> {
+    pub url: &'a str,
+    pub host: &'a str,
+    pub title: Option<&'a str>,
+    /// As whoever kept the bookmark wrote it.
+    pub bookmarked_at: Option<&'a str>,
+    pub depth: u32,
+}
+
+/// What its worker needs to know of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotWork {
+    pub id: SnapshotId,
+    pub crawl: CrawlId,
+    pub status: Lifecycle,
+    /// Why it stands where it stands, where that is not the usual end.
+    pub reason: Option<String>,
+    pub url: String,
+    pub depth: u32,
+    pub created_at: Time,
+    pub attempts: u32,
+    pub token: Option<String>,
+    pub directory: Option<String>,
+}
+
+impl Tx<'_> {
+    /// Queues pages of a crawl in one statement, in their order; what the crawl has already is left
+    /// out. The ids of the others with their URLs.
+    ///
+    /// Each statement that fires a trigger first keeps what it may have to undo, which is most of
+    /// what a row costs: many pages at once cost a third of one at a time.
+    pub fn add_snapshots(
+        &self,
+        crawl: CrawlId,
+        parent: Option<SnapshotId>,
+        pages: &[NewSnapshot<'_>],
+        now: Time,
+    ) -> Result<Vec<(SnapshotId, String)>> {
+        let mut hosts = HashMap::new();
+        let mut rows = Vec::with_capacity(pages.len());
+        for page in pages {
+            let host = match hosts.get(page.host) {
+                Some(id) => *id,
+                None => *hosts.entry(page.host).or_insert(self.host(page.host)?),
+            };
+            rows.push((host, page.url, page.title, page.depth, page.bookmarked_at));
+        }
+        self.inner
+            .prepare_cached(
+                "INSERT INTO snapshot
+                     (crawl_id, parent_id, created_at, retry_at,
+                      host_id, url, title, depth, bookmarked_at)
+                 SELECT ?1, ?2, ?3, ?3,
+                        value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4
+                 FROM json_each(?4) WHERE true ORDER BY key
+                 ON CONFLICT DO NOTHING RETURNING id, url",
+            )?
+            .query_map(
+                (
+                    crawl.0,
+                    parent.map(|id| id.0),
+                    now.0,
+                    serde_json::to_string(&rows)?,
+                ),
+                |row| Ok((SnapshotId(row.get(0)?), row.get(1)?)),
+            )?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
+    fn host(&self, name: &str) -> Result<i64> {
+        let known = self
+            .inner
+            .prepare_cached("SELECT id FROM host WHERE name = ?1")?
+            .query_row([name], |row| row.get(0))
+            .optional()?;
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        self.inner
+            .prepare_cached("INSERT INTO host (name) VALUES (?1)")?
+            .execute([name])?;
+        Ok(self.inner.last_insert_rowid())
+    }
+
+    pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
+        let row = self
+            .inner
+            .prepare_cached(
+                "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
+                        reason
+                 FROM snapshot WHERE id = ?1",
+            )?
+            .query_row([id.0], |row| {
+                let status: String = row.get(1)?;
+                let work = SnapshotWork {
+                    id,
+                    crawl: CrawlId(row.get(0)?),
+                    status: Lifecycle::Queued,
+                    reason: row.get(8)?,
+                    url: row.get(2)?,
+                    depth: row.get(3)?,
+                    created_at: Time(row.get(4)?),
+                    attempts: row.get(5)?,
+                    token: row.get(6)?,
+                    directory: row.get(7)?,
+                };
+                Ok((work, status))
+            })
+            .optional()?;
+        row.map(|(work, status)| {
+            Ok(SnapshotWork {
+                status: parse_status(&status)?,
+                ..work
+            })
+        })
+        .transpose()
+    }
+
+    /// Takes a snapshot one step further. `retry_at` and `reason` are what they are to be after it.
+    pub fn step_snapshot(
+        &self,
+        id: SnapshotId,
+        step: Step,
+        retry_at: Option<Time>,
+        reason: Option<&str>,
+        now: Time,
+    ) -> Result<Lifecycle> {
+        self.step(
+            "snapshot",
+            id.0,
+            &id.to_string(),
+            step,
+            retry_at,
+            reason,
+            now,
+        )
+    }
+
+    /// Remembers how the worker of a snapshot proves itself, and where its files are.
+    pub fn equip_snapshot(&self, id: SnapshotId, token: &str, directory: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE snapshot SET token = ?2, directory = ?3 WHERE id = ?1")?
+            .execute((id.0, token, directory))?;
+        Ok(())
+    }
+
+    pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE snapshot SET title = ?2 WHERE id = ?1")?
+            .execute((id.0, title))?;
+        Ok(())
+    }
+
+    /// Snapshots of a crawl in one of `states`, oldest first.
+    pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
+        let states = states.iter().map(|state| state.as_str());
+        let states = serde_json::to_string(&states.collect::<Vec<_>>())?;
+        self.inner
+            .prepare_cached(
+                "SELECT id FROM snapshot WHERE crawl_id = ?1
+                 AND status IN (SELECT value FROM json_each(?2)) ORDER BY id",
+            )?
+            .query_map((crawl.0, states), |row| Ok(SnapshotId(row.get(0)?)))?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
+    /// Cancels the snapshots of a crawl that never began, of which nothing else is on record, and
+    /// returns how many these were. `pause` is called every so many rows.
+    pub fn cancel_unbegun(
+        &self,
+        crawl: CrawlId,
+        reason: &str,
+        now: Time,
+        pause: fn(),
+    ) -> Result<usize> {
+        let mut all = 0;
+        loop {
+            let some = self.cancel_some_unbegun(crawl, reason, now, AT_ONCE)?;
+            all += some;
+            if some < AT_ONCE {
+                return Ok(all);
+            }
+            pause();
+        }
+    }
+
+    /// Does the same for at most `limit` snapshots.
+    pub fn cancel_some_unbegun(
+        &self,
+        crawl: CrawlId,
+        reason: &str,
+        now: Time,
+        limit: usize,
+    ) -> Result<usize> {
+        let cancelled = Lifecycle::Queued.apply(Step::Cancel).map_err(|source| {
+            crate::store::StoreError::Illegal {
+                what: format!("snapshots of {crawl}"),
+                source,
+            }
+        })?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.inner.prepare_cached(
+            "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = ?3, ended_at = ?4,
+                    changed_at = ?4
+             WHERE id IN (SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued'
+                          AND directory IS NULL LIMIT ?5)",
+        )?;
+        Ok(statement.execute((crawl.0, cancelled.as_str(), reason, now.0, limit))?)
+    }
+
+    /// Whether a crawl has a snapshot that is not final.
+    pub fn has_open_snapshots(&self, crawl: CrawlId) -> Result<bool> {
+        let open: i64 = self
+            .inner
+            .prepare_cached(
+                "SELECT coalesce(sum(n), 0) FROM tally WHERE kind = 'snapshot' AND crawl_id = ?1
+                 AND status IN ('queued', 'started', 'paused')",
+            )?
+            .query_row([crawl.0], |row| row.get(0))?;
+        Ok(open > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{NewCrawl, NewSnapshot, Store, Tx};
+    use archivist_core::model::{Lifecycle, SnapshotId, Step, Time};
+    use std::collections::BTreeMap;
+
+    fn fill(tx: &Tx<'_>, pages: usize) -> archivist_core::model::CrawlId {
+        let crawl = NewCrawl {
+            url: "http://a.test/",
+            max_depth: 0,
+            plugins: &[],
+            config: &BTreeMap::new(),
+            user: 0,
+            now: Time(1),
+        };
+        let crawl = tx.add_crawl(&crawl).unwrap();
+        let urls = (0..pages).map(|page| format!("http://a.test/{page}"));
+        let urls = urls.collect::<Vec<_>>();
+        let page = |url| NewSnapshot {
+            url,
+            host: "a.test",
+            ..NewSnapshot::default()
+        };
+        let pages = urls.iter().map(|url| page(url)).collect::<Vec<_>>();
+        tx.add_snapshots(crawl, None, &pages, Time(1)).unwrap();
+        crawl
+    }
+
+    #[test]
+    fn pages_are_queued_in_their_order_and_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = fill(&tx, 2);
+        let page = |url, host| NewSnapshot {
+            url,
+            host,
+            title: Some("\u{1}\"Ünï\n'title"),
+            bookmarked_at: Some("1999"),
+            depth: 3,
+        };
+        let pages = [
+            page("http://b.test/z", "b.test"),
+            page("http://a.test/1", "a.test"),
+            page("http://b.test/a", "b.test"),
+            page("http://b.test/z", "b.test"),
+        ];
+        let parent = Some(SnapshotId(1));
+        let added = tx.add_snapshots(crawl, parent, &pages, Time(7)).unwrap();
+        let urls = added.iter().map(|(_, url)| url.as_str());
+        assert_eq!(
+            urls.collect::<Vec<_>>(),
+            ["http://b.test/z", "http://b.test/a"]
+        );
+        assert!(added.is_sorted());
+        let filter = archivist_shared::bus::documents::report::Filter {
+            limit: 1,
+            ..Default::default()
+        };
+        let row = tx.list_snapshots(&filter).unwrap().remove(0);
+        assert_eq!((row.id, row.depth, row.parent), (added[1].0, 3, parent));
+        assert_eq!(row.title.as_deref(), Some("\u{1}\"Ünï\n'title"));
+        assert_eq!(row.bookmarked_at.as_deref(), Some("1999"));
+        assert_eq!(tx.counts("snapshot", Some(crawl)).unwrap()["queued"], 4);
+        assert_eq!(tx.add_snapshots(crawl, None, &[], Time(7)).unwrap(), []);
+    }
+
+    #[test]
+    fn start_urls_are_those_that_came_with_the_crawl() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let crawl = fill(&tx, 3);
+        let page = |url, host| NewSnapshot {
+            url,
+            host,
+            ..NewSnapshot::default()
+        };
+        let found = [page("http://10.0.0.1/", "10.0.0.1")];
+        let parent = Some(SnapshotId(1));
+        tx.add_snapshots(crawl, parent, &found, Time(1)).unwrap();
+        // Of a hook of the crawl's set-up.
+        let named = [page("http://127.0.0.1/", "127.0.0.1")];
+        tx.add_snapshots(crawl, None, &named, Time(2)).unwrap();
+        assert_eq!(tx.start_hosts(crawl).unwrap(), ["http://a.test/0"]);
+    }
+
+    #[test]
+    fn what_never_began_is_cancelled_at_once_and_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        let (other, crawl) = (fill(&tx, 2), fill(&tx, super::AT_ONCE + 5));
+        let begun = tx.snapshots_in(crawl, &[Lifecycle::Queued]).unwrap()[7];
+        tx.equip_snapshot(begun, "token", "/somewhere").unwrap();
+        let step = |step| tx.step_snapshot(begun, step, None, None, Time(2)).unwrap();
+        step(Step::Start);
+        step(Step::Requeue);
+        let cancelled = tx.cancel_unbegun(crawl, "why", Time(3), || ()).unwrap();
+        assert_eq!(cancelled, super::AT_ONCE + 4);
+        let counts = tx.counts("snapshot", Some(crawl)).unwrap();
+        assert_eq!(counts["cancelled"], cancelled as u64);
+        assert_eq!(counts["queued"], 1);
+        assert_eq!(tx.counts("snapshot", Some(other)).unwrap()["queued"], 2);
+        let last = SnapshotId(begun.0 + 1);
+        let row = tx.snapshot(last).unwrap().unwrap();
+        assert_eq!(
+            (row.status, row.reason.as_deref()),
+            (Lifecycle::Cancelled, Some("why"))
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! What a crawl has used of its limits, and the pages that these leave out. The sums are kept as they
+//! grow, in the table of counts, and never computed over the rows.
+
+use crate::store::{Result, Tx};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
+use rusqlite::OptionalExtension;
+use std::collections::BTreeSet;
+
+/// The sum in the table of counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sum {
+    /// Pages that were begun.
+    Pages,
+    /// Bytes of output files.
+    Bytes,
+}
+
+impl Sum {
+    fn kind(self) -> &'static str {
+        match self {
+            Sum::Pages => "pages",
+            Sum::Bytes => "bytes",
+        }
+    }
+}
+
+impl Tx<'_> {
+    /// Counts one more page of a crawl as begun.
+    pub fn count_page(&self, crawl: CrawlId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "INSERT INTO tally VALUES ('pages', ?1, '', 1) ON CONFLICT DO UPDATE SET n = n + 1",
+            )?
+            .execute([crawl.0])?;
+        Ok(())
+    }
+
+    /// Counts the bytes of a result that is about to be finished, in place of those that it had.
+    pub fn count_bytes(
+        &self,
+        crawl: CrawlId,
+        owner: Owner,
+        key: (&str, &str),
+        size: u64,
+    ) -> Result<()> {
+        let size = i64::try_from(size).unwrap_or(i64::MAX / 2);
+        self.inner
+            .prepare_cached(
+                "INSERT INTO tally SELECT 'bytes', ?1, '', ?5 - size FROM result
+                     WHERE owner = ?2 AND plugin = ?3 AND hook = ?4
+                         AND status IN ('queued', 'started', 'backoff')
+                 ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            )?
+            .execute((crawl.0, owner.to_string(), key.0, key.1, size))?;
+        Ok(())
+    }
+
+    pub fn used(&self, crawl: CrawlId, sum: Sum) -> Result<u64> {
+        let n: Option<i64> = self
+            .inner
+            .prepare_cached(
+                "SELECT n FROM tally WHERE kind = ?1 AND crawl_id = ?2 AND status = ''",
+            )?
+            .query_row((sum.kind(), crawl.0), |row| row.get(0))
+            .optional()?;
+        Ok(n.unwrap_or(0).max(0) as u64)
+    }
+
+    /// Bytes of the output files of one owner.
+    pub fn output_size(&self, owner: Owner) -> Result<u64> {
+        let size: i64 = self
+            .inner
+            .prepare_cached("SELECT coalesce(sum(size), 0) FROM result WHERE owner = ?1")?
+            .query_row([owner.to_string()], |row| row.get(0))?;
+        Ok(size.max(0) as u64)
+    }
+
+    /// Cancels the queued pages of a crawl that were never begun; answers how many.
+    pub fn leave_out(&self, crawl: CrawlId, reason: &str, now: Time) -> Result<usize> {
+        // The step queued → cancelled, for all of them at once.
+        Ok(self
+            .inner
+            .prepare_cached(
+                "UPDATE snapshot SET status = ?2, reason = ?3, retry_at = NULL, ended_at = ?4,
+                     changed_at = ?4
+                 WHERE crawl_id = ?1 AND status = 'queued' AND directory IS NULL",
+            )?
+            .execute((crawl.0, Lifecycle::Cancelled.as_str(), reason, now.0))?)
+    }
+
+    /// The limit that left pages of a crawl out, and how many.
+    pub fn left_out(&self, crawl: CrawlId) -> Result<Option<(String, u64)>> {
+        let row: Option<(String, i64)> = self
+            .inner
+            .prepare_cached(
+                "SELECT reason, count(*) FROM snapshot
+                 WHERE crawl_id = ?1 AND status = 'cancelled' AND directory IS NULL
+                     AND reason LIKE 'CRAWL\\_%' ESCAPE '\\'
+                 GROUP BY reason ORDER BY count(*) DESC LIMIT 1",
+            )?
+            .query_row([crawl.0], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(row.map(|(reason, count)| (reason, count.max(0) as u64)))
+    }
+
+    /// Which of these reasons pages of a crawl were cancelled for.
+    pub fn left_for(&self, crawl: CrawlId, reasons: &[&str]) -> Result<Option<String>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT reason FROM snapshot WHERE crawl_id = ?1 AND status = 'cancelled'
+                     AND reason IN (SELECT value FROM json_each(?2)) LIMIT 1",
+            )?
+            .query_row((crawl.0, serde_json::to_string(reasons)?), |row| row.get(0))
+            .optional()?)
+    }
+
+    /// Pages of a crawl that were cancelled for these reasons stay so when others are retried: they
+    /// say nothing any more about how it ends.
+    pub fn leave_behind(&self, crawl: CrawlId, reasons: &[&str]) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE snapshot SET reason = reason || ', and not retried'
+                 WHERE crawl_id = ?1 AND status = 'cancelled'
+                     AND reason IN (SELECT value FROM json_each(?2))",
+            )?
+            .execute((crawl.0, serde_json::to_string(reasons)?))?;
+        Ok(())
+    }
+
+    /// Records with which persona a crawl is begun, an empty name for none.
+    pub fn set_crawl_persona(&self, id: CrawlId, name: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET persona = ?2 WHERE id = ?1")?
+            .execute((id.0, name))?;
+        Ok(())
+    }
+
+    /// Replaces the users whose settings a crawl has.
+    pub fn set_crawl_users(&self, id: CrawlId, users: &BTreeSet<u32>) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET users = ?2 WHERE id = ?1")?
+            .execute((id.0, serde_json::to_string(users)?))?;
+        Ok(())
+    }
+
+    /// Gives a crawl other settings.
+    pub fn set_crawl_config(
+        &self,
+        crawl: CrawlId,
+        config: &std::collections::BTreeMap<String, String>,
+    ) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET config = ?2 WHERE id = ?1")?
+            .execute((crawl.0, serde_json::to_string(config)?))?;
+        Ok(())
+    }
+
+    /// When a crawl was first started.
+    pub fn crawl_began(&self, crawl: CrawlId) -> Result<Option<Time>> {
+        let began: Option<i64> = self
+            .inner
+            .prepare_cached("SELECT started_at FROM crawl WHERE id = ?1")?
+            .query_row([crawl.0], |row| row.get(0))?;
+        Ok(began.map(Time))
+    }
+}

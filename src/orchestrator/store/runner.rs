@@ -1,0 +1,345 @@
+//! The table of those who want this data directory, and the epoch that keeps all but one of them
+//! from writing.
+
+use super::{Result, Store, StoreError, Tx};
+use archivist_core::model::{Place, Runner, Time};
+use archivist_core::plan::Gate;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
+use std::sync::Mutex;
+use std::time::Duration;
+
+const COLUMNS: &str = "epoch, seat, state = 'active', unit, pid, machine, boot, namespace, components, \
+                       restarts, since";
+
+fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
+    Ok(Runner {
+        epoch: row.get(0)?,
+        seat: row.get(1)?,
+        active: row.get(2)?,
+        unit: row.get(3)?,
+        pid: row.get(4)?,
+        place: Place {
+            machine: row.get(5)?,
+            boot: row.get(6)?,
+            namespace: row.get(7)?,
+        },
+        components: row.get(8)?,
+        restarts: row.get(9)?,
+        since: Time(row.get(10)?),
+    })
+}
+
+/// All that have not ended, as far as is known, in the order of their arrival.
+fn standing(connection: &Connection) -> Result<Vec<Runner>> {
+    let sql = format!("SELECT {COLUMNS} FROM runner WHERE state <> 'ended' ORDER BY seat, epoch");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([], runner)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn insert(connection: &Connection, state: &str, runner: &Runner) -> Result<i64> {
+    connection.execute(
+        "INSERT INTO runner (state, seat, unit, pid, machine, boot, namespace, components, restarts, since)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        (
+            state,
+            runner.seat,
+            &runner.unit,
+            runner.pid,
+            &runner.place.machine,
+            &runner.place.boot,
+            &runner.place.namespace,
+            &runner.components,
+            runner.restarts,
+            runner.since.0,
+        ),
+    )?;
+    Ok(connection.last_insert_rowid())
+}
+
+impl Store {
+    /// Registers `me` as waiting and answers its seat: the one it names, if that is not 0; the one
+    /// of its unit's last process, if it is the `heir` of that; or a new one, the newest of all.
+    /// `hold` locks the seat before anybody can see it, and answers whether it could.
+    pub fn register(&mut self, me: &Runner, heir: bool, hold: impl Fn(i64) -> bool) -> Result<i64> {
+        let tx = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if me.seat != 0 {
+            if !standing(&tx)?.iter().any(|row| row.seat == me.seat) {
+                insert(&tx, "waiting", me)?;
+            }
+            tx.commit()?;
+            return Ok(me.seat);
+        }
+        let of_unit = |row: &&Runner| row.unit == me.unit && row.place == me.place;
+        let last: Vec<Runner> = match me.restarts {
+            true => standing(&tx)?.iter().filter(of_unit).cloned().collect(),
+            false => Vec::new(),
+        };
+        for row in &last {
+            let sql = "UPDATE runner SET state = 'ended' WHERE epoch = ?1";
+            tx.execute(sql, [row.epoch])?;
+        }
+        let epoch = insert(&tx, "waiting", me)?;
+        let inherited = last.last().map(|row| row.seat).filter(|_| heir);
+        let seat = match inherited.filter(|seat| hold(*seat)) {
+            Some(seat) => seat,
+            None if hold(epoch) => epoch,
+            None => return Err(StoreError::Seat(epoch)),
+        };
+        tx.execute(
+            "UPDATE runner SET seat = ?1 WHERE epoch = ?2",
+            (seat, epoch),
+        )?;
+        tx.commit()?;
+        Ok(seat)
+    }
+
+    /// Asks `judge`, who gets all others, and makes the holder of `seat` the active runner if the
+    /// answer is to pass: the epoch is another one from then on, and the runner before can write
+    /// nothing more. Judgement and promotion are one transaction.
+    pub fn promote(
+        &mut self,
+        seat: i64,
+        now: Time,
+        judge: impl FnOnce(&[Runner]) -> Gate,
+    ) -> Result<Gate> {
+        let tx = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (mine, others): (Vec<Runner>, Vec<Runner>) =
+            standing(&tx)?.into_iter().partition(|row| row.seat == seat);
+        let verdict = judge(&others);
+        let Gate::Pass { gone } = &verdict else {
+            return Ok(verdict);
+        };
+        let mut me = match mine.into_iter().next_back() {
+            Some(me) => me,
+            None => return Err(StoreError::NoSuch(format!("runner with seat {seat}"))),
+        };
+        for epoch in gone {
+            tx.execute(
+                "UPDATE runner SET state = 'ended' WHERE epoch = ?1",
+                [epoch],
+            )?;
+        }
+        tx.execute("UPDATE runner SET state = 'ended' WHERE seat = ?1", [seat])?;
+        tx.execute(
+            "UPDATE runner SET state = 'waiting' WHERE state = 'active'",
+            [],
+        )?;
+        me.since = now;
+        let epoch = insert(&tx, "active", &me)?;
+        tx.commit()?;
+        self.epoch = epoch;
+        Ok(verdict)
+    }
+
+    /// Becomes the active runner without asking who else there is.
+    pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
+        let me = Runner {
+            unit: unit.to_owned(),
+            place: Place {
+                boot: boot.to_owned(),
+                ..Place::default()
+            },
+            since: now,
+            ..Runner::default()
+        };
+        let seat = self.register(&me, false, |_| true)?;
+        self.promote(seat, now, |others| Gate::Pass {
+            gone: others.iter().map(|row| row.epoch).collect(),
+        })?;
+        Ok(self.epoch)
+    }
+
+    /// The runner that leaves of its own accord gives its seat up.
+    pub fn leave(&mut self, seat: i64) -> Result<()> {
+        let sql = "UPDATE runner SET state = 'ended' WHERE seat = ?1";
+        self.connection.execute(sql, [seat])?;
+        Ok(())
+    }
+
+    /// Everybody who registered and has not ended, as far as the table knows. Needs no epoch and
+    /// waits for no writer.
+    pub fn runners(&self) -> Result<Vec<Runner>> {
+        standing(&self.connection)
+    }
+
+    /// What this one writes under; 0 before its promotion.
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Whether there is a crawl to work on.
+    pub fn has_work(&self) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM crawl WHERE status IN ('queued', 'started'))";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// What tells beside the loop whether this runner is still the one.
+    pub fn fence(&self) -> Result<Fence> {
+        let path = self.connection.path().unwrap_or_default().to_owned();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(Fence {
+            connection: Mutex::new(connection),
+            epoch: self.epoch,
+        })
+    }
+}
+
+impl Tx<'_> {
+    /// The same as [`Store::runners`].
+    pub fn runners(&self) -> Result<Vec<Runner>> {
+        standing(&self.inner)
+    }
+}
+
+/// The epoch that the active runner had at the moment of asking, on a connection of its own.
+pub fn current(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT epoch FROM runner WHERE state = 'active'")?
+        .query_row([], |row| row.get(0))
+        .optional()
+}
+
+/// Asked right before systemd is.
+pub struct Fence {
+    connection: Mutex<Connection>,
+    epoch: i64,
+}
+
+impl Fence {
+    /// False as soon as another runner was promoted, and when that cannot be found out.
+    pub fn holds(&self) -> bool {
+        let connection = match self.connection.lock() {
+            Ok(connection) => connection,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        current(&connection).is_ok_and(|epoch| epoch == Some(self.epoch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn open(directory: &Path) -> Store {
+        Store::open(&directory.join("archivist.sqlite3")).unwrap()
+    }
+
+    fn me(unit: &str, restarts: bool) -> Runner {
+        Runner {
+            unit: unit.into(),
+            pid: 7,
+            restarts,
+            since: Time(1),
+            ..Runner::default()
+        }
+    }
+
+    fn pass(_: &[Runner]) -> Gate {
+        Gate::Pass { gone: Vec::new() }
+    }
+
+    #[test]
+    fn a_frozen_runner_writes_and_starts_nothing_when_it_wakes_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut old = open(directory.path());
+        let seat = old.register(&me("old", false), false, |_| true).unwrap();
+        old.promote(seat, Time(1), pass).unwrap();
+        let fence = old.fence().unwrap();
+        assert!(fence.holds() && old.begin().is_ok());
+        let mut new = open(directory.path());
+        let seat = new.register(&me("new", false), false, |_| true).unwrap();
+        assert!(fence.holds(), "to wait is not to run");
+        new.promote(seat, Time(2), pass).unwrap();
+        assert!(!fence.holds());
+        let error = old.begin().err().unwrap();
+        assert!(matches!(error, StoreError::Superseded(_)), "{error}");
+        assert!(new.begin().is_ok() && new.fence().unwrap().holds());
+    }
+
+    #[test]
+    fn what_was_begun_before_a_takeover_is_on_disk_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut old, mut new) = (open(directory.path()), open(directory.path()));
+        old.take_over("old", "b", Time(1)).unwrap();
+        new.connection
+            .busy_timeout(Duration::from_millis(1))
+            .unwrap();
+        let tx = old.begin().unwrap();
+        // A runner that is frozen amid a transaction is seen, but not written past.
+        assert!(new.take_over("new", "b", Time(2)).is_err());
+        assert_eq!(new.runners().unwrap()[0].unit, "old");
+        tx.commit().unwrap();
+        new.take_over("new", "b", Time(2)).unwrap();
+    }
+
+    #[test]
+    fn a_runner_that_does_not_pass_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = open(directory.path());
+        store.take_over("old", "b", Time(1)).unwrap();
+        let mut other = open(directory.path());
+        let seat = other.register(&me("new", false), false, |_| true).unwrap();
+        let verdict = other.promote(seat, Time(2), |others| Gate::Replace(others.to_vec()));
+        assert!(matches!(verdict.unwrap(), Gate::Replace(older) if older[0].unit == "old"));
+        assert!(store.begin().is_ok());
+        let rows = store.runners().unwrap();
+        assert_eq!((rows[0].active, rows[1].active), (true, false));
+    }
+
+    #[test]
+    fn a_seat_is_kept_by_who_stands_by_and_by_who_is_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = open(directory.path());
+        let service = me("archivist-orchestrator.service", true);
+        let first = store.register(&service, false, |_| true).unwrap();
+        store.promote(first, Time(1), pass).unwrap();
+        let by_hand = store.register(&me("", false), false, |_| true).unwrap();
+        assert!(by_hand > first);
+        store.promote(by_hand, Time(2), pass).unwrap();
+        // Started again by systemd: the seat of its predecessor. Started by somebody: a new one.
+        let again = store.register(&service, true, |_| true).unwrap();
+        assert_eq!(again, first);
+        let anew = store.register(&service, false, |_| true).unwrap();
+        assert!(anew > by_hand);
+        // The old seat is taken by somebody who lives: a new one.
+        let heir = store.register(&service, true, |seat| seat != anew).unwrap();
+        assert!(heir > anew);
+        // Who was written off registers under the seat that it holds.
+        store.leave(by_hand).unwrap();
+        let seated = Runner {
+            seat: by_hand,
+            ..me("", false)
+        };
+        assert_eq!(store.register(&seated, false, |_| false).unwrap(), by_hand);
+        assert!(
+            store
+                .runners()
+                .unwrap()
+                .iter()
+                .any(|row| row.seat == by_hand)
+        );
+    }
+
+    #[test]
+    fn every_promotion_is_another_epoch() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = open(directory.path());
+        let seat = store.register(&me("", false), false, |_| true).unwrap();
+        store.promote(seat, Time(1), pass).unwrap();
+        let fence = store.fence().unwrap();
+        store.promote(seat, Time(2), pass).unwrap();
+        assert!(!fence.holds() && store.fence().unwrap().holds());
+        store.leave(seat).unwrap();
+        assert!(store.begin().is_err());
+        assert!(!store.has_work().unwrap());
+    }
+}

@@ -1,0 +1,432 @@
+//! An orchestrator without systemd: the loop of [`crate`], one turn at a time.
+
+use super::worker::Did;
+use super::world::{BOOT, Call, Mood, World};
+use crate::main_loop::action::Action;
+use crate::main_loop::engine::{Engine, Programs};
+use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::starts::{After, Start, Starts};
+use crate::main_loop::turn::Turn;
+use crate::store::{Store, Tx};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, RunId, Time};
+use archivist_plugin::sample;
+use archivist_shared::bus::call::{Reply, Work};
+use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::config::{Scope, Settings};
+use archivist_shared::systemd::{Hint, Release};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Small, so that every limit is reached; the attempts are enough for short stories.
+fn settings() -> Settings {
+    Settings {
+        workers_per_kind: 3,
+        workers_max: 4,
+        snapshots_per_crawl: 2,
+        starts_in_flight: 3,
+        host_workers: 2,
+        ..Settings::default()
+    }
+}
+
+fn engine(directory: &TempDir) -> Engine {
+    let plugins = [
+        sample::plugin("alpha", json!({}), &["on_Snapshot__10_alpha.py"]),
+        sample::plugin(
+            "beta",
+            json!({"required_binaries": [{"name": "tool", "binproviders": "shelf"}]}),
+            &["on_Snapshot__20_beta.py"],
+        ),
+        sample::plugin("shelf", json!({}), &["on_BinaryRequest__10_shelf.py"]),
+        sample::plugin(
+            "setup",
+            json!({}),
+            &["on_CrawlSetup__10_setup.py", "on_CrawlCleanup__90_end.py"],
+        ),
+    ];
+    Engine::new(
+        Scope::system(directory.path()),
+        settings(),
+        sample::catalogue(plugins),
+        BOOT.into(),
+        Programs {
+            worker: "/usr/lib/archivist/archivist-orchestrator".into(),
+            archivist: "/usr/bin/archivist".into(),
+            launcher: Some("/bin/launcher".into()),
+        },
+        "252".into(),
+    )
+}
+
+fn open(directory: &TempDir, now: Time) -> Store {
+    let mut store = Store::open(&directory.path().join("test.sqlite3")).unwrap();
+    store.take_over("test.service", BOOT, now).unwrap();
+    store
+}
+
+pub struct Bed {
+    directory: TempDir,
+    pub store: Store,
+    pub engine: Engine,
+    pub starts: Starts,
+    pub world: World,
+    pub now: Time,
+    pub wake_at: Option<Time>,
+    evidence: HashMap<String, Evidence>,
+    joined: HashMap<RunId, Vec<Reply<String>>>,
+    parked: Vec<Work>,
+    /// The runs that were open after the last turn.
+    pub known: BTreeSet<RunId>,
+    /// When a snapshot of a host was started last.
+    pub begun: BTreeMap<String, Time>,
+    pub pace: Duration,
+    awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
+    /// What was final, and what somebody asked for once more since.
+    pub finals: BTreeMap<Owner, Lifecycle>,
+}
+
+impl Bed {
+    pub fn new() -> Bed {
+        // The tests ask SQLite for many durable commits.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let directory = directory.unwrap();
+        let now = Time(1_000_000);
+        Bed {
+            store: open(&directory, now),
+            engine: engine(&directory),
+            directory,
+            starts: Starts::default(),
+            world: World::default(),
+            now,
+            wake_at: None,
+            evidence: HashMap::new(),
+            joined: HashMap::new(),
+            parked: Vec::new(),
+            known: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            pace: Duration::ZERO,
+            awaiting: HashMap::new(),
+            finals: BTreeMap::new(),
+        }
+    }
+
+    /// The same with so much time from one start on a host to the next.
+    pub fn with_pace(pace: Duration) -> Bed {
+        let mut bed = Bed::new();
+        bed.engine.settings.host_delay = pace;
+        Bed { pace, ..bed }
+    }
+
+    pub fn look<T>(&mut self, read: impl FnOnce(&Tx<'_>) -> crate::store::Result<T>) -> T {
+        read(&self.store.begin().unwrap()).unwrap()
+    }
+
+    /// One turn of the loop, as [`crate::main_loop::Daemon::turn`] makes it.
+    pub fn turn(&mut self, batch: Vec<Event>) {
+        let unanswered = self.starts.unanswered();
+        for event in &batch {
+            self.observe(event);
+        }
+        let followed = BTreeSet::new();
+        let tx = self.store.begin().unwrap();
+        let mut turn = Turn {
+            tx: &tx,
+            engine: &self.engine,
+            now: self.now,
+            jitter: 0.5,
+            followed: &followed,
+            unanswered: &unanswered,
+            actions: Vec::new(),
+            changes: BTreeSet::new(),
+        };
+        for event in &batch {
+            turn.event(event).unwrap();
+        }
+        if batch.iter().any(Event::decides) {
+            let view = turn.decide().unwrap();
+            turn.close(&view).unwrap();
+        }
+        let actions = turn.actions;
+        tx.commit().unwrap();
+        for action in actions {
+            self.perform(action);
+        }
+        while let Some(start) = self.starts.next(self.engine.settings.starts_in_flight) {
+            self.evidence.remove(&start.spec.name);
+            self.world.calls.push_back(Call::Start(start));
+        }
+        self.check();
+    }
+
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
+            Event::Hint(Hint::Removed { unit }) => self.starts.on_removed(unit),
+            Event::Hint(Hint::JobRemoved { unit, .. }) => self.starts.on_job_removed(unit),
+            Event::Started { run, unit, result } => {
+                let error = result.as_ref().err().map(|error| error.kind);
+                match self.starts.on_answer(*run, unit, error) {
+                    After::Nothing => {}
+                    After::Read => self.read(*run, unit.clone(), None),
+                    After::Unblock => {
+                        let unit = unit.clone();
+                        let calls = &mut self.world.calls;
+                        calls.push_back(Call::Frost(unit.clone(), false));
+                        calls.push_back(Call::Release(unit.clone(), Release::Stop));
+                        calls.push_back(Call::Release(unit.clone(), Release::Reset));
+                        calls.push_back(Call::Gone(unit));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, run: RunId, unit: String, evidence: Option<Evidence>) {
+        if let Some(evidence) = evidence {
+            self.evidence.insert(unit.clone(), evidence);
+        }
+        self.world.calls.push_back(Call::Read {
+            run,
+            early: self.starts.is_unanswered(run),
+            evidence: self.evidence.get(&unit).cloned(),
+            unit,
+        });
+    }
+
+    fn perform(&mut self, action: Action) {
+        let calls = &mut self.world.calls;
+        match action {
+            Action::Start {
+                run,
+                spec,
+                stdin,
+                stdout,
+            } => self.starts.push(Start {
+                run,
+                spec: Arc::from(spec),
+                stdin: stdin.map(Arc::new),
+                stdout,
+            }),
+            Action::Read {
+                run,
+                unit,
+                evidence,
+            } => self.read(run, unit, evidence),
+            Action::Release { unit, how } => {
+                self.evidence.remove(&unit);
+                calls.push_back(Call::Release(unit, how));
+            }
+            Action::Signal { unit, signal, .. } => calls.push_back(Call::Kill(unit, signal)),
+            Action::End { unit, force, reply } => {
+                calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
+                reply.send(Ok(()));
+            }
+            Action::Freeze(unit) => calls.push_back(Call::Frost(unit, true)),
+            Action::Thaw(unit) => calls.push_back(Call::Frost(unit, false)),
+            Action::Park(work) => self.parked.push(work),
+            Action::Unpark => {
+                let parked = self.parked.drain(..).map(Event::Work);
+                self.world.answers.extend(parked);
+            }
+            Action::Remove(path) => std::fs::remove_file(path).unwrap_or_default(),
+            Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
+            Action::Forget(_) => {}
+            Action::List => calls.push_back(Call::List),
+            Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
+            Action::Withhold(run) => self.starts.on_ended(run),
+            Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,
+            Action::Unhold(crawl) => self.engine.unhold(crawl),
+            Action::LetGo(crawl) => {
+                self.engine.held.remove(&crawl);
+            }
+            Action::Settle { run, ended } => {
+                self.starts.on_ended(run);
+                let text = serde_json::to_string(&ended).unwrap();
+                for reply in self.joined.remove(&run).unwrap_or_default() {
+                    reply.send(Ok(text.clone()));
+                }
+            }
+            Action::AwaitSnapshots { crawl, reply } => {
+                self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::SnapshotsDone(crawl) => {
+                for reply in self.awaiting.remove(&crawl).unwrap_or_default() {
+                    reply.send(Ok(()));
+                }
+            }
+            Action::Admit { token, owner } => {
+                self.engine.tokens.insert(token, owner);
+            }
+            Action::Dismiss(owner) => self.engine.tokens.retain(|_, other| *other != owner),
+            Action::Answer(answer) => answer.send(),
+            Action::Again(event) => self.world.answers.push(event),
+            Action::WakeAt(time) => self.wake_at = Some(time),
+            Action::Measure(_) => {}
+            Action::DiskLacked(lack) => self.engine.disk_lack = Some(lack),
+            Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
+            Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
+            Action::LastWords { reply, .. } => reply.send(Ok(String::new())),
+            Action::Inspect { .. } | Action::ThawAtShutdown(_) | Action::Version { .. } => {}
+            Action::Shelve { name, brought } => {
+                self.engine.library.insert(name, brought);
+            }
+        }
+    }
+
+    /// Any crawl.
+    pub fn crawl(&mut self, n: usize) -> Option<CrawlId> {
+        let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
+        (!crawls.is_empty()).then(|| crawls[n % crawls.len()].id)
+    }
+
+    /// Any crawl or snapshot.
+    pub fn owner(&mut self, n: usize) -> Option<Owner> {
+        let all = Filter::default();
+        let crawls = self.look(|tx| tx.list_crawls(&all));
+        let snapshots = self.look(|tx| tx.list_snapshots(&all));
+        let crawls = crawls.iter().map(|crawl| Owner::Crawl(crawl.id));
+        let snapshots = snapshots.iter().map(|s| Owner::Snapshot(s.id));
+        let owners: Vec<Owner> = crawls.chain(snapshots).collect();
+        (!owners.is_empty()).then(|| owners[n % owners.len()])
+    }
+
+    pub fn turn_with(&mut self, signals: usize, answers: usize, seed: usize) {
+        let mut batch = Vec::new();
+        let signals = signals.min(self.world.signals.len());
+        batch.extend(self.world.signals.drain(..signals));
+        for n in 0..answers {
+            let there = self.world.answers.len();
+            if there > 0 {
+                let answer = self.world.answers.remove((seed >> (3 * (n % 20))) % there);
+                let place = (seed >> (2 * (n % 20))) % (batch.len() + 1);
+                batch.insert(place, answer);
+            }
+        }
+        // Signals keep their order among themselves; answers may stand anywhere.
+        self.turn(batch);
+    }
+
+    /// One of the workers does its next step.
+    pub fn work(&mut self, n: usize) -> bool {
+        let units = self.world.units.iter();
+        let workers = units.filter(|(_, unit)| unit.worker.is_some());
+        let names: Vec<String> = workers.map(|(name, _)| name.clone()).collect();
+        let Some(name) = (!names.is_empty()).then(|| names[n % names.len()].clone()) else {
+            return false;
+        };
+        let unit = self.world.units.get_mut(&name).unwrap();
+        match unit.worker.as_mut().unwrap().step() {
+            Did::Called(event) => self.turn(vec![*event]),
+            Did::Waits => return false,
+            Did::Exits(0) => self.world.end(&name, 1, 0, "success"),
+            Did::Exits(code) => self.world.end(&name, 1, code, "exit-code"),
+        }
+        true
+    }
+
+    pub fn of_running(&mut self, n: usize, what: impl FnOnce(&mut World, &str)) {
+        let running = self.world.running();
+        if !running.is_empty() {
+            what(&mut self.world, &running[n % running.len()]);
+        }
+    }
+
+    pub fn pass(&mut self, ms: u64) {
+        self.now = self.now.after(std::time::Duration::from_millis(ms));
+        self.turn(vec![Event::Due]);
+    }
+
+    /// The time comes that was asked for.
+    pub fn until_woken(&mut self) {
+        self.now = self.wake_at.take().unwrap();
+        self.turn(vec![Event::Due]);
+    }
+
+    pub fn daemon_reload(&mut self) {
+        self.turn(vec![Event::Hint(Hint::Reloaded)]);
+    }
+
+    /// The orchestrator is killed and starts anew.
+    pub fn restart(&mut self, heard: usize) {
+        self.world.orphan(heard);
+        self.starts = Starts::default();
+        (self.evidence, self.joined, self.awaiting) = Default::default();
+        self.parked.clear();
+        self.store = open(&self.directory, self.now);
+        self.engine = engine(&self.directory);
+        self.engine.settings.host_delay = self.pace;
+        let tokens = self.look(|tx| tx.tokens());
+        self.engine.tokens.extend(tokens);
+        self.world.calls.push_back(Call::List);
+    }
+
+    /// PID 1, the loop and the workers do what they can; no hook ends by itself.
+    pub fn until_quiet(&mut self) {
+        loop {
+            let mut moved = self.world.handle(Mood::Fine);
+            if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
+                self.turn_with(3, 3, 0);
+                moved = true;
+            }
+            for n in 0..self.world.units.len() {
+                moved |= self.work(n);
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Nothing goes wrong any more: every crawl must come to its end, and nothing be left.
+    pub fn come_to_an_end(&mut self) {
+        const ENOUGH: usize = 5000;
+        while !self.engine.held.is_empty() {
+            self.abandon(0, false);
+        }
+        self.resume_all();
+        self.engine.strain.free = None;
+        self.pass(1);
+        for _ in 0..ENOUGH {
+            let mut moved = self.world.handle(Mood::Fine);
+            if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
+                self.turn_with(3, 3, 0);
+                moved = true;
+            }
+            let workers = self.world.units.len();
+            for n in 0..workers {
+                moved |= self.work(n);
+            }
+            for part in ["-hook-", "-check-", "-alert-"] {
+                if let Some(unit) = self.running_of(part).pop() {
+                    self.world.end(&unit, 1, 0, "success");
+                    moved = true;
+                }
+            }
+            if moved {
+                continue;
+            }
+            let open = self.look(|tx| tx.open_runs());
+            let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
+            let unfinished = crawls.iter().find(|crawl| !crawl.status.is_final());
+            if open.is_empty() && unfinished.is_none() && !self.has_checks() {
+                assert!(self.world.units.is_empty(), "left: {:?}", self.world.units);
+                return;
+            }
+            let wake = self.wake_at.take().filter(|time| *time > self.now);
+            let Some(time) = wake else {
+                panic!("stuck: open runs {open:#?}, crawl {unfinished:#?}");
+            };
+            self.now = time;
+            self.turn(vec![Event::Due]);
+        }
+        panic!("it does not come to an end");
+    }
+
+    pub fn running_hook(&self) -> Option<String> {
+        self.running_of("-hook-").into_iter().next()
+    }
+}

@@ -1,0 +1,97 @@
+//! Somebody sets the clock.
+
+use super::bed::Bed;
+use crate::main_loop::event::Event;
+use archivist_core::model::{Lifecycle, Time};
+use archivist_shared::bus::documents::report::Filter;
+use std::time::Duration;
+
+const DAY: i64 = 86_400_000;
+
+impl Bed {
+    /// The loop sees it with whatever it hears next.
+    pub fn set_clock(&mut self, by: i64) {
+        self.now = Time(self.now.0 + by);
+        for time in self.begun.values_mut() {
+            time.0 += by;
+        }
+        self.turn(vec![Event::ClockSet(by), Event::Due]);
+    }
+
+    fn first_crawl(&mut self) -> archivist_shared::bus::documents::report::Crawl {
+        let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
+        crawls.into_iter().next().unwrap()
+    }
+}
+
+/// Its worker died: it waits for its next attempt.
+fn put_off(bed: &mut Bed) -> Duration {
+    bed.add(1);
+    bed.until_quiet();
+    bed.world.end("archivist-crawl-1.service", 2, 9, "signal");
+    bed.until_quiet();
+    let crawl = bed.first_crawl();
+    assert_eq!(crawl.status, Lifecycle::Queued);
+    crawl.retry_at.unwrap().until(bed.now)
+}
+
+#[test]
+fn a_retry_stays_as_far_away_as_it_was() {
+    for by in [-DAY, DAY] {
+        let mut bed = Bed::new();
+        let delay = put_off(&mut bed);
+        assert!(delay > Duration::from_secs(20), "{delay:?}");
+        bed.set_clock(by);
+        let crawl = bed.first_crawl();
+        assert_eq!(crawl.status, Lifecycle::Queued, "{by}");
+        assert_eq!(crawl.retry_at.unwrap().until(bed.now), delay, "{by}");
+        assert_eq!(bed.wake_at, crawl.retry_at, "{by}");
+        bed.until_woken();
+        assert_eq!(bed.first_crawl().status, Lifecycle::Started, "{by}");
+        bed.come_to_an_end();
+    }
+}
+
+/// A page is due from the moment that it was added at.
+#[test]
+fn what_waits_for_its_turn_does_not_wait_for_the_clock() {
+    let mut bed = Bed::new();
+    bed.strain(true);
+    bed.add(1);
+    bed.set_clock(-DAY);
+    assert_eq!(bed.first_crawl().status, Lifecycle::Queued);
+    bed.strain(false);
+    bed.until_woken();
+    assert_eq!(bed.first_crawl().status, Lifecycle::Started);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn a_crawl_does_not_grow_older() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let began = bed.first_crawl().started_at.unwrap();
+    bed.set_clock(DAY);
+    assert_eq!(bed.first_crawl().started_at.unwrap().0, began.0 + DAY);
+    bed.come_to_an_end();
+    let over = bed.first_crawl();
+    bed.set_clock(DAY);
+    assert_eq!(bed.first_crawl().started_at, over.started_at);
+}
+
+/// The clock was set back while no orchestrator was there.
+#[test]
+fn nothing_is_put_off_for_longer_than_the_longest_delay() {
+    let mut bed = Bed::new();
+    put_off(&mut bed);
+    let (hour, day) = (Duration::from_secs(3600), Duration::from_secs(86_400));
+    let now = bed.now;
+    bed.look(|tx| {
+        assert_eq!(tx.bring_forward(now, hour, day)?, 0);
+        let before = Time(now.0 - DAY);
+        assert!(tx.bring_forward(before, hour, day)? > 0);
+        let crawls = tx.list_crawls(&Filter::default())?;
+        assert_eq!(crawls[0].retry_at, Some(before));
+        Ok(())
+    });
+}

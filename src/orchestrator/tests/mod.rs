@@ -1,0 +1,500 @@
+//! The turn against a real database and a simulated systemd: random operations, every invariant
+//! after each turn, and everything comes to an end.
+
+mod bed;
+mod check;
+mod clock;
+mod limits;
+mod pause;
+mod requests;
+mod watches;
+mod why;
+mod worker;
+mod world;
+
+use crate::main_loop::event::{Event, Evidence};
+use archivist_core::model::{
+    DEPENDENCY, Lifecycle, Outcome, Owner, Reading, ResultState, SnapshotId,
+};
+use archivist_shared::bus::documents::report::{Filter, Run};
+use archivist_shared::systemd::{ErrorKind, ManagerError};
+use bed::Bed;
+use proptest::prelude::*;
+use world::Mood;
+
+/// Something that happens. Numbers pick one of what there is.
+#[derive(Clone, Debug)]
+enum Operation {
+    Add {
+        urls: usize,
+    },
+    Install,
+    /// A timer of a watch elapses.
+    Elapse(usize),
+    Cancel(usize),
+    Retry(usize),
+    RetryFailed,
+    Pause(usize),
+    Resume(usize),
+    /// The disk is full, or not any more.
+    Strain(bool),
+    /// PID 1 handles so many calls.
+    Handle(usize, Mood),
+    /// The loop takes so many signals and answers; the seed orders the answers.
+    Turn {
+        signals: usize,
+        answers: usize,
+        seed: usize,
+    },
+    Work(usize),
+    Hold(usize),
+    Abandon(usize, bool),
+    Abort(usize),
+    Interrupt(usize),
+    Proceed(usize, bool),
+    End(usize, i32, i32, &'static str),
+    Vanish(usize),
+    StopByHand(usize),
+    Pass(u64),
+    SetClock(i64),
+    DaemonReload,
+    /// The orchestrator is killed; PID 1 still handles so many calls of it.
+    Restart(usize),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    use Operation::*;
+    let ends = prop_oneof![
+        4 => Just((1, 0, "success")),
+        1 => Just((1, 1, "exit-code")),
+        1 => Just((2, 9, "signal")),
+        1 => Just((2, 15, "timeout")),
+        1 => Just((2, 9, "oom-kill")),
+    ];
+    let mood = prop_oneof![
+        8 => Just(Mood::Fine), 1 => Just(Mood::Refuse), 1 => Just(Mood::Broken)
+    ];
+    prop_oneof![
+        3 => (1..5usize).prop_map(|urls| Add { urls }),
+        1 => Just(Install),
+        2 => any::<usize>().prop_map(Elapse),
+        2 => any::<usize>().prop_map(Cancel),
+        2 => any::<usize>().prop_map(Retry),
+        1 => Just(RetryFailed),
+        3 => any::<usize>().prop_map(Pause),
+        3 => any::<usize>().prop_map(Resume),
+        1 => any::<bool>().prop_map(Strain),
+        12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
+        12 => (0..6usize, 0..6usize, any::<usize>())
+            .prop_map(|(signals, answers, seed)| Turn { signals, answers, seed }),
+        14 => any::<usize>().prop_map(Work),
+        2 => any::<usize>().prop_map(Hold),
+        1 => any::<(usize, bool)>().prop_map(|(n, cancel)| Abandon(n, cancel)),
+        1 => any::<usize>().prop_map(Abort),
+        3 => any::<usize>().prop_map(Interrupt),
+        3 => any::<(usize, bool)>().prop_map(|(n, again)| Proceed(n, again)),
+        6 => (any::<usize>(), ends).prop_map(|(n, (code, status, r))| End(n, code, status, r)),
+        1 => any::<usize>().prop_map(Vanish),
+        1 => any::<usize>().prop_map(StopByHand),
+        2 => (1..200_000u64).prop_map(Pass),
+        1 => (-90_000_000..90_000_000i64).prop_map(SetClock),
+        1 => Just(DaemonReload),
+        1 => (0..4usize).prop_map(Restart),
+    ]
+}
+
+fn apply(bed: &mut Bed, operation: &Operation) {
+    use Operation::*;
+    match operation {
+        Add { urls } => bed.add(*urls),
+        Install => bed.install(),
+        Elapse(n) => bed.elapse(*n),
+        Cancel(n) => bed.cancel(*n),
+        Retry(n) => bed.retry(*n),
+        RetryFailed => bed.retry_failed(),
+        Pause(n) => bed.pause(*n),
+        Resume(n) => bed.resume(*n),
+        Strain(full) => bed.strain(*full),
+        Handle(n, mood) => {
+            for _ in 0..*n {
+                bed.world.handle(*mood);
+            }
+        }
+        Turn {
+            signals,
+            answers,
+            seed,
+        } => bed.turn_with(*signals, *answers, *seed),
+        Work(n) => {
+            bed.work(*n);
+        }
+        Hold(n) => bed.hold(*n),
+        Abandon(n, cancel) => bed.abandon(*n, *cancel),
+        Abort(n) => bed.abort(*n),
+        Interrupt(n) => bed.interrupt(*n),
+        Proceed(n, again) => bed.proceed(*n, *again),
+        End(n, code, status, result) => {
+            bed.of_running(*n, |world, unit| world.end(unit, *code, *status, result));
+        }
+        Vanish(n) => bed.of_running(*n, |world, unit| world.vanish(unit)),
+        StopByHand(n) => bed.of_running(*n, |world, unit| world.stop_by_hand(unit)),
+        Pass(ms) => bed.pass(*ms),
+        SetClock(by) => bed.set_clock(*by),
+        DaemonReload => bed.daemon_reload(),
+        Restart(heard) => bed.restart(*heard),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(), max_shrink_iters: 2000, failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_happens_it_stays_sound_and_ends(
+        operations in prop::collection::vec(operation(), 1..120), pace in 0..3u64
+    ) {
+        let mut bed = Bed::with_pace(std::time::Duration::from_secs(pace));
+        for operation in &operations {
+            apply(&mut bed, operation);
+        }
+        bed.come_to_an_end();
+    }
+}
+
+/// The unit before is loaded still, as its release died with the orchestrator, and so did the start
+/// that was recorded for the same name: the one is not taken for the other.
+#[test]
+fn a_start_that_died_with_its_orchestrator_is_made_again() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.world.handle(Mood::Fine);
+    bed.turn_with(9, 9, 0);
+    bed.of_running(0, |world, unit| world.end(unit, 2, 9, "signal"));
+    bed.turn_with(9, 9, 0);
+    bed.world.handle(Mood::Fine);
+    bed.turn_with(9, 9, 0);
+    bed.pass(3_600_000);
+    let open = bed.look(|tx| tx.open_runs());
+    assert_eq!(
+        (open.len(), open[0].starting, open[0].attempt),
+        (1, true, 2)
+    );
+    assert_eq!(bed.world.units.len(), 1, "the first worker's unit");
+    bed.restart(0);
+    bed.come_to_an_end();
+}
+
+/// The machine goes down again and again under a crawl that takes long: it is no fault of the crawl,
+/// unless that never ends.
+#[test]
+fn reboots_use_up_no_attempts() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let mut boots = 0;
+    loop {
+        bed.until_quiet();
+        boots += 1;
+        bed.world = world::World::default();
+        bed.restart(0);
+        bed.engine.boot = format!("boot {boots}");
+        bed.until_quiet();
+        let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+        if crawls[0].status.is_final() {
+            break;
+        }
+        bed.pass(7_200_000);
+    }
+    assert!((20..30).contains(&boots), "{boots}");
+    bed.come_to_an_end();
+}
+
+/// The system goes down, and systemd starts nothing more: that is no failure of what was to be started.
+#[test]
+fn what_is_not_started_at_a_shutdown_is_started_later() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let run = bed.look(|tx| tx.open_runs()).remove(0);
+    let why = ManagerError {
+        verb: "start",
+        object: run.unit.clone(),
+        why: "Transaction is destructive".into(),
+        kind: ErrorKind::GoingDown,
+    };
+    bed.turn(vec![Event::Started {
+        run: run.id,
+        unit: run.unit,
+        result: Err(why),
+    }]);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Queued);
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    assert_eq!(runs[0].outcome, Some(Outcome::Lost));
+}
+
+/// A cancel is on disk, and its orchestrator dies before it can stop anything: the next one does.
+#[test]
+fn what_was_cancelled_is_stopped_after_a_restart_too() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.cancel(0);
+    // PID 1 handles the start that was made before, and not the stop of the slice.
+    bed.restart(1);
+    assert_eq!(bed.world.running().len(), 1);
+    while bed.world.handle(Mood::Fine) || !bed.world.is_quiet() {
+        bed.turn_with(9, 9, 0);
+    }
+    assert_eq!(bed.world.running().len(), 0);
+    bed.come_to_an_end();
+}
+
+/// A unit may be gone before it can be read: what the signal said is taken, and without one the
+/// run is lost. Neither is a success.
+#[test]
+fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
+    let outcomes = [
+        (true, Outcome::Signal(15), Lifecycle::Cancelled),
+        (false, Outcome::Lost, Lifecycle::Queued),
+    ];
+    for (by_hand, outcome, status) in outcomes {
+        let mut bed = Bed::new();
+        bed.add(1);
+        bed.world.handle(Mood::Fine);
+        bed.turn_with(9, 9, 0);
+        bed.of_running(0, |world, unit| match by_hand {
+            true => world.stop_by_hand(unit),
+            false => world.vanish(unit),
+        });
+        bed.turn_with(9, 9, 0);
+        while bed.world.handle(Mood::Fine) {}
+        bed.turn_with(9, 9, 0);
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        assert_eq!(runs[0].outcome, Some(outcome));
+        let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+        assert_eq!(crawls[0].status, status);
+        bed.come_to_an_end();
+    }
+}
+
+/// An installation is a crawl without pages: its worker runs the provider's hook, and it ends.
+#[test]
+fn an_installation_runs_the_hooks_of_providers() {
+    let mut bed = Bed::new();
+    bed.install();
+    bed.come_to_an_end();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let hooks: Vec<_> = runs.iter().filter_map(|run| run.hook.as_deref()).collect();
+    assert_eq!(hooks, ["on_BinaryRequest__10_shelf@tool"]);
+    let hook = runs.iter().find(|run| run.hook.is_some()).unwrap();
+    assert!(
+        hook.argv.contains(&"--name=tool".to_owned()),
+        "{:?}",
+        hook.argv
+    );
+    assert!(hook.argv.contains(&"--plugin-name=beta".to_owned()));
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].url, "archivist:install/beta");
+    assert_eq!(crawls[0].status, Lifecycle::Sealed);
+
+    bed.retry_hook("shelf");
+    bed.come_to_an_end();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    assert_eq!(runs.iter().filter(|run| run.hook.is_some()).count(), 2);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Sealed);
+}
+
+/// A held crawl with its first hook at work, interrupted; the unit is gone by the return.
+fn interrupted(hold: bool) -> Bed {
+    let mut bed = Bed::new();
+    bed.add(1);
+    if hold {
+        bed.hold(0);
+    }
+    bed.until_quiet();
+    let hook = bed.running_hook().unwrap();
+    bed.interrupt(0);
+    bed.until_quiet();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let run = runs.iter().rfind(|run| run.unit == hook).unwrap();
+    assert_eq!(run.outcome, Some(Outcome::Interrupted));
+    bed
+}
+
+fn first_result(bed: &mut Bed) -> (ResultState, u32, Option<String>) {
+    let result = bed.look(|tx| tx.list_results(&Filter::default()));
+    let first = result.last().unwrap();
+    (first.status, first.attempts, first.error.clone())
+}
+
+/// A unit that it needs is stopped first when the machine goes down; else one that does not come is a failure.
+#[test]
+fn what_is_held_back_by_a_shutdown_is_taken_up_after_it() {
+    for stopping in [true, false] {
+        let mut bed = Bed::new();
+        bed.add(1);
+        bed.until_quiet();
+        let unit = bed.running_hook().unwrap();
+        let run = bed.look(|tx| tx.open_run(&unit)).unwrap().id;
+        let gone = Reading {
+            load_state: "not-found".into(),
+            ..Reading::default()
+        };
+        if !stopping {
+            bed.world.units.remove(&unit);
+        }
+        let (code, status, result) = (0, 0, DEPENDENCY.to_owned());
+        bed.turn(vec![Event::Read {
+            run,
+            unit: unit.clone(),
+            early: false,
+            evidence: Some(Evidence {
+                code,
+                status,
+                result,
+            }),
+            result: Ok(Box::new(gone)),
+            stopping,
+        }]);
+        let open = bed.look(|tx| tx.open_run(&unit)).is_some();
+        assert_eq!(open, stopping);
+    }
+}
+
+#[test]
+fn what_was_interrupted_waits_for_the_word() {
+    let mut bed = interrupted(true);
+    assert_eq!(first_result(&mut bed), (ResultState::Started, 1, None));
+    assert_eq!(bed.running_hook(), None, "the next hook waits");
+    bed.proceed(0, true);
+    bed.until_quiet();
+    assert_eq!(first_result(&mut bed), (ResultState::Started, 2, None));
+    let again = bed.running_hook().unwrap();
+
+    bed.interrupt(0);
+    bed.proceed(0, false);
+    bed.until_quiet();
+    let why = Some("interrupted by user".to_owned());
+    assert_eq!(first_result(&mut bed), (ResultState::Skipped, 2, why));
+    assert_ne!(bed.running_hook().unwrap(), again, "the next hook's turn");
+    bed.come_to_an_end();
+}
+
+#[test]
+fn without_anybody_to_ask_it_is_skipped() {
+    let why = Some("interrupted by user".to_owned());
+    let mut bed = interrupted(false);
+    assert_eq!(
+        first_result(&mut bed),
+        (ResultState::Skipped, 1, why.clone())
+    );
+    bed.come_to_an_end();
+
+    let mut bed = interrupted(true);
+    bed.abandon(0, false);
+    bed.until_quiet();
+    assert_eq!(first_result(&mut bed), (ResultState::Skipped, 1, why));
+    bed.come_to_an_end();
+}
+
+#[test]
+fn the_word_outlives_the_orchestrator() {
+    for again in [true, false] {
+        let mut bed = interrupted(true);
+        bed.proceed(0, again);
+        bed.restart(9);
+        bed.until_quiet();
+        let (status, attempts, _) = first_result(&mut bed);
+        match again {
+            true => assert_eq!((status, attempts), (ResultState::Started, 2)),
+            false => assert_eq!((status, attempts), (ResultState::Skipped, 1)),
+        }
+        bed.come_to_an_end();
+    }
+}
+
+#[test]
+fn a_crawl_goes_with_the_command_that_held_it() {
+    let mut bed = interrupted(true);
+    bed.abandon(0, true);
+    bed.until_quiet();
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Cancelled);
+    assert_eq!(bed.running_hook(), None);
+    bed.come_to_an_end();
+}
+
+#[test]
+fn one_page_of_an_aborted_crawl_is_retried_alone() {
+    let mut bed = Bed::new();
+    bed.add(3);
+    bed.until_quiet();
+    bed.abort(0);
+    bed.come_to_an_end();
+    let status = |bed: &mut Bed| bed.look(|tx| tx.list_crawls(&Filter::default()))[0].status;
+    assert_eq!(status(&mut bed), Lifecycle::Cancelled);
+
+    bed.retry(1);
+    bed.come_to_an_end();
+    assert_eq!(
+        status(&mut bed),
+        Lifecycle::Sealed,
+        "what was asked for is done"
+    );
+    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    let mut states: Vec<&str> = pages.iter().map(|page| page.status.as_str()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["cancelled", "cancelled", "sealed"]);
+
+    // And the others are there to be retried.
+    bed.retry(0);
+    bed.come_to_an_end();
+    assert_eq!(status(&mut bed), Lifecycle::Sealed);
+    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
+    assert!(pages.iter().all(|page| page.status == Lifecycle::Sealed));
+}
+
+#[test]
+fn all_that_failed_is_retried_and_nothing_that_was_cancelled() {
+    let mut bed = Bed::new();
+    for last in [false, false, true] {
+        bed.add(1);
+        bed.until_quiet();
+        let setup = bed.running_hook().unwrap();
+        bed.world.end(&setup, 1, 0, "success");
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        bed.world.end(&hook, 1, 1, "exit-code");
+        bed.until_quiet();
+        if last {
+            bed.cancel(0);
+        }
+        bed.come_to_an_end();
+    }
+    let failed = |bed: &mut Bed| {
+        let results = bed.look(|tx| tx.list_results(&Filter::default()));
+        let failed = results.iter().filter(|r| r.status == ResultState::Failed);
+        let mut owners: Vec<String> = failed.map(|r| r.owner.to_string()).collect();
+        owners.dedup();
+        owners
+    };
+    assert_eq!(failed(&mut bed), ["s3", "s2", "s1"]);
+
+    bed.retry_failed();
+    bed.come_to_an_end();
+    assert_eq!(failed(&mut bed), ["s3"]);
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let hooks = |n: i64| {
+        let of = |run: &&Run| run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some();
+        runs.iter().filter(of).count()
+    };
+    assert_eq!(hooks(1), hooks(2));
+    assert!(hooks(1) > hooks(3), "what was cancelled is left alone");
+}
+
+/// `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(64)
+}

@@ -1,0 +1,158 @@
+//! What people ask of the orchestrator in a bed.
+
+use super::bed::Bed;
+use crate::main_loop::event::Event;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState};
+use archivist_shared::bus::call::{Refusal, Reply, Request};
+use archivist_shared::bus::documents::report::{AddOptions, Filter};
+use std::sync::Arc;
+
+impl Bed {
+    /// Answers what the caller is told, if that is settled with the turn.
+    pub fn request<T>(
+        &mut self,
+        make: impl FnOnce(Reply<T>) -> Request,
+    ) -> Option<Result<T, Refusal>> {
+        let (reply, mut answer) = Reply::new();
+        self.turn(vec![Event::Request(make(reply))]);
+        answer.try_recv().ok()
+    }
+
+    pub fn add(&mut self, urls: usize) {
+        let lines = (0..urls).map(|n| format!("http://{n}.example/\n"));
+        self.request(|reply| Request::Add {
+            lines: Arc::new(lines.collect::<String>().into_bytes()),
+            options: AddOptions::default(),
+            user: 0,
+            so_far: None,
+            reply,
+        });
+    }
+
+    pub fn install(&mut self) {
+        let names = vec!["beta".to_owned()];
+        self.request(|reply| Request::Install {
+            names,
+            user: 0,
+            reply,
+        });
+    }
+
+    pub fn hold(&mut self, n: usize) {
+        let Some(crawl) = self.crawl(n) else { return };
+        let cancel = true;
+        self.request(|reply| Request::Hold {
+            crawl,
+            cancel,
+            claim: Default::default(),
+            reply,
+        });
+    }
+
+    /// Whoever holds a crawl is gone.
+    pub fn abandon(&mut self, n: usize, cancel: bool) {
+        let held: Vec<CrawlId> = self.engine.held.keys().copied().collect();
+        if let Some(crawl) = held.get(n % held.len().max(1)).copied() {
+            self.turn(vec![Event::Abandoned { crawl, cancel }]);
+        }
+    }
+
+    pub fn abort(&mut self, n: usize) {
+        let Some(id) = self.crawl(n) else { return };
+        self.request(|reply| Request::Abort { id, reply });
+    }
+
+    pub fn interrupt(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Interrupt { id, reply });
+    }
+
+    pub fn proceed(&mut self, n: usize, again: bool) {
+        let Some(crawl) = self.crawl(n) else { return };
+        self.request(|reply| Request::Proceed {
+            crawl,
+            again,
+            reply,
+        });
+    }
+
+    pub fn cancel(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.request(|reply| Request::Cancel { id, reply });
+    }
+
+    pub fn retry(&mut self, n: usize) {
+        let Some(id) = self.owner(n) else { return };
+        self.retry_some(Some(id), None);
+    }
+
+    /// Every page that has a failed result.
+    pub fn retry_failed(&mut self) {
+        self.retry_some(None, None);
+    }
+
+    /// The crawl that was added first, for one of its hooks.
+    pub fn retry_hook(&mut self, hook: &str) {
+        let id = Owner::Crawl(self.crawl(0).unwrap());
+        self.retry_some(Some(id), Some(hook.to_owned()));
+    }
+
+    fn retry_some(&mut self, id: Option<Owner>, hook: Option<String>) {
+        // What this asks for may leave its final state.
+        self.finals.clear();
+        self.request(|reply| Request::Retry { id, hook, reply });
+    }
+}
+
+/// The browser of the crawl is on its way out: the page waits for the next one.
+#[test]
+fn a_page_that_is_retried_beside_the_last_hooks_waits_for_the_crawl_s_next_worker() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let last_hook = loop {
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        if hook.contains("end") {
+            break hook;
+        }
+        let status = i32::from(hook.contains("alpha"));
+        let result = ["success", "exit-code"][status as usize];
+        bed.world.end(&hook, 1, status, result);
+    };
+    let pages = |bed: &mut Bed| {
+        let units = bed.world.running();
+        let pages = units.iter().filter(|unit| unit.contains("-snapshot-"));
+        pages.count()
+    };
+    bed.retry(1);
+    bed.until_quiet();
+    assert_eq!(pages(&mut bed), 0);
+    bed.world.end(&last_hook, 1, 0, "success");
+    bed.until_quiet();
+    assert_eq!(pages(&mut bed), 1);
+    bed.come_to_an_end();
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    let alpha = results.iter().find(|result| result.plugin == "alpha");
+    assert_eq!(alpha.unwrap().status, ResultState::Succeeded);
+}
+
+/// Whoever asks for something else meanwhile is answered between the pieces.
+#[test]
+fn a_crawl_of_very_many_pages_is_cancelled_piece_by_piece() {
+    let waiting = |bed: &mut Bed| {
+        let counts = bed.look(|tx| tx.counts("snapshot", None));
+        counts.get("queued").copied().unwrap_or(0)
+    };
+    let mut bed = Bed::new();
+    bed.add(7000);
+    while waiting(&mut bed) < 7000 {
+        bed.turn_with(0, 1, 0);
+    }
+    bed.cancel(0);
+    let left = waiting(&mut bed);
+    assert!((1..7000).contains(&left), "{left}");
+    bed.come_to_an_end();
+    assert_eq!(waiting(&mut bed), 0);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Cancelled);
+}

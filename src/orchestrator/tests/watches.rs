@@ -1,0 +1,406 @@
+//! Stories of watches, and what has to hold of their checks after each turn.
+
+use super::bed::Bed;
+use super::world::{Mood, State};
+use crate::main_loop::event::Event;
+use archivist_core::model::{CheckKind, Outcome, RunId};
+use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall};
+use archivist_shared::bus::documents::watches::{Check, HistoryFilter, Queued};
+use std::fs;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Watches of the random operations.
+pub const NAMES: [&str; 3] = ["one", "two", "three"];
+const DAY: u64 = 86_400_000;
+
+impl Bed {
+    /// Writes NAME.watch.
+    pub fn declare(&self, name: &str, text: &str) {
+        let directory = self.engine.scope.root.join("etc/archivist");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(format!("{name}.watch")), text).unwrap();
+    }
+
+    fn ask(&mut self, call: WatchCall) -> oneshot::Receiver<Result<String, Refusal>> {
+        let (reply, answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Watches { call, reply })]);
+        answer
+    }
+
+    pub fn queue(&mut self, name: &str, kinds: &[CheckKind]) -> Result<Queued, Refusal> {
+        let call = WatchCall::Check {
+            watch: name.to_owned(),
+            kinds: kinds.to_vec(),
+        };
+        let text = self.ask(call).try_recv().unwrap()?;
+        Ok(serde_json::from_str(&text).unwrap())
+    }
+
+    /// One of the timers of random operations elapses.
+    pub fn elapse(&mut self, n: usize) {
+        let name = NAMES[n % NAMES.len()];
+        if !self.engine.scope.root.join("etc").exists() {
+            for name in NAMES {
+                let text = format!(
+                    "[Watch]\nURL=http://a.{name}.example http://b.{name}.example\nOnDown=/bin/true\n"
+                );
+                self.declare(name, &text);
+            }
+        }
+        let kinds = CheckKind::SCHEDULED[..3].to_vec();
+        self.queue(name, &[kinds[n / 3 % 3]]).unwrap();
+    }
+
+    pub fn history(&mut self, name: &str) -> Vec<Check> {
+        let all = HistoryFilter::default();
+        self.look(|tx| tx.check_history(name, &all))
+    }
+
+    /// A check of which unit ends, after it printed this.
+    fn answers(&mut self, unit: &str, record: &str) {
+        let id = unit
+            .rsplit_once('-')
+            .unwrap()
+            .1
+            .strip_suffix(".service")
+            .unwrap();
+        let scope = &self.engine.scope;
+        let place = match unit.contains("-lighthouse-") {
+            true => scope.data_dir(),
+            false => scope.runtime_dir(),
+        };
+        let path = place.join(format!("checks/archivist-{id}.json"));
+        fs::write(path, record).unwrap();
+        self.world.end(unit, 1, 0, "success");
+        self.until_quiet();
+    }
+
+    pub fn running_of(&self, part: &str) -> Vec<String> {
+        let running = self.world.running().into_iter();
+        running.filter(|unit| unit.contains(part)).collect()
+    }
+
+    /// What runs is in its pool, and no pool has more than it may; nothing that is started is without
+    /// a unit, or somebody who asks for it.
+    pub fn checks_are_sound(&mut self) {
+        let started = self.look(|tx| tx.started_checks());
+        let of = |pool| started.iter().filter(|c| c.kind.pool() == pool).count() as u32;
+        let limits = self.engine.limits();
+        assert!(of(archivist_core::model::Pool::Fast) <= limits.fast_checks);
+        assert!(of(archivist_core::model::Pool::Slow) <= limits.slow_checks);
+        if self.world.is_quiet() {
+            for check in &started {
+                let state = self.world.units.get(&check.unit).map(|unit| &unit.state);
+                assert_eq!(state, Some(&State::Running), "{} is open", check.unit);
+            }
+        }
+    }
+
+    pub fn has_checks(&mut self) -> bool {
+        self.look(|tx| tx.check_counts()) != (0, 0)
+    }
+}
+
+fn watched(text: &str) -> Bed {
+    let bed = Bed::new();
+    bed.declare("site", &format!("[Watch]\nURL=http://a.example\n{text}"));
+    bed
+}
+
+/// One status check that found this, from its queueing to its end.
+fn status(bed: &mut Bed, record: &str) {
+    bed.pass(180_000);
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    let unit = bed.running_of("-check-status-").pop().unwrap();
+    bed.answers(&unit, record);
+}
+
+#[test]
+fn the_same_twice_is_one() {
+    let mut bed = watched("");
+    let first = bed.queue("site", &[CheckKind::Status]).unwrap();
+    assert_eq!((first.queued.len(), first.open), (1, 0));
+    let second = bed.queue("site", &[CheckKind::Status]).unwrap();
+    assert_eq!((second.queued.len(), second.open), (0, 1));
+    bed.until_quiet();
+    let third = bed.queue("site", &[]).unwrap();
+    assert_eq!(
+        (third.queued.len(), third.open),
+        (2, 1),
+        "while it runs as well"
+    );
+    bed.until_quiet();
+    assert_eq!(bed.world.running().len(), 3);
+    assert!(bed.queue("other", &[]).is_err());
+    assert!(bed.queue("../site", &[]).is_err());
+}
+
+#[test]
+fn a_record_is_kept_and_its_file_is_not() {
+    let mut bed = watched("");
+    status(
+        &mut bed,
+        "noise\n{\"ok\":true,\"status_code\":200,\"response_ms\":12,\"headers\":{\"server\":\"x\"}}\n",
+    );
+    let check = bed.history("site").remove(0);
+    assert_eq!(
+        (check.ok, check.record.status_code),
+        (Some(true), Some(200))
+    );
+    assert_eq!(check.outcome, Some(Outcome::Exit(0)));
+    assert!(
+        check.record.headers.is_empty(),
+        "only where they are asked for"
+    );
+    let files = fs::read_dir(bed.engine.scope.runtime_dir().join("checks")).unwrap();
+    assert_eq!(files.count(), 0);
+}
+
+#[test]
+fn down_after_two_up_with_the_first_and_each_is_told() {
+    let mut bed = watched("OnDown=/usr/bin/mail x\nOnRecovery=notify@.service\n");
+    let bad = r#"{"ok":false,"status_code":500,"error":"no\ngood"}"#;
+    status(&mut bed, bad);
+    assert!(bed.running_of("-alert-").is_empty(), "once is not enough");
+    // What is not known of the site does not count.
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    let unit = bed.running_of("-check-").pop().unwrap();
+    bed.world.end(&unit, 2, 9, "oom-kill");
+    bed.until_quiet();
+    assert!(bed.running_of("-alert-").is_empty());
+    status(&mut bed, bad);
+    let alert = bed.running_of("-alert-").pop().unwrap();
+    status(&mut bed, bad);
+    assert_eq!(bed.running_of("-alert-"), [alert], "told once");
+    let health = bed.look(|tx| tx.health("site", "http://a.example/"));
+    assert_eq!((health.failures, health.down_since.is_some()), (3, true));
+    status(&mut bed, r#"{"ok":true,"status_code":200}"#);
+    let alerts = bed.running_of("-alert-");
+    assert_eq!(alerts.len(), 2, "one that hangs does not hold up another");
+    for alert in alerts {
+        bed.world.end(&alert, 1, 0, "success");
+    }
+    bed.until_quiet();
+    let alerts = bed.history("site");
+    let alerts = alerts.iter().filter(|check| check.kind == CheckKind::Alert);
+    assert!(alerts.map(|check| check.ok).eq([Some(true), Some(true)]));
+}
+
+#[test]
+fn a_time_limit_is_held_against_the_site() {
+    let mut bed = watched("");
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    let unit = bed.running_of("-check-").pop().unwrap();
+    bed.world.end(&unit, 2, 15, "timeout");
+    bed.until_quiet();
+    let check = bed.history("site").remove(0);
+    assert_eq!(
+        (check.ok, check.record.status_code),
+        (Some(false), Some(408))
+    );
+    assert_eq!(check.record.error.as_deref(), Some("time limit reached"));
+}
+
+/// Whatever dies, no row says for ever that it runs.
+#[test]
+fn what_nobody_saw_the_end_of_is_over_and_can_be_queued_again() {
+    let mut bed = watched("");
+    bed.queue("site", &[]).unwrap();
+    bed.until_quiet();
+    for unit in bed.world.running() {
+        bed.world.units.remove(&unit);
+    }
+    bed.restart(0);
+    bed.until_quiet();
+    assert!(!bed.has_checks());
+    let known = bed
+        .history("site")
+        .iter()
+        .filter(|check| check.ok.is_some())
+        .count();
+    assert_eq!(known, 0);
+    assert_eq!(bed.queue("site", &[]).unwrap().queued.len(), 3);
+    // Systemd refuses, or cannot execute it.
+    while bed.world.handle(Mood::Broken) {}
+    bed.until_quiet();
+    assert!(!bed.has_checks());
+}
+
+#[test]
+fn a_history_comes_in_pieces() {
+    let mut bed = watched("");
+    bed.queue("site", &[]).unwrap();
+    let all: Vec<RunId> = bed.history("site").iter().map(|check| check.id).collect();
+    assert_eq!(all.len(), 3);
+    let mut pieces = Vec::new();
+    let mut filter = HistoryFilter {
+        limit: 2,
+        ..HistoryFilter::default()
+    };
+    loop {
+        let piece = bed.look(|tx| tx.check_history("site", &filter));
+        pieces.extend(piece.iter().map(|check| check.id));
+        filter.before = piece.last().map(|check| check.id);
+        if piece.len() < 2 {
+            break;
+        }
+    }
+    assert_eq!(pieces, all);
+}
+
+#[test]
+fn slow_checks_hold_up_no_fast_ones() {
+    let mut bed = Bed::new();
+    for n in 0..6 {
+        let name = format!("site{n}");
+        bed.declare(&name, "[Watch]\nURL=http://a.example\n");
+        bed.queue(&name, &[CheckKind::Lighthouse]).unwrap();
+    }
+    bed.until_quiet();
+    assert_eq!(bed.running_of("-check-lighthouse-").len(), 2);
+    bed.strain(true);
+    bed.queue("site0", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    assert_eq!(
+        bed.running_of("-check-status-").len(),
+        1,
+        "even on a full disk"
+    );
+}
+
+#[test]
+fn what_waits_for_a_watch_that_is_removed_goes_with_it() {
+    let mut bed = watched("");
+    bed.declare("busy", "[Watch]\nURL=http://a.example http://b.example\n");
+    bed.queue("busy", &[CheckKind::Lighthouse]).unwrap();
+    bed.queue("site", &[CheckKind::Lighthouse]).unwrap();
+    bed.until_quiet();
+    let file = bed.engine.scope.root.join("etc/archivist/site.watch");
+    fs::remove_file(file).unwrap();
+    for unit in bed.world.running() {
+        bed.world.end(&unit, 1, 0, "success");
+    }
+    bed.until_quiet();
+    assert!(!bed.has_checks());
+    let error = bed.history("site").remove(0).record.error.unwrap();
+    assert_eq!(error, "could not be started: its watch was removed");
+}
+
+#[test]
+fn results_go_when_their_time_is_over_and_only_then() {
+    let mut bed = watched("Retention=2d\n");
+    status(&mut bed, r#"{"ok":true}"#);
+    bed.pass(DAY);
+    status(&mut bed, r#"{"ok":true}"#);
+    bed.pass(DAY + 1000);
+    assert_eq!(bed.history("site").len(), 2, "once a day is enough");
+    bed.until_woken();
+    assert_eq!(bed.history("site").len(), 1);
+    bed.until_woken();
+    assert_eq!(bed.history("site").len(), 0);
+}
+
+#[test]
+fn an_archive_is_a_crawl_and_never_two_at_once() {
+    let mut bed = watched("Archive=daily\nArchivePages=only-new\nArchiveTags=news\n");
+    let first = bed.queue("site", &[CheckKind::Archive]).unwrap();
+    let crawl = first.crawl.unwrap();
+    let again = bed.queue("site", &[CheckKind::Archive]).unwrap();
+    assert_eq!((again.crawl, again.open), (Some(crawl), 1));
+    bed.come_to_an_end();
+    let crawls = |bed: &mut Bed| bed.look(|tx| tx.list_crawls(&Default::default()));
+    assert_eq!(crawls(&mut bed)[0].tags, ["news"]);
+    let nothing_new = bed.queue("site", &[CheckKind::Archive]).unwrap();
+    assert_eq!((nothing_new.crawl, nothing_new.queued.len()), (None, 1));
+    bed.declare(
+        "site",
+        "[Watch]\nURL=http://a.example http://b.example\nArchivePages=only-new\n",
+    );
+    assert!(
+        bed.queue("site", &[CheckKind::Archive])
+            .unwrap()
+            .crawl
+            .is_some()
+    );
+    let newest = crawls(&mut bed).remove(0);
+    assert_eq!(
+        newest.snapshots.values().sum::<u64>(),
+        1,
+        "only the new one"
+    );
+}
+
+#[test]
+fn who_waits_for_a_check_hears_of_its_end() {
+    let mut bed = watched("");
+    let id = bed.queue("site", &[CheckKind::Status]).unwrap().queued[0];
+    bed.until_quiet();
+    let mut answer = bed.ask(WatchCall::Await(id));
+    assert!(answer.try_recv().is_err());
+    let unit = bed.running_of("-check-").pop().unwrap();
+    bed.answers(&unit, "{}");
+    assert!(answer.try_recv().unwrap().is_ok());
+    assert!(bed.ask(WatchCall::Await(id)).try_recv().unwrap().is_ok());
+    bed.pass(Duration::from_secs(1).as_millis() as u64);
+}
+
+#[test]
+fn why_says_what_holds_a_check_up_and_what_was_not_good() {
+    let mut bed = watched("URL=http://b.example http://c.example\nDownAfter=1\n");
+    let why = |bed: &mut Bed| {
+        let text = bed.ask(WatchCall::Why("site".into())).try_recv().unwrap();
+        let why: archivist_shared::bus::documents::report::WhyWatch =
+            serde_json::from_str(&text.unwrap()).unwrap();
+        assert_eq!(why.watch, "site");
+        let reasons = why.reasons.into_iter();
+        reasons.map(|why| (why.code, why.text)).collect::<Vec<_>>()
+    };
+    let codes = |why: &[(String, String)]| {
+        let codes = why.iter().map(|(code, _)| code.as_str());
+        codes.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(codes(&why(&mut bed)), "never");
+    bed.queue("site", &[CheckKind::Lighthouse]).unwrap();
+    bed.until_quiet();
+    let waits = why(&mut bed);
+    assert_eq!(codes(&waits), "running running pool-full");
+    let text = &waits[2].1;
+    let full = "a free place is awaited: 2 slow checks are at work (SlowChecks=2)";
+    assert!(
+        text.contains("lighthouse of http://c.example/") && text.ends_with(full),
+        "{text}"
+    );
+    for unit in bed.running_of("-check-lighthouse-") {
+        bed.answers(&unit, r#"{"ok": true}"#);
+    }
+    let last = bed.running_of("-check-lighthouse-").pop().unwrap();
+    bed.world.end(&last, 2, 9, "signal");
+    bed.until_quiet();
+    bed.queue("site", &[CheckKind::Status]).unwrap();
+    bed.until_quiet();
+    let unit = bed.running_of("-check-status-").remove(0);
+    bed.answers(&unit, r#"{"ok": false, "status_code": 500}"#);
+    let bad = why(&mut bed);
+    assert!(codes(&bad).contains("failed"), "{bad:?}");
+    assert!(
+        bad.iter()
+            .any(|(code, text)| code == "failed" && text.ends_with("the answer was 500"))
+    );
+    let lost = bad.iter().find(|(code, _)| code == "unknown").unwrap();
+    let again = "; to check once more: archivist watch run --kind lighthouse site";
+    assert!(
+        lost.1.contains("SIGKILL") && lost.1.ends_with(again),
+        "{}",
+        lost.1
+    );
+    assert!(
+        bed.ask(WatchCall::Why("../site".into()))
+            .try_recv()
+            .unwrap()
+            .is_err()
+    );
+}

@@ -1,0 +1,126 @@
+//! What people are told, by the checks that the plan decides by.
+
+use super::bed::Bed;
+use crate::main_loop::event::Event;
+use archivist_core::model::{Owner, SnapshotId};
+use archivist_shared::bus::call::{Reply, Request};
+use archivist_shared::bus::documents::report::Why;
+use std::time::Duration;
+
+impl Bed {
+    fn why(&mut self, id: &str) -> Vec<(String, String)> {
+        let id: Owner = id.parse().unwrap();
+        let (reply, mut answer) = Reply::new();
+        self.turn(vec![Event::Request(Request::Why { id, reply })]);
+        let text = answer.try_recv().unwrap().unwrap();
+        let why: Why = serde_json::from_str(&text).unwrap();
+        assert_eq!(why.id, id);
+        let reasons = why.reasons.into_iter();
+        reasons.map(|reason| (reason.code, reason.text)).collect()
+    }
+
+    fn codes(&mut self, id: &str) -> Vec<String> {
+        self.why(id).into_iter().map(|(code, _)| code).collect()
+    }
+}
+
+/// A crawl whose set-up is done, and whose first pages are at work.
+fn ready(bed: &mut Bed) {
+    bed.until_quiet();
+    let setup = bed.running_hook().unwrap();
+    bed.world.end(&setup, 1, 0, "success");
+    bed.until_quiet();
+}
+
+#[test]
+fn limits_are_named() {
+    let mut bed = Bed::new();
+    bed.add(4);
+    assert_eq!(bed.codes("s1"), ["setup"]);
+    bed.until_quiet();
+    let why = bed.why("c1");
+    assert_eq!(why[0].0, "running");
+    assert!(why[0].1.contains("-hook-setup-"), "{why:?}");
+    assert_eq!(why[1].1, "4 pages wait for the set-up of their crawl");
+    ready(&mut bed);
+    assert_eq!(bed.codes("s1"), ["running"]);
+    let why = bed.why("s3");
+    let text = "a free place is awaited: 2 pages of its crawl are at work (SnapshotsPerCrawl=2)";
+    assert_eq!(why, [("crawl-full".to_owned(), text.to_owned())]);
+    bed.come_to_an_end();
+    assert_eq!(bed.codes("s3"), ["done"]);
+}
+
+#[test]
+fn a_full_disk_stops_what_is_new_until_there_is_room() {
+    let mut bed = Bed::new();
+    bed.strain(true);
+    bed.add(1);
+    bed.until_quiet();
+    assert!(bed.world.units.is_empty());
+    let why = bed.why("c1");
+    assert_eq!(why[0].0, "pressure");
+    assert!(why[0].1.contains("MinFreeSpace="), "{why:?}");
+    // Nobody adds anything: it is looked at again by itself.
+    bed.strain(false);
+    bed.until_woken();
+    bed.until_quiet();
+    assert!(!bed.world.units.is_empty());
+    bed.come_to_an_end();
+}
+
+#[test]
+fn hosts_are_named() {
+    let mut bed = Bed::with_pace(Duration::from_secs(60));
+    bed.add(1);
+    ready(&mut bed);
+    bed.add(1);
+    bed.until_quiet();
+    let setup = bed.world.running();
+    let setup = setup.iter().find(|unit| unit.contains("-hook-setup-"));
+    let setup = setup.unwrap().clone();
+    bed.world.end(&setup, 1, 0, "success");
+    bed.until_quiet();
+    let why = bed.why("s2");
+    assert_eq!(why[0].0, "host-delay", "{why:?}");
+    assert!(
+        bed.why("c2")
+            .iter()
+            .any(|(_, text)| text.starts_with("0.example: "))
+    );
+    bed.come_to_an_end();
+}
+
+#[test]
+fn what_people_and_workers_did_is_told() {
+    let mut bed = Bed::new();
+    bed.add(2);
+    ready(&mut bed);
+    let id = Owner::Snapshot(SnapshotId(1));
+    bed.request(|reply| Request::Pause { id, reply });
+    let why = bed.why("s1");
+    let text = "paused by request; to go on: archivist resume s1";
+    assert_eq!(why, [("paused".to_owned(), text.to_owned())]);
+    bed.request(|reply| Request::Cancel { id, reply });
+    assert_eq!(bed.why("s1")[0].1, "it was given up: cancelled by request");
+    assert!(bed.codes("s1").contains(&"failed".to_owned()));
+
+    // Its worker dies: the next attempt is named, and after the last that it was put aside.
+    let worker = "archivist-snapshot-2.service";
+    for attempt in 1..=3 {
+        bed.until_quiet();
+        bed.world.end(worker, 2, 9, "signal");
+        bed.until_quiet();
+        let why = bed.why("s2");
+        match attempt {
+            3 => assert_eq!(why[0].0, "quarantined", "{why:?}"),
+            n => {
+                assert_eq!(why[0].0, "back-off", "{why:?}");
+                assert!(why[0].1.contains(&format!("attempt {n} of 3")), "{why:?}");
+                assert!(why[0].1.contains("not before 19"), "{why:?}");
+            }
+        }
+        bed.pass(7_200_000);
+    }
+    bed.come_to_an_end();
+}

@@ -1,0 +1,92 @@
+//! Telling somebody that a site went down or came back: a command of the watch, as a unit like every
+//! other check, so that it is limited in time, recorded and found in the journal.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::{CheckRow, NewCheck};
+use crate::watch::checks::AlertRequest;
+use archivist_core::model::{CheckKind, CheckRecord, Flip, Health, without_userinfo};
+use archivist_shared::declare::watch::{Alert, Watch};
+use archivist_shared::journal::message;
+
+/// What runs in the place of a command where a unit is to be started: that comes along with it.
+const NOTHING: &str = "/bin/true";
+
+impl Turn<'_> {
+    /// Counts a status check, and has it told when the site went down or came back with it.
+    pub(crate) fn note_health(
+        &mut self,
+        check: &CheckRow,
+        ok: bool,
+        record: &CheckRecord,
+    ) -> TurnResult<()> {
+        let before = self.tx.health(&check.watch, &check.url)?;
+        if ok && before == Health::default() {
+            return Ok(());
+        }
+        let watch = match self.watch_named(&check.watch) {
+            Ok(watch) => watch,
+            // Its file was removed or spoilt while the check ran.
+            Err(_) => Watch::new(&check.watch),
+        };
+        let (health, flip) = before.after(ok, watch.down_after, self.now);
+        self.tx.set_health(&check.watch, &check.url, &health)?;
+        let Some(flip) = flip else { return Ok(()) };
+        let since = health.down_since.or(before.down_since).unwrap_or(self.now);
+        let why = record.error.as_deref().unwrap_or_default();
+        let code = record.status_code.unwrap_or_default();
+        let url = without_userinfo(&check.url);
+        match flip {
+            Flip::Down => tracing::warn!(
+                message_id = message::SITE_DOWN,
+                archivist_watch = check.watch.as_str(),
+                archivist_url = url,
+                archivist_status_code = code,
+                "{url} is down since {since}: {code} {why}"
+            ),
+            Flip::Up => tracing::info!(
+                message_id = message::SITE_UP,
+                archivist_watch = check.watch.as_str(),
+                archivist_url = url,
+                archivist_since = %since,
+                "{url} is up again, it was down since {since}"
+            ),
+        }
+        let alert = match flip {
+            Flip::Down => watch.on_down.as_ref(),
+            Flip::Up => watch.on_recovery.as_ref(),
+        };
+        let Some(alert) = alert else { return Ok(()) };
+        let (argv, wants) = match alert {
+            Alert::Command(argv) => (argv.clone(), Vec::new()),
+            Alert::Unit(unit) => {
+                let unit = Alert::instance(unit, &check.watch);
+                (vec![NOTHING.to_owned()], vec![unit])
+            }
+        };
+        let clean = |text: &str| text.replace(char::is_control, " ");
+        let environment = [
+            ("ARCHIVIST_WATCH", check.watch.clone()),
+            ("ARCHIVIST_URL", check.url.clone()),
+            ("ARCHIVIST_STATE", flip.as_str().to_owned()),
+            ("ARCHIVIST_SINCE", since.to_string()),
+            ("ARCHIVIST_STATUS_CODE", code.to_string()),
+            ("ARCHIVIST_ERROR", clean(why)),
+        ];
+        let request = serde_json::to_string(&AlertRequest {
+            argv,
+            environment: environment
+                .map(|(key, value)| (key.to_owned(), value))
+                .into(),
+            wants,
+        })?;
+        self.tx.queue_check(&NewCheck {
+            watch: &check.watch,
+            kind: CheckKind::Alert,
+            url: &check.url,
+            request: &request,
+            keep: watch.retention,
+            now: self.now,
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,5 @@
+//! Checks of watched sites and their alerts.
+
+pub mod alerts;
+pub mod checks;
+pub mod watches;

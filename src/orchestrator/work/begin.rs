@@ -1,0 +1,434 @@
+//! Starting workers and hooks: the record first, then the action.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::engine::{CrawlPlan, PlannedHook};
+use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, failed};
+use crate::programs::install;
+use crate::store::{CrawlWork, NewRun, SnapshotWork};
+use crate::work::persona;
+use archivist_core::model::{
+    CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict,
+};
+use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
+use archivist_plugin::contract::environment::for_request;
+use archivist_plugin::environment;
+use archivist_plugin::{BinaryRequest, Context, Event, Target, argv, request_argv};
+use archivist_shared::bus::call::Refusal;
+use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
+use archivist_shared::config::HOOK_USERS;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// URLs that a hook of a crawl is told of; its arguments hold fewer where they are long.
+const URLS_MAX: u32 = 10_000;
+
+/// A proof of identity that nobody guesses: 128 random bits in hex.
+fn token() -> TurnResult<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| failed(format!("no randomness: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Turn<'_> {
+    pub(crate) fn crawl_of(&self, id: CrawlId) -> TurnResult<CrawlWork> {
+        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no crawl {id}")));
+        self.tx.crawl(id)?.ok_or_else(missing)
+    }
+
+    pub(crate) fn snapshot_of(&self, id: SnapshotId) -> TurnResult<SnapshotWork> {
+        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no snapshot {id}")));
+        self.tx.snapshot(id)?.ok_or_else(missing)
+    }
+
+    /// `archive/YYYYMMDD/DOMAIN/ID` for the day on which the owner was added.
+    fn directory(&self, day: &str, url: &str, owner: Owner) -> PathBuf {
+        let domain = PageUrl::parse(url).map_or_else(|_| "unknown".to_owned(), |url| url.domain());
+        self.engine
+            .archive()
+            .join(day)
+            .join(domain)
+            .join(owner.to_string())
+    }
+
+    pub(crate) fn crawl_directory(&self, crawl: &CrawlWork) -> PathBuf {
+        match &crawl.directory {
+            Some(directory) => PathBuf::from(directory),
+            None => self.directory(&crawl.created_at.day(), &crawl.url, Owner::Crawl(crawl.id)),
+        }
+    }
+
+    pub(crate) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        // Whether its users may have their persona is looked at again.
+        self.engine.forget(id);
+        let plan = match self.engine.plan(&crawl) {
+            Ok(plan) => plan,
+            Err(why) => return self.give_up_crawl(id, &why),
+        };
+        self.tx.set_crawl_persona(id, &plan.persona_name())?;
+        self.note_by_hand(&plan, &crawl)?;
+        self.inspect(&plan.programs, None)?;
+        let directory = self.crawl_directory(&crawl);
+        let assignment = Assignment {
+            last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),
+            ..self.assignment(
+                &crawl,
+                Owner::Crawl(id),
+                &crawl.url,
+                0,
+                &directory,
+                &plan.setup,
+            )?
+        };
+        self.tx.step_crawl(id, Step::Start, None, None, self.now)?;
+        self.tx
+            .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
+        // An installation keeps the user that owns the library, which no crawl has.
+        if crawl.directory.is_none() && install::names(&crawl).is_none() {
+            self.tx.choose_hook_user(id, HOOK_USERS)?;
+        }
+        self.changes.insert(Change::Crawl(id));
+        self.start_worker(&crawl, assignment, crawl.attempts + 1)
+    }
+
+    pub(crate) fn begin_snapshot(&mut self, id: SnapshotId) -> TurnResult<()> {
+        let snapshot = self.snapshot_of(id)?;
+        let crawl = self.crawl_of(snapshot.crawl)?;
+        let owner = Owner::Snapshot(id);
+        let plan = match self.engine.plan(&crawl) {
+            Ok(plan) => plan,
+            Err(why) => {
+                self.tx
+                    .step_snapshot(id, Step::Seal, None, Some(&why), self.now)?;
+                self.tx.fail_open_results(owner, &why, self.now)?;
+                self.changes.insert(Change::Snapshot {
+                    crawl: crawl.id,
+                    id,
+                });
+                return self.tidy_crawl(crawl.id);
+            }
+        };
+        if !self.admit(&crawl, &snapshot)? {
+            return Ok(());
+        }
+        let directory = match &snapshot.directory {
+            Some(directory) => PathBuf::from(directory),
+            None => self.directory(&snapshot.created_at.day(), &snapshot.url, owner),
+        };
+        self.note_skipped(&plan, owner, crawl.id)?;
+        let (url, depth) = (&snapshot.url, snapshot.depth);
+        let about = self.about(&plan, &snapshot)?;
+        let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
+        let assignment = Assignment {
+            about,
+            last_hooks: last_hooks.collect(),
+            ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
+        };
+        self.tx
+            .step_snapshot(id, Step::Start, None, None, self.now)?;
+        self.pace(crawl.id, id)?;
+        self.tx
+            .equip_snapshot(id, &assignment.token, &directory.to_string_lossy())?;
+        self.changes.insert(Change::Snapshot {
+            crawl: crawl.id,
+            id,
+        });
+        self.start_worker(&crawl, assignment, snapshot.attempts + 1)
+    }
+
+    /// Hooks of plugins whose program is missing are results as well, with the reason.
+    pub(crate) fn note_skipped(
+        &self,
+        plan: &CrawlPlan,
+        owner: Owner,
+        crawl: CrawlId,
+    ) -> TurnResult<()> {
+        for (plugin, hook, why) in &plan.skipped {
+            let verdict = Verdict {
+                state: ResultState::Skipped,
+                error: Some(why.clone()),
+            };
+            self.tx
+                .note_result(owner, crawl, plugin, hook, &verdict, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// What people are to read about a snapshot besides its results.
+    fn about(&self, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
+        let filter = Filter {
+            owner: Some(Owner::Snapshot(snapshot.id)),
+            ..Filter::default()
+        };
+        let row = self.tx.list_snapshots(&filter)?.pop();
+        let (title, tags) = row.map_or_else(Default::default, |row| (row.title, row.tags));
+        let skipped = plan.skipped.iter().cloned();
+        Ok(About {
+            archive: self.engine.archive(),
+            crawl: Some(snapshot.crawl),
+            added_at: Some(snapshot.created_at),
+            title,
+            tags,
+            skipped: skipped
+                .map(|(plugin, hook, why)| Skipped { plugin, hook, why })
+                .collect(),
+        })
+    }
+
+    fn assignment(
+        &self,
+        crawl: &CrawlWork,
+        owner: Owner,
+        url: &str,
+        depth: u32,
+        directory: &Path,
+        hooks: &[PlannedHook],
+    ) -> TurnResult<Assignment> {
+        let settings = &self.engine.settings;
+        let plan = self.engine.plan(crawl).map_err(failed)?;
+        Ok(Assignment {
+            token: token()?,
+            bus_name: self.engine.scope.bus_name(),
+            user_scope: self.engine.scope.user,
+            owner,
+            url: url.to_owned(),
+            depth,
+            max_depth: crawl.max_depth,
+            directory: directory.to_owned(),
+            crawl_directory: self.crawl_directory(crawl),
+            shared_tmp: plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id)),
+            hooks: hooks.iter().map(|hook| hook.task.clone()).collect(),
+            last_hooks: Vec::new(),
+            ready_limit: settings.ready_limit,
+            stop_limit: settings.stop_limit,
+            output_limit: settings.output_limit,
+            about: About {
+                archive: self.engine.archive(),
+                ..About::default()
+            },
+        })
+    }
+
+    fn start_worker(
+        &mut self,
+        crawl: &CrawlWork,
+        assignment: Assignment,
+        attempt: u32,
+    ) -> TurnResult<()> {
+        let owner = assignment.owner;
+        let worker = WorkerSpec {
+            owner,
+            crawl: crawl.id,
+            url: &assignment.url,
+            program: &self.engine.programs.worker,
+            user_scope: self.engine.scope.user,
+            archive: self.engine.archive(),
+            limit: self.engine.worker_limit(owner),
+            network: self
+                .way_out(crawl.id)?
+                .network(crawl.id, &self.engine.names),
+        };
+        let spec = UnitSpec::worker(&self.engine.names, worker);
+        let run = self.record(&spec, owner, crawl.id, None, attempt)?;
+        let stdin = Some(serde_json::to_vec(&assignment)?);
+        self.actions.push(Action::Admit {
+            token: assignment.token,
+            owner,
+        });
+        self.actions.push(Action::Start {
+            run,
+            spec: Box::new(spec),
+            stdin,
+            stdout: None,
+        });
+        Ok(())
+    }
+
+    /// Starts a hook for the worker of `owner`.
+    pub(crate) fn begin_hook(
+        &mut self,
+        owner: Owner,
+        crawl: &CrawlWork,
+        planned: &PlannedHook,
+        stdout: Arc<OwnedFd>,
+    ) -> TurnResult<RunId> {
+        let (plugin, hook) = (&planned.task.plugin, &planned.task.hook);
+        let attempt = self
+            .tx
+            .start_result(owner, crawl.id, plugin, hook, self.now)?;
+        let spec = self.hook_spec(owner, crawl, planned)?;
+        let run = self.record(&spec, owner, crawl.id, Some((plugin, hook)), attempt)?;
+        self.changes.insert(Change::Hook {
+            crawl: crawl.id,
+            owner,
+            plugin: plugin.clone(),
+            hook: hook.clone(),
+        });
+        let (stdin, stdout) = (spec.launch(), Some(stdout));
+        self.actions.push(Action::Start {
+            run,
+            spec: Box::new(spec),
+            stdin,
+            stdout,
+        });
+        Ok(run)
+    }
+
+    fn hook_spec(
+        &self,
+        owner: Owner,
+        crawl: &CrawlWork,
+        planned: &PlannedHook,
+    ) -> TurnResult<UnitSpec> {
+        let snapshot = match owner {
+            Owner::Snapshot(id) => Some(self.snapshot_of(id)?),
+            Owner::Crawl(_) => None,
+        };
+        let crawl_directory = self.crawl_directory(crawl);
+        let own = snapshot
+            .as_ref()
+            .and_then(|snapshot| snapshot.directory.clone());
+        let own = own.map_or_else(|| crawl_directory.clone(), PathBuf::from);
+        let url = snapshot
+            .as_ref()
+            .map_or(crawl.url.as_str(), |snapshot| snapshot.url.as_str());
+        let depth = snapshot.as_ref().map_or(0, |snapshot| snapshot.depth);
+
+        let plan = self.engine.plan(crawl).map_err(failed)?;
+        let shared = plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id));
+        let snap_dir = snapshot.as_ref().map(|_| own.as_path());
+        let places = self
+            .engine
+            .places(&crawl_directory, snap_dir, shared.as_deref());
+        let crawl_id = crawl.id.to_string();
+        let snapshot_id = match planned.hook.name.event {
+            Event::CrawlSetup | Event::CrawlCleanup => self.tx.first_snapshot(crawl.id)?,
+            _ => None,
+        };
+        let snapshot_id = snapshot_id.map_or_else(|| owner.to_string(), |id| id.to_string());
+        let context = Context {
+            snapshot_id: snapshot_id.clone(),
+            snapshot_depth: depth,
+            crawl_id: crawl_id.clone(),
+            plugin: &planned.task.plugin,
+            hook_name: &planned.task.hook,
+        };
+        let mut environment = environment(&planned.plugin, &planned.values, &places, &context);
+        let urls = match planned.hook.name.event {
+            Event::Crawl | Event::CrawlEnd => self.tx.crawl_urls(crawl.id, URLS_MAX)?,
+            _ => Vec::new(),
+        };
+        let target = Target {
+            url,
+            urls: &urls,
+            snapshot_id: &snapshot_id,
+            crawl_id: &crawl_id,
+            depth,
+        };
+
+        let mut bind = vec![own.clone()];
+        if crawl_directory != own {
+            bind.push(crawl_directory);
+        }
+        // Which a user's hooks see where it is.
+        bind.extend(shared.clone().filter(|_| self.engine.scope.user));
+        let (library, mut bind_read_only) = self.engine.library_binds(planned);
+        bind.extend(library);
+        bind_read_only.extend(self.hidden_plugin_directory(&planned.plugin.dir));
+        if let Some(persona) = persona::for_hook(&plan, planned) {
+            environment.push(persona::told(persona));
+            bind_read_only.push(persona.to_owned());
+        }
+        let working_directory = own.join(&planned.task.plugin);
+        let argv = match &planned.request {
+            Some(request) => {
+                let request = BinaryRequest {
+                    output_dir: working_directory.to_string_lossy().into_owned(),
+                    ..request.clone()
+                };
+                for_request(&mut environment, &request);
+                request_argv(&planned.hook, &request)
+            }
+            None => {
+                self.lay_binaries(planned, &mut environment)?;
+                let own = planned.command.clone();
+                own.unwrap_or_else(|| argv(&planned.hook, &target))
+            }
+        };
+        let way_out = self.way_out(crawl.id)?;
+        Ok(UnitSpec::hook(
+            &self.engine.names,
+            HookSpec {
+                owner,
+                crawl: crawl.id,
+                snapshot: snapshot.as_ref().map(|snapshot| snapshot.id),
+                url,
+                plugin: &planned.task.plugin,
+                hook: &planned.task.hook,
+                unit_part: &planned.hook.unit_part,
+                argv,
+                environment,
+                launcher: self.engine.programs.launcher.clone(),
+                working_directory,
+                limit: planned.task.limit.max(Duration::from_secs(1)),
+                bind,
+                bind_read_only,
+                tmp: shared.filter(|_| !self.engine.scope.user),
+                network: way_out.network(crawl.id, &self.engine.names),
+                addresses: way_out.filter(&self.engine.scope),
+                user: self.engine.scope.hook_user(crawl.hook_user),
+            },
+        ))
+    }
+
+    /// Hooks see neither homes nor our data directory nor our configuration; a plugin that lies there is let in, with
+    /// its siblings, which it may use.
+    fn hidden_plugin_directory(&self, plugin: &Path) -> Vec<PathBuf> {
+        const HIDDEN: [&str; 7] = [
+            "/etc/archivist",
+            "/home",
+            "/root",
+            "/run",
+            "/tmp",
+            "/var/tmp",
+            "/var/lib",
+        ];
+        let hidden = HIDDEN.iter().any(|top| plugin.starts_with(top));
+        plugin
+            .parent()
+            .filter(|_| hidden)
+            .map(Path::to_owned)
+            .into_iter()
+            .collect()
+    }
+
+    fn record(
+        &self,
+        spec: &UnitSpec,
+        owner: Owner,
+        crawl: CrawlId,
+        hook: Option<(&str, &str)>,
+        attempt: u32,
+    ) -> TurnResult<RunId> {
+        debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
+        if self.tx.open_run(&spec.name)?.is_some() {
+            let text = format!("unit '{}' is at work still", spec.name);
+            return Err(failed(text));
+        }
+        Ok(self.tx.record_run(&NewRun {
+            kind: spec.kind,
+            owner,
+            crawl,
+            plugin: hook.map(|(plugin, _)| plugin),
+            hook: hook.map(|(_, hook)| hook),
+            attempt,
+            unit: &spec.name,
+            boot: &self.engine.boot,
+            argv: &spec.argv,
+            now: self.now,
+        })?)
+    }
+}

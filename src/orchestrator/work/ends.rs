@@ -1,0 +1,312 @@
+//! What follows for a crawl or a snapshot when its worker ends, and when somebody gives it up.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::event::Event;
+use crate::main_loop::turn::{Change, Turn, TurnResult};
+use crate::store::RunRow;
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
+use archivist_core::plan::{WorkerEnd, settle_worker};
+use archivist_core::unit::UnitKind;
+use archivist_shared::journal::message;
+use archivist_shared::systemd::{Release, Whom};
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+/// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
+const MANY: u64 = 1000;
+/// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
+/// in between.
+const PIECE: usize = 2000;
+/// Why a result fails that a worker was to make and knew nothing of.
+const HOOK_GONE: &str = "there is no such hook any more";
+/// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when
+/// the command that ran it went away.
+pub(crate) const ABORTED: &str = "aborted by request";
+pub(crate) const LEFT: &str = "the command that ran it in the foreground is gone";
+/// Why pages are cancelled with their crawl, which ends as cancelled for them.
+pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, LEFT];
+
+/// Whether the worker that ended was one of what is at work or paused now. A retry counts its
+/// attempts anew, so that without any it was a worker from before.
+fn has_begun(status: Lifecycle, attempts: u32) -> bool {
+    match status {
+        Lifecycle::Started => true,
+        Lifecycle::Paused => attempts > 0,
+        _ => false,
+    }
+}
+
+impl Turn<'_> {
+    /// `run` has ended.
+    fn worker_end(&self, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
+        let owner = run.owner;
+        let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
+        let unfinished = self
+            .tx
+            .results(owner)?
+            .iter()
+            .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
+        Ok(WorkerEnd {
+            stopped_by_hand: outcome == Outcome::Signal(SIGTERM),
+            attempts,
+            unfinished,
+            spent: self.engine.spent(run),
+            excused: run.frozen && outcome == Outcome::TimeLimit,
+            outcome,
+        })
+    }
+
+    pub(crate) fn snapshot_worker_ended(&mut self, id: SnapshotId, run: &RunRow) -> TurnResult<()> {
+        let snapshot = self.snapshot_of(id)?;
+        let owner = Owner::Snapshot(id);
+        self.actions.push(Action::Dismiss(owner));
+        if has_begun(snapshot.status, snapshot.attempts) {
+            let end = self.worker_end(run, snapshot.attempts)?;
+            let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            if self.stays_paused(owner, &settled)? {
+                return Ok(());
+            }
+            let reason = settled.reason.as_deref();
+            self.tx
+                .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
+            if settled.step != Step::Requeue {
+                self.tx
+                    .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
+                self.kill_hooks(owner)?;
+            }
+            self.log_snapshot(&snapshot, settled.step, reason)?;
+            self.changes.insert(Change::Snapshot {
+                crawl: snapshot.crawl,
+                id,
+            });
+        }
+        self.tidy_crawl(snapshot.crawl)
+    }
+
+    pub(crate) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let owner = Owner::Crawl(id);
+        self.actions.push(Action::Dismiss(owner));
+        if has_begun(crawl.status, crawl.attempts) {
+            let end = self.worker_end(run, crawl.attempts)?;
+            let mut settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
+            if settled.step == Step::Seal
+                && settled.reason.is_none()
+                && self.tx.has_open_snapshots(id)?
+            {
+                // Somebody retried a snapshot after the worker had been told that all are done.
+                settled.step = Step::Requeue;
+                settled.retry_at = Some(self.now);
+            }
+            if self.stays_paused(owner, &settled)? {
+                return Ok(());
+            }
+            match settled.step {
+                Step::Requeue => {
+                    let reason = settled.reason.as_deref();
+                    self.tx
+                        .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
+                }
+                Step::Seal if settled.reason.is_none() => {
+                    match self.tx.left_for(id, &WITH_CRAWL)? {
+                        Some(reason) => self.cancel_crawl(id, &reason)?,
+                        None => self.seal_crawl(id)?,
+                    }
+                }
+                Step::Seal => self.give_up_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
+                _ => self.cancel_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
+            }
+            self.changes.insert(Change::Crawl(id));
+        }
+        self.tidy_crawl(id)
+    }
+
+    fn seal_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        self.tx
+            .fail_open_results(Owner::Crawl(id), HOOK_GONE, self.now)?;
+        self.kill_hooks(Owner::Crawl(id))?;
+        let failed = self.results_that("failed", id)?;
+        let reason = (failed > 0).then(|| match failed {
+            1 => "1 result failed".to_owned(),
+            n => format!("{n} results failed"),
+        });
+        let left_out = self.tx.left_out(id)?.map(|(limit, pages)| match pages {
+            1 => format!("{limit}, 1 page left out"),
+            n => format!("{limit}, {n} pages left out"),
+        });
+        let reason = [left_out, reason]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| format!("{a}; {b}"));
+        self.tx
+            .step_crawl(id, Step::Seal, None, reason.as_deref(), self.now)?;
+        let remark = reason
+            .map(|reason| format!(", {reason}"))
+            .unwrap_or_default();
+        tracing::info!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            archivist_succeeded = self.results_that("succeeded", id)?,
+            archivist_failed = failed,
+            "crawl {id} is complete{remark}"
+        );
+        Ok(())
+    }
+
+    /// How many results of a crawl have this status.
+    fn results_that(&self, status: &str, crawl: CrawlId) -> TurnResult<u64> {
+        let counts = self.tx.counts("result", Some(crawl))?;
+        Ok(counts.get(status).copied().unwrap_or(0))
+    }
+
+    fn waiting_in(&self, crawl: CrawlId) -> TurnResult<u64> {
+        let counts = self.tx.counts("snapshot", Some(crawl))?;
+        Ok(counts.get("queued").copied().unwrap_or(0))
+    }
+
+    /// Seals a crawl that cannot go on, with the reason, and gives up its snapshots.
+    pub(crate) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .step_crawl(id, Step::Seal, None, Some(reason), self.now)?;
+        tracing::error!(
+            message_id = message::CRAWL_SEALED,
+            archivist_crawl_id = id.0,
+            archivist_succeeded = self.results_that("succeeded", id)?,
+            archivist_failed = self.results_that("failed", id)?,
+            "crawl {id} is given up: {reason}"
+        );
+        self.end_crawl(id, reason)
+    }
+
+    /// Cancels a crawl and everything of it that is not final.
+    pub(crate) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
+        tracing::info!(
+            message_id = message::CRAWL_CANCELLED,
+            archivist_crawl_id = id.0,
+            "crawl {id} is cancelled: {reason}"
+        );
+        self.end_crawl(id, reason)
+    }
+
+    /// Cancels the pages of a crawl that are not done, and has the crawl's worker come to its last
+    /// hooks. Without a worker that waits for its pages the crawl is cancelled as a whole.
+    pub(crate) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let waits = crawl.status == Lifecycle::Started && crawl.ready;
+        if !waits || !self.tx.has_open_snapshots(id)? {
+            return self.cancel_crawl(id, reason);
+        }
+        self.cancel_pages(id, reason)?;
+        self.changes.insert(Change::Crawl(id));
+        self.tidy_crawl(id)
+    }
+
+    /// Cancels a piece of the pages of a crawl that has many waiting, has `again` come after it, and returns whether it
+    /// did. Until the last piece the crawl is as it was, with fewer pages: the caller is not answered yet, and asks
+    /// again if this process ends.
+    pub(crate) fn cancel_piece(
+        &mut self,
+        id: CrawlId,
+        reason: &str,
+        again: Event,
+    ) -> TurnResult<bool> {
+        if self.waiting_in(id)? <= MANY + PIECE as u64 {
+            return Ok(false);
+        }
+        let cancelled = self.tx.cancel_some_unbegun(id, reason, self.now, PIECE)?;
+        if cancelled > 0 {
+            self.actions.push(Action::Again(again));
+        }
+        Ok(cancelled > 0)
+    }
+
+    /// Cancels the pages of a crawl that are not done.
+    fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        use Lifecycle::*;
+        if self.waiting_in(id)? > MANY {
+            // One by one they would hold up everything else for a minute.
+            let beat = crate::main_loop::notify::beat;
+            self.tx.cancel_unbegun(id, reason, self.now, beat)?;
+        }
+        for snapshot in self.tx.snapshots_in(id, &[Queued, Started, Paused])? {
+            self.cancel_snapshot(id, snapshot, reason)?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything of a crawl that is final before its time.
+    fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.tx
+            .fail_open_results(Owner::Crawl(id), reason, self.now)?;
+        self.cancel_pages(id, reason)?;
+        self.changes.insert(Change::Crawl(id));
+        self.engine.forget(id);
+        self.actions.push(Action::Dismiss(Owner::Crawl(id)));
+        // systemd 257 does not stop what is frozen.
+        for unit in self.tx.units_once_frozen(id)? {
+            self.actions.push(Action::Thaw(unit));
+        }
+        self.actions.push(Action::Unpark);
+        self.actions
+            .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+        if !self.tx.has_open_runs(id)? {
+            self.actions.push(Action::LetGo(id));
+        }
+        Ok(())
+    }
+
+    /// Cancels one snapshot and ends what runs of it.
+    pub(crate) fn cancel_snapshot(
+        &mut self,
+        crawl: CrawlId,
+        id: SnapshotId,
+        reason: &str,
+    ) -> TurnResult<()> {
+        let owner = Owner::Snapshot(id);
+        self.tx
+            .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
+        self.tx.fail_open_results(owner, reason, self.now)?;
+        for run in self.tx.open_runs_of(owner)? {
+            self.thaw(&run);
+            let (unit, how) = (run.unit, Release::Stop);
+            self.actions.push(Action::Release { unit, how });
+        }
+        self.actions.push(Action::Dismiss(owner));
+        self.actions.push(Action::Unpark);
+        self.changes.insert(Change::Snapshot { crawl, id });
+        Ok(())
+    }
+
+    fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
+        for run in self.tx.open_runs_of(owner)? {
+            if run.kind == UnitKind::Hook {
+                self.thaw(&run);
+                let (whom, signal) = (Whom::All, SIGKILL);
+                self.actions.push(Action::Signal {
+                    unit: run.unit,
+                    whom,
+                    signal,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a crawl's worker that its snapshots are done, and once the crawl itself is over and
+    /// nothing of it runs any more, lets its slice go.
+    pub(crate) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
+        if !self.tx.has_open_snapshots(id)? {
+            self.tx.release_crawl(id)?;
+            self.actions.push(Action::SnapshotsDone(id));
+        }
+        if self.crawl_of(id)?.status.is_final() && !self.tx.has_open_runs(id)? {
+            self.engine.forget(id);
+            self.actions
+                .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
+            self.actions.push(Action::LetGo(id));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Workers and their hooks, from the record to the end of the unit.
+
+pub mod begin;
+pub mod calls;
+pub mod disk;
+pub mod ends;
+pub mod persona;
+pub mod polite;
+pub mod pressure;
+pub mod steps;
+pub mod units;
+pub mod way_out;

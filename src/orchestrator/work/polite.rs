@@ -1,0 +1,43 @@
+//! Hosts: what they are spared, and what they ask for.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_core::model::{CrawlId, SnapshotId, Time};
+use archivist_shared::bus::documents::work::Report;
+use std::time::Duration;
+
+/// Nobody is to hold a host up for longer with one answer.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The longest delay between two starts that a host may ask for.
+const DELAY_MAX: Duration = Duration::from_secs(600);
+
+impl Turn<'_> {
+    /// The host of a snapshot that is begun is left alone for a while.
+    pub(crate) fn pace(&self, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
+        let host = self.tx.host_of(id)?;
+        let pace = self.engine.settings.host_delay;
+        let delay = self.tx.host_view(host, pace)?.delay;
+        let next_at = match delay.is_zero() {
+            true => Time(0),
+            false => self.now.after(delay),
+        };
+        Ok(self.tx.begin_on_host(crawl, host, next_at)?)
+    }
+
+    /// Takes what the host of a snapshot asked for: Retry-After of an answer, Crawl-delay of its
+    /// robots.txt.
+    pub(crate) fn heed(&self, id: SnapshotId, report: &Report) -> TurnResult<()> {
+        if let Some(seconds) = report.retry_after {
+            let host = self.tx.host_of(id)?;
+            let until = self.now.after(Duration::from_secs(seconds).min(WAIT_MAX));
+            let said = format!("it asked to be left alone until {until} (Retry-After)");
+            self.tx.host_until(host, until, &said, self.now)?;
+            tracing::info!("{id}: its host asked to be left alone until {until}");
+        }
+        if let Some(millis) = report.crawl_delay {
+            let delay = Duration::from_millis(millis).min(DELAY_MAX);
+            let host = self.tx.host_of(id)?;
+            self.tx.host_delay(host, delay, self.now)?;
+        }
+        Ok(())
+    }
+}

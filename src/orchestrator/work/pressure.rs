@@ -1,0 +1,140 @@
+//! Looking at the machine before something is started: free space, and how long our processes
+//! wait for memory.
+
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::Sum;
+use archivist_core::plan::{Limits, Strain, View, pressure};
+use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a figure of the kernel's holds; it brings it up to date every 2 s.
+const MEMORY_KEPT: Duration = Duration::from_secs(1);
+
+/// The places of the machine that work is done at.
+pub struct Machine {
+    places: Vec<PathBuf>,
+    /// Where the kernel says how long our processes wait for memory, if it does.
+    memory: Option<PathBuf>,
+    seen: Option<(Instant, f64)>,
+}
+
+impl Machine {
+    /// `places` are directories on file systems that are to have room.
+    pub fn new(places: Vec<PathBuf>) -> Machine {
+        let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let slice = slice_of(&cgroups);
+        let memory = slice.map(|slice| {
+            let slice = Path::new("/sys/fs/cgroup").join(slice);
+            slice.join("memory.pressure")
+        });
+        Machine {
+            places,
+            memory: memory.filter(|path| path.exists()),
+            seen: None,
+        }
+    }
+
+    /// Looks at the file systems and at the pressure on our slice: a few system calls. The place with
+    /// the least room counts.
+    pub fn look(&mut self) -> Strain {
+        let places = self.places.iter();
+        let found: Vec<Statvfs> = places.filter_map(|at| statvfs(at).ok()).collect();
+        let free = |space: &Statvfs| {
+            space
+                .blocks_available()
+                .saturating_mul(space.fragment_size())
+        };
+        let counted = found.iter().filter(|space| space.files() > 0);
+        Strain {
+            free: found.iter().map(free).min(),
+            inodes: counted.map(|space| space.files_available()).min(),
+            memory: self.memory(),
+            read_only: found.iter().any(|s| s.flags().contains(FsFlags::ST_RDONLY)),
+        }
+    }
+
+    fn memory(&mut self) -> Option<f64> {
+        if let Some((when, figure)) = self.seen
+            && when.elapsed() < MEMORY_KEPT
+        {
+            return Some(figure);
+        }
+        let text = std::fs::read_to_string(self.memory.as_ref()?).ok()?;
+        let figure = some_avg10(&text)?;
+        self.seen = Some((Instant::now(), figure));
+        Some(figure)
+    }
+}
+
+/// The slice that we and all of our work are in, relative to the root of the cgroups.
+fn slice_of(cgroups: &str) -> Option<PathBuf> {
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let slice = Path::new(own).parent()?;
+    let is_slice = slice
+        .extension()
+        .is_some_and(|extension| extension == "slice");
+    is_slice.then(|| slice.to_owned())
+}
+
+/// From a file of the kernel's pressure stall information.
+fn some_avg10(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let avg10 = some
+        .split(' ')
+        .find_map(|word| word.strip_prefix("avg10="))?;
+    avg10.parse().ok()
+}
+
+impl Turn<'_> {
+    /// What decisions are made from, now.
+    pub(crate) fn view(&self, limits: &Limits) -> TurnResult<View> {
+        let pace = self.engine.settings.host_delay;
+        let mut view = self.tx.view(limits, pace, self.now)?;
+        let mut needed = 0u64;
+        for crawl in &view.open_crawls {
+            let pages = self.tx.used(crawl.id, Sum::Pages)?.max(1);
+            let each = self.tx.used(crawl.id, Sum::Bytes)? / pages;
+            needed = needed.saturating_add(each.saturating_mul(u64::from(crawl.running)));
+        }
+        view.pressure = pressure(&self.engine.strain, needed, &self.engine.strains());
+        Ok(view)
+    }
+}
+
+/// Why nothing is started although something is due.
+pub fn blocked(view: &View) -> Option<&str> {
+    let due = !view.due_crawls.is_empty()
+        || !view.checks.slow.due.is_empty()
+        || view.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
+    view.pressure.as_deref().filter(|_| due)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_kernel() {
+        let text =
+            "some avg10=12.34 avg60=1.00 avg300=0.10 total=7\nfull avg10=1.00 avg60=0 total=0\n";
+        assert_eq!(some_avg10(text), Some(12.34));
+        assert_eq!(some_avg10("full avg10=1.00\n"), None);
+        let own = "1:name=systemd:/x\n0::/archivist.slice/archivist-orchestrator.service\n";
+        assert_eq!(slice_of(own), Some("archivist.slice".into()));
+        assert_eq!(slice_of("0::/\n"), None);
+        assert_eq!(slice_of("0::/init.scope\n"), None);
+    }
+
+    #[test]
+    fn the_space_here_is_seen() {
+        let free = |places: &[&str]| {
+            let places = places.iter().map(PathBuf::from).collect();
+            Machine::new(places).look().free
+        };
+        assert!(free(&["/", "/nonexistent"]).is_some());
+        assert_eq!(free(&["/nonexistent"]), None);
+        // The kernel's own cannot be written to and has no room.
+        assert_eq!(free(&["/", "/proc"]), Some(0));
+    }
+}

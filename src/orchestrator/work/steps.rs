@@ -1,0 +1,41 @@
+//! The step that a page is at: the tens digit of the number in front of its first hook in the
+//! foreground that is not done, as plugins of the older generation count.
+
+use crate::main_loop::engine::PlannedHook;
+use crate::main_loop::turn::{Turn, TurnResult};
+use archivist_core::model::{Lifecycle, Owner};
+use archivist_plugin::step;
+use archivist_shared::bus::documents::report::{Filter, HookResult, Snapshot};
+use archivist_shared::bus::documents::work::HookMode;
+
+impl Turn<'_> {
+    /// Snapshots as they are listed; those under way with their step.
+    pub(crate) fn snapshots(&self, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
+        let mut snapshots = self.tx.list_snapshots(filter)?;
+        let under_way = snapshots.iter_mut();
+        for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
+            let crawl = self.crawl_of(snapshot.crawl)?;
+            // Plugins may be gone by now; the page itself says what became of it.
+            if let Ok(plan) = self.engine.plan(&crawl) {
+                let results = self.tx.results(Owner::Snapshot(snapshot.id))?;
+                snapshot.current_step = current(&plan.snapshot, &results);
+            }
+        }
+        Ok(snapshots)
+    }
+}
+
+/// None when nothing in the foreground is left.
+fn current(hooks: &[PlannedHook], results: &[HookResult]) -> Option<u32> {
+    let is_done = |hook: &PlannedHook| {
+        results.iter().any(|result| {
+            let same = result.plugin == hook.task.plugin && result.hook == hook.task.hook;
+            same && result.status.is_final()
+        })
+    };
+    let mut foreground = hooks
+        .iter()
+        .filter(|hook| hook.task.mode == HookMode::Foreground);
+    let next = foreground.find(|hook| !is_done(hook))?;
+    Some(step(next.hook.file_name()))
+}

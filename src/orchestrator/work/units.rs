@@ -1,0 +1,355 @@
+//! What becomes of units: their starts, their ends, and what is found at a start of our own.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::event::Evidence;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::RunRow;
+use archivist_core::model::{DEPENDENCY, Outcome, Owner, Reading, RunId};
+use archivist_core::plan::{LiveUnit, OpenRun, Repair, reconcile};
+use archivist_core::unit::UnitKind;
+use archivist_shared::journal::message;
+use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
+
+/// The circumstances of a reading.
+pub(crate) struct Seen<'a> {
+    /// The start was not answered: that there is no unit, or another's, means nothing.
+    pub early: bool,
+    pub evidence: Option<&'a Evidence>,
+    /// The system was on its way down.
+    pub stopping: bool,
+}
+
+impl Turn<'_> {
+    pub(crate) fn hint(&mut self, hint: &Hint) -> TurnResult<()> {
+        match hint {
+            Hint::Exited {
+                unit,
+                code,
+                status,
+                result,
+            } => {
+                let (code, status, result) = (*code, *status, result.clone());
+                let evidence = Evidence {
+                    code,
+                    status,
+                    result,
+                };
+                self.look(unit, Some(evidence)).map(drop)
+            }
+            // There was no process, and there is no unit: this is all that tells why.
+            Hint::JobRemoved { unit, result } if result == DEPENDENCY => {
+                let evidence = Evidence {
+                    code: 0,
+                    status: 0,
+                    result: result.clone(),
+                };
+                self.look(unit, Some(evidence)).map(drop)
+            }
+            Hint::JobRemoved { unit, result } if result != "done" => {
+                self.look(unit, None).map(drop)
+            }
+            Hint::JobRemoved { unit, .. } => self.freeze_if_paused(unit),
+            Hint::Removed { unit } => {
+                if !self.look(unit, None)? {
+                    self.actions.push(Action::Forget(unit.clone()));
+                }
+                Ok(())
+            }
+            Hint::Reloaded => {
+                self.actions.push(Action::List);
+                Ok(())
+            }
+            // Without systemd there is nothing to do; the service starts anew and reconciles.
+            Hint::Disconnected => {
+                self.actions
+                    .push(Action::Fail("the connection to systemd is gone"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads a unit whose run has not ended. Returns whether there is such a run.
+    fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<bool> {
+        if let Some(run) = self.tx.open_run(unit)? {
+            self.actions.push(Action::Read {
+                run: run.id,
+                unit: unit.to_owned(),
+                evidence,
+            });
+            Ok(true)
+        } else if let Some(check) = self.tx.check_of_unit(unit)? {
+            self.actions.push(Action::Read {
+                run: check.id,
+                unit: unit.to_owned(),
+                evidence,
+            });
+            Ok(true)
+        } else {
+            Ok(false)
+        }
+    }
+
+    pub(crate) fn started(
+        &mut self,
+        id: RunId,
+        result: &Result<(), ManagerError>,
+    ) -> TurnResult<()> {
+        let Some(run) = self.tx.open_run_by_id(id)? else {
+            return self.check_started(id, result);
+        };
+        match result {
+            Ok(()) => {
+                self.tx.set_run_running(id)?;
+                // It may have come too late: somebody cancelled in between.
+                self.stop_if_over(&run).map(drop)
+            }
+            Err(error) => match error.kind {
+                // It is started again when the one before is gone.
+                ErrorKind::UnitExists => Ok(()),
+                // Nobody knows whether it got through: what is there will tell.
+                ErrorKind::Unreachable => {
+                    self.actions.push(Action::List);
+                    Ok(())
+                }
+                // No fault of what was to be started: it is tried again, after the boot.
+                ErrorKind::GoingDown => {
+                    self.tx.forgive_attempt(&run)?;
+                    self.ended(&run, &Outcome::Lost, &Reading::default(), false)
+                }
+                _ => {
+                    let why = Outcome::NotStarted(error.why.clone());
+                    self.ended(&run, &why, &Reading::default(), false)
+                }
+            },
+        }
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        id: RunId,
+        unit: &str,
+        seen: &Seen<'_>,
+        result: &Result<Box<Reading>, ManagerError>,
+    ) -> TurnResult<()> {
+        let Some(run) = self.tx.open_run_by_id(id)? else {
+            return self.check_read(id, seen, result);
+        };
+        let mut reading = match result {
+            Ok(reading) => Reading::clone(reading),
+            // No answer is no outcome: the connection's end will be heard of.
+            Err(error) => {
+                tracing::warn!("{error}, ignoring");
+                return Ok(());
+            }
+        };
+        let gone = reading.load_state == "not-found";
+        let leftover = !gone && self.is_leftover(unit, &reading)?;
+        if (gone || leftover) && seen.early {
+            return Ok(());
+        }
+        if leftover {
+            // The start was recorded by an orchestrator that died before it made it.
+            self.ended(&run, &Outcome::Lost, &Reading::default(), false)?;
+            let (unit, how) = (unit.to_owned(), Release::for_reading(&reading));
+            self.actions.push(Action::Release { unit, how });
+            return Ok(());
+        }
+        if gone && let Some(evidence) = seen.evidence {
+            reading.exec_main_code = evidence.code;
+            reading.exec_main_status = evidence.status;
+            reading.result = evidence.result.clone();
+            reading.active_state = "failed".to_owned();
+        }
+        let Some(outcome) = Outcome::of(&reading) else {
+            if run.starting {
+                self.tx.set_run_running(id)?;
+            }
+            // What it works for was over when an orchestrator died before it could stop it.
+            return match self.stop_if_over(&run)? {
+                true => Ok(()),
+                false => self.adjust(&run),
+            };
+        };
+        let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);
+        let held_back = reading.result == DEPENDENCY;
+        if seen.stopping && (killed || held_back) {
+            // The machine goes down; what was under way is taken up after the next boot.
+            return Ok(());
+        }
+        self.ended(&run, &outcome, &reading, !gone)
+    }
+
+    /// Stops the unit of a run that was interrupted, or whose crawl or snapshot is final. It may
+    /// have no process yet, so a signal would miss it. Whether that is so.
+    fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<bool> {
+        if run.interrupted || self.tx.status_of(run.owner)?.is_final() {
+            self.thaw(run);
+            let (unit, how) = (run.unit.clone(), Release::Stop);
+            self.actions.push(Action::Release { unit, how });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Whether what was read is the invocation before, whose outcome is recorded already.
+    fn is_leftover(&self, unit: &str, reading: &Reading) -> TurnResult<bool> {
+        let before = self.tx.ended_invocation(unit)?;
+        Ok(before.is_some_and(|before| before == reading.invocation))
+    }
+
+    /// Records the end of a run and what follows from it.
+    pub(crate) fn ended(
+        &mut self,
+        run: &RunRow,
+        outcome: &Outcome,
+        reading: &Reading,
+        loaded: bool,
+    ) -> TurnResult<()> {
+        // Why we ended it, where it did not end by another way before that.
+        let by_us = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
+        let outcome = match (run.interrupted, run.short_of_disk && by_us) {
+            (true, _) => &Outcome::Interrupted,
+            (_, true) => &Outcome::DiskLimit,
+            _ => outcome,
+        };
+        if !self.tx.end_run(run.id, outcome, reading, self.now)? {
+            return Ok(());
+        }
+        self.log_end(run, outcome, reading)?;
+        self.forgive_limit(run, outcome)?;
+        let ended_at = reading.ended.or(Some(self.now));
+        let started_at = reading.started.or(run.started_at);
+        let run_ended = RunRow {
+            outcome: Some(outcome.clone()),
+            started_at,
+            ended_at,
+            ..run.clone()
+        };
+        self.settle(&run_ended)?;
+        if loaded {
+            self.thaw(run);
+            let how = Release::for_reading(reading);
+            self.actions.push(Action::Release {
+                unit: run.unit.clone(),
+                how,
+            });
+        } else {
+            self.actions.push(Action::Forget(run.unit.clone()));
+        }
+        match run.owner {
+            _ if run.kind == UnitKind::Hook => self.hook_ended(run),
+            Owner::Crawl(id) => self.crawl_worker_ended(id, &run_ended),
+            Owner::Snapshot(id) => self.snapshot_worker_ended(id, &run_ended),
+        }
+    }
+
+    /// A hook whose worker will not come back for it: its crawl or snapshot is over.
+    fn hook_ended(&mut self, run: &RunRow) -> TurnResult<()> {
+        if self.tx.status_of(run.owner)?.is_final() {
+            self.tx
+                .fail_open_results(run.owner, "its crawl or snapshot was given up", self.now)?;
+            self.tidy_crawl(run.crawl)?;
+        }
+        Ok(())
+    }
+
+    /// A crawl ended, and we were gone before its slice was stopped.
+    fn stop_idle_slices(&mut self, listed: &[Listed]) -> TurnResult<()> {
+        for unit in listed {
+            let Some(id) = self.engine.names.crawl_of_slice(&unit.name) else {
+                continue;
+            };
+            let crawl = self.tx.crawl(id)?;
+            if crawl.is_none_or(|crawl| crawl.status.is_final()) && !self.tx.has_open_runs(id)? {
+                self.actions.push(Action::StopSlice(unit.name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what is remembered with what systemd has.
+    pub(crate) fn listed(&mut self, result: &Result<Vec<Listed>, ManagerError>) -> TurnResult<()> {
+        let listed = match result {
+            Ok(listed) => listed,
+            Err(error) => {
+                tracing::error!("{error}");
+                let why = "cannot compare runs with units";
+                self.actions.push(Action::Fail(why));
+                return Ok(());
+            }
+        };
+        let open = self.tx.open_runs()?;
+        let checks = self.tx.started_checks()?;
+        let of_runs = open.iter().map(|run| (run.id, &run.unit, &run.boot));
+        let of_checks = checks.iter().map(|run| (run.id, &run.unit, &run.boot));
+        let runs: Vec<OpenRun> = of_runs
+            .chain(of_checks)
+            .map(|(id, unit, boot)| OpenRun {
+                id,
+                unit: unit.clone(),
+                unanswered: self.unanswered.contains(&id),
+                boot: boot.clone(),
+            })
+            .collect();
+        let live: Vec<LiveUnit> = listed
+            .iter()
+            .filter(|unit| self.engine.names.parse(&unit.name).is_some())
+            .map(|unit| LiveUnit {
+                unit: unit.name.clone(),
+                active_state: unit.active_state.clone(),
+            })
+            .collect();
+        let (mut adopted, mut lost, mut stray) = (0, 0, 0);
+        for repair in reconcile(&runs, &live, &self.engine.boot) {
+            match repair {
+                Repair::Adopt(id) | Repair::Check(id) => {
+                    match repair {
+                        Repair::Adopt(_) => adopted += 1,
+                        _ => lost += 1,
+                    }
+                    let Some(run) = runs.iter().find(|run| run.id == id) else {
+                        continue;
+                    };
+                    let unit = run.unit.clone();
+                    self.actions.push(Action::Read {
+                        run: id,
+                        unit,
+                        evidence: None,
+                    });
+                }
+                Repair::Lose(id) => {
+                    lost += 1;
+                    let Some(run) = open.iter().find(|run| run.id == id) else {
+                        self.check_lost(id)?;
+                        continue;
+                    };
+                    self.tx.forgive_attempt(run)?;
+                    self.ended(run, &Outcome::Lost, &Reading::default(), false)?;
+                }
+                Repair::Release(unit) => {
+                    stray += 1;
+                    self.actions.push(Action::Thaw(unit.clone()));
+                    self.actions.push(Action::Release {
+                        unit: unit.clone(),
+                        how: Release::Stop,
+                    });
+                    self.actions.push(Action::Release {
+                        unit,
+                        how: Release::Reset,
+                    });
+                }
+            }
+        }
+        self.stop_idle_slices(listed)?;
+        if adopted + lost + stray > 0 {
+            tracing::info!(
+                message_id = message::RECOVERED,
+                archivist_adopted = adopted,
+                archivist_lost = lost,
+                archivist_stray = stray,
+                "took up what was under way: {adopted} units adopted, {lost} gone, {stray} of no row"
+            );
+        }
+        Ok(())
+    }
+}

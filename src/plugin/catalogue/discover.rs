@@ -1,0 +1,495 @@
+//! Finds plugins and their hooks in the plugin directories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::catalogue::name::HookName;
+use crate::catalogue::name_units;
+use crate::catalogue::schema::Schema;
+use crate::catalogue::trust::Trust;
+pub use crate::catalogue::{Catalogue, Hook, Plugin, Problem};
+use crate::programs::binaries;
+
+/// A `config.json` or `binaries.jsonl` above this size is not read.
+const MAX_CONFIG: u64 = 1 << 20;
+
+impl Catalogue {
+    /// Reads the roots in order. A plugin of a later root replaces the one of the same name; a
+    /// plugin that cannot be loaded still hides it, and a link to /dev/null does so on purpose,
+    /// as in systemd's directories. A root that does not exist is empty.
+    pub fn load(roots: &[PathBuf], trust: Trust) -> Catalogue {
+        let mut loader = Loader {
+            trust,
+            problems: Vec::new(),
+        };
+        let mut plugins = BTreeMap::new();
+        for root in roots {
+            loader.root(root, &mut plugins);
+        }
+        Catalogue {
+            plugins: plugins.into_values().collect(),
+            problems: loader.problems,
+        }
+    }
+}
+
+struct Loader {
+    trust: Trust,
+    problems: Vec<Problem>,
+}
+
+impl Loader {
+    fn problem(&mut self, path: &Path, what: impl Into<String>) {
+        self.problems.push(Problem {
+            path: path.to_owned(),
+            what: what.into(),
+        });
+    }
+
+    fn root(&mut self, root: &Path, plugins: &mut BTreeMap<String, Plugin>) {
+        if !root.exists() {
+            return;
+        }
+        if let Err((path, what)) = self.trust.check_way(root) {
+            self.problem(
+                &path,
+                format!("{what}; plugins in {} are not loaded", root.display()),
+            );
+            return;
+        }
+        let Ok(root) = root.canonicalize() else {
+            self.problem(root, "cannot be resolved");
+            return;
+        };
+        let mut loose = Vec::new();
+        for (name, path) in self.entries(&root) {
+            let Ok(found) = fs::metadata(&path) else {
+                self.problem(&path, "is a link to nothing");
+                continue;
+            };
+            if found.is_dir() && !name.starts_with(['.', '_']) {
+                plugins.remove(&name);
+                plugins.extend(self.plugin(&name, &path).map(|plugin| (name, plugin)));
+            } else if found.file_type().is_char_device() {
+                plugins.remove(&name);
+            } else if found.is_file() && name.starts_with("on_") {
+                loose.push((name, path));
+            }
+        }
+        let hooks = self.hooks("", loose);
+        if !hooks.is_empty() {
+            let plugin = loose_plugin(&root, hooks, plugins);
+            plugins.insert(plugin.name.clone(), plugin);
+        }
+    }
+
+    /// The entries of a directory in a fixed order. Names that are not plain text are refused:
+    /// they become unit names, variables and log fields.
+    fn entries(&mut self, dir: &Path) -> Vec<(String, PathBuf)> {
+        let read = fs::read_dir(dir).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let found = match read {
+            Ok(found) => found,
+            Err(error) => {
+                self.problem(dir, format!("cannot be read: {error}"));
+                return Vec::new();
+            }
+        };
+        let mut entries: Vec<_> = found
+            .into_iter()
+            .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+            .collect();
+        entries.sort();
+        entries
+    }
+
+    fn plugin(&mut self, name: &str, path: &Path) -> Option<Plugin> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if !name.chars().all(plain) {
+            self.problem(path, "is not a plain plugin name, not loaded");
+            return None;
+        }
+        if let Err((at, what)) = self.trust.check_way(path) {
+            self.problem(&at, format!("{what}; plugin {name} is not loaded"));
+            return None;
+        }
+        let dir = path.canonicalize().ok()?;
+        let mut hooks = Vec::new();
+        for (entry, path) in self.entries(&dir) {
+            if entry.starts_with("on_") {
+                hooks.push((entry, path));
+            } else if fs::metadata(&path).is_ok_and(|found| found.is_file()) {
+                // helpers are run and read by the hooks beside them
+                if let Err((at, what)) = self.trust.check_way(&path) {
+                    self.problem(&at, format!("{what}; plugin {name} is not loaded"));
+                    return None;
+                }
+            }
+        }
+        let mut schema = match read_schema(&dir.join("config.json")) {
+            Ok(schema) => schema,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        self.older_binaries(&dir.join("binaries.jsonl"), &mut schema);
+        Some(Plugin {
+            name: name.to_owned(),
+            schema,
+            hooks: self.hooks(name, hooks),
+            dir,
+            loose: false,
+        })
+    }
+
+    /// Adds the programs that an older plugin lists in a file of its own.
+    fn older_binaries(&mut self, file: &Path, schema: &mut Schema) {
+        let text = match read_bounded(file) {
+            Ok(None) => return,
+            Ok(Some(text)) => text,
+            Err(what) => return self.problem(file, format!("{what}, ignoring")),
+        };
+        let (found, bad) = binaries::parse(&text);
+        if bad > 0 {
+            self.problem(file, format!("{bad} lines are no Binary records, ignoring"));
+        }
+        for entry in found {
+            let mut known = schema.required_binaries.iter();
+            if known.all(|known| known.name != entry.name) {
+                schema.required_binaries.push(entry);
+            }
+        }
+    }
+
+    fn hooks(&mut self, plugin: &str, files: Vec<(String, PathBuf)>) -> Vec<Hook> {
+        let mut hooks: Vec<Hook> = files
+            .into_iter()
+            .filter_map(|(name, path)| self.hook(plugin, &name, &path))
+            .collect();
+        hooks.sort_by(|a, b| (a.name.order, a.file_name()).cmp(&(b.name.order, b.file_name())));
+        let mut ids = BTreeSet::new();
+        hooks.retain(|hook| {
+            let first = ids.insert(hook.id.clone());
+            if !first {
+                self.problem(
+                    &hook.file,
+                    "differs from another hook only in its extension, not loaded",
+                );
+            }
+            first
+        });
+        name_units(&mut hooks);
+        hooks
+    }
+
+    fn hook(&mut self, plugin: &str, file_name: &str, path: &Path) -> Option<Hook> {
+        let Some(name) = HookName::parse(file_name) else {
+            self.problem(path, "is not the name of a hook, not loaded");
+            return None;
+        };
+        let found = match fs::metadata(path) {
+            Ok(found) if found.is_file() => found,
+            Ok(_) => return None,
+            Err(error) => {
+                self.problem(path, format!("cannot be read: {error}"));
+                return None;
+            }
+        };
+        if let Err((at, what)) = self.trust.check_way(path) {
+            self.problem(&at, format!("{what}; hook {file_name} is not loaded"));
+            return None;
+        }
+        let (id, extension) = file_name.rsplit_once('.').unwrap_or((file_name, ""));
+        let is_program = self.trust.can_execute(found.uid(), found.mode());
+        let interpreter = match extension {
+            _ if is_program && (name.event.is_modern() || says_what_runs_it(path)) => None,
+            "sh" if !name.event.is_modern() => Some("bash"),
+            "py" if !name.event.is_modern() => Some("python3"),
+            "js" if !name.event.is_modern() => Some("node"),
+            _ if is_program => None,
+            _ => {
+                self.problem(
+                    path,
+                    "is not executable for the user that hooks run as, not loaded",
+                );
+                return None;
+            }
+        };
+        Some(Hook {
+            plugin: plugin.to_owned(),
+            id: id.to_owned(),
+            file: path.to_owned(),
+            unit_part: name.name.clone(),
+            name,
+            interpreter,
+        })
+    }
+}
+
+/// Whether the kernel knows how to run a file: by its `#!` line, or as the binary that it is.
+fn says_what_runs_it(file: &Path) -> bool {
+    let mut begin = [0; 2];
+    // What cannot be read stays zero.
+    let _ = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
+    [*b"#!", *b"\x7fE"].contains(&begin)
+}
+
+fn read_schema(file: &Path) -> Result<Schema, Problem> {
+    let problem = |what: String| Problem {
+        path: file.to_owned(),
+        what: format!("{what}; the plugin is not loaded"),
+    };
+    let Some(text) = read_bounded(file).map_err(problem)? else {
+        return Ok(Schema::default());
+    };
+    Schema::parse(file, &text).map_err(|error| problem(format!("{}: {}", error.key, error.what)))
+}
+
+/// The text of a file of a plugin; none where there is no such file.
+fn read_bounded(file: &Path) -> Result<Option<String>, String> {
+    let mut text = String::new();
+    match fs::File::open(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be opened: {error}")),
+        Ok(open) => open
+            .take(MAX_CONFIG + 1)
+            .read_to_string(&mut text)
+            .map_err(|error| format!("cannot be read: {error}"))?,
+    };
+    match text.len() as u64 > MAX_CONFIG {
+        true => Err("is larger than 1 MiB".to_owned()),
+        false => Ok(Some(text)),
+    }
+}
+
+/// Hooks directly in a root make a plugin named like the root, or with a number behind it.
+fn loose_plugin(root: &Path, mut hooks: Vec<Hook>, taken: &BTreeMap<String, Plugin>) -> Plugin {
+    let base = root
+        .file_name()
+        .map_or("plugins".into(), |name| name.to_string_lossy());
+    let name = std::iter::once(base.to_string())
+        .chain((2..).map(|n| format!("{base}_{n}")))
+        .find(|name| !taken.contains_key(name))
+        .unwrap_or_default();
+    for hook in &mut hooks {
+        hook.plugin.clone_from(&name);
+    }
+    Plugin {
+        name,
+        dir: root.to_owned(),
+        schema: Schema::default(),
+        hooks,
+        loose: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Tree {
+            let tree = Tree(tempfile::tempdir().unwrap());
+            chmod(tree.0.path(), 0o755);
+            tree
+        }
+
+        /// Writes a file as an administrator would: no one else can write it.
+        fn put(&self, path: &str, mode: u32, text: &str) -> PathBuf {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            chmod(&path, mode);
+            let own = self.0.path();
+            path.ancestors()
+                .skip(1)
+                .take_while(|dir| *dir != own)
+                .for_each(|dir| chmod(dir, 0o755));
+            path
+        }
+
+        fn load(&self, roots: &[&str]) -> Catalogue {
+            let roots: Vec<_> = roots.iter().map(|root| self.0.path().join(root)).collect();
+            Catalogue::load(&roots, Trust::User(nix::unistd::geteuid().as_raw()))
+        }
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn ids(plugin: &Plugin) -> Vec<&str> {
+        plugin.hooks.iter().map(|hook| hook.id.as_str()).collect()
+    }
+
+    #[test]
+    fn finds_plugins_and_orders_hooks() {
+        let tree = Tree::new();
+        tree.put("r/chrome/on_Snapshot__30_chrome_navigate.js", 0o755, "");
+        tree.put("r/chrome/on_Snapshot__9_early.js", 0o755, "");
+        tree.put(
+            "r/chrome/on_Snapshot__10_chrome_tab.daemon.bg.js",
+            0o755,
+            "",
+        );
+        tree.put("r/chrome/chrome_utils.js", 0o755, "");
+        tree.put(
+            "r/chrome/config.json",
+            0o644,
+            r#"{"required_plugins": ["puppeteer"]}"#,
+        );
+        tree.put("r/.hidden/on_Snapshot__01_x.py", 0o755, "");
+        tree.put("r/__pycache__/on_Snapshot__01_x.py", 0o755, "");
+        let found = tree.load(&["r", "missing"]);
+        assert_eq!(found.problems, []);
+        let [chrome] = &found.plugins[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(chrome.schema.required_plugins, ["puppeteer"]);
+        let wanted = [
+            "on_Snapshot__9_early",
+            "on_Snapshot__10_chrome_tab.daemon.bg",
+            "on_Snapshot__30_chrome_navigate",
+        ];
+        assert_eq!(ids(chrome), wanted);
+        assert_eq!(chrome.hooks[1].unit_part, "chrome_tab");
+        assert!(chrome.hooks[1].file.is_absolute());
+    }
+
+    #[test]
+    fn an_older_plugin_names_its_programs_in_a_file() {
+        let tree = Tree::new();
+        tree.put("r/old/on_Snapshot__10_old.py", 0o755, "");
+        let config = r#"{"required_binaries": [{"name": "wget", "binproviders": "env"}]}"#;
+        tree.put("r/old/config.json", 0o644, config);
+        let listed = "{\"type\": \"Binary\", \"name\": \"wget\", \"binproviders\": \"apt\"}\n{\"name\": \"tool\"}\n?\n";
+        tree.put("r/old/binaries.jsonl", 0o644, listed);
+        let found = tree.load(&["r"]);
+        let needs = found.plugins[0].schema.required_binaries.iter();
+        let needs: Vec<_> = needs
+            .map(|need| (&*need.name, need.providers.len()))
+            .collect();
+        assert_eq!(needs, [("wget", 1), ("tool", 0)]);
+        assert!(found.problems[0].what.starts_with("1 lines"), "{found:?}");
+    }
+
+    #[test]
+    fn older_programs_need_no_line_that_says_what_runs_them() {
+        let tree = Tree::new();
+        tree.put("r/old/on_Crawl__10_a.sh", 0o755, "echo\n");
+        tree.put("r/old/on_Crawl__20_b.sh", 0o755, "#!/bin/sh\n");
+        tree.put("r/old/on_Crawl__30_c", 0o755, "\x7fELF");
+        tree.put("r/old/on_Crawl__40_d.rb", 0o755, "puts\n");
+        let found = tree.load(&["r"]);
+        let with = found.plugins[0].hooks.iter().map(|hook| hook.interpreter);
+        assert_eq!(with.collect::<Vec<_>>(), [Some("bash"), None, None, None]);
+    }
+
+    #[test]
+    fn older_hooks_need_no_execute_bit() {
+        let tree = Tree::new();
+        tree.put("r/old/on_Crawl__10_a.sh", 0o644, "");
+        tree.put("r/old/on_Snapshot__10_b.py", 0o644, "");
+        tree.put("r/old/on_Snapshot__20_c.js", 0o644, "");
+        tree.put("r/old/on_Snapshot__30_d.rb", 0o644, "");
+        tree.put("r/old/on_CrawlSetup__40_e.py", 0o644, "");
+        let found = tree.load(&["r"]);
+        let with: Vec<_> = found.plugins[0]
+            .hooks
+            .iter()
+            .map(|h| h.interpreter.unwrap())
+            .collect();
+        assert_eq!(with, ["bash", "python3", "node"]);
+        let refused: Vec<_> = found
+            .problems
+            .iter()
+            .map(|p| p.path.file_name().unwrap())
+            .collect();
+        assert_eq!(refused, ["on_CrawlSetup__40_e.py", "on_Snapshot__30_d.rb"]);
+    }
+
+    #[test]
+    fn a_later_root_overrides_and_masks() {
+        let tree = Tree::new();
+        for plugin in ["a", "b", "c", "d"] {
+            tree.put(&format!("one/{plugin}/on_Snapshot__10_old.py"), 0o755, "");
+        }
+        tree.put("two/a/on_Snapshot__10_new.py", 0o755, "");
+        tree.put("two/b/config.json", 0o644, "{");
+        symlink("/dev/null", tree.0.path().join("two/c")).unwrap();
+        let found = tree.load(&["one", "two"]);
+        let names: Vec<_> = found.plugins.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["a", "d"]);
+        assert_eq!(ids(&found.plugins[0]), ["on_Snapshot__10_new"]);
+        assert!(
+            found.problems[0]
+                .to_string()
+                .contains("b/config.json: .: EOF"),
+            "{:?}",
+            found.problems
+        );
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_loaded() {
+        let tree = Tree::new();
+        tree.put("r/hook/on_Snapshot__10_good.py", 0o755, "");
+        tree.put("r/hook/on_Snapshot__20_bad.py", 0o777, "");
+        tree.put("r/helper/on_Snapshot__10_x.py", 0o755, "");
+        tree.put("r/helper/utils.py", 0o664, "");
+        let open = tree.put("r/dir/on_Snapshot__10_x.py", 0o755, "");
+        chmod(open.parent().unwrap(), 0o775);
+        let found = tree.load(&["r"]);
+        let names: Vec<_> = found.plugins.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["hook"]);
+        assert_eq!(ids(&found.plugins[0]), ["on_Snapshot__10_good"]);
+        assert_eq!(found.problems.len(), 3);
+        assert!(
+            found
+                .problems
+                .iter()
+                .all(|p| p.what.contains("can be written by others"))
+        );
+
+        chmod(&tree.0.path().join("r"), 0o757);
+        let found = tree.load(&["r"]);
+        assert_eq!((found.plugins.len(), found.problems.len()), (0, 1));
+    }
+
+    #[test]
+    fn strange_entries_are_reported_or_ignored() {
+        let tree = Tree::new();
+        tree.put("r/p/on_Chapter__10_x.py", 0o755, "");
+        tree.put("r/p/on_Snapshot__10_x.py~", 0o755, "");
+        tree.put("r/p/on_Snapshot__10_y.py", 0o755, "");
+        tree.put("r/p/on_Snapshot__10_y.sh", 0o755, "");
+        tree.put("r/a b/on_Snapshot__10_y.sh", 0o755, "");
+        tree.put("r/README", 0o644, "");
+        symlink("nowhere", tree.0.path().join("r/p/on_Snapshot__30_gone.py")).unwrap();
+        let found = tree.load(&["r"]);
+        assert_eq!(found.plugins.len(), 1);
+        assert_eq!(ids(&found.plugins[0]), ["on_Snapshot__10_y"]);
+        assert_eq!(found.problems.len(), 5, "{:?}", found.problems);
+    }
+
+    #[test]
+    fn hooks_directly_in_a_root() {
+        let tree = Tree::new();
+        tree.put("plugins/on_Snapshot__10_mine.sh", 0o644, "");
+        tree.put("plugins/wget/on_Snapshot__06_wget.py", 0o755, "");
+        let found = tree.load(&["plugins"]);
+        let loose = found.plugin("plugins").unwrap();
+        assert!(loose.loose && !found.plugin("wget").unwrap().loose);
+        assert_eq!(
+            (loose.hooks[0].plugin.as_str(), ids(loose)),
+            ("plugins", vec!["on_Snapshot__10_mine"])
+        );
+        assert!(!found.known_keys().contains("PLUGINS_ENABLED"));
+    }
+}

@@ -1,0 +1,273 @@
+//! A plugin's `config.json`: its settings, what it needs, what it makes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::reader::Reader;
+pub use crate::catalogue::reader::SchemaError;
+use crate::programs::binaries::providers;
+
+/// The parts of a plugin's `config.json` that a runner acts on. Unknown keys are left alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Schema {
+    pub title: String,
+    pub description: String,
+    pub required_plugins: Vec<String>,
+    pub required_binaries: Vec<RequiredBinary>,
+    /// Mimetypes, or prefixes that end in `/`.
+    pub output_mimetypes: Vec<String>,
+    /// The snapshot's background hooks are to be ended before this plugin's hooks start.
+    pub wait_for_background_cleanup: bool,
+    /// `x-accompanies`: it runs where one of these plugins does, and only there.
+    pub accompanies: Vec<String>,
+    /// It runs only where a plugin in use requires it, or where it is asked for by name.
+    pub on_demand: bool,
+    pub properties: BTreeMap<String, Property>,
+}
+
+/// A program (or an installable thing that one of the providers calls a binary).
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequiredBinary {
+    /// A plain name or a template such as `{WGET_BINARY}`.
+    pub name: String,
+    /// Where it may come from, in order of preference; `env` is the search path, `*` anything.
+    pub providers: Vec<String>,
+    pub min_version: Option<String>,
+    /// Provider → how to install it there.
+    pub overrides: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    String,
+    Integer,
+    Number,
+    Boolean,
+    Array,
+    Object,
+}
+
+/// One setting of a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Property {
+    pub kind: Kind,
+    pub default: Option<Value>,
+    pub allowed: Vec<Value>,
+    pub minimum: Option<f64>,
+    pub maximum: Option<f64>,
+    pub pattern: Option<String>,
+    pub description: String,
+    /// Other names of the same setting.
+    pub aliases: Vec<String>,
+    /// The setting whose value is taken when this one is not set.
+    pub fallback: Option<String>,
+    /// A secret: not to be shown or logged.
+    pub sensitive: bool,
+}
+
+impl Property {
+    /// Whether the value is in milliseconds. Only the description says so (modalcloser's
+    /// `MODALCLOSER_TIMEOUT`), and a runner that takes it for seconds waits twenty minutes.
+    pub fn is_milliseconds(&self) -> bool {
+        let text = self.description.to_lowercase();
+        text.contains("(ms)") || text.contains("millisecond")
+    }
+
+    /// Every name of the setting, its own first.
+    pub fn names<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        std::iter::once(key).chain(self.aliases.iter().map(String::as_str))
+    }
+}
+
+impl Schema {
+    /// Reads the text of a `config.json`; `file` is only named in errors.
+    pub fn parse(file: &Path, text: &str) -> Result<Schema, SchemaError> {
+        let top = Reader::new(file, text)?;
+        let mut schema = Schema {
+            title: top.text("title")?.unwrap_or_default(),
+            description: top.text("description")?.unwrap_or_default(),
+            required_plugins: top.texts("required_plugins")?,
+            output_mimetypes: top.texts("output_mimetypes")?,
+            wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
+            accompanies: top.texts("x-accompanies")?,
+            on_demand: top.flag("x-on-demand")?,
+            ..Schema::default()
+        };
+        for entry in top.list("required_binaries")? {
+            schema.required_binaries.push(required_binary(&entry)?);
+        }
+        for (key, entry) in top.map("properties")? {
+            let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if key.is_empty()
+                || key.starts_with(|c: char| c.is_ascii_digit())
+                || !key.chars().all(valid)
+            {
+                return Err(entry.error("not the name of an environment variable"));
+            }
+            schema.properties.insert(key, property(&entry)?);
+        }
+        Ok(schema)
+    }
+}
+
+fn required_binary(entry: &Reader) -> Result<RequiredBinary, SchemaError> {
+    let name = entry.text("name")?.unwrap_or_default();
+    if name.trim().is_empty() {
+        return Err(entry.error("has no name"));
+    }
+    let listed = entry.text("binproviders")?.unwrap_or_default();
+    Ok(RequiredBinary {
+        name,
+        providers: providers(&listed),
+        min_version: entry.text("min_version")?,
+        overrides: match entry.get("overrides") {
+            None => Map::new(),
+            Some(Value::Object(map)) => map.clone(),
+            Some(_) => return Err(entry.at("overrides").error("is not an object")),
+        },
+    })
+}
+
+fn property(entry: &Reader) -> Result<Property, SchemaError> {
+    let kind = match entry.get("type") {
+        None => Kind::String,
+        Some(Value::Array(words)) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|word| *word != "null")
+            .and_then(kind_of)
+            .ok_or_else(|| entry.at("type").error("has no type that is known"))?,
+        Some(value) => value
+            .as_str()
+            .and_then(kind_of)
+            .ok_or_else(|| entry.at("type").error(&format!("unknown type {value}")))?,
+    };
+    Ok(Property {
+        kind,
+        default: entry.get("default").cloned(),
+        allowed: entry.list("enum")?.into_iter().map(|e| e.value).collect(),
+        minimum: entry.number("minimum")?,
+        maximum: entry.number("maximum")?,
+        pattern: entry.text("pattern")?,
+        description: entry.text("description")?.unwrap_or_default(),
+        aliases: entry.texts("x-aliases")?,
+        fallback: entry.text("x-fallback")?,
+        sensitive: entry.flag("x-sensitive")?,
+    })
+}
+
+fn kind_of(word: &str) -> Option<Kind> {
+    Some(match word {
+        "string" => Kind::String,
+        "integer" => Kind::Integer,
+        "number" => Kind::Number,
+        "boolean" => Kind::Boolean,
+        "array" => Kind::Array,
+        "object" => Kind::Object,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn parse(value: Value) -> Result<Schema, SchemaError> {
+        Schema::parse(Path::new("p/config.json"), &value.to_string())
+    }
+
+    #[test]
+    fn the_wget_plugin() {
+        let schema = parse(json!({
+            "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+            "title": "wget", "additionalProperties": false, "something-new": [1, 2],
+            "required_plugins": [],
+            "required_binaries": [{"name": "{WGET_BINARY}", "binproviders": "env,apt, brew", "min_version": null}],
+            "output_mimetypes": ["text/html", "image/"],
+            "properties": {
+                "WGET_ENABLED": {"type": "boolean", "default": true, "x-aliases": ["SAVE_WGET", "USE_WGET"]},
+                "WGET_TIMEOUT": {"type": "integer", "default": 60, "minimum": 5, "x-fallback": "TIMEOUT",
+                                 "description": "Timeout for wget in seconds"},
+            }
+        }))
+        .unwrap();
+        assert_eq!(
+            schema.required_binaries[0].providers,
+            ["env", "apt", "brew"]
+        );
+        assert_eq!(schema.required_binaries[0].min_version, None);
+        let timeout = &schema.properties["WGET_TIMEOUT"];
+        assert_eq!(timeout.fallback.as_deref(), Some("TIMEOUT"));
+        assert_eq!(
+            (timeout.minimum, timeout.is_milliseconds()),
+            (Some(5.0), false)
+        );
+        let names: Vec<_> = schema.properties["WGET_ENABLED"]
+            .names("WGET_ENABLED")
+            .collect();
+        assert_eq!(names, ["WGET_ENABLED", "SAVE_WGET", "USE_WGET"]);
+        assert!(!schema.wait_for_background_cleanup);
+    }
+
+    #[test]
+    fn milliseconds_are_seen() {
+        let schema = parse(
+            json!({"wait_for_background_cleanup": true, "properties": {"MODALCLOSER_TIMEOUT":
+            {"type": "integer", "default": 1250, "description": "Delay before auto-closing dialogs (ms)"}}}),
+        );
+        let schema = schema.unwrap();
+        assert!(schema.properties["MODALCLOSER_TIMEOUT"].is_milliseconds());
+        assert!(schema.wait_for_background_cleanup);
+    }
+
+    #[test]
+    fn errors_name_file_and_key() {
+        let cases = [
+            (json!([]), "p/config.json: .: is not a JSON object"),
+            (
+                json!({"required_plugins": "chrome"}),
+                "p/config.json: required_plugins: is not a list of strings",
+            ),
+            (
+                json!({"required_binaries": [{"name": "x"}, {"binproviders": "env"}]}),
+                "p/config.json: required_binaries[1]: has no name",
+            ),
+            (
+                json!({"properties": {"A": {"type": "integre"}}}),
+                "p/config.json: properties.A.type: unknown type \"integre\"",
+            ),
+            (
+                json!({"properties": {"A": {"x-aliases": [1]}}}),
+                "p/config.json: properties.A.x-aliases: is not a list of strings",
+            ),
+            (
+                json!({"properties": {"A=B": {}}}),
+                "p/config.json: properties.A=B: not the name of an environment variable",
+            ),
+        ];
+        for (value, message) in cases {
+            assert_eq!(parse(value).unwrap_err().to_string(), message);
+        }
+        let broken = Schema::parse(Path::new("p/config.json"), "{\"a\":").unwrap_err();
+        assert!(
+            broken.to_string().starts_with("p/config.json: .: EOF"),
+            "{broken}"
+        );
+    }
+
+    #[test]
+    fn an_empty_object_is_an_empty_schema() {
+        assert_eq!(parse(json!({})).unwrap(), Schema::default());
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC{0,200}") {
+            let _ = Schema::parse(Path::new("f"), &text);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The plugins that a whitelist stands for: those it names, those that make what it names, and
+//! what they need.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::catalogue::name::Event;
+use crate::catalogue::select::Selection;
+use crate::catalogue::{Catalogue, Plugin};
+use archivist_core::close::close;
+
+/// A name on the whitelist that no plugin has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct UnknownPlugin {
+    pub name: String,
+    /// Plugins that may have been meant.
+    pub close: Vec<String>,
+}
+
+impl fmt::Display for UnknownPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no plugin is named '{}'", self.name)?;
+        match self.close.join(", ") {
+            near if near.is_empty() => Ok(()),
+            near => write!(f, "; close names: {near}"),
+        }
+    }
+}
+
+/// Whether a plugin says that its output is of this type, or of one that begins so (`image/`).
+fn makes(plugin: &Plugin, mimetype: &str) -> bool {
+    let mimetype = mimetype.to_ascii_lowercase();
+    let mut own = plugin.schema.output_mimetypes.iter();
+    own.any(|own| {
+        let whole = own.ends_with('/') && mimetype.starts_with(own.as_str());
+        own.starts_with(&mimetype) || whole
+    })
+}
+
+/// The whitelist with all that its plugins require, and the plugins that can install their
+/// programs; `None` stands for all plugins.
+pub(crate) fn wanted<'a>(
+    catalogue: &'a Catalogue,
+    selection: &Selection,
+) -> Result<Option<BTreeSet<&'a str>>, UnknownPlugin> {
+    let unknown = |name: &str| UnknownPlugin {
+        name: name.to_owned(),
+        close: close(name, catalogue.plugins.iter().map(|p| p.name.as_str())),
+    };
+    let mut names = BTreeSet::new();
+    let mut open = Vec::new();
+    let asked = selection
+        .plugins
+        .iter()
+        .map(|name| name.trim())
+        .filter(|name| !name.is_empty());
+    for name in asked {
+        if name.contains('/') {
+            let makers = catalogue.plugins.iter().filter(|p| makes(p, name));
+            let known = open.len();
+            open.extend(makers);
+            match open.len() > known {
+                true => continue,
+                false => return Err(unknown(name)),
+            }
+        }
+        let found = catalogue
+            .plugins
+            .iter()
+            .find(|p| p.name.eq_ignore_ascii_case(name));
+        open.push(found.ok_or_else(|| unknown(name))?);
+    }
+    if open.is_empty() {
+        return Ok(None);
+    }
+    let installs = |plugin: &&Plugin| {
+        plugin
+            .hooks
+            .iter()
+            .any(|hook| hook.name.event == Event::BinaryRequest)
+    };
+    while let Some(plugin) = open.pop() {
+        if !names.insert(plugin.name.as_str()) {
+            continue;
+        }
+        let required = plugin.schema.required_plugins.iter();
+        open.extend(required.filter_map(|name| catalogue.plugin(name)));
+        let providers = plugin
+            .schema
+            .required_binaries
+            .iter()
+            .flat_map(|entry| &entry.providers);
+        open.extend(
+            providers
+                .filter_map(|name| catalogue.plugin(name))
+                .filter(installs),
+        );
+    }
+    Ok(Some(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::sample::plugin;
+    use serde_json::json;
+
+    #[test]
+    fn a_type_of_output_stands_for_the_plugins_that_make_it() {
+        let of = |types: &[&str]| plugin("x", json!({"output_mimetypes": types}), &[]);
+        for (types, asked, wanted) in [
+            (&["image/png"][..], "image/png", true),
+            (&["image/png"], "Image/", true),
+            (&["image/"], "image/png", true),
+            (&["text/html", "image/jpeg"], "image/png", false),
+            (&["image"], "image/png", false),
+            (&[], "image/", false),
+        ] {
+            assert_eq!(makes(&of(types), asked), wanted, "{types:?} {asked}");
+        }
+        let picture = json!({"required_plugins": ["chrome"], "output_mimetypes": ["image/png"]});
+        let chrome = plugin("chrome", json!({}), &[]);
+        let wget = plugin("wget", json!({}), &[]);
+        let catalogue = sample::catalogue([plugin("picture", picture, &[]), chrome, wget]);
+        let selection = |name: &str| Selection {
+            plugins: vec![name.to_owned()],
+            companions: false,
+        };
+        let names = wanted(&catalogue, &selection("image/")).unwrap().unwrap();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["chrome", "picture"]);
+        assert!(wanted(&catalogue, &selection("video/")).is_err());
+    }
+}

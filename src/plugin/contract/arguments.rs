@@ -1,0 +1,229 @@
+//! The command line of a hook. Every value is one argument; no shell ever sees it.
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::Hook;
+use crate::catalogue::name::Event;
+
+/// What a crawl or snapshot hook works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The snapshot's URL; for a crawl its first one.
+    pub url: &'a str,
+    /// All URLs of the crawl.
+    pub urls: &'a [String],
+    pub snapshot_id: &'a str,
+    pub crawl_id: &'a str,
+    pub depth: u32,
+}
+
+/// What a provider hook is asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BinaryRequest {
+    pub name: String,
+    /// Provider names in order of preference, comma-separated.
+    pub binproviders: String,
+    pub min_version: Option<String>,
+    pub overrides: Map<String, Value>,
+    pub binary_id: String,
+    pub machine_id: String,
+    /// The plugin that needs the binary.
+    pub plugin_name: String,
+    pub hook_name: String,
+    pub output_dir: String,
+}
+
+/// The kernel takes no argument above 128 KiB; the rest of a longer list is left out.
+const MAX_LIST: usize = 120 * 1024;
+
+/// The whole argument vector for a crawl or snapshot hook, program first.
+///
+/// A Snapshot hook gets the arguments of both generations: their parsers ignore what they do not
+/// know. Binary families take [`request_argv`].
+pub fn argv(hook: &Hook, target: &Target) -> Vec<String> {
+    let mut line = Line::of(hook);
+    match hook.name.event {
+        Event::CrawlSetup | Event::CrawlCleanup => line.value("url", target.url),
+        Event::Snapshot | Event::SnapshotCleanup => {
+            line.value("url", target.url);
+            line.value("snapshot-id", target.snapshot_id);
+            line.value("crawl-id", target.crawl_id);
+            line.value("depth", &target.depth.to_string());
+        }
+        Event::Crawl | Event::CrawlEnd => {
+            line.value("crawl-id", target.crawl_id);
+            line.value("source-url", &joined(target.urls));
+            line.value("url", target.url);
+            line.value("snapshot-id", target.crawl_id);
+        }
+        Event::BinaryRequest | Event::Binary => {}
+    }
+    line.0
+}
+
+/// The whole argument vector for a provider hook of either generation.
+pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
+    let mut line = Line::of(hook);
+    let overrides = match request.overrides.is_empty() {
+        true => String::new(),
+        false => Value::Object(request.overrides.clone()).to_string(),
+    };
+    line.value("name", &request.name);
+    line.value("binproviders", &request.binproviders);
+    line.value("overrides", &overrides);
+    line.value("binary-id", &request.binary_id);
+    line.value("machine-id", &request.machine_id);
+    if hook.name.event == Event::BinaryRequest {
+        line.value(
+            "min-version",
+            request.min_version.as_deref().unwrap_or_default(),
+        );
+        line.value("plugin-name", &request.plugin_name);
+        line.value("hook-name", &request.hook_name);
+        line.value("output-dir", &request.output_dir);
+    }
+    line.0
+}
+
+struct Line(Vec<String>);
+
+impl Line {
+    fn of(hook: &Hook) -> Line {
+        let file = hook.file.to_string_lossy().into_owned();
+        Line(match hook.interpreter {
+            None => vec![file],
+            // looked up in the hook's own PATH, which the service manager does not do
+            Some(interpreter) => vec!["/usr/bin/env".to_owned(), interpreter.to_owned(), file],
+        })
+    }
+
+    /// Empty values are left out. A NUL cannot be passed and is dropped.
+    fn value(&mut self, key: &str, value: &str) {
+        if !value.is_empty() {
+            self.0.push(format!("--{key}={}", value.replace('\0', "")));
+        }
+    }
+}
+
+/// As many whole URLs as fit, one a line.
+fn joined(urls: &[String]) -> String {
+    let mut text = String::new();
+    for url in urls {
+        if text.len() + url.len() + 1 > MAX_LIST {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(url);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use proptest::prelude::*;
+
+    fn hook(file: &str, interpreter: Option<&'static str>) -> Hook {
+        Hook {
+            interpreter,
+            ..sample::hook("p", file)
+        }
+    }
+
+    fn target<'a>(url: &'a str, urls: &'a [String]) -> Target<'a> {
+        Target {
+            url,
+            urls,
+            snapshot_id: "345",
+            crawl_id: "12",
+            depth: 1,
+        }
+    }
+
+    #[test]
+    fn families() {
+        let urls = ["https://a/".to_owned(), "https://b/".to_owned()];
+        let of = |file| argv(&hook(file, None), &target("https://a/", &urls)).split_off(1);
+        assert_eq!(of("on_CrawlSetup__90_x.js"), ["--url=https://a/"]);
+        assert_eq!(
+            of("on_Snapshot__06_wget.py"),
+            [
+                "--url=https://a/",
+                "--snapshot-id=345",
+                "--crawl-id=12",
+                "--depth=1"
+            ]
+        );
+        let crawl = [
+            "--crawl-id=12",
+            "--source-url=https://a/\nhttps://b/",
+            "--url=https://a/",
+            "--snapshot-id=12",
+        ];
+        assert_eq!(of("on_Crawl__10_x.py"), crawl);
+        assert_eq!(of("on_CrawlEnd__10_x.py"), crawl);
+    }
+
+    #[test]
+    fn programs() {
+        let target = target("", &[]);
+        assert_eq!(
+            argv(&hook("on_CrawlSetup__1_x.js", None), &target),
+            ["/plugins/p/on_CrawlSetup__1_x.js"]
+        );
+        let older = argv(&hook("on_Snapshot__1_x.py", Some("python3")), &target);
+        assert_eq!(
+            older[..3],
+            ["/usr/bin/env", "python3", "/plugins/p/on_Snapshot__1_x.py"]
+        );
+    }
+
+    #[test]
+    fn requests() {
+        let overrides = serde_json::json!({"apt": {"install_args": ["nodejs"]}});
+        let request = BinaryRequest {
+            name: "node".into(),
+            binproviders: "env,apt".into(),
+            overrides: overrides.as_object().unwrap().clone(),
+            binary_id: "b1".into(),
+            machine_id: "m1".into(),
+            plugin_name: "chrome".into(),
+            ..BinaryRequest::default()
+        };
+        let common = [
+            "--name=node",
+            "--binproviders=env,apt",
+            r#"--overrides={"apt":{"install_args":["nodejs"]}}"#,
+            "--binary-id=b1",
+            "--machine-id=m1",
+        ];
+        let older = request_argv(&hook("on_Binary__13_apt.py", None), &request).split_off(1);
+        assert_eq!(older, common);
+        let modern =
+            request_argv(&hook("on_BinaryRequest__13_apt.py", None), &request).split_off(1);
+        assert_eq!(modern[..5], common);
+        assert_eq!(modern[5..], ["--plugin-name=chrome"]);
+    }
+
+    #[test]
+    fn a_long_list_is_cut_at_a_whole_url() {
+        let urls: Vec<String> = (0..100_000)
+            .map(|n| format!("https://example.com/{n}"))
+            .collect();
+        let line = argv(&hook("on_Crawl__10_x.py", None), &target(&urls[0], &urls));
+        assert!(line[2].len() < 128 * 1024 && line[2].ends_with(|c: char| c.is_ascii_digit()));
+        assert!(urls.contains(&line[2].rsplit('\n').next().unwrap().to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_url_is_one_argument(url in "\\PC{1,80}|[$`'\"%\n\\\\;{}()]{1,40}") {
+            let line = argv(&hook("on_Snapshot__06_wget.py", None), &target(&url, &[]));
+            prop_assert_eq!(line.len(), 5);
+            prop_assert_eq!(&line[1], &format!("--url={url}"));
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The environment of a hook, whole: nothing is inherited.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::catalogue::Plugin;
+use crate::contract::arguments::BinaryRequest;
+use crate::settings::parse::plain;
+
+/// Where the hook finds things. All paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    pub data_dir: PathBuf,
+    pub lib_dir: PathBuf,
+    pub personas_dir: PathBuf,
+    pub crawl_dir: PathBuf,
+    /// None for the hooks of a crawl.
+    pub snap_dir: Option<PathBuf>,
+    /// Shared by all hooks of a crawl: they meet at semaphores in it.
+    pub tmp_dir: PathBuf,
+    pub home: PathBuf,
+    /// The search path that the prefixes go before.
+    pub path: String,
+}
+
+/// What the hook runs for. It prints these back in its records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context<'a> {
+    /// For hooks of the set-up and clean-up of a crawl the first snapshot's, for others of it the crawl's.
+    pub snapshot_id: String,
+    pub snapshot_depth: u32,
+    pub crawl_id: String,
+    pub plugin: &'a str,
+    /// [`crate::Hook::id`].
+    pub hook_name: &'a str,
+}
+
+/// The kernel takes no `NAME=value` above 128 KiB; a longer one is left out.
+const MAX_VARIABLE: usize = 120 * 1024;
+
+/// What hooks print back as the machine's id: there is one.
+pub const MACHINE: &str = "archivist";
+
+/// What the machine trusts; node by itself trusts only what it brings along, and everything else
+/// that hooks run reads this.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// All variables of the hook, sorted by name. Every setting is written out, because some helpers
+/// read the environment without looking at the schema. Booleans are `True` and `False`, lists and
+/// objects JSON; line breaks become blanks, and what holds a NUL is left out.
+pub fn environment(
+    plugin: &Plugin,
+    resolved: &BTreeMap<String, Value>,
+    places: &Places,
+    context: &Context,
+) -> Vec<(String, String)> {
+    let mut variables = Variables(BTreeMap::new());
+    for (key, value) in resolved {
+        if let Some(value) = text(value) {
+            variables.set(key, &value);
+        }
+    }
+    tools(&mut variables, places);
+    paths(&mut variables, places);
+    own_profile(&mut variables, places, context);
+    let search = search_path(&variables, resolved, places);
+    variables.set("PATH", &search);
+    variables.set("EXTRA_CONTEXT", &extra_context(context));
+    variables.set("CRAWL_ID", &context.crawl_id);
+    variables.set("SNAPSHOT_ID", &context.snapshot_id);
+    variables.set("ABX_RUNTIME", "archivebox");
+    if !variables.get("CHROME_KEEPALIVE").is_empty() {
+        // A browser lives as long as the unit of the hook that started it, which must not leave it.
+        variables.set("CHROME_KEEPALIVE", "False");
+    }
+    variables.set("LIBRARY_VERSION", env!("CARGO_PKG_VERSION"));
+    variables.unless_set("MACHINE_ID", MACHINE);
+    variables.unless_set("PLUGIN_DIR", &plugin.dir.to_string_lossy());
+    variables.unless_set("LANG", "C.UTF-8");
+    variables.0.into_iter().collect()
+}
+
+/// Turns the environment into that of a provider hook: the context names the request instead of
+/// a snapshot.
+pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) {
+    let context = json!({
+        "binary_id": request.binary_id,
+        "binproviders": request.binproviders,
+        "hook_name": request.hook_name,
+        "machine_id": request.machine_id,
+        "plugin_name": request.plugin_name,
+    });
+    if let Some((_, value)) = variables.iter_mut().find(|(key, _)| key == "EXTRA_CONTEXT") {
+        *value = context.to_string();
+    }
+}
+
+/// Lays the `env` map of a Binary record over the environment: `:v` appends to a list of paths,
+/// `v:` goes before it, anything else replaces the value (PATH it goes before as well).
+pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, String>) {
+    let mut result = Variables(std::mem::take(variables).into_iter().collect());
+    for (key, value) in map {
+        let old = result.get(key).to_owned();
+        let joined = match (value.strip_prefix(':'), value.strip_suffix(':')) {
+            _ if old.is_empty() => value.trim_matches(':').to_owned(),
+            (Some(behind), _) => format!("{old}:{behind}"),
+            (None, Some(before)) => format!("{before}:{old}"),
+            // Providers name their own directory alone; without the others not even env(1) is found.
+            (None, None) if key == "PATH" => format!("{value}:{old}"),
+            (None, None) => value.clone(),
+        };
+        result.set(key, &joined);
+    }
+    *variables = result.0.into_iter().collect();
+}
+
+struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    fn get(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    fn set(&mut self, key: &str, value: &str) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = !key.is_empty()
+            && key.chars().all(plain)
+            && !key.starts_with(|c: char| c.is_ascii_digit());
+        if name && !value.contains('\0') && key.len() + value.len() < MAX_VARIABLE {
+            self.0
+                .insert(key.to_owned(), value.replace(['\n', '\r'], " "));
+        }
+    }
+
+    /// For what the user may have chosen otherwise.
+    fn unless_set(&mut self, key: &str, value: &str) {
+        if self.get(key).is_empty() {
+            self.set(key, value);
+        }
+    }
+}
+
+/// A value as the hooks of both languages read it.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Bool(true) => Some("True".to_owned()),
+        Value::Bool(false) => Some("False".to_owned()),
+        other => Some(plain(other)),
+    }
+}
+
+fn paths(variables: &mut Variables, places: &Places) {
+    let snap_dir = places.snap_dir.as_ref().unwrap_or(&places.crawl_dir);
+    let semaphores = places.tmp_dir.join("semaphores");
+    for (key, path) in [
+        ("DATA_DIR", &places.data_dir),
+        ("ARCHIVE_DIR", &places.data_dir),
+        ("LIB_DIR", &places.lib_dir),
+        ("ABXPKG_LIB_DIR", &places.lib_dir),
+        ("PERSONAS_DIR", &places.personas_dir),
+        ("CRAWL_DIR", &places.crawl_dir),
+        ("CRAWL_OUTPUT_DIR", &places.crawl_dir),
+        ("SNAP_DIR", snap_dir),
+        ("TMPDIR", &places.tmp_dir),
+        ("TMP_DIR", &places.tmp_dir),
+        ("HOME", &places.home),
+        ("ABXBUS_MULTIPROCESS_SEMAPHORE_DIR", &semaphores),
+    ] {
+        variables.set(key, &path.to_string_lossy());
+    }
+}
+
+/// A browser for each snapshot has a profile for each: two cannot use one at the same time.
+fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
+    if places.snap_dir.is_some() && variables.get("CHROME_ISOLATION") == "snapshot" {
+        let own = places.personas_dir.join(&context.snapshot_id);
+        variables.set("PERSONAS_DIR", &own.to_string_lossy());
+    }
+}
+
+/// Where Python and node modules are, and that hooks fetch none themselves: `uv run` starts a
+/// hook from the ready environment in a fraction of a second, and offline.
+fn tools(variables: &mut Variables, places: &Places) {
+    let under = |path: &str| places.lib_dir.join(path).to_string_lossy().into_owned();
+    variables.unless_set("LIB_BIN_DIR", &under("bin"));
+    variables.unless_set("PIP_HOME", &under("pip"));
+    variables.unless_set("PIP_BIN_DIR", &under("pip/venv/bin"));
+    variables.unless_set("VIRTUAL_ENV", &under("pip/venv"));
+    variables.unless_set("UV_OFFLINE", "1");
+    variables.unless_set("UV_PYTHON_DOWNLOADS", "never");
+    variables.unless_set("NPM_HOME", &under("npm"));
+    variables.unless_set("NODE_MODULES_DIR", &under("npm/node_modules"));
+    let modules = variables.get("NODE_MODULES_DIR").to_owned();
+    variables.unless_set("NODE_MODULE_DIR", &modules);
+    variables.unless_set("NODE_PATH", &modules);
+    variables.unless_set("NPM_BIN_DIR", &format!("{modules}/.bin"));
+    variables.unless_set("PUPPETEER_SKIP_DOWNLOAD", "1");
+    variables.unless_set("PUPPETEER_CACHE_DIR", &under("puppeteer"));
+    variables.unless_set("NODE_EXTRA_CA_CERTS", CERTIFICATES);
+    // Not among the profiles, which are gone with their crawl.
+    variables.unless_set("CHROME_EXTENSIONS_DIR", &under("chrome_extensions"));
+}
+
+/// Directories of programs given by path, then those of the library, then the search path. What
+/// is on the search path already keeps its place there: /usr/bin must not overtake the library.
+fn search_path(
+    variables: &Variables,
+    resolved: &BTreeMap<String, Value>,
+    places: &Places,
+) -> String {
+    let base = match resolved.get("PATH").and_then(Value::as_str) {
+        Some(own) if !own.is_empty() => own,
+        _ => &places.path,
+    };
+    let known: Vec<&str> = base.split(':').collect();
+    let programs = resolved.iter().filter(|(key, _)| key.ends_with("_BINARY"));
+    let programs = programs
+        .filter_map(|(_, value)| Path::new(value.as_str()?).parent()?.to_str())
+        .filter(|dir| dir.starts_with('/'));
+    let library = ["LIB_BIN_DIR", "PIP_BIN_DIR", "NPM_BIN_DIR"].map(|key| variables.get(key));
+    let mut search: Vec<&str> = Vec::new();
+    for dir in programs
+        .filter(|dir| !known.contains(dir))
+        .chain(library)
+        .chain(known.clone())
+    {
+        if !dir.is_empty() && !search.contains(&dir) {
+            search.push(dir);
+        }
+    }
+    search.join(":")
+}
+
+fn extra_context(context: &Context) -> String {
+    json!({
+        "snapshot_id": context.snapshot_id,
+        "snapshot_depth": context.snapshot_depth,
+        "plugin": context.plugin,
+        "hook_name": context.hook_name,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use proptest::prelude::*;
+
+    fn places(snapshot: bool) -> Places {
+        Places {
+            data_dir: "/data".into(),
+            lib_dir: "/data/lib".into(),
+            personas_dir: "/data/personas".into(),
+            crawl_dir: "/data/crawl".into(),
+            snap_dir: snapshot.then(|| "/data/snap".into()),
+            tmp_dir: "/run/c12".into(),
+            home: "/data/home".into(),
+            path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+        }
+    }
+
+    fn run(values: &[(&str, Value)], snapshot: bool) -> BTreeMap<String, String> {
+        let plugin = sample::plugin("wget", json!({}), &[]);
+        let resolved = values
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        let context = Context {
+            snapshot_id: "345".to_owned(),
+            snapshot_depth: 1,
+            crawl_id: "12".to_owned(),
+            plugin: "wget",
+            hook_name: "on_Snapshot__06_wget.finite.bg",
+        };
+        let variables = environment(&plugin, &resolved, &places(snapshot), &context);
+        assert!(variables.is_sorted());
+        variables.into_iter().collect()
+    }
+
+    #[test]
+    fn values_as_text() {
+        let variables = run(
+            &[
+                ("WGET_ENABLED", json!(true)),
+                ("CHROME_HEADLESS", json!(false)),
+                ("WGET_ARGS", json!(["--a", "b \"c\"\n"])),
+                ("WGET_TIMEOUT", json!(60)),
+                ("NOTHING", Value::Null),
+                ("LINES", json!("a\nb\r\nc")),
+                ("NUL", json!("a\0b")),
+                ("BAD-NAME", json!("x")),
+                ("HUGE", json!("x".repeat(200_000))),
+            ],
+            true,
+        );
+        assert_eq!(variables["WGET_ENABLED"], "True");
+        assert_eq!(variables["CHROME_HEADLESS"], "False");
+        assert_eq!(variables["WGET_ARGS"], r#"["--a","b \"c\"\n"]"#);
+        assert_eq!(variables["WGET_TIMEOUT"], "60");
+        assert_eq!(variables["LINES"], "a b  c");
+        for left_out in ["NOTHING", "NUL", "BAD-NAME", "HUGE"] {
+            assert!(!variables.contains_key(left_out), "{left_out}");
+        }
+    }
+
+    #[test]
+    fn what_the_runner_says_is_final() {
+        let variables = run(
+            &[
+                ("SNAP_DIR", json!("/etc")),
+                ("ABX_RUNTIME", json!("abx-dl")),
+                ("CHROME_KEEPALIVE", json!(true)),
+                ("DATA_DIR", json!("")),
+            ],
+            true,
+        );
+        assert_eq!(variables["SNAP_DIR"], "/data/snap");
+        assert_eq!(variables["DATA_DIR"], "/data");
+        assert_eq!(variables["ABX_RUNTIME"], "archivebox");
+        assert_eq!(variables["CHROME_KEEPALIVE"], "False");
+        assert!(!run(&[], true).contains_key("CHROME_KEEPALIVE"));
+        assert_eq!(variables["ARCHIVE_DIR"], "/data");
+        let context: Value = serde_json::from_str(&variables["EXTRA_CONTEXT"]).unwrap();
+        assert_eq!(
+            context,
+            json!({"snapshot_id": "345", "snapshot_depth": 1, "plugin": "wget",
+            "hook_name": "on_Snapshot__06_wget.finite.bg"})
+        );
+        assert_eq!(run(&[], false)["SNAP_DIR"], "/data/crawl");
+    }
+
+    #[test]
+    fn browsers_of_snapshots_have_profiles_of_their_own() {
+        let of = |isolation: &str, snapshot| {
+            run(&[("CHROME_ISOLATION", json!(isolation))], snapshot)["PERSONAS_DIR"].clone()
+        };
+        assert_eq!(of("snapshot", true), "/data/personas/345");
+        assert_eq!(of("snapshot", false), "/data/personas");
+        assert_eq!(of("crawl", true), "/data/personas");
+    }
+
+    #[test]
+    fn search_path_and_modules() {
+        let variables = run(
+            &[
+                ("NODE_BINARY", json!("/opt/node/bin/node")),
+                ("WGET_BINARY", json!("/usr/bin/wget")),
+                ("GIT_BINARY", json!("git")),
+                ("NODE_MODULES_DIR", json!("/srv/modules")),
+            ],
+            true,
+        );
+        let wanted = "/opt/node/bin:/data/lib/bin:/data/lib/pip/venv/bin:/srv/modules/.bin:/usr/local/bin:/usr/bin:/bin";
+        assert_eq!(variables["PATH"], wanted);
+        assert_eq!(variables["NODE_PATH"], "/srv/modules");
+        assert_eq!(variables["VIRTUAL_ENV"], "/data/lib/pip/venv");
+        assert_eq!(variables["NODE_EXTRA_CA_CERTS"], CERTIFICATES);
+        let extensions = "/data/lib/chrome_extensions";
+        assert_eq!(variables["CHROME_EXTENSIONS_DIR"], extensions);
+        assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
+    }
+
+    #[test]
+    fn layers_of_binary_records() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let mut variables = vec![pair("PATH", "/bin"), pair("X", "old")];
+        let map = [
+            pair("PATH", "/a:"),
+            pair("X", "new"),
+            pair("NODE_PATH", ":/m"),
+        ]
+        .into();
+        layer(&mut variables, &map);
+        assert_eq!(
+            variables,
+            [
+                pair("NODE_PATH", "/m"),
+                pair("PATH", "/a:/bin"),
+                pair("X", "new")
+            ]
+        );
+        layer(&mut variables, &[pair("PATH", ":/z")].into());
+        assert_eq!(variables[1].1, "/a:/bin:/z");
+        layer(&mut variables, &[pair("PATH", "/b")].into());
+        assert_eq!(variables[1].1, "/b:/a:/bin:/z", "nothing replaces PATH");
+    }
+
+    #[test]
+    fn a_request_has_a_context_of_its_own() {
+        let request = BinaryRequest {
+            binary_id: "b1".into(),
+            plugin_name: "chrome".into(),
+            ..BinaryRequest::default()
+        };
+        let mut variables = vec![("EXTRA_CONTEXT".to_owned(), "{}".to_owned())];
+        for_request(&mut variables, &request);
+        let context: Value = serde_json::from_str(&variables[0].1).unwrap();
+        assert_eq!(
+            (&context["binary_id"], &context["plugin_name"]),
+            (&json!("b1"), &json!("chrome"))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_gets_through(key in "\\PC{0,10}", value in ".{0,40}|[\\x00-\\x20]{0,8}") {
+            for (key, value) in run(&[(&key, json!(value))], true) {
+                prop_assert!(!value.contains(['\n', '\r', '\0']));
+                prop_assert!(!key.is_empty() && !key.contains(['=', ' ', '\n']));
+            }
+        }
+    }
+}

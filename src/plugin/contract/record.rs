@@ -1,0 +1,396 @@
+//! What a hook says about its work: JSON lines on its standard output.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How a hook's work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Ran and made something.
+    Succeeded,
+    /// Ran well and found nothing that is its business.
+    NoResults,
+    /// Did not run because it is configured not to.
+    Skipped,
+    /// An error, or something it depends on is missing.
+    Failed,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Succeeded => "succeeded",
+            Status::NoResults => "noresults",
+            Status::Skipped => "skipped",
+            Status::Failed => "failed",
+        }
+    }
+
+    /// Reads a status; the `noresult` of some releases is `noresults`.
+    pub fn read(word: &str) -> Option<Status> {
+        Some(match word {
+            "succeeded" => Status::Succeeded,
+            "noresults" | "noresult" => Status::NoResults,
+            "skipped" => Status::Skipped,
+            "failed" => Status::Failed,
+            _ => return None,
+        })
+    }
+}
+
+/// A hook's own word on its result; it outranks the exit code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArchiveResult {
+    pub status: Status,
+    /// The relative path of the main file, or a short text for people.
+    pub output_str: Option<String>,
+    pub error: Option<String>,
+    pub content_type: Option<String>,
+    pub raw: Value,
+}
+
+/// A page found on the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildSnapshot {
+    pub url: String,
+    /// What the hook thinks; the runner's own count is what holds.
+    pub depth: Option<u32>,
+    pub title: Option<String>,
+    pub bookmarked_at: Option<String>,
+    pub tags: Vec<String>,
+    pub plugin: Option<String>,
+}
+
+/// A program that was found or installed, or is asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Binary {
+    pub name: String,
+    /// None when the record only asks for the program, as a BinaryRequest does.
+    pub abspath: Option<String>,
+    pub version: Option<String>,
+    pub sha256: Option<String>,
+    pub binprovider: Option<String>,
+    /// For the hooks that use the program; see [`crate::contract::environment::layer`].
+    pub env: BTreeMap<String, String>,
+    pub raw: Value,
+}
+
+/// Settings that older hooks derive from the machine, by name and as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    pub config: BTreeMap<String, String>,
+}
+
+/// The request to keep a sonic server running.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SonicDaemonStart {
+    pub url: String,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub config_path: String,
+    pub output_dir: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Record {
+    ArchiveResult(ArchiveResult),
+    Snapshot(ChildSnapshot),
+    Tag { name: String },
+    Binary(Binary),
+    Machine(Machine),
+    SonicDaemonStart(SonicDaemonStart),
+}
+
+/// Reads one line. `None` for progress text: whatever is not a JSON object of a known `type` with
+/// the fields it must have. Bytes that are not UTF-8 are replaced.
+pub fn parse_line(line: &[u8]) -> Option<Record> {
+    let value = object(line)?;
+    let record = match value.get("type")?.as_str()? {
+        "ArchiveResult" => Record::ArchiveResult(ArchiveResult {
+            status: Status::read(value.get("status")?.as_str()?)?,
+            output_str: text(&value, "output_str"),
+            error: text(&value, "error"),
+            content_type: text(&value, "content_type"),
+            raw: value,
+        }),
+        "Snapshot" => Record::Snapshot(child(&value)?),
+        "Tag" => Record::Tag {
+            name: text(&value, "name")?,
+        },
+        kind @ ("Binary" | "BinaryRequest") => Record::Binary(Binary {
+            name: text(&value, "name")?,
+            abspath: text(&value, "abspath").filter(|_| kind == "Binary"),
+            version: text(&value, "version"),
+            sha256: text(&value, "sha256"),
+            binprovider: text(&value, "binprovider"),
+            env: texts(value.get("env")),
+            raw: value,
+        }),
+        "Machine" => Record::Machine(machine(&value)?),
+        "SonicDaemonStartEvent" => Record::SonicDaemonStart(SonicDaemonStart {
+            url: text(&value, "url").unwrap_or_default(),
+            host: text(&value, "host"),
+            port: number(value.get("port")).and_then(|port| u16::try_from(port).ok()),
+            config_path: text(&value, "config_path")?,
+            output_dir: text(&value, "output_dir"),
+        }),
+        _ => return None,
+    };
+    Some(record)
+}
+
+/// Reads a line of a `urls.jsonl` file, where the `type` may be missing.
+pub fn parse_child(line: &[u8]) -> Option<ChildSnapshot> {
+    let value = object(line)?;
+    match value.get("type").map(|kind| kind.as_str()) {
+        None | Some(Some("Snapshot")) => child(&value),
+        Some(_) => None,
+    }
+}
+
+fn object(line: &[u8]) -> Option<Value> {
+    let line = line.trim_ascii();
+    if line.first() != Some(&b'{') || line.last() != Some(&b'}') {
+        return None; // most lines, without a copy
+    }
+    serde_json::from_str(&String::from_utf8_lossy(line)).ok()
+}
+
+fn child(value: &Value) -> Option<ChildSnapshot> {
+    Some(ChildSnapshot {
+        url: text(value, "url")?,
+        depth: number(value.get("depth")).and_then(|depth| u32::try_from(depth).ok()),
+        title: text(value, "title"),
+        bookmarked_at: text(value, "bookmarked_at"),
+        tags: tags(value.get("tags").or_else(|| value.get("tags_str"))),
+        plugin: text(value, "plugin"),
+    })
+}
+
+/// `key: config/NAME` with a `value`, or a whole `config` object.
+fn machine(value: &Value) -> Option<Machine> {
+    let mut config = texts(value.get("config"));
+    if let Some(name) = value
+        .get("key")
+        .and_then(|key| key.as_str()?.strip_prefix("config/"))
+    {
+        config.extend(scalar(value.get("value")?).map(|text| (name.to_owned(), text)));
+    }
+    (!config.is_empty()).then_some(Machine { config })
+}
+
+/// A non-empty text; numbers are taken as text too. Blanks around it and NULs go.
+fn text(value: &Value, key: &str) -> Option<String> {
+    let text = scalar(value.get(key)?)?.replace('\0', "");
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn number(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::String(text) => text.trim().parse().ok(),
+        other => other.as_u64(),
+    }
+}
+
+fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
+    let entries = value.and_then(Value::as_object).into_iter().flatten();
+    entries
+        .filter_map(|(key, value)| Some((key.clone(), scalar(value)?)))
+        .collect()
+}
+
+/// A list, or one text with commas between the tags.
+fn tags(value: Option<&Value>) -> Vec<String> {
+    let words: Vec<&str> = match value {
+        Some(Value::String(text)) => text.split(',').collect(),
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(|tag| tag.as_str().or_else(|| tag.get("name")?.as_str()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let mut known = HashSet::new();
+    let words = words.into_iter().map(str::trim);
+    words
+        .filter(|word| !word.is_empty() && known.insert(*word))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn parse(value: Value) -> Option<Record> {
+        parse_line(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn archive_results() {
+        let line = br#"  {"type": "ArchiveResult", "status": "succeeded", "output_str": "screenshot.png", "snapshot_id": "345", "plugin": "screenshot"}
+"#;
+        let Some(Record::ArchiveResult(result)) = parse_line(line) else {
+            panic!("not a result")
+        };
+        assert_eq!(result.status, Status::Succeeded);
+        assert_eq!(result.output_str.as_deref(), Some("screenshot.png"));
+        assert_eq!(result.raw["snapshot_id"], json!("345"));
+        for (word, status) in [
+            ("noresult", Status::NoResults),
+            ("noresults", Status::NoResults),
+            ("skipped", Status::Skipped),
+            ("failed", Status::Failed),
+        ] {
+            let got = parse(json!({"type": "ArchiveResult", "status": word, "output_str": ""}));
+            let Some(Record::ArchiveResult(result)) = got else {
+                panic!("{word}")
+            };
+            assert_eq!((result.status, result.output_str), (status, None));
+        }
+        assert_eq!(json!(Status::NoResults), json!(Status::NoResults.as_str()));
+    }
+
+    #[test]
+    fn progress_text_is_no_record() {
+        for line in [
+            &b"[*] Launching chrome..."[..],
+            br#"{"succeeded":true,"skipped":false}"#,
+            br#"{"type": "Process", "cmd": []}"#,
+            br#"{"type": 7}"#,
+            br#"{"type": "ArchiveResult", "status": "perhaps"}"#,
+            br#"{"type": "ArchiveResult"}"#,
+            br#"{"type": "Snapshot", "url": "  "}"#,
+            br#"{"type": "ArchiveResult", "status": "succ"#,
+            b"[1, 2]",
+            b"\xff\xfe\x00",
+            b"",
+        ] {
+            assert_eq!(parse_line(line), None, "{}", String::from_utf8_lossy(line));
+        }
+        let deep = format!(
+            "{{\"type\":\"Tag\",\"name\":\"x\",\"a\":{}1{}}}",
+            "[".repeat(9999),
+            "]".repeat(9999)
+        );
+        assert_eq!(parse_line(deep.as_bytes()), None);
+    }
+
+    #[test]
+    fn children() {
+        let got = parse(
+            json!({"type": "Snapshot", "url": "https://a/", "depth": 1, "plugin": "parse_rss_urls",
+            "title": " News\u{0} ", "bookmarked_at": "2024-01-01T00:00:00Z", "tags": "a, b,,a", "id": ""}),
+        );
+        let Some(Record::Snapshot(child)) = got else {
+            panic!("not a child")
+        };
+        assert_eq!(child.tags, ["a", "b"]);
+        assert_eq!(
+            (child.depth, child.title.as_deref()),
+            (Some(1), Some("News"))
+        );
+        let listed =
+            parse_child(br#"{"url": "https://b/", "depth": "2", "tags": ["x", {"name": "y"}]}"#)
+                .unwrap();
+        assert_eq!(
+            (listed.depth, listed.tags),
+            (Some(2), vec!["x".to_owned(), "y".to_owned()])
+        );
+        assert_eq!(
+            parse_child(br#"{"type": "Tag", "url": "https://b/"}"#),
+            None
+        );
+    }
+
+    #[test]
+    fn the_other_records() {
+        assert_eq!(
+            parse(json!({"type": "Tag", "name": "news"})),
+            Some(Record::Tag {
+                name: "news".into()
+            })
+        );
+        let got = parse(
+            json!({"type": "Binary", "name": "wget", "abspath": "/usr/bin/wget", "version": "1.25", "env": {"PATH": "/x:", "N": 1, "L": []}}),
+        );
+        let Some(Record::Binary(binary)) = got else {
+            panic!("not a binary")
+        };
+        assert_eq!(binary.abspath.as_deref(), Some("/usr/bin/wget"));
+        assert_eq!(
+            binary.env.into_iter().collect::<Vec<_>>(),
+            [("N".into(), "1".into()), ("PATH".into(), "/x:".into())]
+        );
+        let got = parse(
+            json!({"type": "BinaryRequest", "name": "x", "binproviders": "env,apt", "abspath": "/x"}),
+        );
+        let asked = matches!(got, Some(Record::Binary(asked)) if asked.abspath.is_none());
+        assert!(asked, "what is asked for is nowhere yet");
+        let machine = |value| match parse(value) {
+            Some(Record::Machine(machine)) => machine.config,
+            other => panic!("{other:?}"),
+        };
+        let wanted = BTreeMap::from([("CHROME_BINARY".to_owned(), "/c".to_owned())]);
+        assert_eq!(
+            machine(
+                json!({"type": "Machine", "_method": "update", "key": "config/CHROME_BINARY", "value": "/c"})
+            ),
+            wanted
+        );
+        assert_eq!(
+            machine(json!({"type": "Machine", "config": {"CHROME_BINARY": "/c"}})),
+            wanted
+        );
+        let got = parse(
+            json!({"type": "SonicDaemonStartEvent", "worker_name": "worker_sonic",
+            "url": "tcp://127.0.0.1:1491", "port": 1491, "config_path": "/c/sonic.cfg"}),
+        );
+        let Some(Record::SonicDaemonStart(sonic)) = got else {
+            panic!("not a start")
+        };
+        assert_eq!(
+            (sonic.port, sonic.config_path.as_str()),
+            (Some(1491), "/c/sonic.cfg")
+        );
+    }
+
+    #[test]
+    fn bad_bytes_are_replaced() {
+        let got = parse_line(b"{\"type\": \"Tag\", \"name\": \"a\xffb\"}");
+        assert_eq!(
+            got,
+            Some(Record::Tag {
+                name: "a\u{fffd}b".into()
+            })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_not(line in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (parse_line(&line), parse_child(&line));
+        }
+
+        #[test]
+        fn any_field_may_be_of_any_type(key in prop::sample::select(vec!["status", "url", "name", "tags", "env", "config", "key", "port", "depth"]),
+                                        kind in prop::sample::select(vec!["ArchiveResult", "Snapshot", "Tag", "Binary", "Machine", "SonicDaemonStartEvent"]),
+                                        value in prop::sample::select(vec!["null", "1", "-1", "1e99", "\"x\"", "[]", "[1]", "{}", "{\"a\":[]}", "true"])) {
+            let line = format!("{{\"type\":\"{kind}\",\"name\":\"n\",\"url\":\"u\",\"status\":\"failed\",\"config_path\":\"c\",\"{key}\":{value}}}");
+            let _ = parse_line(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What a hook left behind: the files of its output directory, with type and size.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::beneath::Directory;
+use crate::files::walk::{Bounds, EntryKind, walk};
+
+/// One file, named relative to the output directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OutputFile {
+    pub path: String,
+    /// Lower case, without the dot; empty when there is none.
+    pub extension: String,
+    /// By the name alone; empty when unknown.
+    pub mimetype: String,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// More files than this are not listed.
+pub const MAX_FILES: usize = 20_000;
+/// Directory entries looked at in all; a hook cannot keep us busy with empty directories.
+const MAX_ENTRIES: usize = 200_000;
+/// Directories within directories.
+const MAX_DEPTH: usize = 64;
+/// How far a directory is looked through while hooks may still write it.
+pub(crate) const BOUNDS: Bounds = Bounds {
+    entries: MAX_ENTRIES,
+    depth: MAX_DEPTH,
+    opens: false,
+};
+
+/// Lists the regular files below `dir`, sorted by path; at most [`MAX_FILES`]. The runner's own
+/// files (logs, pid files, `.hooks/`) are left out, and what `exclude` says about a relative path.
+///
+/// Symbolic links are neither listed nor followed, wherever they stand: the directory belongs to
+/// a hook that may still be changing it. A sub-directory that cannot be read is passed over.
+///
+/// # Errors
+/// When `dir` itself cannot be read.
+pub fn scan(dir: &Directory, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<OutputFile>> {
+    let mut files = Vec::new();
+    walk(dir, BOUNDS, &mut |entry| {
+        if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+            let path = entry.path();
+            if !is_bookkeeping(&path) && !exclude(&path) {
+                files.push(describe(&path, entry.size));
+            }
+        }
+    })?;
+    files.sort();
+    Ok(files)
+}
+
+/// What the files of a directory look like at one time, without what is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing(BTreeMap<String, (u64, i128)>);
+
+impl Listing {
+    /// The files that [`scan`] lists. A directory that cannot be read is as good as empty.
+    pub fn of(dir: &Directory) -> Listing {
+        let mut files = BTreeMap::new();
+        let _ = walk(dir, BOUNDS, &mut |entry| {
+            if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+                let path = entry.path();
+                if !is_bookkeeping(&path) {
+                    files.insert(path, (entry.size, entry.modified));
+                }
+            }
+        });
+        Listing(files)
+    }
+
+    /// Whether a file is new or was written to since `before`.
+    pub fn has_news_since(&self, before: &Listing) -> bool {
+        let mut files = self.0.iter();
+        files.any(|(path, looks)| before.0.get(path) != Some(looks))
+    }
+}
+
+/// The file to show for the whole output: the first HTML file, else the first file.
+pub fn main_file(files: &[OutputFile]) -> Option<&OutputFile> {
+    let html = |file: &&OutputFile| ["html", "htm"].contains(&file.extension.as_str());
+    files.iter().find(html).or(files.first())
+}
+
+/// The mimetypes by descending bytes; what is unknown counts as `application/octet-stream`.
+pub fn mimetypes(files: &[OutputFile]) -> Vec<String> {
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for file in files {
+        let known = Some(file.mimetype.as_str()).filter(|name| !name.is_empty());
+        *bytes
+            .entry(known.unwrap_or("application/octet-stream"))
+            .or_default() += file.size;
+    }
+    let mut order: Vec<_> = bytes.into_iter().collect();
+    order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    order.into_iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Size of all files in bytes.
+pub fn total_size(files: &[OutputFile]) -> u64 {
+    files
+        .iter()
+        .map(|file| file.size)
+        .fold(0, u64::saturating_add)
+}
+
+/// The name without the number that tells the log of an earlier attempt: `stdout.log.1` is that of the last one before.
+fn unnumbered(name: &str) -> &str {
+    let is_log =
+        |(log, number): &(&str, &str)| log.ends_with(".log") && number.parse::<u32>().is_ok();
+    let numbered = name.rsplit_once('.').filter(is_log);
+    numbered.map_or(name, |(log, _)| log)
+}
+
+/// Files of the runner and of the hooks' own machinery. They lie at the top of the directory; a
+/// page's `build.log` or `install.sh` is output.
+fn is_bookkeeping(path: &str) -> bool {
+    const NAMES: [&str; 5] = [
+        "stdout.log",
+        "stderr.log",
+        "cmd.sh",
+        ".heartbeat.json",
+        ".hooks",
+    ];
+    let (top, below) = match path.split_once('/') {
+        Some((top, _)) => (top, true),
+        None => (path, false),
+    };
+    if below {
+        return top == ".hooks" || top == ".abx-dl";
+    }
+    let top = unnumbered(top);
+    let of_hook = top.starts_with("on_") && (top.ends_with(".log") || top.ends_with(".sh"));
+    let lock = top.starts_with('.') && top.ends_with(".lock");
+    let endings = [".stdout.log", ".stderr.log", ".pid"];
+    NAMES.contains(&top) || of_hook || lock || endings.iter().any(|end| top.ends_with(end))
+}
+
+fn describe(path: &str, size: u64) -> OutputFile {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let extension = Path::new(name)
+        .extension()
+        .map(|end| end.to_string_lossy().to_lowercase());
+    OutputFile {
+        path: path.to_owned(),
+        mimetype: mimetype(name),
+        extension: extension.unwrap_or_default(),
+        size,
+    }
+}
+
+/// The type by name; a compressed file has the type of what is in it, where that is known.
+fn mimetype(name: &str) -> String {
+    let name = name.to_lowercase();
+    let guess = |name: &str| match Path::new(name).extension()?.to_str()? {
+        "warc" => Some("application/warc".to_owned()),
+        "jsonl" => Some("application/x-ndjson".to_owned()),
+        "wacz" => Some("application/wacz".to_owned()),
+        _ => mime_guess::from_path(name).first_raw().map(str::to_owned),
+    };
+    match name.strip_suffix(".gz") {
+        Some(inner) => guess(inner).unwrap_or_else(|| "application/gzip".to_owned()),
+        None => guess(&name).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn listed(dir: &Path, exclude: impl Fn(&str) -> bool) -> Vec<OutputFile> {
+        scan(&Directory::open(dir).unwrap(), exclude).unwrap()
+    }
+
+    fn put(dir: &Path, path: &str, size: usize) {
+        let path = dir.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, vec![b'x'; size]).unwrap();
+    }
+
+    fn paths(files: &[OutputFile]) -> Vec<&str> {
+        files.iter().map(|file| file.path.as_str()).collect()
+    }
+
+    #[test]
+    fn lists_output_and_not_our_own_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "index.html",
+            "warc/1.warc.gz",
+            "host+80/build.log",
+            "install.sh",
+            "Cargo.lock",
+            "host+80/stdout.log",
+            "build.log.1",
+        ] {
+            put(dir.path(), path, 3);
+        }
+        for path in [
+            "stdout.log",
+            "stderr.log",
+            "hook.pid",
+            "cmd.sh",
+            ".hooks/on_Snapshot__06_wget/stdout.log",
+            "on_Snapshot__06_wget.finite.bg.17.sh",
+            "on_Snapshot__06_wget.finite.bg.17.stdout.log",
+            "on_Snapshot__06_wget.finite.bg.stdout.log.2",
+            "stdout.log.1",
+            ".launch.lock",
+        ] {
+            put(dir.path(), path, 3);
+        }
+        let files = listed(dir.path(), |_| false);
+        let wanted = [
+            "Cargo.lock",
+            "build.log.1",
+            "host+80/build.log",
+            "host+80/stdout.log",
+            "index.html",
+            "install.sh",
+            "warc/1.warc.gz",
+        ];
+        assert_eq!(paths(&files), wanted);
+        assert_eq!(main_file(&files).unwrap().path, "index.html");
+        assert_eq!(total_size(&files), 21);
+        let files = listed(dir.path(), |path| path.starts_with("host"));
+        assert_eq!(files.len(), 5);
+    }
+
+    #[test]
+    fn types_by_name() {
+        for (name, extension, mimetype) in [
+            ("a/output.PDF", "pdf", "application/pdf"),
+            ("1700.warc.gz", "gz", "application/warc"),
+            ("1700.warc", "warc", "application/warc"),
+            ("x.gz", "gz", "application/gzip"),
+            ("page.html.gz", "gz", "text/html"),
+            ("screenshot.png", "png", "image/png"),
+            ("favicon.ico", "ico", "image/x-icon"),
+            ("urls.jsonl", "jsonl", "application/x-ndjson"),
+            ("noextension", "", ""),
+            (".hidden", "", ""),
+            ("x.unheardof", "unheardof", ""),
+        ] {
+            let file = describe(name, 1);
+            assert_eq!(
+                (file.extension.as_str(), file.mimetype.as_str()),
+                (extension, mimetype),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn types_by_weight() {
+        let files = [
+            describe("a.html", 10),
+            describe("b.png", 50),
+            describe("c.html", 45),
+            describe("d", 1),
+        ];
+        assert_eq!(
+            mimetypes(&files),
+            ["text/html", "image/png", "application/octet-stream"]
+        );
+        assert_eq!(mimetypes(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "sub/real.txt", 1);
+        symlink("/etc", dir.path().join("etc")).unwrap();
+        symlink("/etc/passwd", dir.path().join("passwd")).unwrap();
+        symlink("..", dir.path().join("sub/up")).unwrap();
+        symlink("real.txt", dir.path().join("sub/alias.txt")).unwrap();
+        nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(paths(&listed(dir.path(), |_| false)), ["sub/real.txt"]);
+    }
+
+    #[test]
+    fn depth_and_number_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        put(
+            dir.path(),
+            &format!("{}deep.txt", "d/".repeat(MAX_DEPTH + 5)),
+            1,
+        );
+        put(
+            dir.path(),
+            &format!("{}fine.txt", "e/".repeat(MAX_DEPTH - 1)),
+            1,
+        );
+        assert_eq!(listed(dir.path(), |_| false).len(), 1);
+    }
+}

@@ -1,0 +1,351 @@
+//! Makes directories that hooks wrote harmless: no links out of them, no programs in them.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, readlinkat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use crate::catalogue::Problem;
+use crate::files::beneath::{Directory, chmod};
+use crate::files::output::BOUNDS;
+use crate::files::walk::{Bounds, Entry, EntryKind, chmod_open, walk};
+
+/// What a link that led out of the directory is replaced by: a text file of this name that holds
+/// the target.
+const SUFFIX: &str = ".broken-symlink.txt";
+/// Execute bits, and those that set user or group.
+const PROGRAM: u32 = 0o7111;
+/// A sweep gives up on a directory with more than this in it: in one place and with long names, their list takes most of a
+/// worker's memory.
+const SWEEP_MAX: usize = 1_000_000;
+
+/// Replaces the links that leave `dir` by text files, and takes the execute bits off its files.
+/// To be called when the hook has ended, before [`crate::scan`].
+///
+/// What fails is survived and reported, once per kind: a hook may have locked a directory of its own,
+/// and without CAP_FOWNER files of another user keep their bits.
+///
+/// # Errors
+/// When `dir` itself cannot be read.
+pub fn tidy(dir: &Directory) -> io::Result<Vec<Problem>> {
+    Ok(Tidy::of(dir, BOUNDS)?.problems())
+}
+
+/// Tidies `dir` when no hook can write it any more, however deep it is: what hooks have locked is opened, pipes, sockets and
+/// devices are removed. Returns what is left as it was; with nothing in it, everything below `dir` is harmless.
+///
+/// # Errors
+/// When `dir` itself cannot be read.
+pub fn sweep(dir: &Directory) -> io::Result<Vec<Problem>> {
+    let bounds = Bounds {
+        entries: SWEEP_MAX,
+        depth: usize::MAX,
+        opens: true,
+    };
+    Ok(Tidy::of(dir, bounds)?.problems())
+}
+
+struct Tidy<'d> {
+    dir: &'d Directory,
+    opens: bool,
+    links: Failures,
+    bits: Failures,
+    specials: Failures,
+    missed: Failures,
+}
+
+impl Tidy<'_> {
+    fn of(dir: &Directory, bounds: Bounds) -> io::Result<Tidy<'_>> {
+        let mut tidy = Tidy {
+            dir,
+            opens: bounds.opens,
+            links: Failures::default(),
+            bits: Failures::default(),
+            specials: Failures::default(),
+            missed: Failures::default(),
+        };
+        let missed = walk(dir, bounds, &mut |entry| tidy.take(entry))?;
+        tidy.missed = Failures {
+            first: missed.first,
+            count: missed.count,
+        };
+        Ok(tidy)
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        match entry.kind {
+            EntryKind::Link => self.links.note(entry, self.neutralise(entry)),
+            EntryKind::File if entry.mode & PROGRAM != 0 => {
+                self.bits.note(entry, clear_bits(entry));
+            }
+            EntryKind::Special if self.opens => self.specials.note(entry, self.remove(entry)),
+            EntryKind::File | EntryKind::Special => {}
+        }
+    }
+
+    fn problems(self) -> Vec<Problem> {
+        let dir = self.dir.path();
+        [
+            self.links
+                .report(dir, "link that leaves the directory cannot be replaced"),
+            self.bits.report(dir, "execute bit cannot be cleared"),
+            self.specials.report(dir, "special file cannot be removed"),
+            self.missed
+                .report(dir, "directory cannot be looked through"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn neutralise(&self, entry: &Entry) -> io::Result<()> {
+        let target = match readlinkat(entry.dir, entry.name) {
+            Err(Errno::ENOENT | Errno::EINVAL) => return Ok(()), // gone since
+            other => other?,
+        };
+        if stays_inside(self.dir.path(), entry.depth, Path::new(&target)) {
+            return Ok(());
+        }
+        self.remove(entry)?;
+        let mut name = entry.name.to_owned();
+        name.push(SUFFIX);
+        // The link is gone; that no note of it can be left is no harm.
+        let _ = leave_note(entry.dir, &name, target.as_bytes());
+        Ok(())
+    }
+
+    fn remove(&self, entry: &Entry) -> io::Result<()> {
+        let unlink = || unlinkat(entry.dir, entry.name, UnlinkatFlags::NoRemoveDir);
+        match unlink() {
+            Err(Errno::ENOENT) => Ok(()),
+            Err(Errno::EACCES) if self.opens => {
+                chmod_open(entry.dir)?;
+                Ok(unlink()?)
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+/// The first failure of a kind, and how many there were.
+#[derive(Default)]
+struct Failures {
+    first: Option<(String, io::Error)>,
+    count: usize,
+}
+
+impl Failures {
+    fn note(&mut self, entry: &Entry, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.count += 1;
+            self.first.get_or_insert_with(|| (entry.path(), error));
+        }
+    }
+
+    fn report(self, dir: &Path, what: &str) -> Option<Problem> {
+        let (path, error) = self.first?;
+        let more = match self.count {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        Some(Problem {
+            path: dir.join(path),
+            what: format!("{what}: {error}{more}, ignoring"),
+        })
+    }
+}
+
+fn leave_note(dir: BorrowedFd<'_>, name: &std::ffi::OsStr, target: &[u8]) -> io::Result<()> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let mut note = File::from(openat(dir, name, flags, Mode::from_bits_truncate(0o660))?);
+    note.write_all(target)?;
+    note.write_all(b"\n")
+}
+
+/// Whether a link that is `depth` directories below `top` stays below it. Its words decide and nothing is looked up, so a hook
+/// learns nothing of what is elsewhere: it may climb to `top` first and then go down. As this holds for each link below `top`,
+/// it holds for those that lead over others too; with a `..` after a name it would not.
+fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
+    let (mut parts, above) = match target.strip_prefix(top) {
+        Ok(below) if target.is_absolute() => (below.components().peekable(), 0),
+        _ => (target.components().peekable(), depth),
+    };
+    let mut climbed = 0;
+    while parts
+        .next_if(|part| matches!(part, Component::ParentDir | Component::CurDir))
+        .inspect(|part| climbed += usize::from(*part == Component::ParentDir))
+        .is_some()
+    {}
+    climbed <= above && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+fn clear_bits(entry: &Entry) -> io::Result<()> {
+    // Which needs no right to read it.
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = match openat(entry.dir, entry.name, flags, Mode::empty()) {
+        Err(Errno::ENOENT) => return Ok(()), // gone since
+        other => File::from(other?),
+    };
+    let found = file.metadata()?; // of what was opened, not of what was seen
+    if !found.is_file() {
+        return Ok(());
+    }
+    let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+    chmod(file.as_fd(), mode & 0o666)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::output::scan;
+    use proptest::prelude::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    fn tidied(top: &Path) -> Vec<Problem> {
+        tidy(&Directory::open(top).unwrap()).unwrap()
+    }
+
+    fn swept(top: &Path) -> Vec<Problem> {
+        sweep(&Directory::open(top).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn links_out_become_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        fs::create_dir_all(top.join("sub/deep")).unwrap();
+        fs::write(top.join("sub/real.txt"), "x").unwrap();
+        let keep = [
+            ("sub/alias", "real.txt"),
+            ("sub/deep/up", "./../../sub/real.txt"),
+            ("sub/top", ".."),
+            ("sub/later", "not-yet.txt"),
+        ];
+        let out = [
+            ("passwd", "/etc/passwd"),
+            ("sub/climb", "../../x"),
+            ("nothing", "/no/such/file"),
+            ("root", "../../../../../../../../../.."),
+            ("sub/around", "../sub/../sub/real.txt"),
+        ];
+        symlink("/etc", top.join("sub/hop")).unwrap();
+        for (path, target) in keep.iter().chain(&out) {
+            symlink(target, top.join(path)).unwrap();
+        }
+        symlink(top.join("sub/real.txt"), top.join("absolute")).unwrap();
+
+        assert_eq!(tidied(top), []);
+        for (path, target) in keep {
+            assert_eq!(fs::read_link(top.join(path)).unwrap(), Path::new(target));
+        }
+        assert!(fs::read_link(top.join("absolute")).is_ok());
+        for (path, target) in &out {
+            assert!(fs::symlink_metadata(top.join(path)).is_err(), "{path}");
+            let note = fs::read_to_string(top.join(format!("{path}{SUFFIX}"))).unwrap();
+            assert_eq!(note, format!("{target}\n"));
+        }
+        assert!(fs::symlink_metadata(top.join("sub/hop")).is_err());
+        assert_eq!(tidied(top), [], "a second time finds nothing to do");
+    }
+
+    #[test]
+    fn files_are_no_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("run.sh");
+        fs::write(&file, "x").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        assert_eq!(tidied(dir.path()), []);
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o644);
+        assert_eq!(
+            scan(&Directory::open(dir.path()).unwrap(), |_| false)
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_link_goes_whether_a_note_of_it_can_be_left_or_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "l".repeat(250);
+        for name in ["a", "b", &long] {
+            symlink("/etc/passwd", dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join(format!("a{SUFFIX}")), "taken").unwrap();
+        assert_eq!(tidied(dir.path()), []);
+        for name in ["a", "b", &long] {
+            assert!(fs::symlink_metadata(dir.path().join(name)).is_err());
+        }
+        let note = |name| fs::read_to_string(dir.path().join(format!("{name}{SUFFIX}")));
+        assert_eq!(note("a").unwrap(), "taken");
+        assert_eq!(note("b").unwrap(), "/etc/passwd\n");
+    }
+
+    #[test]
+    fn a_sweep_reaches_what_a_walk_beside_hooks_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("d/".repeat(100));
+        fs::create_dir_all(&deep).unwrap();
+        symlink("/etc", deep.join("out")).unwrap();
+        fs::write(deep.join("file"), "x").unwrap();
+        // Set-user-ID without an execute bit is one chmod(1) away from a program.
+        fs::set_permissions(deep.join("file"), Permissions::from_mode(0o4644)).unwrap();
+        nix::unistd::mkfifo(&deep.join("pipe"), Mode::S_IRWXU).unwrap();
+        let problems = tidied(dir.path());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].what.contains("it lies too deep"));
+        assert!(fs::symlink_metadata(deep.join("out")).is_ok());
+        assert_eq!(swept(dir.path()), []);
+        let mut left: Vec<_> = fs::read_dir(&deep)
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["file", "out.broken-symlink.txt"]);
+        let mode = fs::metadata(deep.join("file"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o644);
+    }
+
+    proptest! {
+        /// Whatever links lead over whatever others: what is left of them ends below the top.
+        #[test]
+        fn no_way_over_links_leaves(links in prop::collection::vec(("[abc](/[abc]){0,2}", "(\\.\\./|\\./|[abc]/|/){0,5}(\\.\\.|[abc])"), 1..12)) {
+            let outside = tempfile::tempdir().unwrap();
+            let top = outside.path().canonicalize().unwrap().join("x/y/top");
+            fs::create_dir_all(&top).unwrap();
+            for (path, target) in links {
+                let path = top.join(path);
+                // As on a hook's way, over the links that are there already.
+                let inside = path.parent().unwrap().canonicalize().map_or(true, |real| real.starts_with(&top));
+                if inside && fs::create_dir_all(path.parent().unwrap()).is_ok() {
+                    let _ = symlink(target, path);
+                }
+            }
+            prop_assert_eq!(swept(&top), []);
+            let mut ahead: Vec<PathBuf> = vec![top.clone()];
+            while let Some(directory) = ahead.pop() {
+                for entry in fs::read_dir(directory).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_symlink() {
+                        let real = path.canonicalize();
+                        prop_assert!(real.as_ref().map_or(true, |real| real.starts_with(&top)), "{:?}: {:?}", path, real);
+                    } else if path.is_dir() {
+                        ahead.push(path);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The `binaries.jsonl` of an older plugin: the programs that it needs, one Binary record a line.
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::schema::RequiredBinary;
+
+/// Programs that one file may name.
+const ENTRIES_MAX: usize = 1000;
+
+/// Reads them. Empty lines, comments (`#`) and records of other types are passed over; whatever
+/// else is no Binary record with a name is counted in the second.
+pub fn parse(text: &str) -> (Vec<RequiredBinary>, usize) {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let (mut found, mut bad) = (Vec::new(), 0);
+    for line in lines.take(ENTRIES_MAX) {
+        match serde_json::from_str(line) {
+            Ok(Value::Object(record)) if !is_other(&record) => match entry(&record) {
+                Some(entry) => found.push(entry),
+                None => bad += 1,
+            },
+            Ok(Value::Object(_)) => {}
+            _ => bad += 1,
+        }
+    }
+    (found, bad)
+}
+
+fn is_other(record: &Map<String, Value>) -> bool {
+    let kind = record.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != "Binary" && kind != "BinaryRequest")
+}
+
+fn entry(record: &Map<String, Value>) -> Option<RequiredBinary> {
+    let text = |key: &str| Some(record.get(key)?.as_str()?.trim().to_owned());
+    let overrides = record.get("overrides").and_then(Value::as_object);
+    Some(RequiredBinary {
+        name: text("name").filter(|name| !name.is_empty())?,
+        providers: providers(&text("binproviders").unwrap_or_default()),
+        min_version: text("min_version"),
+        overrides: overrides.cloned().unwrap_or_default(),
+    })
+}
+
+/// `"env,apt"` in words.
+pub fn providers(list: &str) -> Vec<String> {
+    let words = list.split(',').map(str::trim);
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn records_comments_and_the_rest() {
+        let text = concat!(
+            "# what it needs\n\n",
+            r#"{"type": "Binary", "name": "wget", "binproviders": "env, apt", "overrides": {"apt": {"install_args": ["wget"]}}}"#,
+            "\n",
+            r#"{"name": "yt-dlp", "binproviders": "pip", "min_version": "2024.1"}"#,
+            "\n",
+            r#"{"type": "Machine", "config": {}}"#,
+            "\n{\"type\": \"Binary\"}\n{broken\n[]\n",
+        );
+        let (found, bad) = parse(text);
+        let names: Vec<_> = found.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!((names.as_slice(), bad), (&["wget", "yt-dlp"][..], 3));
+        assert_eq!(found[0].providers, ["env", "apt"]);
+        assert!(found[0].overrides.contains_key("apt"));
+        assert_eq!(found[1].min_version.as_deref(), Some("2024.1"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "\\PC{0,80}|[{}\":,a-z\\[\\]\n]{0,80}") {
+            prop_assert!(parse(&text).0.len() <= ENTRIES_MAX);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The programs a plugin needs: their names, whether they are there, and where to get them.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::catalogue::Plugin;
+use crate::catalogue::schema::RequiredBinary;
+pub use crate::programs::source::Source;
+use crate::programs::version::reaches;
+use crate::settings::parse::plain;
+
+/// A required binary with its template filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// A program name, or an absolute path when the user gave one.
+    pub name: String,
+    /// Whether the search path may have it. What only a provider can bring (a Python module, a
+    /// browser extension) is no reason to skip a plugin: its hooks find out for themselves.
+    pub on_path: bool,
+    /// Where it may come from, in order of preference.
+    pub providers: Vec<String>,
+    /// Older versions do not do.
+    pub min_version: Option<String>,
+    pub source: Source,
+}
+
+impl Need {
+    /// Whether this version is known to be too old.
+    pub fn is_too_old(&self, version: &str) -> bool {
+        let least = self.min_version.as_deref();
+        least.is_some_and(|least| reaches(version, least) == Some(false))
+    }
+
+    /// Whether what suffices here can be too old for one who needs at least `least`.
+    pub fn may_be_before(&self, least: &str) -> bool {
+        let own = self.min_version.as_deref();
+        own.is_none_or(|own| reaches(own, least) == Some(false))
+    }
+}
+
+/// Other names of the same program, tried when it is not found under its own.
+const OTHER_NAMES: [(&str, &[&str]); 3] = [
+    (
+        "chromium",
+        &[
+            "chromium-browser",
+            "google-chrome-stable",
+            "google-chrome",
+            "chrome",
+        ],
+    ),
+    ("node", &["nodejs"]),
+    ("python", &["python3"]),
+];
+
+/// The plugin's required binaries, in the order of its `config.json`.
+pub fn needs(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Need> {
+    let entries = plugin.schema.required_binaries.iter();
+    entries
+        .filter_map(|entry| need(plugin, entry, resolved))
+        .collect()
+}
+
+/// One of them; none where the name comes to nothing.
+pub fn need(
+    plugin: &Plugin,
+    entry: &RequiredBinary,
+    resolved: &BTreeMap<String, Value>,
+) -> Option<Need> {
+    let mut name = hydrate(&entry.name, resolved).trim().to_owned();
+    if name.is_empty() {
+        name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
+    }
+    let anywhere = |provider: &String| provider == "env" || provider == "*";
+    (!name.is_empty()).then(|| Need {
+        on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
+        providers: entry.providers.clone(),
+        min_version: entry.min_version.clone(),
+        source: Source::of(entry, &name),
+        name,
+    })
+}
+
+fn defaults(plugin: &Plugin) -> BTreeMap<String, Value> {
+    let properties = plugin.schema.properties.iter();
+    properties
+        .filter_map(|(key, property)| Some((key.clone(), property.default.clone()?)))
+        .collect()
+}
+
+/// Replaces each `{KEY}` that has a value by it and leaves every other brace alone.
+pub fn hydrate(template: &str, resolved: &BTreeMap<String, Value>) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(start) = rest.find('{') {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let key = rest[1..]
+            .split('}')
+            .next()
+            .filter(|key| rest.len() > key.len() + 1);
+        match key.and_then(|key| Some((key, resolved.get(key)?))) {
+            Some((key, value)) => {
+                out.push_str(&plain(value));
+                rest = &rest[key.len() + 2..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// [`hydrate`] for every text of a value, as in `overrides`.
+pub fn hydrate_value(value: &Value, resolved: &BTreeMap<String, Value>) -> Value {
+    match value {
+        Value::String(text) => Value::String(hydrate(text, resolved)),
+        Value::Array(list) => list
+            .iter()
+            .map(|entry| hydrate_value(entry, resolved))
+            .collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, entry)| (key.clone(), hydrate_value(entry, resolved)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// Finds a program under its name or one of its other names.
+pub fn find_any(name: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    find(name).or_else(|| {
+        let (_, others) = OTHER_NAMES.iter().find(|(own, _)| *own == name)?;
+        others.iter().find_map(|other| find(other))
+    })
+}
+
+/// Replaces the program names in `*_BINARY` settings by the paths that are found, as hooks
+/// expect them to be once the binaries are resolved.
+pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Option<PathBuf>) {
+    for (key, value) in resolved.iter_mut() {
+        let Some(name) = value
+            .as_str()
+            .filter(|name| !name.is_empty() && !name.contains('/'))
+        else {
+            continue;
+        };
+        if !key.ends_with("_BINARY") {
+            continue;
+        }
+        if let Some(path) =
+            find_any(name, find).and_then(|path| path.into_os_string().into_string().ok())
+        {
+            *value = Value::String(path);
+        }
+    }
+}
+
+/// Looks a program up in a search path such as `$PATH`; absolute names are only checked.
+pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && runs(path));
+    }
+    if name.is_empty() {
+        return None;
+    }
+    let dirs = search.split(':').filter(|dir| dir.starts_with('/'));
+    dirs.map(|dir| Path::new(dir).join(name))
+        .find(|path| runs(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn plugin(name: &str, config: Value) -> Plugin {
+        sample::plugin(name, config, &[])
+    }
+
+    #[test]
+    fn needs_of_real_plugins() {
+        let plugin = plugin(
+            "p",
+            json!({
+                "required_binaries": [
+                    {"name": "{CHROME_BINARY}", "binproviders": "env,puppeteer",
+                     "overrides": {"puppeteer": {"install_args": ["chrome@stable"]}}},
+                    {"name": "{NODE_BINARY}", "binproviders": "env,apt,brew",
+                     "overrides": {"apt": {"install_args": ["nodejs"]}}},
+                    {"name": "{LITEPARSE_TESSERACT_BINARY}", "binproviders": "env,brew,apt",
+                     "overrides": {"apt": {"install_args": ["tesseract-ocr", "tesseract-ocr-eng"]}}},
+                    {"name": "{MERCURY_BINARY}", "binproviders": "npm,env",
+                     "overrides": {"npm": {"install_args": ["@postlight/parser"]}}},
+                    {"name": "feedparser", "binproviders": "pip"},
+                    {"name": "singlefile", "binproviders": "chromewebstore"},
+                    {"name": "own-tool"},
+                    {"name": "sonic", "binproviders": "env,apt,brew,cargo",
+                     "overrides": {"apt": {"install_args": ["sonic"]}, "cargo": {"install_args": ["sonic-server"]}}},
+                    {"name": "forum-dl", "binproviders": "env,pip", "overrides": {"pip": {"install_args": ["forum-dl", "lxml>=5"]}}},
+                ],
+                "properties": {"NODE_BINARY": {"default": "node"}}
+            }),
+        );
+        let resolved = BTreeMap::from([
+            ("CHROME_BINARY".to_owned(), json!("chromium")),
+            ("NODE_BINARY".to_owned(), json!("")),
+            ("LITEPARSE_TESSERACT_BINARY".to_owned(), json!("tesseract")),
+            ("MERCURY_BINARY".to_owned(), json!("postlight-parser")),
+        ]);
+        let said: Vec<_> = needs(&plugin, &resolved)
+            .into_iter()
+            .map(|need| (need.name, need.on_path, need.source.to_string()))
+            .collect();
+        let wanted = [
+            ("chromium", true, "apt install chromium"),
+            ("node", true, "apt install nodejs"),
+            (
+                "tesseract",
+                true,
+                "apt install tesseract-ocr tesseract-ocr-eng",
+            ),
+            ("postlight-parser", true, "npm install -g @postlight/parser"),
+            ("feedparser", false, "pip install feedparser"),
+            (
+                "singlefile",
+                false,
+                "the provider plugin chromewebstore can install it",
+            ),
+            (
+                "own-tool",
+                true,
+                "install it, or set the path of the program",
+            ),
+            ("sonic", true, "cargo install sonic-server"),
+            ("forum-dl", true, "pip install forum-dl 'lxml>=5'"),
+        ];
+        let wanted: Vec<_> = wanted
+            .map(|(a, b, c)| (a.to_owned(), b, c.to_owned()))
+            .into();
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn templates() {
+        let values = BTreeMap::from([
+            ("LIB_DIR".to_owned(), json!("/lib")),
+            ("N".to_owned(), json!(3)),
+        ]);
+        let cases = [
+            ("{LIB_DIR}/pip/{N}", "/lib/pip/3"),
+            ("{NOPE}/{LIB_DIR}", "{NOPE}/{LIB_DIR}"),
+            ("https://x/?domain={}&f=ico", "https://x/?domain={}&f=ico"),
+            ("{{LIB_DIR}", "{/lib"),
+            ("{LIB_DIR", "{LIB_DIR"),
+            ("é{N}é", "é3é"),
+        ];
+        for (template, wanted) in cases {
+            let wanted = wanted.replace("{LIB_DIR}", "/lib");
+            assert_eq!(hydrate(template, &values), wanted, "{template}");
+        }
+        let overrides =
+            json!({"pip": {"install_root": "{LIB_DIR}/x", "install_args": ["{N}"], "n": 1}});
+        let wanted = json!({"pip": {"install_root": "/lib/x", "install_args": ["3"], "n": 1}});
+        assert_eq!(hydrate_value(&overrides, &values), wanted);
+    }
+
+    #[test]
+    fn look_up_and_locate() {
+        let path = "relative:/nowhere:/usr/bin:/bin";
+        let sh = path_lookup(path, "sh").unwrap();
+        assert!(sh.is_absolute());
+        assert_eq!(path_lookup("", sh.to_str().unwrap()), Some(sh));
+        assert_eq!(path_lookup(path, "no-such-program"), None);
+        assert_eq!(path_lookup(path, "../bin/sh"), None);
+        assert_eq!(path_lookup(path, "/etc/passwd"), None);
+        assert_eq!(path_lookup(path, ""), None);
+
+        let find =
+            |name: &str| (name == "google-chrome").then(|| PathBuf::from("/opt/google-chrome"));
+        let mut values = BTreeMap::from([
+            ("CHROME_BINARY".to_owned(), json!("chromium")),
+            ("WGET_BINARY".to_owned(), json!("wget")),
+            ("NODE_BINARY".to_owned(), json!("/opt/node")),
+            ("NAME".to_owned(), json!("google-chrome")),
+        ]);
+        locate(&mut values, &find);
+        assert_eq!(values["CHROME_BINARY"], json!("/opt/google-chrome"));
+        assert_eq!(values["WGET_BINARY"], json!("wget"));
+        assert_eq!(values["NODE_BINARY"], json!("/opt/node"));
+        assert_eq!(values["NAME"], json!("google-chrome"));
+    }
+
+    proptest! {
+        #[test]
+        fn hydrating_without_values_changes_nothing(text in "[{}A-Zé]{0,30}") {
+            prop_assert_eq!(hydrate(&text, &BTreeMap::new()), text);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Looks over settings before they are used, so that a typing error is told to who made it.
+
+use std::collections::BTreeSet;
+
+use crate::catalogue::Catalogue;
+use crate::catalogue::schema::{Kind, Property};
+use crate::settings::general;
+use crate::settings::parse::{objection, typed};
+use crate::settings::values::Values;
+use archivist_core::close::close;
+
+/// What is wrong with one setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct Complaint {
+    pub key: String,
+    pub what: String,
+}
+
+/// Everything that is wrong with these settings: names no plugin knows, text of the wrong type,
+/// values outside the limits of their schema. Secrets are not repeated.
+pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<Complaint> {
+    let known = catalogue.known_keys();
+    let mut complaints = Vec::new();
+    for (key, text) in values {
+        let what = if known.contains(key) {
+            wrong(catalogue, key, text)
+        } else {
+            Some(unknown(key, &known))
+        };
+        complaints.extend(what.map(|what| Complaint {
+            key: key.clone(),
+            what,
+        }));
+    }
+    complaints
+}
+
+fn unknown(key: &str, known: &BTreeSet<String>) -> String {
+    match close(key, known.iter().map(String::as_str)).join(", ") {
+        near if near.is_empty() => "no plugin has this setting".to_owned(),
+        near => format!("no plugin has this setting; close names: {near}"),
+    }
+}
+
+fn wrong(catalogue: &Catalogue, key: &str, text: &str) -> Option<String> {
+    let mut properties = catalogue
+        .plugins
+        .iter()
+        .flat_map(|plugin| &plugin.schema.properties);
+    let owner = properties.find(|(own, property)| property.names(own).any(|name| name == key));
+    let Some((_, property)) = owner else {
+        let kind = match general::kind(key) {
+            None if key.ends_with("_ENABLED") => Kind::Boolean,
+            None => Kind::String,
+            Some(kind) => kind,
+        };
+        return typed(kind, text).is_none().then(|| not(kind, text, false));
+    };
+    match typed(property.kind, text) {
+        None => Some(not(property.kind, text, property.sensitive)),
+        Some(value) => objection(property, &value).map(|what| quote(text, property, &what)),
+    }
+}
+
+fn quote(text: &str, property: &Property, what: &str) -> String {
+    if property.sensitive {
+        return format!("the value {what}");
+    }
+    format!("'{text}' {what}")
+}
+
+fn not(kind: Kind, text: &str, secret: bool) -> String {
+    let kind = match kind {
+        Kind::String => "text",
+        Kind::Integer => "a whole number",
+        Kind::Number => "a number",
+        Kind::Boolean => "true or false",
+        Kind::Array => "a list",
+        Kind::Object => "a JSON object",
+    };
+    match secret {
+        true => format!("the value is not {kind}"),
+        false => format!("'{text}' is not {kind}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::sample::plugin;
+    use serde_json::json;
+
+    #[test]
+    fn complaints() {
+        let config = json!({"properties": {
+            "CHROME_ISOLATION": {"enum": ["crawl", "snapshot"], "default": "crawl"},
+            "CHROME_TIMEOUT": {"type": "integer", "minimum": 5, "x-fallback": "TIMEOUT"},
+            "CHROME_PIN": {"type": "integer", "x-sensitive": true},
+        }});
+        let catalogue = sample::catalogue([plugin("chrome", config, &[])]);
+        let say = |key: &str, text: &str| {
+            let values = Values::from([(key.to_owned(), text.to_owned())]);
+            check(&catalogue, &values).first().map(ToString::to_string)
+        };
+        assert_eq!(say("CHROME_TIMEOUT", "30"), None);
+        assert_eq!(say("CHROME_ENABLED", "no"), None);
+        assert_eq!(
+            say("CHROME_ENABLED", "nope").unwrap(),
+            "CHROME_ENABLED: 'nope' is not true or false"
+        );
+        assert_eq!(
+            say("TIMEOUT", "1m").unwrap(),
+            "TIMEOUT: '1m' is not a whole number"
+        );
+        assert_eq!(
+            say("CHROME_TIMEOUT", "3").unwrap(),
+            "CHROME_TIMEOUT: '3' is below 5"
+        );
+        assert_eq!(
+            say("CHROME_PIN", "hunter2").unwrap(),
+            "CHROME_PIN: the value is not a whole number"
+        );
+        assert_eq!(
+            say("CHROME_ISOLATION", "page").unwrap(),
+            "CHROME_ISOLATION: 'page' is not one of crawl, snapshot"
+        );
+        let unknown = say("CHROM_TIMEOUT", "3").unwrap();
+        assert!(unknown.contains("close names: CHROME_TIMEOUT"), "{unknown}");
+        assert_eq!(
+            say("LD_PRELOAD", "x").unwrap(),
+            "LD_PRELOAD: no plugin has this setting"
+        );
+    }
+}

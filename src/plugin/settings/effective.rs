@@ -1,0 +1,81 @@
+//! Which settings a plugin's hooks see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::catalogue::schema::Property;
+use crate::catalogue::{Catalogue, Plugin};
+
+/// The settings a plugin's hooks see: those of the `base` plugin, of the plugins it requires
+/// (theirs first), and its own. The later of two of one name wins.
+pub fn effective<'a>(
+    catalogue: &'a Catalogue,
+    plugin: &'a Plugin,
+) -> BTreeMap<&'a str, &'a Property> {
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    if let Some(base) = catalogue.plugin("base") {
+        collect(catalogue, base, &mut seen, &mut order);
+    }
+    collect(catalogue, plugin, &mut seen, &mut order);
+    let properties = order
+        .into_iter()
+        .flat_map(|plugin| &plugin.schema.properties);
+    properties
+        .map(|(key, property)| (key.as_str(), property))
+        .collect()
+}
+
+fn collect<'a>(
+    catalogue: &'a Catalogue,
+    plugin: &'a Plugin,
+    seen: &mut BTreeSet<&'a str>,
+    order: &mut Vec<&'a Plugin>,
+) {
+    if !seen.insert(&plugin.name) {
+        return;
+    }
+    for name in &plugin.schema.required_plugins {
+        if let Some(required) = catalogue.plugin(name) {
+            collect(catalogue, required, seen, order);
+        }
+    }
+    order.push(plugin);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::sample::plugin;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn base_then_required_then_own() {
+        let with = |value: u32, required: &[&str]| {
+            json!({"required_plugins": required, "properties": {
+                "SHARED": {"type": "integer", "default": value}}})
+        };
+        let catalogue = sample::catalogue([
+            plugin("base", with(1, &[]), &[]),
+            plugin("puppeteer", with(2, &["title"]), &[]),
+            plugin(
+                "chrome",
+                json!({"required_plugins": ["puppeteer", "missing"]}),
+                &[],
+            ),
+            plugin("title", with(3, &["chrome"]), &[]),
+        ]);
+        let shared = |name: &str| {
+            effective(&catalogue, catalogue.plugin(name).unwrap())["SHARED"]
+                .default
+                .clone()
+        };
+        assert_eq!(shared("base"), Some(json!(1)));
+        assert_eq!(
+            shared("chrome").unwrap(),
+            Value::from(2),
+            "what is required may require in turn"
+        );
+        assert_eq!(shared("title"), Some(json!(3)));
+    }
+}

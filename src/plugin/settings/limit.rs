@@ -1,0 +1,71 @@
+//! How long a hook may run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::catalogue::Plugin;
+
+/// No hook runs longer than this, whatever its settings say.
+pub const MAX_HOOK_TIME: Duration = Duration::from_secs(12 * 3600);
+
+/// How long one hook of the plugin may run: its own `<PLUGIN>_TIMEOUT` in seconds, else `TIMEOUT`,
+/// else `fallback`. A setting in milliseconds or not above zero does not count.
+pub fn timeout(
+    plugin: &Plugin,
+    resolved: &BTreeMap<String, Value>,
+    fallback: Duration,
+) -> Duration {
+    let own = plugin.key("TIMEOUT");
+    let own = plugin
+        .schema
+        .properties
+        .get_key_value(&own)
+        .filter(|(_, property)| !property.is_milliseconds())
+        .map(|(key, _)| key.as_str());
+    let seconds = |key: &str| resolved.get(key)?.as_f64().filter(|seconds| *seconds > 0.0);
+    own.and_then(seconds)
+        .or_else(|| seconds("TIMEOUT"))
+        .map_or(fallback, |seconds| {
+            Duration::try_from_secs_f64(seconds).unwrap_or(MAX_HOOK_TIME)
+        })
+        .min(MAX_HOOK_TIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::plugin;
+    use serde_json::json;
+
+    fn limit(name: &str, values: &[(&str, Value)]) -> u64 {
+        let plugin = plugin(
+            name,
+            json!({"properties": {
+                "YTDLP_TIMEOUT": {"type": "integer", "default": 3600},
+                "MODALCLOSER_TIMEOUT": {"type": "integer", "description": "Delay before auto-closing dialogs (ms)"},
+            }}),
+            &[],
+        );
+        let values = values
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()));
+        timeout(&plugin, &values.collect(), Duration::from_secs(33)).as_secs()
+    }
+
+    #[test]
+    fn limits_of_hooks() {
+        let both = [("YTDLP_TIMEOUT", json!(3600)), ("TIMEOUT", json!(60))];
+        assert_eq!(limit("ytdlp", &both), 3600);
+        assert_eq!(limit("wget", &both), 60, "another plugin's limit");
+        assert_eq!(limit("ytdlp", &[]), 33);
+        assert_eq!(limit("ytdlp", &[("TIMEOUT", json!(0))]), 33);
+        assert_eq!(
+            limit("ytdlp", &[("YTDLP_TIMEOUT", json!(1e300))]),
+            12 * 3600
+        );
+        let closer = [("MODALCLOSER_TIMEOUT", json!(1250)), ("TIMEOUT", json!(60))];
+        assert_eq!(limit("modalcloser", &closer), 60, "1250 is milliseconds");
+    }
+}

@@ -1,0 +1,173 @@
+//! Reads a setting's text as the type its schema asks for.
+
+use serde_json::{Number, Value};
+
+use crate::catalogue::schema::{Kind, Property};
+
+/// The text as a value of this kind, or `None` when it is not one. Numbers are decimal; lists are
+/// JSON or comma-separated; objects are JSON.
+pub fn typed(kind: Kind, text: &str) -> Option<Value> {
+    let trimmed = text.trim();
+    match kind {
+        Kind::String => Some(Value::String(text.to_owned())),
+        Kind::Boolean => boolean(trimmed).map(Value::Bool),
+        Kind::Integer => integer(trimmed),
+        Kind::Number => integer(trimmed)
+            .or_else(|| Some(Value::Number(Number::from_f64(trimmed.parse().ok()?)?))),
+        Kind::Array => Some(list(trimmed)),
+        Kind::Object => serde_json::from_str(trimmed).ok().filter(Value::is_object),
+    }
+}
+
+/// The words both generations of the contract accept; empty is false.
+pub fn boolean(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" | "" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number; `60.0` counts as one.
+fn integer(text: &str) -> Option<Value> {
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(Value::from(number));
+    }
+    let number: f64 = text.parse().ok()?;
+    let whole = number.fract() == 0.0 && number.abs() < 9e15;
+    whole.then(|| Value::from(number as i64))
+}
+
+fn list(text: &str) -> Value {
+    if let Ok(list @ Value::Array(_)) = serde_json::from_str(text) {
+        return list;
+    }
+    let words = text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
+    Value::Array(words.map(Value::from).collect())
+}
+
+/// What a schema's own limits say against a value; `None` when nothing does.
+pub fn objection(property: &Property, value: &Value) -> Option<String> {
+    if !property.allowed.is_empty() && !property.allowed.contains(value) {
+        let allowed: Vec<String> = property.allowed.iter().map(plain).collect();
+        return Some(format!("is not one of {}", allowed.join(", ")));
+    }
+    if let Some(number) = value.as_f64() {
+        if let Some(low) = property.minimum.filter(|low| number < *low) {
+            return Some(format!("is below {low}"));
+        }
+        if let Some(high) = property.maximum.filter(|high| number > *high) {
+            return Some(format!("is above {high}"));
+        }
+    }
+    // a pattern in a dialect that cannot be compiled here is the plugin's to check
+    let pattern = regex::Regex::new(property.pattern.as_ref()?).ok()?;
+    match value.as_str() {
+        Some(text) if !pattern.is_match(text) => Some(format!("does not match {pattern}")),
+        _ => None,
+    }
+}
+
+/// Brings a number into the limits of its schema. Only for values that come from a more general
+/// setting: what the user wrote for this one is handed on as it is.
+pub fn clamp(property: &Property, value: Value) -> Value {
+    let Some(number) = value.as_f64() else {
+        return value;
+    };
+    let bound = property.minimum.filter(|low| number < *low);
+    let bound = bound.or(property.maximum.filter(|high| number > *high));
+    match bound {
+        None => value,
+        Some(bound) if property.kind == Kind::Integer => Value::from(bound as i64),
+        Some(bound) => Number::from_f64(bound).map_or(value, Value::Number),
+    }
+}
+
+/// A value as text without the quotes of JSON around strings.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn booleans() {
+        for text in ["true", "True", "1", "YES", " on "] {
+            assert_eq!(boolean(text), Some(true), "{text}");
+        }
+        for text in ["false", "FALSE", "0", "no", "off", ""] {
+            assert_eq!(boolean(text), Some(false), "{text}");
+        }
+        assert_eq!(boolean("maybe"), None);
+    }
+
+    #[test]
+    fn numbers_lists_objects() {
+        assert_eq!(typed(Kind::Integer, " 60 "), Some(json!(60)));
+        assert_eq!(typed(Kind::Integer, "60.0"), Some(json!(60)));
+        assert_eq!(typed(Kind::Integer, "1e300"), None);
+        assert_eq!(typed(Kind::Integer, "sixty"), None);
+        assert_eq!(typed(Kind::Number, "0.5"), Some(json!(0.5)));
+        assert_eq!(typed(Kind::Number, "inf"), None);
+        assert_eq!(
+            typed(Kind::Array, r#"["--a", "b,c"]"#),
+            Some(json!(["--a", "b,c"]))
+        );
+        assert_eq!(typed(Kind::Array, "--a, --b,"), Some(json!(["--a", "--b"])));
+        assert_eq!(typed(Kind::Array, ""), Some(json!([])));
+        assert_eq!(typed(Kind::Object, r#"{"a": 1}"#), Some(json!({"a": 1})));
+        assert_eq!(typed(Kind::Object, "[1]"), None);
+        assert_eq!(typed(Kind::String, " as is\n"), Some(json!(" as is\n")));
+    }
+
+    fn property(extra: Value) -> Property {
+        let text = json!({"properties": {"A": extra}}).to_string();
+        let schema = crate::catalogue::schema::Schema::parse("f".as_ref(), &text).unwrap();
+        schema.properties["A"].clone()
+    }
+
+    #[test]
+    fn objections_name_the_limit() {
+        let choice = property(json!({"enum": ["crawl", "snapshot"]}));
+        assert_eq!(
+            objection(&choice, &json!("page")).unwrap(),
+            "is not one of crawl, snapshot"
+        );
+        let number = property(json!({"type": "integer", "minimum": 5, "maximum": 9}));
+        assert_eq!(objection(&number, &json!(4)).unwrap(), "is below 5");
+        assert_eq!(objection(&number, &json!(10)).unwrap(), "is above 9");
+        assert_eq!(objection(&number, &json!(7)), None);
+        let size = property(json!({"pattern": "^\\d+,\\d+$"}));
+        assert_eq!(
+            objection(&size, &json!("1440x900")).unwrap(),
+            r"does not match ^\d+,\d+$"
+        );
+        assert_eq!(objection(&size, &json!("1440,900")), None);
+        assert_eq!(clamp(&number, json!(3)), json!(5));
+        assert_eq!(clamp(&number, json!(60)), json!(9));
+    }
+
+    proptest! {
+        #[test]
+        fn typing_never_panics(text in "\\PC{0,40}") {
+            for kind in [Kind::String, Kind::Integer, Kind::Number, Kind::Boolean, Kind::Array, Kind::Object] {
+                let _ = typed(kind, &text);
+            }
+        }
+
+        #[test]
+        fn integers_round_trip(number in any::<i64>()) {
+            prop_assert_eq!(typed(Kind::Integer, &number.to_string()), Some(json!(number)));
+        }
+    }
+}

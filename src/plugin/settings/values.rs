@@ -1,0 +1,340 @@
+//! The value of every setting of a plugin: who set it, and what holds when no one did.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::catalogue::schema::{Kind, Property};
+use crate::catalogue::{Catalogue, Plugin};
+use crate::settings::effective::effective;
+use crate::settings::general;
+pub use crate::settings::limit::{MAX_HOOK_TIME, timeout};
+use crate::settings::parse::{clamp, typed};
+
+/// Settings by name, as text the way the user wrote it.
+pub type Values = BTreeMap<String, String>;
+
+/// Where settings come from, the first that has one wins.
+#[derive(Debug, Clone, Copy)]
+pub struct Layers<'a> {
+    /// Given with the crawl (`--set`).
+    pub crawl: &'a Values,
+    /// `[Config]` of archivist.conf.
+    pub config: &'a Values,
+    /// What we compute, such as `LIB_DIR`. A `TIMEOUT` here counts as set, and so replaces the
+    /// default of every setting that falls back to it (ytdlp's 3600 included).
+    pub base: &'a Values,
+}
+
+/// Every setting of the plugin with its value, and the general settings and `base` values that
+/// are set. Text that is not of the setting's type is passed over; [`crate::settings::check`] reports it.
+///
+/// Per setting, the first of: its own name and then its aliases, in the crawl's layer and then
+/// the configuration's; what it falls back to there; both again in the base layer; its default;
+/// the default of what it falls back to.
+pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTreeMap<String, Value> {
+    let schema = effective(catalogue, plugin);
+    let mut values = BTreeMap::new();
+    for (key, text) in layers.base {
+        values.insert(key.clone(), general::value(key, text));
+    }
+    for (key, _) in general::HOOK_KEYS {
+        let set = layers.crawl.get(key).or_else(|| layers.config.get(key));
+        values.extend(set.map(|text| (key.to_owned(), general::value(key, text))));
+    }
+    let resolver = Resolver {
+        schema: &schema,
+        layers,
+    };
+    for (key, property) in &schema {
+        if let Some(value) = resolver.value(key, property) {
+            values.insert((*key).to_owned(), value);
+        }
+    }
+    values
+}
+
+struct Resolver<'a> {
+    schema: &'a BTreeMap<&'a str, &'a Property>,
+    layers: &'a Layers<'a>,
+}
+
+impl Resolver<'_> {
+    fn value(&self, key: &str, property: &Property) -> Option<Value> {
+        let user = [self.layers.crawl, self.layers.config];
+        self.set(key, property, &user)
+            .or_else(|| self.set(key, property, &[self.layers.base]))
+            .or_else(|| self.default(property, self.schema.len()))
+    }
+
+    /// A value someone wrote: under a name of the setting, or of what it falls back to.
+    fn set(&self, key: &str, property: &Property, layers: &[&Values]) -> Option<Value> {
+        let own = named(key, property, property.kind, layers);
+        if own.is_some() {
+            return own;
+        }
+        let mut next = property.fallback.as_deref();
+        for _ in 0..=self.schema.len() {
+            let name = next?;
+            let known = self.schema.get(name);
+            let found = match known {
+                Some(behind) => named(name, behind, property.kind, layers),
+                None => text(name, property.kind, layers),
+            };
+            if let Some(found) = found {
+                return Some(clamp(property, found));
+            }
+            next = known.and_then(|behind| behind.fallback.as_deref());
+        }
+        None // a ring of fallbacks
+    }
+
+    fn default(&self, property: &Property, depth: usize) -> Option<Value> {
+        let own = property.default.clone();
+        let empty = own.as_ref().is_none_or(is_empty);
+        let behind = property
+            .fallback
+            .as_deref()
+            .and_then(|name| self.schema.get(name));
+        match behind {
+            Some(behind) if empty && depth > 0 => self.default(behind, depth - 1).or(own),
+            _ => own,
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// The first layer that has the setting under any of its names decides.
+fn named(key: &str, property: &Property, kind: Kind, layers: &[&Values]) -> Option<Value> {
+    layers.iter().find_map(|layer| {
+        let mut texts = property.names(key).filter_map(|name| layer.get(name));
+        texts.find_map(|text| typed(kind, text))
+    })
+}
+
+fn text(name: &str, kind: Kind, layers: &[&Values]) -> Option<Value> {
+    layers
+        .iter()
+        .find_map(|layer| typed(kind, layer.get(name)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn plugin(name: &str, config: Value) -> Plugin {
+        sample::plugin(name, config, &[])
+    }
+
+    fn catalogue() -> Catalogue {
+        let timeout = |default: u32, fallback: &str| json!({"type": "integer", "default": default, "minimum": 5, "x-fallback": fallback});
+        Catalogue {
+            plugins: vec![
+                plugin(
+                    "base",
+                    json!({"properties": {
+                        "TIMEOUT": {"type": "integer", "default": 60},
+                        "USER_AGENT": {"default": "Mozilla/5.0"},
+                        "CHROME_BINARY": {"default": ""},
+                    }}),
+                ),
+                plugin(
+                    "chrome",
+                    json!({"properties": {
+                        "CHROME_BINARY": {"default": "chromium"},
+                        "CHROME_TIMEOUT": timeout(60, "TIMEOUT"),
+                        "CHROME_PAGELOAD_TIMEOUT": timeout(60, "CHROME_TIMEOUT"),
+                        "CHROME_USER_AGENT": {"default": "", "x-fallback": "USER_AGENT"},
+                        "SHOT_ARGS": {"type": "array", "default": [], "x-fallback": "CHROME_ARGS"},
+                    "CHROME_RESOLUTION": {"default": "1440,2000", "x-fallback": "RESOLUTION"},
+                        "CHROME_ARGS": {"type": "array", "default": ["--a"], "x-aliases": ["CHROME_DEFAULT_ARGS"]},
+                    }}),
+                ),
+                plugin(
+                    "modalcloser",
+                    json!({"required_plugins": ["chrome"], "properties": {
+                        "MODALCLOSER_TIMEOUT": {"type": "integer", "default": 1250, "description": "Delay (ms)"},
+                    }}),
+                ),
+                plugin(
+                    "ytdlp",
+                    json!({"properties": {
+                        "YTDLP_TIMEOUT": timeout(3600, "TIMEOUT"),
+                        "YTDLP_ENABLED": {"type": "boolean", "default": true, "x-aliases": ["SAVE_MEDIA", "FETCH_MEDIA"]},
+                    }}),
+                ),
+            ],
+            problems: Vec::new(),
+        }
+    }
+
+    fn texts(pairs: &[(&str, &str)]) -> Values {
+        pairs
+            .iter()
+            .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+            .collect()
+    }
+
+    fn resolved(
+        name: &str,
+        crawl: &[(&str, &str)],
+        config: &[(&str, &str)],
+        base: &[(&str, &str)],
+    ) -> BTreeMap<String, Value> {
+        let catalogue = catalogue();
+        let (crawl, config, base) = (texts(crawl), texts(config), texts(base));
+        let layers = Layers {
+            crawl: &crawl,
+            config: &config,
+            base: &base,
+        };
+        resolve(&catalogue, catalogue.plugin(name).unwrap(), &layers)
+    }
+
+    #[test]
+    fn defaults_of_base_required_and_own() {
+        let values = resolved("modalcloser", &[], &[], &[("LIB_DIR", "/lib")]);
+        assert_eq!(values["CHROME_BINARY"], json!("chromium"));
+        assert_eq!(values["TIMEOUT"], json!(60));
+        assert_eq!(values["CHROME_USER_AGENT"], json!("Mozilla/5.0"));
+        assert_eq!(values["CHROME_RESOLUTION"], json!("1440,2000"));
+        assert_eq!(values["SHOT_ARGS"], json!(["--a"]));
+        assert_eq!(values["LIB_DIR"], json!("/lib"));
+        assert!(!values.contains_key("YTDLP_TIMEOUT"));
+    }
+
+    #[test]
+    fn the_default_of_all_hooks_may_be_another() {
+        let mut catalogue = catalogue();
+        catalogue.default_timeout(Duration::from_millis(99_001));
+        let none = Values::new();
+        let of = |name: &str, crawl: &Values| {
+            let layers = Layers {
+                crawl,
+                config: &none,
+                base: &none,
+            };
+            resolve(&catalogue, catalogue.plugin(name).unwrap(), &layers)
+        };
+        assert_eq!(of("chrome", &none)["TIMEOUT"], json!(100));
+        assert_eq!(of("ytdlp", &none)["YTDLP_TIMEOUT"], json!(3600));
+        let set = texts(&[("TIMEOUT", "9")]);
+        assert_eq!(of("chrome", &set)["TIMEOUT"], json!(9));
+    }
+
+    #[test]
+    fn fallback_chains_follow_what_was_set() {
+        let set = |pairs: &[(&str, &str)]| {
+            resolved("chrome", &[], pairs, &[])["CHROME_PAGELOAD_TIMEOUT"].clone()
+        };
+        assert_eq!(set(&[]), json!(60));
+        assert_eq!(set(&[("TIMEOUT", "90")]), json!(90));
+        assert_eq!(
+            set(&[("TIMEOUT", "90"), ("CHROME_TIMEOUT", "70")]),
+            json!(70)
+        );
+        assert_eq!(
+            set(&[("CHROME_PAGELOAD_TIMEOUT", "20"), ("CHROME_TIMEOUT", "70")]),
+            json!(20)
+        );
+        assert_eq!(
+            set(&[("TIMEOUT", "2")]),
+            json!(5),
+            "the general value keeps the setting's limits"
+        );
+        assert_eq!(
+            set(&[("CHROME_PAGELOAD_TIMEOUT", "2")]),
+            json!(2),
+            "the setting's own does not"
+        );
+    }
+
+    #[test]
+    fn the_defaults_of_the_package_hold_until_a_timeout_is_set() {
+        assert_eq!(
+            resolved("ytdlp", &[], &[], &[])["YTDLP_TIMEOUT"],
+            json!(3600)
+        );
+        assert_eq!(
+            resolved("ytdlp", &[], &[], &[("TIMEOUT", "60")])["YTDLP_TIMEOUT"],
+            json!(60)
+        );
+        let own = resolved(
+            "ytdlp",
+            &[],
+            &[("YTDLP_TIMEOUT", "900")],
+            &[("TIMEOUT", "60")],
+        );
+        assert_eq!(own["YTDLP_TIMEOUT"], json!(900));
+    }
+
+    #[test]
+    fn layers_and_aliases() {
+        let own_in_config = [("YTDLP_ENABLED", "true")];
+        let values = resolved("ytdlp", &[("SAVE_MEDIA", "off")], &own_in_config, &[]);
+        assert_eq!(
+            values["YTDLP_ENABLED"],
+            json!(false),
+            "the nearer layer wins over the better name"
+        );
+        let values = resolved(
+            "ytdlp",
+            &[("SAVE_MEDIA", "no"), ("YTDLP_ENABLED", "yes")],
+            &[],
+            &[],
+        );
+        assert_eq!(values["YTDLP_ENABLED"], json!(true));
+        let values = resolved(
+            "ytdlp",
+            &[("YTDLP_ENABLED", "perhaps")],
+            &own_in_config,
+            &[],
+        );
+        assert_eq!(
+            values["YTDLP_ENABLED"],
+            json!(true),
+            "nonsense is passed over"
+        );
+        let values = resolved("chrome", &[("CHROME_DEFAULT_ARGS", "--x,--y")], &[], &[]);
+        assert_eq!(values["CHROME_ARGS"], json!(["--x", "--y"]));
+        let values = resolved(
+            "ytdlp",
+            &[("CHECK_SSL_VALIDITY", "false"), ("LD_PRELOAD", "x")],
+            &[],
+            &[],
+        );
+        assert_eq!(values["CHECK_SSL_VALIDITY"], json!(false));
+        assert!(!values.contains_key("LD_PRELOAD"));
+    }
+
+    #[test]
+    fn rings_end() {
+        let ring = plugin(
+            "ring",
+            json!({"required_plugins": ["ring"], "properties": {
+            "A": {"x-fallback": "B"}, "B": {"x-fallback": "A"}}}),
+        );
+        let catalogue = Catalogue {
+            plugins: vec![ring],
+            problems: Vec::new(),
+        };
+        let none = Values::new();
+        let layers = Layers {
+            crawl: &none,
+            config: &none,
+            base: &none,
+        };
+        assert!(resolve(&catalogue, &catalogue.plugins[0], &layers).is_empty());
+    }
+}

@@ -1,0 +1,186 @@
+//! Reaching the orchestrator, and saying plainly when it cannot be reached.
+
+use super::wire::{ManagerProxy, WorkerProxy};
+use crate::systemd::activate;
+use futures_util::StreamExt;
+use zbus::connection::Builder;
+use zbus::fdo::DBusProxy;
+use zbus::message::Type;
+use zbus::names::BusName;
+use zbus::{Connection, DBusError, MatchRule, Message, MessageStream};
+
+/// Why a call came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Exit status 4: nobody answers.
+    #[error("{what}: {why}\n{hint}")]
+    Unreachable {
+        what: String,
+        why: String,
+        hint: String,
+    },
+    /// The caller may not.
+    #[error("access denied: {0}")]
+    Denied(String),
+    /// The orchestrator answered with an error.
+    #[error("{0}")]
+    Refused(String),
+}
+
+const BUS: &str = "org.freedesktop.DBus";
+
+/// What the bus starts.
+const UNIT: &str = "archivist-orchestrator.service";
+
+/// Which orchestrator is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The session bus of the calling user instead of the system bus.
+    pub user: bool,
+    /// `org.archivist1`, or `org.archivist1.NAME` for a further instance.
+    pub name: String,
+}
+
+impl Address {
+    pub fn new(user: bool, instance: Option<&str>) -> Address {
+        let name = match instance {
+            Some(instance) => format!("org.archivist1.{instance}"),
+            None => "org.archivist1".to_owned(),
+        };
+        Address { user, name }
+    }
+
+    /// The bus that this scope talks on.
+    pub async fn connect(&self) -> Result<Connection, ClientError> {
+        let builder = if self.user {
+            Builder::session()
+        } else {
+            Builder::system()
+        };
+        let bus = if self.user {
+            "session bus"
+        } else {
+            "system bus"
+        };
+        let unreachable = |error: zbus::Error| {
+            ClientError::Unreachable {
+            what: format!("cannot reach the {bus}"),
+            why: error.to_string(),
+            hint: if self.user {
+                "is there a user session? try: loginctl enable-linger; systemctl --user start dbus.socket"
+            } else {
+                "is the machine running systemd and D-Bus? try: systemctl status dbus.socket"
+            }
+            .to_owned(),
+        }
+        };
+        builder.build().await.map_err(unreachable)
+    }
+
+    /// Whether it runs, without starting it.
+    pub async fn is_up(&self) -> bool {
+        let asked = async {
+            let connection = self.connect().await.ok()?;
+            let bus = DBusProxy::new(&connection).await.ok()?;
+            let name = BusName::try_from(self.name.as_str()).ok()?;
+            bus.name_has_owner(name).await.ok()
+        };
+        asked.await.unwrap_or(false)
+    }
+
+    /// The orchestrator, which is started if it does not run.
+    pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
+        let connection = self.connect().await?;
+        activate(&connection, &self.name, UNIT)
+            .await
+            .map_err(|e| self.explain(e))?;
+        ManagerProxy::builder(&connection)
+            .destination(self.name.clone())
+            .cache_properties(zbus::proxy::CacheProperties::No)
+            .build()
+            .await
+            .map_err(|e| self.explain(e))
+    }
+
+    pub async fn worker(&self) -> Result<WorkerProxy<'static>, ClientError> {
+        let connection = self.connect().await?;
+        WorkerProxy::builder(&connection)
+            .destination(self.name.clone())
+            .cache_properties(zbus::proxy::CacheProperties::No)
+            .build()
+            .await
+            .map_err(|e| self.explain(e))
+    }
+
+    /// Comes when the name has gone from one process to another, as at a takeover. One that ended
+    /// without a heir is told of by its calls, which fail.
+    pub async fn replaced(
+        &self,
+        connection: &Connection,
+    ) -> zbus::Result<impl Future<Output = ()>> {
+        let rule = MatchRule::builder()
+            .msg_type(Type::Signal)
+            .sender(BUS)
+            .interface(BUS)
+            .member("NameOwnerChanged")
+            .add_arg(self.name.as_str())
+            .build()?;
+        let mut changes = MessageStream::for_match_rule(rule, connection, None).await?;
+        Ok(async move {
+            while let Some(change) = changes.next().await {
+                if change.is_ok_and(|change| is_handed_over(&change)) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
+    /// Turns an error of a call into words for a person.
+    pub fn explain(&self, error: zbus::Error) -> ClientError {
+        let (name, text) = match &error {
+            zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
+            zbus::Error::FDO(error) => (
+                error.name().to_string(),
+                error.description().map(Into::into),
+            ),
+            // It did answer, and not in our words: another call would not mend that.
+            zbus::Error::SignatureMismatch(..) | zbus::Error::IncorrectType => {
+                return ClientError::Refused(format!("its answer cannot be read: {error}"));
+            }
+            _ => return self.unreachable(error.to_string()),
+        };
+        let text = text.unwrap_or_else(|| name.clone());
+        match name.as_str() {
+            "org.freedesktop.DBus.Error.AccessDenied" => ClientError::Denied(text),
+            "org.freedesktop.DBus.Error.ServiceUnknown"
+            | "org.freedesktop.DBus.Error.NameHasNoOwner"
+            | "org.freedesktop.DBus.Error.NoReply"
+            | "org.freedesktop.DBus.Error.TimedOut"
+            | "org.freedesktop.DBus.Error.Disconnected" => self.unreachable(text),
+            other
+                if other.starts_with("org.freedesktop.DBus.Error.Spawn")
+                    || other.starts_with("org.freedesktop.systemd1.") =>
+            {
+                self.unreachable(text)
+            }
+            _ => ClientError::Refused(text),
+        }
+    }
+
+    fn unreachable(&self, why: String) -> ClientError {
+        let user = if self.user { "--user " } else { "" };
+        ClientError::Unreachable {
+            what: format!("the orchestrator ({}) cannot be reached", self.name),
+            why,
+            hint: format!("see: systemctl {user}status {UNIT}; journalctl {user}-u {UNIT}"),
+        }
+    }
+}
+
+/// Whether a signal NameOwnerChanged has both an old and a new owner.
+fn is_handed_over(change: &Message) -> bool {
+    let body = change.body();
+    let owners = body.deserialize::<(&str, &str, &str)>();
+    owners.is_ok_and(|(_, old, new)| !old.is_empty() && !new.is_empty())
+}

@@ -1,0 +1,143 @@
+//! The records of `index.jsonl` and of `archivist run`: one JSON object a line, with the types and
+//! names of abx-dl's.
+
+use crate::bus::documents::report::File;
+use archivist_core::model::{Outcome, Owner, ResultState, RunId, Time};
+use nix::sys::utsname::uname;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::Duration;
+
+/// A page, or for the index of a crawl's own directory the crawl.
+pub fn owner(owner: Owner, url: &str, depth: u32) -> Value {
+    let kind = match owner {
+        Owner::Crawl(_) => "Crawl",
+        Owner::Snapshot(_) => "Snapshot",
+    };
+    json!({ "type": kind, "id": owner, "url": url, "depth": depth })
+}
+
+/// One run of a hook that has ended.
+pub struct Process<'a> {
+    pub run: Option<RunId>,
+    pub owner: Owner,
+    pub plugin: &'a str,
+    pub hook: &'a str,
+    pub unit: Option<&'a str>,
+    pub argv: &'a [String],
+    /// Its working directory, and the time limit that it had, where they are known.
+    pub pwd: Option<&'a Path>,
+    pub limit: Option<Duration>,
+    pub outcome: &'a Outcome,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+}
+
+impl Process<'_> {
+    pub fn record(&self) -> Value {
+        let status = match self.outcome {
+            Outcome::Exit(0) => ResultState::Succeeded,
+            Outcome::Exit(10) | Outcome::Interrupted => ResultState::Skipped,
+            _ => ResultState::Failed,
+        };
+        let machine = uname().ok();
+        let name = |text: &OsStr| text.to_string_lossy().into_owned();
+        json!({
+            "type": "Process",
+            "id": self.run,
+            "snapshot_id": self.owner,
+            "plugin": self.plugin,
+            "hook_name": self.hook,
+            "unit": self.unit,
+            "cmd": self.argv,
+            "pwd": self.pwd,
+            "timeout": self.limit.map(|limit| limit.as_secs()),
+            "status": status,
+            "exit_code": self.outcome.exit_code(),
+            "outcome": self.outcome.to_string(),
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "machine_hostname": machine.as_ref().map(|machine| name(machine.nodename())),
+            "machine_os": machine
+                .map(|machine| format!("{} {}", name(machine.sysname()), name(machine.release()))),
+        })
+    }
+}
+
+/// What a hook made of a page.
+pub struct ArchiveResult<'a> {
+    pub owner: Owner,
+    pub plugin: &'a str,
+    pub hook: &'a str,
+    pub status: ResultState,
+    pub output: Option<&'a str>,
+    pub error: Option<&'a str>,
+    /// How the unit ended, where there was one.
+    pub outcome: Option<&'a Outcome>,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub size: u64,
+    pub files: &'a [File],
+}
+
+impl ArchiveResult<'_> {
+    pub fn record(&self) -> Value {
+        json!({
+            "type": "ArchiveResult",
+            "id": format!("{}/{}/{}", self.owner, self.plugin, self.hook),
+            "snapshot_id": self.owner,
+            "plugin": self.plugin,
+            "hook_name": self.hook,
+            "status": self.status,
+            "output_str": self.output,
+            "error": self.error,
+            "outcome": self.outcome.map(ToString::to_string),
+            "start_ts": self.started_at,
+            "end_ts": self.ended_at,
+            "output_size": self.size,
+            "output_files": self.files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::SnapshotId;
+
+    #[test]
+    fn a_process_says_how_it_ended() {
+        let status = |outcome: &Outcome| {
+            let process = Process {
+                run: Some(RunId(7)),
+                owner: Owner::Snapshot(SnapshotId(3)),
+                plugin: "wget",
+                hook: "on_Snapshot__06_wget",
+                unit: Some("archivist-hook-wget-s3.service"),
+                argv: &["/x".to_owned()],
+                pwd: Some(Path::new("/y")),
+                limit: Some(Duration::from_secs(60)),
+                outcome,
+                started_at: Some(Time(0)),
+                ended_at: None,
+            };
+            let record = process.record();
+            assert_eq!(record["id"], "r7");
+            assert_eq!(record["cmd"][0], "/x");
+            assert_eq!(
+                (&record["pwd"], &record["timeout"]),
+                (&json!("/y"), &json!(60))
+            );
+            assert!(record["machine_os"].as_str().unwrap().starts_with("Linux "));
+            (record["status"].clone(), record["exit_code"].clone())
+        };
+        assert_eq!(status(&Outcome::Exit(0)), (json!("succeeded"), json!(0)));
+        assert_eq!(status(&Outcome::Exit(10)), (json!("skipped"), json!(10)));
+        assert_eq!(
+            status(&Outcome::Interrupted),
+            (json!("skipped"), Value::Null)
+        );
+        assert_eq!(status(&Outcome::Signal(9)), (json!("failed"), Value::Null));
+    }
+}

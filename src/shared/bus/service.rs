@@ -1,0 +1,415 @@
+//! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
+
+mod worker;
+
+use super::call::{Call, Refusal, Reply, Request, WatchCall};
+use super::callers::{Callers, Claim, Kind, User, user};
+use super::client::Address;
+use super::list;
+use super::wire::PATH;
+use crate::bus::documents::report::{AddOptions, Added, Filter};
+use crate::bus::documents::watches::HistoryFilter;
+use archivist_core::model::{CheckKind, Owner, cut};
+use futures_util::StreamExt;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use worker::Worker;
+use zbus::fdo::{DBusProxy, RequestNameFlags};
+use zbus::message::Header;
+use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
+
+/// Longest document that a caller may send along, in bytes.
+const DOCUMENT_MAX: usize = 256 << 10;
+/// Most names in one call.
+const NAMES_MAX: usize = 1000;
+
+pub type Calls = mpsc::UnboundedSender<Call>;
+
+struct Manager(Calls, Callers);
+
+impl From<Refusal> for fdo::Error {
+    fn from(refusal: Refusal) -> Self {
+        // It may quote what the caller sent, up to the size of a message.
+        match refusal {
+            Refusal::Invalid(text) => fdo::Error::InvalidArgs(cut(text)),
+            Refusal::NoSuch(text) => fdo::Error::UnknownObject(cut(text)),
+            Refusal::Denied(text) => fdo::Error::AccessDenied(cut(text)),
+            Refusal::Failed(text) => fdo::Error::Failed(cut(text)),
+        }
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> fdo::Error {
+    fdo::Error::InvalidArgs(cut(error.to_string()))
+}
+
+/// Reads a document of a caller's.
+fn document<T: serde::de::DeserializeOwned>(text: &str) -> fdo::Result<T> {
+    if text.len() > DOCUMENT_MAX {
+        let length = text.len();
+        return Err(fdo::Error::LimitsExceeded(format!(
+            "the options have {length} bytes, at most {DOCUMENT_MAX} are taken"
+        )));
+    }
+    serde_json::from_str(text).map_err(invalid)
+}
+
+/// Refuses names that are too many, or longer together than a document may be.
+fn few(names: &[String]) -> fdo::Result<()> {
+    let length: usize = names.iter().map(String::len).sum();
+    match names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
+        true => Ok(()),
+        false => Err(fdo::Error::LimitsExceeded(format!(
+            "{} names of {length} bytes in one call, at most {NAMES_MAX} of {DOCUMENT_MAX} are taken",
+            names.len()
+        ))),
+    }
+}
+
+/// Passes a call on and waits for its answer.
+async fn ask<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Call) -> fdo::Result<T> {
+    let (reply, answer) = Reply::new();
+    let leaving = || fdo::Error::NoReply("the orchestrator is leaving".to_owned());
+    calls.send(make(reply)).map_err(|_| leaving())?;
+    Ok(answer.await.map_err(|_| leaving())??)
+}
+
+async fn request<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Request) -> fdo::Result<T> {
+    ask(calls, |reply| Call::Request(make(reply))).await
+}
+
+async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
+    request(calls, |reply| Request::Watches { call, reply })
+        .await
+        .and_then(small_enough)
+}
+
+fn owner(id: &str) -> fdo::Result<Owner> {
+    id.parse().map_err(invalid)
+}
+
+/// The number of the user whose call this is, as the bus knows it.
+fn known(user: User) -> fdo::Result<u32> {
+    let nobody = || fdo::Error::AccessDenied("the bus does not say whose call this is".to_owned());
+    user.ok_or_else(nobody)
+}
+
+impl Manager {
+    /// Counts something that this call may hold of ours for a while for the user that made it.
+    async fn claim(
+        &self,
+        connection: &Connection,
+        header: &Header<'_>,
+        kind: Kind,
+    ) -> fdo::Result<(User, Claim)> {
+        let user = user(connection, header).await?;
+        Ok((user, self.1.claim(user, kind)?))
+    }
+
+    async fn add_for(&self, user: User, urls: OwnedFd, options: &str) -> fdo::Result<String> {
+        let options: AddOptions = document(options)?;
+        let owner = known(user)?;
+        let places = self.1.places(user);
+        let list = list::read(urls.into(), &places, list::READ_TIME).await;
+        // Its places are free again when the pages are queued.
+        let (lines, _places) = list.map_err(invalid)?.into_parts();
+        let lines = Arc::new(lines);
+        request(&self.0, |reply| Request::Add {
+            lines,
+            options,
+            user: owner,
+            so_far: None,
+            reply,
+        })
+        .await
+    }
+
+    async fn hold_for(&self, crawl: &str, cancel: bool, claim: Claim) -> fdo::Result<OwnedFd> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let make = |reply| Request::Hold {
+            crawl,
+            cancel,
+            claim,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
+    }
+}
+
+#[interface(name = "org.archivist1.Manager")]
+impl Manager {
+    async fn add(
+        &self,
+        urls: OwnedFd,
+        options: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let (user, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        self.add_for(user, urls, options).await
+    }
+
+    async fn install(
+        &self,
+        names: Vec<String>,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
+        few(&names)?;
+        let user = known(user(connection, &header).await?)?;
+        request(&self.0, |reply| Request::Install { names, user, reply }).await
+    }
+
+    async fn cancel(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Cancel { id, reply }).await
+    }
+
+    async fn abort(&self, crawl: &str) -> fdo::Result<()> {
+        let Owner::Crawl(id) = owner(crawl)? else {
+            return Err(fdo::Error::InvalidArgs(format!(
+                "'{crawl}' is no crawl: a snapshot is given up with Cancel"
+            )));
+        };
+        request(&self.0, |reply| Request::Abort { id, reply }).await
+    }
+
+    async fn pause(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Pause { id, reply }).await
+    }
+
+    async fn resume(&self, id: &str) -> fdo::Result<()> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Resume { id, reply }).await
+    }
+
+    async fn amend(
+        &self,
+        crawl: &str,
+        config: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<()> {
+        let Owner::Crawl(id) = owner(crawl)? else {
+            return Err(fdo::Error::InvalidArgs(format!(
+                "'{crawl}' is no crawl: settings belong to crawls"
+            )));
+        };
+        let config = document(config)?;
+        let user = known(user(connection, &header).await?)?;
+        let make = |reply| Request::Amend {
+            id,
+            config,
+            user,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
+    async fn retry(&self, id: &str, hook: &str) -> fdo::Result<u32> {
+        let id = match id {
+            "" => None,
+            id => Some(owner(id)?),
+        };
+        let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());
+        request(&self.0, |reply| Request::Retry { id, hook, reply }).await
+    }
+
+    async fn status(&self) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Status { reply }).await
+    }
+
+    async fn list(&self, what: &str, filter: &str) -> fdo::Result<String> {
+        let filter: Filter = document(filter)?;
+        let what = what.to_owned();
+        request(&self.0, |reply| Request::List {
+            what,
+            filter,
+            reply,
+        })
+        .await
+        .and_then(small_enough)
+    }
+
+    async fn show(&self, id: &str) -> fdo::Result<String> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Show { id, reply })
+            .await
+            .and_then(small_enough)
+    }
+
+    async fn why(&self, id: &str) -> fdo::Result<String> {
+        // What is no id is the name of a watch.
+        let Ok(id) = owner(id) else {
+            return watches(&self.0, WatchCall::Why(id.to_owned())).await;
+        };
+        request(&self.0, |reply| Request::Why { id, reply }).await
+    }
+
+    async fn plugins(&self) -> fdo::Result<String> {
+        request(&self.0, |reply| Request::Plugins { reply }).await
+    }
+
+    async fn watch(
+        &self,
+        crawl: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let make = |reply| Request::Watch {
+            crawl,
+            claim,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
+    }
+
+    async fn run(
+        &self,
+        urls: OwnedFd,
+        options: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<(String, OwnedFd)> {
+        let (user, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let _call = self.1.claim(user, Kind::Call)?;
+        let answer = self.add_for(user, urls, options).await?;
+        let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
+        // Should the caller be gone by now, the descriptor is closed and the crawl is given up.
+        let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;
+        Ok((answer, hold))
+    }
+
+    async fn hold(
+        &self,
+        crawl: &str,
+        cancel: bool,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
+        let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        self.hold_for(crawl, cancel, claim).await
+    }
+
+    async fn interrupt(&self, id: &str) -> fdo::Result<String> {
+        let id = owner(id)?;
+        request(&self.0, |reply| Request::Interrupt { id, reply }).await
+    }
+
+    async fn proceed(&self, crawl: &str, again: bool) -> fdo::Result<u32> {
+        let crawl = crawl.parse().map_err(invalid)?;
+        let make = |reply| Request::Proceed {
+            crawl,
+            again,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
+    async fn draft(
+        &self,
+        options: &str,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<String> {
+        let options: AddOptions = document(options)?;
+        let user = known(user(connection, &header).await?)?;
+        let make = |reply| Request::Draft {
+            options,
+            user,
+            reply,
+        };
+        request(&self.0, make).await
+    }
+
+    async fn check(&self, watch: &str, kinds: Vec<String>) -> fdo::Result<String> {
+        let kind = |text: &String| {
+            let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
+            kind.ok_or_else(|| invalid(format!("'{text}' is no kind of check")))
+        };
+        few(&kinds)?;
+        let kinds = kinds.iter().map(kind).collect::<fdo::Result<_>>()?;
+        let watch = watch.to_owned();
+        watches(&self.0, WatchCall::Check { watch, kinds }).await
+    }
+
+    async fn await_check(
+        &self,
+        id: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let id = id.parse().map_err(invalid)?;
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        watches(&self.0, WatchCall::Await(id)).await
+    }
+
+    async fn watches(&self, name: &str) -> fdo::Result<String> {
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        watches(&self.0, WatchCall::List(name)).await
+    }
+
+    async fn history(&self, watch: &str, filter: &str) -> fdo::Result<String> {
+        let filter: HistoryFilter = document(filter)?;
+        let watch = watch.to_owned();
+        watches(&self.0, WatchCall::History { watch, filter }).await
+    }
+
+    async fn reload(&self) -> fdo::Result<()> {
+        request(&self.0, |reply| Request::Reload { reply }).await
+    }
+}
+
+/// Returns when the bus has hung up on us, as it does on whoever breaks its rules.
+pub async fn hung_up(connection: Connection) {
+    let mut messages = MessageStream::from(connection);
+    while let Some(Ok(_)) = messages.next().await {}
+}
+
+/// Longest text in an answer, in bytes: the bus hangs up on who sends 32 MiB, dbus-daemon(1).
+const ANSWER_MAX: usize = 30 << 20;
+
+fn small_enough(text: String) -> fdo::Result<String> {
+    match text.len() {
+        0..=ANSWER_MAX => Ok(text),
+        length => Err(fdo::Error::LimitsExceeded(format!(
+            "the answer has {} MiB, more than the bus takes: ask for less, with --limit or for one crawl or page",
+            length >> 20
+        ))),
+    }
+}
+
+/// Serves both interfaces, without the name.
+pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
+    let builder = match address.user {
+        true => zbus::connection::Builder::session(),
+        false => zbus::connection::Builder::system(),
+    };
+    builder
+        .serve_at(PATH, Manager(calls.clone(), Callers::default()))
+        .serve_at(PATH, Worker(calls))
+        .build()
+        .await
+}
+
+/// Takes the name from whoever has it, or else joins the queue of those to whom the bus gives it
+/// when its owner goes. Whoever has it can lose it in the same way.
+pub async fn request_name(
+    connection: &Connection,
+    address: &Address,
+    replace: bool,
+) -> zbus::Result<()> {
+    let mut flags = RequestNameFlags::ALLOW_REPLACEMENT;
+    flags.set(RequestNameFlags::REPLACE_EXISTING, replace);
+    let bus = DBusProxy::new(connection).await?;
+    // Not by the connection's own method, which asks once only.
+    bus.request_name(address.name.as_str().try_into()?, flags)
+        .await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

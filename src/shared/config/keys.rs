@@ -1,0 +1,240 @@
+//! The keys there are: one table that feeds the reader, `archivist config` and the test that
+//! compares it with archivist.conf(5).
+
+use super::units::{SIZE_ALLOWED, SPAN_ALLOWED, parse_size, parse_span, show_size, show_span};
+use super::{NetworkMode, Settings};
+use archivist_core::model::Reach;
+use archivist_core::model::web::filter::{UrlFilter, split_commas};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The section with values for plugins, whose keys are not ours.
+pub const VALUES: &str = "Config";
+
+/// One key of the configuration.
+pub struct Key {
+    pub section: &'static str,
+    pub name: &'static str,
+    /// Takes a value that is not empty, or says what is allowed.
+    pub set: fn(&mut Settings, &str) -> Result<(), &'static str>,
+    /// Puts the built-in value back: what an empty assignment does.
+    pub reset: fn(&mut Settings, Settings),
+    /// The value in the syntax of the file; lists have a line for each element.
+    pub show: fn(&Settings) -> String,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{}] {}=", self.section, self.name)
+    }
+}
+
+macro_rules! key {
+    ($section:literal, $name:literal, $field:ident, $read:expr, $show:expr) => {
+        Key {
+            section: $section,
+            name: $name,
+            set: |settings, text| {
+                $read(&mut settings.$field, text)?;
+                Ok(())
+            },
+            reset: |settings, built_in| settings.$field = built_in.$field,
+            show: |settings| $show(&settings.$field),
+        }
+    };
+}
+
+/// Every key of archivist.conf(5) but those of `[Config]`.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    key!("Orchestrator", "WorkersPerKind", workers_per_kind, count, u32::to_string),
+    key!("Orchestrator", "WorkersMax", workers_max, count, u32::to_string),
+    key!("Orchestrator", "SnapshotsPerCrawl", snapshots_per_crawl, count, u32::to_string),
+    key!("Orchestrator", "HostWorkers", host_workers, count, u32::to_string),
+    key!("Orchestrator", "HostDelaySec", host_delay, span, shown_span),
+    key!("Orchestrator", "FastChecks", fast_checks, count, u32::to_string),
+    key!("Orchestrator", "SlowChecks", slow_checks, count, u32::to_string),
+    key!("Orchestrator", "MemoryPressureMax", memory_pressure_max, percent, shown_percent),
+    key!("Orchestrator", "StartsInFlight", starts_in_flight, count, u32::to_string),
+    key!("Orchestrator", "IdleTimeoutSec", idle_timeout, span, shown_span),
+    key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
+    key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
+    key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
+    key!("Orchestrator", "SnapshotMaxSec", snapshot_limit, positive_span, shown_span),
+    key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
+    key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
+    key!("Archive", "Plugins", plugins, words, shown_words),
+    key!("Archive", "UrlAllowList", url_allow, patterns, String::clone),
+    key!("Archive", "UrlDenyList", url_deny, patterns, String::clone),
+    key!("Hooks", "TimeoutSec", hook_timeout, positive_span, shown_span),
+    key!("Hooks", "ReadyTimeoutSec", ready_limit, positive_span, shown_span),
+    key!("Hooks", "StopTimeoutSec", stop_limit, positive_span, shown_span),
+    key!("Hooks", "DaemonMaxSec", daemon_limit, positive_span, shown_span),
+    key!("Hooks", "StdoutMax", output_limit, size, shown_size),
+    key!("Hooks", "Network", network, network, shown_network),
+    key!("Hooks", "Reach", reach, reach, Reach::to_string),
+];
+
+pub fn find(section: &str, name: &str) -> Option<&'static Key> {
+    KEYS.iter()
+        .find(|key| key.section == section && key.name == name)
+}
+
+/// Names that plugins use for their settings, such as `WGET_TIMEOUT`.
+pub fn is_value_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Says what is wrong with `[section] name=` and what was probably meant.
+pub fn explain_unknown(section: &str, name: &str) -> String {
+    let sections = ["Orchestrator", "Archive", "Hooks", VALUES];
+    if !sections.contains(&section) {
+        return format!(
+            "unknown section [{section}]; there are [Orchestrator], [Archive], [Hooks] and [Config]"
+        );
+    }
+    if let Some(elsewhere) = KEYS.iter().find(|key| key.name == name) {
+        return format!("{name}= belongs in section [{}]", elsewhere.section);
+    }
+    let close = KEYS
+        .iter()
+        .map(|key| (strsim::jaro_winkler(key.name, name), key))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match close {
+        Some((_, key)) => format!(
+            "unknown key {name}= in section [{section}]; did you mean {}= in [{}]?",
+            key.name, key.section
+        ),
+        None if is_value_name(name) => {
+            format!(
+                "unknown key {name}= in section [{section}]; settings of plugins belong in [Config]"
+            )
+        }
+        None => format!("unknown key {name}= in section [{section}]; see archivist.conf(5)"),
+    }
+}
+
+type Read = Result<(), &'static str>;
+
+fn count(field: &mut u32, text: &str) -> Read {
+    *field = text
+        .parse()
+        .ok()
+        .filter(|n| (1..=10_000).contains(n))
+        .ok_or("a whole number from 1 to 10000")?;
+    Ok(())
+}
+
+fn span(field: &mut Duration, text: &str) -> Read {
+    *field = parse_span(text).ok_or(SPAN_ALLOWED)?;
+    Ok(())
+}
+
+fn positive_span(field: &mut Duration, text: &str) -> Read {
+    span(field, text)?;
+    match field.is_zero() {
+        true => Err("a time span longer than 0, like 30s or 5min"),
+        false => Ok(()),
+    }
+}
+
+fn percent(field: &mut u32, text: &str) -> Read {
+    *field = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok())
+        .filter(|n| (1..=100).contains(n))
+        .ok_or("a share from 1% to 100%")?;
+    Ok(())
+}
+
+fn shown_percent(percent: &u32) -> String {
+    format!("{percent}%")
+}
+
+fn size(field: &mut u64, text: &str) -> Read {
+    *field = parse_size(text).filter(|n| *n > 0).ok_or(SIZE_ALLOWED)?;
+    Ok(())
+}
+
+/// 0 is allowed.
+fn size_or_none(field: &mut u64, text: &str) -> Read {
+    *field = parse_size(text).ok_or(SIZE_ALLOWED)?;
+    Ok(())
+}
+
+fn directory(field: &mut Vec<PathBuf>, text: &str) -> Read {
+    let path = PathBuf::from(text);
+    if !path.is_absolute() || path.components().any(|c| c.as_os_str() == "..") {
+        return Err("the absolute path of a directory, without '..'");
+    }
+    field.push(path);
+    Ok(())
+}
+
+fn words(field: &mut Vec<String>, text: &str) -> Read {
+    let new = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
+    for word in new {
+        let fine = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+        if !word.bytes().all(fine) {
+            return Err(
+                "names of plugins, separated by blanks or commas, like: wget title screenshot",
+            );
+        }
+        field.push(word.to_owned());
+    }
+    Ok(())
+}
+
+/// Patterns are kept as one text with a line for each.
+fn patterns(field: &mut String, text: &str) -> Read {
+    let entries = split_commas(text).into_iter().map(str::trim);
+    for entry in entries.filter(|entry| !entry.is_empty()) {
+        if UrlFilter::new(entry, "").is_err() {
+            return Err(
+                "domains (example.com, *.example.com) and regular expressions, separated by commas",
+            );
+        }
+        if !field.is_empty() {
+            field.push('\n');
+        }
+        field.push_str(entry);
+    }
+    Ok(())
+}
+
+fn network(field: &mut NetworkMode, text: &str) -> Read {
+    *field = NetworkMode::parse(text).ok_or("auto, host or private")?;
+    Ok(())
+}
+
+fn reach(field: &mut Reach, text: &str) -> Read {
+    *field = Reach::parse(text).ok_or(
+        "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses are never reached",
+    )?;
+    Ok(())
+}
+
+fn shown_network(network: &NetworkMode) -> String {
+    network.as_str().to_owned()
+}
+
+fn shown_span(span: &Duration) -> String {
+    show_span(*span)
+}
+
+fn shown_size(size: &u64) -> String {
+    show_size(*size)
+}
+
+fn shown_words(words: &[String]) -> String {
+    words.join(" ")
+}
+
+fn shown_paths(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+    paths.join("\n")
+}

@@ -1,0 +1,285 @@
+//! Which archivist is meant: the machine's, a user's own, or a further instance of either. The
+//! scope is a value; everything that differs between them is asked here.
+
+use super::Settings;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Words that unit names use after the prefix; an instance of such a name would be mistaken for
+/// units of the first one.
+const TAKEN: [&str; 11] = [
+    "alert",
+    "check",
+    "crawl",
+    "generator",
+    "hook",
+    "network",
+    "orchestrator",
+    "pool",
+    "run",
+    "snapshot",
+    "watch",
+];
+
+/// Users for the hooks of crawls: so many crawls at a time have one for themselves
+/// (sysusers.d/archivist.conf).
+pub const HOOK_USERS: u32 = 16;
+/// The user of hooks that belong to no crawl of pages.
+const HOOK_USER: &str = "archivist-hook";
+
+/// What an instance may be called, for messages.
+pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
+     alert, check, crawl, generator, hook, network, orchestrator, pool, run, snapshot, watch";
+
+/// The three directories of a user (XDG Base Directory Specification).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserDirs {
+    /// `$XDG_CONFIG_HOME`
+    pub config: PathBuf,
+    /// `$XDG_DATA_HOME`
+    pub data: PathBuf,
+    /// `$XDG_RUNTIME_DIR`
+    pub runtime: PathBuf,
+}
+
+impl UserDirs {
+    /// Reads them through `env`. Relative paths are ignored, as the specification demands.
+    pub fn from_env(env: impl Fn(&str) -> Option<OsString>) -> UserDirs {
+        let home = env("HOME").map(PathBuf::from).unwrap_or_else(|| "/".into());
+        let dir = |name, fallback: &str| {
+            env(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .unwrap_or_else(|| home.join(fallback))
+        };
+        UserDirs {
+            config: dir("XDG_CONFIG_HOME", ".config"),
+            data: dir("XDG_DATA_HOME", ".local/share"),
+            runtime: dir("XDG_RUNTIME_DIR", ".cache"),
+        }
+    }
+}
+
+/// One orchestrator among those that may run on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The calling user's own service manager and session bus instead of the machine's.
+    pub user: bool,
+    pub instance: Option<String>,
+    /// `/`, or another directory in tests.
+    pub root: PathBuf,
+    /// Used in the user scope only.
+    pub dirs: UserDirs,
+}
+
+/// Whether `name` may be the name of an instance ([`INSTANCE_ALLOWED`]). It becomes a part of
+/// unit names, where '-' would make a slice, and of the bus name.
+pub fn is_instance_name(name: &str) -> bool {
+    name.len() <= 32
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && !TAKEN.contains(&name)
+}
+
+impl Scope {
+    /// The machine's first instance, with files below `root`.
+    pub fn system(root: impl Into<PathBuf>) -> Scope {
+        Scope {
+            user: false,
+            instance: None,
+            root: root.into(),
+            dirs: UserDirs::default(),
+        }
+    }
+
+    /// The scope that `--user` and `--instance` name on the real machine.
+    pub fn from_env(
+        user: bool,
+        instance: Option<String>,
+        env: impl Fn(&str) -> Option<OsString>,
+    ) -> Scope {
+        Scope {
+            user,
+            instance,
+            root: "/".into(),
+            dirs: UserDirs::from_env(env),
+        }
+    }
+
+    /// `archivist`, or `archivist-NAME`: what unit names, file names and the data directory
+    /// begin with.
+    pub fn unit_prefix(&self) -> String {
+        match &self.instance {
+            Some(name) => format!("archivist-{name}"),
+            None => "archivist".to_owned(),
+        }
+    }
+
+    /// The user of this number, for hooks; 0 is that of hooks that belong to no crawl of pages. None
+    /// where everything runs as the user whose archivist it is.
+    pub fn hook_user(&self, number: u32) -> Option<String> {
+        match number {
+            _ if self.user => None,
+            0 => Some(HOOK_USER.to_owned()),
+            number => Some(format!("{HOOK_USER}-{number}")),
+        }
+    }
+
+    /// `org.archivist1`, or `org.archivist1.NAME`.
+    pub fn bus_name(&self) -> String {
+        match &self.instance {
+            Some(name) => format!("org.archivist1.{name}"),
+            None => "org.archivist1".to_owned(),
+        }
+    }
+
+    /// The unit of the orchestrator.
+    pub fn orchestrator_unit(&self) -> String {
+        format!("{}-orchestrator.service", self.unit_prefix())
+    }
+
+    /// Where database and archive are.
+    pub fn data_dir(&self) -> PathBuf {
+        let base = match self.user {
+            true => self.dirs.data.clone(),
+            false => "/var/lib".into(),
+        };
+        self.rooted(base.join(self.unit_prefix()))
+    }
+
+    /// What lasts as long as this boot.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.rooted(match self.user {
+            true => self.dirs.runtime.join("archivist"),
+            false => "/run/archivist".into(),
+        })
+    }
+
+    /// Directories with configuration, the strongest last.
+    pub fn config_dirs(&self) -> Vec<PathBuf> {
+        if self.user {
+            return vec![self.rooted(self.dirs.config.join("archivist"))];
+        }
+        ["/usr/lib/archivist", "/run/archivist", "/etc/archivist"]
+            .map(|dir| self.rooted(dir))
+            .to_vec()
+    }
+
+    /// Directories with declarations of pools and watches, the strongest last. Those of a user
+    /// may also be gone with the session.
+    pub fn declaration_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs = self.config_dirs();
+        if self.user {
+            dirs.insert(0, self.rooted(self.dirs.runtime.join("archivist")));
+        }
+        dirs
+    }
+
+    /// `archivist.conf`, or `archivist-NAME.conf`; its drop-ins are in the directory of that name
+    /// with `.d`.
+    pub fn config_name(&self) -> String {
+        format!("{}.conf", self.unit_prefix())
+    }
+
+    /// Directories with plugins in the order in which they are searched.
+    pub fn plugin_roots(&self, settings: &Settings) -> Vec<PathBuf> {
+        let mut roots = vec![
+            PathBuf::from("/usr/share/archivist/plugins"),
+            PathBuf::from("/etc/archivist/plugins"),
+        ];
+        if self.user {
+            roots.push(self.dirs.data.join("archivist/plugins"));
+        }
+        roots.extend(settings.plugin_path.iter().cloned());
+        roots.into_iter().map(|dir| self.rooted(dir)).collect()
+    }
+
+    /// A path below the scope's root.
+    pub fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+        move |name| {
+            let found = pairs.iter().find(|(key, _)| *key == name)?;
+            Some(found.1.into())
+        }
+    }
+
+    #[test]
+    fn every_user_of_hooks_is_made() {
+        let made = include_str!("../../../units/sysusers.d/archivist.conf");
+        let made = made
+            .lines()
+            .filter_map(|line| line.strip_prefix("u archivist-hook"));
+        let made: Vec<String> = made
+            .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
+            .map(|end| match end.as_str() {
+                "-" => HOOK_USER.to_owned(),
+                end => format!("{HOOK_USER}{end}"),
+            })
+            .collect();
+        let system = Scope::system("/");
+        let wanted = (0..=HOOK_USERS).filter_map(|number| system.hook_user(number));
+        assert_eq!(made, wanted.collect::<Vec<_>>());
+        assert_eq!(
+            Scope {
+                user: true,
+                ..system
+            }
+            .hook_user(3),
+            None
+        );
+    }
+
+    #[test]
+    fn one_code_path_for_every_scope() {
+        let system = Scope::system("/");
+        assert_eq!(system.data_dir(), Path::new("/var/lib/archivist"));
+        assert_eq!(system.bus_name(), "org.archivist1");
+        assert_eq!(system.config_name(), "archivist.conf");
+
+        let news = Scope {
+            instance: Some("news".into()),
+            root: "/tmp/r".into(),
+            ..system
+        };
+        assert_eq!(news.data_dir(), Path::new("/tmp/r/var/lib/archivist-news"));
+        assert_eq!(news.bus_name(), "org.archivist1.news");
+        assert_eq!(
+            news.orchestrator_unit(),
+            "archivist-news-orchestrator.service"
+        );
+
+        let user = Scope::from_env(
+            true,
+            None,
+            env(&[("HOME", "/home/u"), ("XDG_DATA_HOME", "rel")]),
+        );
+        assert_eq!(user.data_dir(), Path::new("/home/u/.local/share/archivist"));
+        assert_eq!(user.config_dirs(), [Path::new("/home/u/.config/archivist")]);
+        let roots = user.plugin_roots(&Settings::default());
+        assert_eq!(
+            roots[2],
+            Path::new("/home/u/.local/share/archivist/plugins")
+        );
+    }
+
+    #[test]
+    fn names_of_instances() {
+        for good in ["news", "a", "n2_x"] {
+            assert!(is_instance_name(good), "{good}");
+        }
+        for bad in ["", "News", "a-b", "2x", "hook", "a.b", "../x", "ä"] {
+            assert!(!is_instance_name(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Step three: typed settings with their defaults (archivist.conf(5)).
+
+use super::inputs::{Inputs, Target};
+use super::{ConfigError, NetworkMode};
+use archivist_core::model::Reach;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the configuration says. Counts are of units, sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    // [Orchestrator]
+    /// Workers of one kind (crawl, snapshot) at a time.
+    pub workers_per_kind: u32,
+    /// Workers of all kinds at a time.
+    pub workers_max: u32,
+    /// Snapshots of one crawl at a time.
+    pub snapshots_per_crawl: u32,
+    /// Snapshots of one host at a time, of all crawls together.
+    pub host_workers: u32,
+    /// From one start of a snapshot on a host to the next.
+    pub host_delay: Duration,
+    /// Checks of watches at a time: those that ask whether a site answers.
+    pub fast_checks: u32,
+    /// Those that take long.
+    pub slow_checks: u32,
+    /// Percent of 10 s in which our processes wait for memory, from which nothing more is started.
+    pub memory_pressure_max: u32,
+    /// How long the queue is empty before `--exit-on-idle` ends the orchestrator.
+    pub idle_timeout: Duration,
+    /// Units that PID 1 is asked to start at a time.
+    pub starts_in_flight: u32,
+    /// Starts of one worker before its item is quarantined.
+    pub attempts_max: u32,
+    /// Delay before the second attempt; it doubles from one attempt to the next.
+    pub retry_first: Duration,
+    pub retry_longest: Duration,
+    /// Time limit of a snapshot as a whole; one that reaches it is not tried again.
+    pub snapshot_limit: Duration,
+
+    // [Archive]
+    /// Bytes that are to stay free on the file system of the archive.
+    pub min_free_space: u64,
+    /// Directories with plugins besides those of the scope ([`super::Scope::plugin_roots`]).
+    pub plugin_path: Vec<PathBuf>,
+    /// The plugins that run where a crawl names none; empty means all that are enabled.
+    pub plugins: Vec<String>,
+    /// Domains and regular expressions, a line for each; where there are any, a URL must match one.
+    pub url_allow: String,
+    /// The same; a URL that matches any of these is not archived.
+    pub url_deny: String,
+
+    // [Hooks]
+    /// Time limit of one run of a hook whose plugin has none of its own.
+    pub hook_timeout: Duration,
+    /// How long a background hook may take until its first line of output.
+    pub ready_limit: Duration,
+    /// How long a hook may take to end after SIGTERM.
+    pub stop_limit: Duration,
+    /// Time limit of one run of a daemon hook.
+    pub daemon_limit: Duration,
+    /// Bytes of standard output after which a hook is ended.
+    pub output_limit: u64,
+    pub network: NetworkMode,
+    /// What hooks and checks reach besides the Internet and what their own URLs open.
+    pub reach: Reach,
+
+    // [Config]
+    /// Values for plugins, under the names of their config.json.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            workers_per_kind: 4,
+            workers_max: 12,
+            snapshots_per_crawl: 8,
+            host_workers: 4,
+            host_delay: Duration::ZERO,
+            fast_checks: 2,
+            slow_checks: 2,
+            memory_pressure_max: 60,
+            idle_timeout: Duration::from_secs(3),
+            starts_in_flight: 8,
+            attempts_max: 3,
+            retry_first: Duration::from_secs(60),
+            retry_longest: Duration::from_secs(3600),
+            snapshot_limit: Duration::from_secs(12 * 3600),
+            min_free_space: 1 << 30,
+            plugin_path: Vec::new(),
+            plugins: Vec::new(),
+            url_allow: String::new(),
+            url_deny: String::new(),
+            hook_timeout: Duration::from_secs(60),
+            ready_limit: Duration::from_secs(5),
+            stop_limit: Duration::from_secs(15),
+            daemon_limit: Duration::from_secs(12 * 3600),
+            output_limit: 64 << 20,
+            network: NetworkMode::Auto,
+            reach: Reach::default(),
+            values: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Applies `inputs` to the defaults. All bad values are reported at once.
+    pub fn from_inputs(inputs: &Inputs) -> Result<Settings, ConfigError> {
+        let mut settings = Settings::default();
+        let mut problems = Vec::new();
+        for input in &inputs.inputs {
+            let value = input.value.as_str();
+            match &input.target {
+                Target::Value(name) if value.is_empty() => {
+                    settings.values.remove(name);
+                }
+                Target::Value(name) => {
+                    settings.values.insert(name.clone(), value.to_owned());
+                }
+                Target::Setting(key) if value.is_empty() => {
+                    (key.reset)(&mut settings, Settings::default());
+                }
+                Target::Setting(key) => {
+                    if let Err(allowed) = (key.set)(&mut settings, value) {
+                        problems.push(format!(
+                            "{}: bad value '{value}' of {}= in [{}], expected {allowed}",
+                            input.place, key.name, key.section
+                        ));
+                    }
+                }
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(settings),
+            false => Err(ConfigError { problems }),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Declarations of pools and watches (`NAME.pool`, `NAME.watch`): finding, reading and judging them.
+
+pub mod declaration;
+pub mod files;
+pub mod reader;
+pub mod watch;
+
+pub use declaration::{Declaration, Kind, NAME_ALLOWED, Problem};
+pub use reader::Reader;

@@ -1,0 +1,8 @@
+//! What several programs need: the two bus interfaces of archivist, the client of systemd, configuration,
+//! declarations of pools and watches, and logging.
+
+pub mod bus;
+pub mod config;
+pub mod declare;
+pub mod journal;
+pub mod systemd;

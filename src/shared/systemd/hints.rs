@@ -1,0 +1,223 @@
+//! systemd's signals, reduced to hints. One task drains them and never awaits anything else; what
+//! a hint is about is read anew by whoever gets it.
+//!
+//! Everybody on the bus may send signals to a connection by its unique name, which no match rule
+//! keeps off (Match Rules in the D-Bus specification): the sender decides what is believed.
+
+use super::hint_queue::HintQueue;
+use super::{SYSTEMD, dict};
+use archivist_core::unit::Names;
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use zbus::message::Type;
+use zbus::{Message, MessageStream, OwnedObjectPath};
+
+/// Of the manager's own signals those that we make hints of, as there are several times as many of
+/// others; changes of services; and that systemd came to the bus.
+pub const MATCH_RULES: &[&str] = &[
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='UnitRemoved'",
+    "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='Reloading'",
+    "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='org.freedesktop.systemd1.Service'",
+    "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
+];
+
+/// Something may have happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// The main process of a unit of ours has ended. The fields are evidence for the case that
+    /// the unit is gone by the time that it is read.
+    Exited {
+        unit: String,
+        code: i32,
+        status: i32,
+        result: String,
+    },
+    /// A unit's job ended with this result (`done`, `failed`, `canceled` …).
+    JobRemoved { unit: String, result: String },
+    /// A unit of ours is not loaded any more.
+    Removed { unit: String },
+    /// The manager came back from a reload, or from its own execution anew: nothing that was
+    /// known is certain.
+    Reloaded,
+    /// The connection is gone.
+    Disconnected,
+}
+
+/// The bus itself, as a sender.
+const BUS: &str = "org.freedesktop.DBus";
+
+/// Whose signals are believed.
+#[derive(Debug)]
+pub enum Senders {
+    /// The connection leads to systemd alone.
+    Peer,
+    /// On a bus: the bus, and the connection that owns systemd's name now, if any.
+    Bus { systemd: Option<String> },
+}
+
+impl Senders {
+    fn trusts(&self, message: &Message) -> bool {
+        let Senders::Bus { systemd } = self else {
+            return true;
+        };
+        let header = message.header();
+        let sender = header.sender().map(|name| name.as_str());
+        match header.member().map(|name| name.as_str()) {
+            Some("NameOwnerChanged") => sender == Some(BUS),
+            _ => sender.is_some() && sender == systemd.as_deref(),
+        }
+    }
+
+    fn name_moved(&mut self, to: &str) {
+        if let Senders::Bus { systemd } = self {
+            *systemd = (!to.is_empty()).then(|| to.to_owned());
+        }
+    }
+}
+
+/// Reads the signals of one connection.
+pub struct Listener {
+    names: Names,
+    senders: Senders,
+}
+
+impl Listener {
+    pub fn new(names: Names, senders: Senders) -> Listener {
+        Listener { names, senders }
+    }
+
+    /// Reads `stream` to its end. That systemd came back is told to `came_back` as well.
+    pub async fn drain(
+        mut self,
+        mut stream: MessageStream,
+        hints: HintQueue,
+        came_back: watch::Sender<()>,
+    ) {
+        while let Some(message) = stream.next().await {
+            if let Ok(message) = message
+                && let Some(hint) = self.hint(&message)
+            {
+                let back = hint == Hint::Reloaded;
+                hints.push(hint);
+                if back {
+                    came_back.send_replace(());
+                }
+            }
+        }
+        hints.push(Hint::Disconnected);
+    }
+
+    fn hint(&mut self, message: &Message) -> Option<Hint> {
+        if message.message_type() != Type::Signal || !self.senders.trusts(message) {
+            return None;
+        }
+        let header = message.header();
+        match header.member()?.as_str() {
+            "PropertiesChanged" => {
+                let unit = self.names.unit_of_path(header.path()?.as_str())?;
+                exited(unit, message)
+            }
+            "JobRemoved" => {
+                let (_, _, unit, result): (u32, OwnedObjectPath, String, String) =
+                    message.body().deserialize().ok()?;
+                self.names.parse(&unit)?;
+                Some(Hint::JobRemoved { unit, result })
+            }
+            "UnitRemoved" => {
+                let (unit, _): (String, OwnedObjectPath) = message.body().deserialize().ok()?;
+                self.names.parse(&unit)?;
+                Some(Hint::Removed { unit })
+            }
+            "Reloading" => {
+                let begins: bool = message.body().deserialize().ok()?;
+                (!begins).then_some(Hint::Reloaded)
+            }
+            "NameOwnerChanged" => {
+                let (name, _, new): (String, String, String) = message.body().deserialize().ok()?;
+                if name != SYSTEMD {
+                    return None;
+                }
+                self.senders.name_moved(&new);
+                (!new.is_empty()).then_some(Hint::Reloaded)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a change of a service says of the end of its main process.
+fn exited(unit: String, message: &Message) -> Option<Hint> {
+    let (mut code, mut status, mut result) = (None, None, None);
+    // The name of the interface comes first.
+    dict::each(&message.body(), 1, |name, value| match name {
+        "ExecMainCode" => code = value.signed(),
+        "ExecMainStatus" => status = value.signed(),
+        "Result" => result = value.text(),
+        _ => {}
+    })?;
+    let code = code?;
+    let result = result.unwrap_or_default();
+    if code == 0 && (result == "success" || result.is_empty()) {
+        return None;
+    }
+    Some(Hint::Exited {
+        unit,
+        code,
+        status: status.unwrap_or(0),
+        result,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+
+    fn listener(systemd: Option<&str>) -> Listener {
+        let systemd = systemd.map(str::to_owned);
+        Listener::new(Names::new("archivist"), Senders::Bus { systemd })
+    }
+
+    fn reloading(sender: &str) -> Message {
+        let signal = Message::signal("/org/freedesktop/systemd1", MANAGER, "Reloading");
+        signal.sender(sender).build(&(false,)).unwrap()
+    }
+
+    fn moved(sender: &str, name: &str, to: &str) -> Message {
+        let signal = Message::signal("/org/freedesktop/DBus", BUS, "NameOwnerChanged");
+        let body = (name, ":1.1", to);
+        signal.sender(sender).build(&body).unwrap()
+    }
+
+    #[test]
+    fn only_the_owner_of_systemds_name_is_believed() {
+        let mut listener = listener(Some(":1.1"));
+        assert_eq!(listener.hint(&reloading(":1.1")), Some(Hint::Reloaded));
+        for forged in [
+            reloading(":1.66"),
+            reloading(BUS),
+            moved(":1.66", SYSTEMD, ":1.66"),
+        ] {
+            assert_eq!(listener.hint(&forged), None, "{forged:?}");
+        }
+        // systemd re-executes itself (daemon-reexec), which gives it another unique name.
+        assert_eq!(listener.hint(&moved(BUS, SYSTEMD, "")), None);
+        assert_eq!(listener.hint(&reloading(":1.1")), None);
+        assert_eq!(listener.hint(&moved(BUS, "org.example", ":1.66")), None);
+        assert_eq!(listener.hint(&reloading(":1.66")), None);
+        assert_eq!(
+            listener.hint(&moved(BUS, SYSTEMD, ":1.9")),
+            Some(Hint::Reloaded)
+        );
+        assert_eq!(listener.hint(&reloading(":1.9")), Some(Hint::Reloaded));
+    }
+
+    #[test]
+    fn without_systemd_on_the_bus_nobody_is_believed() {
+        assert_eq!(listener(None).hint(&reloading(":1.1")), None);
+        let mut peer = Listener::new(Names::new("archivist"), Senders::Peer);
+        assert_eq!(peer.hint(&reloading(":1.1")), Some(Hint::Reloaded));
+    }
+}

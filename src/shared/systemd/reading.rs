@@ -1,0 +1,119 @@
+//! What systemd answers about a unit → [`Reading`].
+
+use super::dict;
+use archivist_core::model::{Accounting, Reading, Time};
+use zbus::{Message, OwnedObjectPath, OwnedVariant};
+
+/// Counters that are not kept read as the largest number.
+const UNSET: u64 = u64::MAX;
+
+/// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description, LoadState=,
+/// ActiveState=, SubState= and the unit it follows, its path, and the id, type and path of its job.
+pub type Row = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    String,
+    OwnedObjectPath,
+    u32,
+    String,
+    OwnedObjectPath,
+);
+
+/// What matters to us of a service.
+#[derive(Debug, Default)]
+struct Service {
+    result: Option<String>,
+    exec_main_code: Option<i32>,
+    exec_main_status: Option<i32>,
+    exec_main_start_timestamp: Option<u64>,
+    exec_main_exit_timestamp: Option<u64>,
+    kill_mode: Option<String>,
+    control_group: Option<String>,
+    cpu_usage_nsec: Option<u64>,
+    memory_peak: Option<u64>,
+    io_read_bytes: Option<u64>,
+    io_write_bytes: Option<u64>,
+    ip_ingress_bytes: Option<u64>,
+    ip_egress_bytes: Option<u64>,
+}
+
+impl Service {
+    fn of(message: &Message) -> Option<Service> {
+        let mut service = Service::default();
+        dict::each(&message.body(), 0, |name, value| match name {
+            "Result" => service.result = value.text(),
+            "ExecMainCode" => service.exec_main_code = value.signed(),
+            "ExecMainStatus" => service.exec_main_status = value.signed(),
+            "ExecMainStartTimestamp" => service.exec_main_start_timestamp = value.number(),
+            "ExecMainExitTimestamp" => service.exec_main_exit_timestamp = value.number(),
+            "KillMode" => service.kill_mode = value.text(),
+            "ControlGroup" => service.control_group = value.text(),
+            "CPUUsageNSec" => service.cpu_usage_nsec = value.number(),
+            "MemoryPeak" => service.memory_peak = value.number(),
+            "IOReadBytes" => service.io_read_bytes = value.number(),
+            "IOWriteBytes" => service.io_write_bytes = value.number(),
+            "IPIngressBytes" => service.ip_ingress_bytes = value.number(),
+            "IPEgressBytes" => service.ip_egress_bytes = value.number(),
+            _ => {}
+        })?;
+        Some(service)
+    }
+
+    fn accounting(&self) -> Accounting {
+        let kept = |counter: Option<u64>| counter.filter(|counter| *counter != UNSET);
+        Accounting {
+            cpu_usec: kept(self.cpu_usage_nsec).map(|nsec| nsec / 1000),
+            memory_peak: kept(self.memory_peak).or_else(|| self.memory_peak_of_kernel()),
+            io_read: kept(self.io_read_bytes),
+            io_write: kept(self.io_write_bytes),
+            ip_in: kept(self.ip_ingress_bytes),
+            ip_out: kept(self.ip_egress_bytes),
+        }
+    }
+
+    /// systemd before 254 has no MemoryPeak property; the kernel's figure can be read as long as the
+    /// cgroup is there.
+    fn memory_peak_of_kernel(&self) -> Option<u64> {
+        let group = self.control_group.as_deref().filter(|g| !g.is_empty())?;
+        let file = format!("/sys/fs/cgroup{group}/memory.peak");
+        std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    }
+}
+
+/// A wall-clock timestamp in microseconds; 0 is none.
+fn time(usec: Option<u64>) -> Option<Time> {
+    let usec = usec.filter(|usec| *usec != 0 && *usec != UNSET)?;
+    i64::try_from(usec / 1000).ok().map(Time)
+}
+
+/// Reads the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll for
+/// the interface Service.
+pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
+    let rows: Vec<Row> = listed.body().deserialize()?;
+    let row = rows.into_iter().next();
+    let row = row.ok_or_else(|| zbus::Error::Failure("systemd lists no such unit".to_owned()))?;
+    let invocation: OwnedVariant = invocation.body().deserialize()?;
+    let invocation = Vec::<u8>::try_from(invocation).unwrap_or_default();
+    let odd = || zbus::Error::Failure("its properties are not those of a service".to_owned());
+    let service = Service::of(service).ok_or_else(odd)?;
+    let accounting = service.accounting();
+    Ok(Reading {
+        load_state: row.2,
+        active_state: row.3,
+        sub_state: row.4,
+        result: service.result.unwrap_or_default(),
+        exec_main_code: service.exec_main_code.unwrap_or(0),
+        exec_main_status: service.exec_main_status.unwrap_or(0),
+        started: time(service.exec_main_start_timestamp),
+        ended: time(service.exec_main_exit_timestamp),
+        invocation: invocation
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        kill_mode: service.kill_mode.unwrap_or_default(),
+        accounting,
+    })
+}

@@ -1,0 +1,99 @@
+//! What systemd leaves of a unit that is gone. For `LogExtraFields=` PID 1 writes a file that journald reads,
+//! readable for every local user, and does not remove it with the unit (seen on 252 and 257; `unit_unlink_state_files()`
+//! in unit.c removes one of another name). It writes it once for each start, not again when it is reloaded or
+//! executed anew. A user's manager writes none.
+
+use archivist_core::unit::Names;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const UNITS: &str = "/run/systemd/units";
+const FIELDS: &str = "log-extra-fields:";
+
+/// The files of one instance's units.
+#[derive(Clone, Debug)]
+pub struct Traces {
+    directory: PathBuf,
+    names: Names,
+    /// A failure was logged: one line says it for all.
+    complained: Arc<AtomicBool>,
+}
+
+impl Traces {
+    pub fn new(names: Names) -> Traces {
+        Traces::below(UNITS.as_ref(), names)
+    }
+
+    fn below(directory: &Path, names: Names) -> Traces {
+        Traces {
+            directory: directory.to_owned(),
+            names,
+            complained: Arc::default(),
+        }
+    }
+
+    /// Removes what is left of `unit`, which is not loaded any more. Nothing may be left.
+    pub fn remove(&self, unit: &str) {
+        if self.names.parse(unit).is_none() {
+            return;
+        }
+        let path = self.directory.join(format!("{FIELDS}{unit}"));
+        match std::fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if self.complained.swap(true, Ordering::Relaxed) => {
+                tracing::debug!("failed to remove '{}': {error}, ignoring", path.display());
+            }
+            Err(error) => {
+                tracing::warn!("failed to remove '{}': {error}, ignoring", path.display());
+            }
+        }
+    }
+
+    /// The units, loaded or not, of which there is something. Empty where the directory cannot be read.
+    pub fn units(&self) -> Vec<String> {
+        let files = std::fs::read_dir(&self.directory).into_iter().flatten();
+        let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+        let units = names.filter_map(|name| Some(name.strip_prefix(FIELDS)?.to_owned()));
+        units
+            .filter(|unit| self.names.parse(unit).is_some())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_units_of_this_instance_are_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let ours = "archivist-hook-wget-s3.service";
+        let others = [
+            "log-extra-fields:archivist-second-hook-wget-s3.service",
+            "log-extra-fields:ssh.service",
+            "invocation:archivist-hook-wget-s3.service",
+            "log-extra-fields:archivist-orchestrator.service",
+        ];
+        let fields = format!("{FIELDS}{ours}");
+        for name in others.iter().copied().chain([fields.as_str()]) {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        let traces = Traces::below(directory.path(), Names::new("archivist"));
+        assert_eq!(traces.units(), [ours]);
+        for unit in [ours, ours, "ssh.service", "../x"] {
+            traces.remove(unit);
+        }
+        assert_eq!(traces.units(), Vec::<String>::new());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_read_is_empty() {
+        let traces = Traces::below(Path::new("/nonexistent"), Names::new("archivist"));
+        traces.remove("archivist-hook-wget-s3.service");
+        assert!(traces.units().is_empty());
+    }
+}

@@ -1,0 +1,69 @@
+//! Our property values → D-Bus values.
+
+use archivist_core::model::Subnet;
+use archivist_core::unit::Property;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use zbus::{Fd, Variant};
+
+/// MS_REC: what is mounted below a bound directory comes along.
+const MOUNT_RECURSIVE: u64 = 0x4000;
+
+/// Families of addresses (address_families(7)).
+const AF_INET: i32 = 2;
+const AF_INET6: i32 = 10;
+
+type Command = (String, Vec<String>, Vec<String>);
+type Bind = (String, String, bool, u64);
+type Prefix = (i32, Vec<u8>, u32);
+
+/// Descriptors are taken in the order in which the properties name them.
+pub fn encode(
+    properties: &[(&'static str, Property)],
+    descriptors: Vec<OwnedFd>,
+) -> Vec<(String, Variant<'static>)> {
+    let mut descriptors = descriptors.into_iter().map(Some).collect::<Vec<_>>();
+    let pairs = properties
+        .iter()
+        .filter_map(|(name, value)| Some(((*name).to_owned(), variant(value, &mut descriptors)?)));
+    pairs.collect()
+}
+
+fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Variant<'static>> {
+    Some(match value {
+        Property::Text(text) => Variant::from(text.clone()),
+        Property::Flag(flag) => Variant::from(*flag),
+        Property::Number(number) => Variant::from(*number),
+        Property::List(list) => Variant::from(list.clone()),
+        Property::Exec { argv, flags } => {
+            let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            let program = argv.first()?.clone();
+            let commands: Vec<Command> = vec![(program, argv.clone(), flags)];
+            Variant::from(commands)
+        }
+        Property::Binds(paths) => {
+            let bind =
+                |(from, to): &(String, String)| (from.clone(), to.clone(), false, MOUNT_RECURSIVE);
+            Variant::from(paths.iter().map(bind).collect::<Vec<Bind>>())
+        }
+        Property::Bytes(lines) => {
+            let bytes: Vec<Vec<u8>> = lines.iter().map(|line| line.clone().into_bytes()).collect();
+            Variant::from(bytes)
+        }
+        Property::Networks(networks) => {
+            Variant::from(networks.iter().map(prefix).collect::<Vec<Prefix>>())
+        }
+        Property::Descriptor(place) => {
+            let descriptor = descriptors.get_mut(*place)?.take()?;
+            Variant::from(Fd::from(descriptor))
+        }
+    })
+}
+
+fn prefix(network: &Subnet) -> Prefix {
+    let (family, bytes) = match network.address() {
+        IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
+    };
+    (family, bytes, u32::from(network.prefix()))
+}

@@ -1,0 +1,8 @@
+//! Directories that the worker shares with hooks.
+
+pub mod directory;
+pub mod heartbeat;
+#[cfg(test)]
+mod hostile;
+pub mod leftover;
+pub mod write;

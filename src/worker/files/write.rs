@@ -1,0 +1,126 @@
+//! Files of ours in directories that hooks may write: nothing that a hook puts in their place is
+//! followed, and who reads them sees the old file or the new one, whole.
+
+use crate::WorkerError;
+use archivist_plugin::Directory;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+
+fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerError {
+    let path = directory.path().join(name);
+    move |source| WorkerError::File {
+        verb: "write",
+        path: path.clone(),
+        source,
+    }
+}
+
+/// Puts `text` into `directory` as the file `name`. One writer at a time.
+pub fn replace(directory: &Directory, name: &str, text: &str) -> Result<(), WorkerError> {
+    let new = format!(".{name}.new");
+    let write = || {
+        // What is left of a writer that was killed, or what a hook put there.
+        directory.clear(&new)?;
+        let mut file = directory.create(&new, 0o640)?;
+        file.write_all(text.as_bytes())?;
+        match directory.rename(&new, name) {
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                directory.clear(name)?;
+                directory.rename(&new, name)
+            }
+            other => other,
+        }
+    };
+    write().map_err(failed(directory, name))
+}
+
+/// Returns when everything that was written to the file system of `directory` is on its disk, by
+/// whomever: hooks do not see to that, and what is called done is there after a power cut.
+pub fn settle(directory: &Directory) -> io::Result<()> {
+    Ok(nix::unistd::syncfs(directory)?)
+}
+
+/// Opens `name` for reading and appending, as an empty file when it is not one that this user made.
+pub fn open_to_append(directory: &Directory, name: &str) -> Result<File, WorkerError> {
+    let open = || {
+        if let Ok(file) = directory.append(name)
+            && is_ours(file.metadata()?.uid())
+        {
+            return Ok(file);
+        }
+        directory.clear(name)?;
+        directory.create(name, 0o640)
+    };
+    open().map_err(failed(directory, name))
+}
+
+/// Whether this user is the one that we are. Hooks are another, but in the user scope.
+pub fn is_ours(user: u32) -> bool {
+    user == nix::unistd::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_a_hook_planted_is_replaced_and_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let victim = outside.path().join("victim");
+        let precious = || fs::read_to_string(&victim).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let held = Directory::open(directory.path()).unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let read = || fs::read_to_string(at("index.html")).unwrap();
+
+        symlink(&victim, at(".index.html.new")).unwrap();
+        symlink(&victim, at("index.html")).unwrap();
+        replace(&held, "index.html", "one").unwrap();
+        assert_eq!((read().as_str(), precious().as_str()), ("one", "precious"));
+
+        fs::remove_file(at("index.html")).unwrap();
+        fs::create_dir_all(at("index.html/full")).unwrap();
+        fs::create_dir_all(at(".index.html.new/full")).unwrap();
+        replace(&held, "index.html", "two").unwrap();
+        assert_eq!(read(), "two");
+        // The two directories are out of the way, and nothing else is left.
+        let names = fs::read_dir(directory.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let (aside, rest): (Vec<_>, Vec<_>) =
+            names.partition(|name| name.starts_with(".replaced-"));
+        assert_eq!((aside.len(), rest), (2, vec!["index.html".to_owned()]));
+
+        for plant in [
+            symlink(&victim, at("log")),
+            nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).map_err(Into::into),
+        ] {
+            plant.unwrap();
+        }
+        for name in ["log", "fifo"] {
+            open_to_append(&held, name)
+                .unwrap()
+                .write_all(b"line\n")
+                .unwrap();
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), "line\n");
+        }
+        assert_eq!(precious(), "precious");
+    }
+
+    #[test]
+    fn an_earlier_log_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = Directory::open(directory.path()).unwrap();
+        let path = directory.path().join("log");
+        for line in ["one\n", "two\n"] {
+            open_to_append(&held, "log")
+                .unwrap()
+                .write_all(line.as_bytes())
+                .unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    }
+}

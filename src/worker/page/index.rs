@@ -1,0 +1,288 @@
+//! `index.jsonl` beside the output of a snapshot: what was done, one record a line, for people
+//! and programs that have nothing but the directory. A worker that takes up a snapshot once more
+//! learns from it what the one before it did.
+
+use crate::WorkerError;
+use crate::files::write::open_to_append;
+use archivist_core::model::{Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, without_userinfo};
+use archivist_plugin::Directory;
+use archivist_shared::bus::documents::record;
+use archivist_shared::bus::documents::report::{File as OutputFile, HookResult};
+use archivist_shared::bus::documents::work::{Assignment, Ended, HookTask, Report};
+use serde::Deserialize;
+use serde_json::json;
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+
+/// Bytes that are read of what earlier attempts wrote. Hooks can write the file.
+const READ_MAX: u64 = 16 << 20;
+/// Hooks whose results are known; no page has so many.
+const HOOKS_MAX: usize = 1000;
+
+/// What is on record about a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub results: Vec<HookResult>,
+    /// The page of each list that it stands on.
+    pub listed: BTreeMap<String, usize>,
+}
+
+pub struct Index {
+    owner: Owner,
+    path: PathBuf,
+    file: RefCell<File>,
+    known: RefCell<Known>,
+}
+
+/// The records that are understood again.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Line {
+    ArchiveResult(ResultLine),
+    Listed { lists: BTreeMap<String, usize> },
+}
+
+#[derive(Deserialize)]
+struct ResultLine {
+    plugin: String,
+    hook_name: String,
+    status: ResultState,
+    #[serde(default)]
+    output_str: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    start_ts: Option<Time>,
+    #[serde(default)]
+    end_ts: Option<Time>,
+    #[serde(default)]
+    output_size: u64,
+    #[serde(default)]
+    output_files: Vec<OutputFile>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+impl Known {
+    /// Takes note of a record; the newest of a hook counts.
+    fn take(&mut self, owner: Owner, line: Line) {
+        let line = match line {
+            Line::ArchiveResult(line) => line,
+            Line::Listed { lists } => {
+                self.listed = lists;
+                return;
+            }
+        };
+        self.title = line.title.or(self.title.take());
+        for tag in line.tags {
+            let fits = self.tags.len() < PAGE_TAGS_MAX && tag.len() <= TAG_MAX;
+            if fits && !self.tags.contains(&tag) {
+                self.tags.push(tag);
+            }
+        }
+        let result = HookResult {
+            id: None,
+            owner,
+            plugin: line.plugin,
+            hook: line.hook_name,
+            status: line.status,
+            output: line.output_str,
+            error: line.error,
+            files: line.output_files,
+            size: line.output_size,
+            attempts: 1,
+            started_at: line.start_ts,
+            ended_at: line.end_ts,
+        };
+        let is_full = self.results.len() >= HOOKS_MAX;
+        let same =
+            |known: &&mut HookResult| known.plugin == result.plugin && known.hook == result.hook;
+        match self.results.iter_mut().find(same) {
+            Some(known) => {
+                let attempts = known.attempts + 1;
+                *known = HookResult { attempts, ..result };
+            }
+            None if is_full => {}
+            None => self.results.push(result),
+        }
+    }
+}
+
+impl Index {
+    /// Opens the index of an owner's directory and notes who it is about, and what is skipped. An
+    /// earlier attempt's records stay; the newest record of a hook is the one that counts.
+    pub fn open(assignment: &Assignment, own: &Directory) -> Result<Index, WorkerError> {
+        const NAME: &str = "index.jsonl";
+        let path = own.path().join(NAME);
+        let file = open_to_append(own, NAME)?;
+        let about = &assignment.about;
+        let mut known = Known {
+            title: about.title.clone(),
+            tags: about.tags.clone(),
+            ..Known::default()
+        };
+        for line in BufReader::new((&file).take(READ_MAX))
+            .split(b'\n')
+            .map_while(Result::ok)
+        {
+            if let Ok(line) = serde_json::from_slice(&line) {
+                known.take(assignment.owner, line);
+            }
+        }
+        let index = Index {
+            owner: assignment.owner,
+            path,
+            file: RefCell::new(file),
+            known: RefCell::new(known),
+        };
+        let url = without_userinfo(&assignment.url);
+        let mut first = record::owner(assignment.owner, &url, assignment.depth);
+        first["crawl"] = json!(about.crawl);
+        first["title"] = json!(about.title);
+        first["tags"] = json!(about.tags);
+        first["added_at"] = json!(about.added_at);
+        index.line(&first)?;
+        for skipped in &about.skipped {
+            index.note(json!({
+                "type": "ArchiveResult",
+                "plugin": skipped.plugin,
+                "hook_name": skipped.hook,
+                "status": ResultState::Skipped,
+                "error": skipped.why,
+            }))?;
+        }
+        Ok(index)
+    }
+
+    /// Appends the result of a hook.
+    pub fn result(
+        &self,
+        hook: &HookTask,
+        report: &Report,
+        ended: &Ended,
+    ) -> Result<(), WorkerError> {
+        let result = record::ArchiveResult {
+            owner: self.owner,
+            plugin: &hook.plugin,
+            hook: &hook.hook,
+            status: report.verdict.state,
+            output: report.output.as_deref(),
+            error: report.verdict.error.as_deref(),
+            outcome: Some(&ended.outcome),
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+            size: report.size,
+            files: &report.files,
+        };
+        let mut record = result.record();
+        record["title"] = json!(report.title);
+        record["tags"] = json!(report.tags);
+        self.note(record)
+    }
+
+    /// Appends a run of a hook that has ended, which need not be the last one.
+    pub fn process(&self, hook: &HookTask, ended: &Ended) -> Result<(), WorkerError> {
+        let directory = self.path.parent().map(|page| page.join(&hook.plugin));
+        let process = record::Process {
+            run: ended.run,
+            owner: self.owner,
+            plugin: &hook.plugin,
+            hook: &hook.hook,
+            unit: ended.unit.as_deref(),
+            argv: &ended.argv,
+            pwd: directory.as_deref(),
+            limit: Some(hook.limit),
+            outcome: &ended.outcome,
+            started_at: ended.started_at,
+            ended_at: ended.ended_at,
+        };
+        self.line(&process.record())
+    }
+
+    /// Appends where the snapshot stands in the lists of the archive.
+    pub fn listed(&self, lists: &BTreeMap<String, usize>) -> Result<(), WorkerError> {
+        self.note(json!({ "type": "Listed", "lists": lists }))
+    }
+
+    /// Everything on record.
+    pub fn known(&self) -> Ref<'_, Known> {
+        self.known.borrow()
+    }
+
+    fn note(&self, record: serde_json::Value) -> Result<(), WorkerError> {
+        self.line(&record)?;
+        if let Ok(line) = serde_json::from_value(record) {
+            self.known.borrow_mut().take(self.owner, line);
+        }
+        Ok(())
+    }
+
+    fn line(&self, record: &serde_json::Value) -> Result<(), WorkerError> {
+        let line = format!("{record}\n");
+        self.file
+            .borrow_mut()
+            .write_all(line.as_bytes())
+            .map_err(|source| WorkerError::File {
+                verb: "write",
+                path: self.path.clone(),
+                source,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::SnapshotId;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Hooks can write the file: what is learnt from it names each hook once, and lines that
+        /// are nothing change nothing.
+        #[test]
+        fn any_file_is_survived(lines in prop::collection::vec(("[ab]", "[xy]", "succeeded|failed|nonsense", ".{0,20}"), 0..30), noise in ".{0,60}") {
+            let mut known = Known::default();
+            let mut understood = 0;
+            for (plugin, hook, status, title) in lines {
+                let record = json!({"type": "ArchiveResult", "plugin": plugin, "hook_name": hook, "status": status, "title": title});
+                let broken = format!("{{\"type\": \"Listed\", \"lists\": {noise}");
+                for line in [record.to_string(), noise.clone(), broken] {
+                    if let Ok(line) = serde_json::from_str(&line) {
+                        known.take(Owner::Snapshot(SnapshotId(1)), line);
+                        understood += 1;
+                    }
+                }
+            }
+            let mut keys: Vec<_> = known.results.iter().map(|r| (&r.plugin, &r.hook)).collect();
+            keys.sort();
+            keys.dedup();
+            prop_assert_eq!(keys.len(), known.results.len());
+            let attempts: u64 = known.results.iter().map(|r| u64::from(r.attempts)).sum();
+            prop_assert_eq!(attempts, understood);
+        }
+    }
+
+    /// The search for a hook or a tag is as long as the list, so lists are short.
+    #[test]
+    fn a_long_file_of_many_hooks_and_tags_is_read_in_no_time() {
+        let mut known = Known::default();
+        let page = Owner::Snapshot(SnapshotId(1));
+        for n in 0..200_000 {
+            let hook = format!("h{n}");
+            let tags = [format!("t{n}"), "x".repeat(TAG_MAX + 1)];
+            let record = json!({"type": "ArchiveResult", "plugin": "p", "hook_name": hook, "status": "failed", "tags": tags});
+            known.take(page, serde_json::from_value(record).unwrap());
+        }
+        assert_eq!(
+            (known.results.len(), known.tags.len()),
+            (HOOKS_MAX, PAGE_TAGS_MAX)
+        );
+    }
+}

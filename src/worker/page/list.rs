@@ -1,0 +1,209 @@
+//! Pages that list snapshots: the newest of the archive, those of a day, those of a crawl.
+
+use super::frame::document;
+use super::{href, text};
+use archivist_core::model::{SnapshotId, Time};
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+/// Snapshots on one page.
+pub const PER_PAGE: usize = 100;
+/// Days that the first page names; the others are on a page of their own.
+const DAYS_SHOWN: usize = 14;
+const TITLE_SHOWN: usize = 160;
+
+/// One snapshot in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: SnapshotId,
+    pub url: String,
+    pub title: Option<String>,
+    pub archived_at: Time,
+    /// Below the archive's directory.
+    pub directory: String,
+    /// Its picture, below its own directory.
+    pub screenshot: Option<String>,
+    pub succeeded: usize,
+    pub failed: usize,
+}
+
+impl Entry {
+    /// Only as much of the texts as is shown: an entry is kept and read again many times.
+    pub fn cut(mut self) -> Entry {
+        self.title = self.title.map(|title| text::shown(&title, TITLE_SHOWN));
+        self.url = text::shown(&self.url, 300);
+        self
+    }
+}
+
+/// One day of the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Day {
+    /// Its directory: `20261121`.
+    pub directory: String,
+    pub snapshots: usize,
+}
+
+/// What a list is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The newest days first; those beyond what is shown are on the page [`days`].
+    Archive(Vec<Day>),
+    Day(String),
+    Crawl(String),
+}
+
+/// A page of a list.
+#[derive(Clone, Debug)]
+pub struct List {
+    pub kind: Kind,
+    /// The directory that it stands in, below the archive's; empty for the archive itself.
+    pub directory: String,
+    /// All snapshots of the list, not of this page alone.
+    pub total: usize,
+    /// In the order in which they are shown.
+    pub entries: Vec<Entry>,
+    /// Names of its neighbours in the same directory.
+    pub newer: Option<String>,
+    pub older: Option<String>,
+}
+
+impl List {
+    /// How far the archive's directory is.
+    fn ups(&self) -> usize {
+        self.directory
+            .split('/')
+            .filter(|name| !name.is_empty())
+            .count()
+    }
+
+    fn heading(&self) -> String {
+        match &self.kind {
+            Kind::Archive(_) => "Archive".to_owned(),
+            Kind::Day(day) => text::day(day),
+            Kind::Crawl(id) => format!("Crawl {id}"),
+        }
+    }
+
+    pub fn render(&self) -> String {
+        let heading = self.heading();
+        let is_archive = matches!(self.kind, Kind::Archive(_));
+        let body = html! {
+            @if !is_archive { (self.crumbs(&heading)) }
+            main {
+                header class="head" {
+                    h1 { (heading) }
+                    p class="dim" {
+                        (text::count(self.total, "snapshot"))
+                        @if is_archive && self.total > self.entries.len() {
+                            ", the newest " (self.entries.len())
+                        }
+                    }
+                }
+                @if let Kind::Archive(days) = &self.kind { (recent(days)) }
+                div class="grid" { @for entry in &self.entries { (card(entry, self.ups())) } }
+                (self.pager())
+            }
+        };
+        document(&heading, body)
+    }
+
+    fn crumbs(&self, heading: &str) -> Markup {
+        let day = self.directory.split('/').next().unwrap_or_default();
+        let above = matches!(self.kind, Kind::Crawl(_)).then_some(day);
+        html! {
+            nav {
+                @if let Some(up) = href::relative(self.ups(), "index.html") {
+                    a href=(up) rel="up" { "Archive" }
+                }
+                @if let Some(day) = above
+                    && let Some(up) = href::relative(self.ups(), &format!("{day}/index.html")) {
+                    a href=(up) rel="up" { (text::day(day)) }
+                }
+                span { (heading) }
+            }
+        }
+    }
+
+    fn pager(&self) -> Markup {
+        let link = |name: &Option<String>| name.as_ref().and_then(|name| href::relative(0, name));
+        let (newer, older) = (link(&self.newer), link(&self.older));
+        html! {
+            @if newer.is_some() || older.is_some() {
+                p class="pager" {
+                    @if let Some(newer) = newer { a href=(newer) rel="prev" { "← Newer" } }
+                    @if let Some(older) = older { a href=(older) rel="next" { "Older →" } }
+                }
+            }
+        }
+    }
+}
+
+fn recent(days: &[Day]) -> Markup {
+    html! {
+        ul class="days" {
+            @for day in days.iter().take(DAYS_SHOWN) {
+                @if let Some(link) = href::relative(0, &format!("{}/index.html", day.directory)) {
+                    li { a href=(link) { (text::day(&day.directory)) } " " span { (day.snapshots) } }
+                }
+            }
+            @if days.len() > DAYS_SHOWN { li { a href="./days.html" { "All days" } } }
+        }
+    }
+}
+
+/// A snapshot as a card, whose page is `ups` directories up and then down.
+fn card(entry: &Entry, ups: usize) -> Markup {
+    let page = href::relative(ups, &format!("{}/index.html", entry.directory));
+    let picture = entry.screenshot.as_ref();
+    let picture =
+        picture.and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
+    let address = text::address(&entry.url, TITLE_SHOWN);
+    let title = entry.title.as_deref().unwrap_or_default();
+    let title = Some(text::shown(title, TITLE_SHOWN)).filter(|title| !title.is_empty());
+    let initial = text::host(&entry.url).chars().next();
+    let initial: String = initial.into_iter().flat_map(char::to_uppercase).collect();
+    html! {
+        a class="card" href=[page] {
+            @match picture {
+                Some(picture) => img class="thumb" src=(picture) alt="" loading="lazy" width="320" height="200";,
+                None => span class="thumb none" aria-hidden="true" { (initial) },
+            }
+            span class="text" {
+                span class="title" { bdi { (title.as_deref().unwrap_or(&address)) } }
+                @if title.is_some() { span class="host" { bdi { (address) } } }
+                span class="row" {
+                    (text::stamp(entry.archived_at))
+                    @if entry.failed > 0 { span class="pill failed" { (entry.failed) " failed" } }
+                    @else if entry.succeeded == 0 { span class="pill skipped" { "nothing saved" } }
+                }
+            }
+        }
+    }
+}
+
+/// The page `days.html` of the archive, which names every day, the newest first.
+pub fn days(days: &[String]) -> String {
+    let months = days.chunk_by(|a, b| a.get(..6) == b.get(..6));
+    let body = html! {
+        nav { a href="./index.html" rel="up" { "Archive" } span { "Days" } }
+        main {
+            header class="head" {
+                h1 { "Days" }
+                p class="dim" { (text::count(days.len(), "day")) }
+            }
+            @for month in months {
+                @let name = text::day(&month[0]);
+                h2 { (name.get(..7).unwrap_or(&name)) }
+                ul class="days" {
+                    @for day in month {
+                        @if let Some(link) = href::relative(0, &format!("{day}/index.html")) {
+                            li { a href=(link) { (text::day(day)) } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    document("Days", body)
+}

@@ -1,0 +1,286 @@
+//! What is on record becomes a page.
+
+use super::*;
+use archivist_core::model::{CrawlId, Outcome, Verdict};
+use archivist_shared::bus::documents::report::File;
+use archivist_shared::bus::documents::work::{About, Ended, HookMode, HookTask, Report, Skipped};
+use std::fs;
+use std::path::PathBuf;
+
+fn assignment(archive: &Path) -> Assignment {
+    let directory = archive.join("20261121/example.com/s7");
+    let crawl_directory = archive.join("20261121/example.com/c3");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir_all(&crawl_directory).unwrap();
+    Assignment {
+        token: String::new(),
+        bus_name: String::new(),
+        user_scope: false,
+        owner: Owner::Snapshot(SnapshotId(7)),
+        url: "https://example.com/".into(),
+        depth: 0,
+        max_depth: 0,
+        directory,
+        crawl_directory,
+        shared_tmp: None,
+        hooks: Vec::new(),
+        last_hooks: Vec::new(),
+        ready_limit: Duration::ZERO,
+        stop_limit: Duration::ZERO,
+        output_limit: 0,
+        about: About {
+            archive: archive.to_owned(),
+            crawl: Some(CrawlId(3)),
+            added_at: Some(Time(5)),
+            title: None,
+            tags: vec!["reading".into()],
+            skipped: vec![Skipped {
+                plugin: "pdf".into(),
+                hook: "on_Snapshot__52_pdf".into(),
+                why: "chromium is missing".into(),
+            }],
+        },
+    }
+}
+
+fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[&str]) {
+    let task = HookTask {
+        key: format!("{plugin}/hook"),
+        plugin: plugin.into(),
+        hook: "hook".into(),
+        mode: HookMode::Foreground,
+        limit: Duration::ZERO,
+        patience: Duration::ZERO,
+        after_background: false,
+    };
+    let file = |path: &&str| File {
+        path: (*path).to_owned(),
+        mimetype: "image/png".into(),
+        size: 10,
+    };
+    let is_failure = state == ResultState::Failed;
+    let report = Report {
+        binary: None,
+        derived: Default::default(),
+        retry_after: None,
+        crawl_delay: None,
+        ready_at: None,
+        key: task.key.clone(),
+        verdict: Verdict {
+            state,
+            error: is_failure.then(|| said.to_owned()),
+        },
+        output: None,
+        files: files.iter().map(file).collect(),
+        size: 10,
+        children: Vec::new(),
+        tags: vec![],
+        title: (plugin == "title").then(|| said.to_owned()),
+    };
+    let ended = Ended {
+        lack: None,
+        started_at: Some(Time(1)),
+        ended_at: Some(Time(2)),
+        ..Ended::without_run(Outcome::Exit(0))
+    };
+    index.result(&task, &report, &ended).unwrap();
+}
+
+fn held(assignment: &Assignment) -> Arc<Directory> {
+    Arc::new(Directory::open(&assignment.directory).unwrap())
+}
+
+fn open(assignment: &Assignment) -> Index {
+    Index::open(assignment, &held(assignment)).unwrap()
+}
+
+async fn publish_all(assignment: &Assignment, index: &Index) {
+    publish(assignment, &held(assignment), index).await;
+}
+
+fn read(path: PathBuf) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[tokio::test]
+async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let index = open(&assignment);
+    record(&index, "title", ResultState::Succeeded, "Old <title>", &[]);
+    record(&index, "wget", ResultState::Failed, "ERROR 404", &[]);
+    record(
+        &index,
+        "screenshot",
+        ResultState::Succeeded,
+        "",
+        &["screenshot.png"],
+    );
+    record(
+        &index,
+        "chrome",
+        ResultState::Succeeded,
+        "",
+        &["marker.png"],
+    );
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("screenshot.png"), "picture").unwrap();
+    publish_all(&assignment, &index).await;
+    let html = read(assignment.directory.join("index.html"));
+    assert!(!html.contains("marker.png"), "it is gone again");
+    for part in [
+        "<h1><bdi>Old &lt;title&gt;</bdi></h1>",
+        "ERROR 404",
+        "chromium is missing",
+        "reading",
+        "img src=\"./screenshot/screenshot.png\"",
+    ] {
+        assert!(html.contains(part), "{part} is not in {html}");
+    }
+    for name in [
+        "index.html",
+        "20261121/index.html",
+        "20261121/example.com/c3/index.html",
+    ] {
+        let list = read(archive.path().join(name));
+        assert!(
+            list.contains("20261121/example.com/s7/index.html"),
+            "{name}"
+        );
+        assert!(list.contains("1 failed"), "{name}");
+    }
+
+    // Another worker goes on, knowing what the first one did.
+    let index = open(&assignment);
+    record(&index, "wget", ResultState::Succeeded, "", &["index.html"]);
+    publish_all(&assignment, &index).await;
+    let html = read(assignment.directory.join("index.html"));
+    assert!(
+        !html.contains("ERROR 404") && html.contains("2 attempts"),
+        "{html}"
+    );
+    assert!(html.contains("./screenshot/screenshot.png"));
+    let list = read(archive.path().join("20261121/index.html"));
+    assert!(
+        !list.contains("1 failed") && list.contains("1 snapshot<"),
+        "{list}"
+    );
+}
+
+#[tokio::test]
+async fn what_hooks_write_into_the_record_leads_nowhere() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let forged = r#"{"type":"ArchiveResult","plugin":"../..","hook_name":"h","status":"succeeded","output_files":[{"path":"../../etc/passwd","mimetype":"image/png","size":1}]}
+{"type":"ArchiveResult","plugin":"screenshot","hook_name":"h","status":"succeeded","output_files":[{"path":"../../../secret.png","mimetype":"image/png","size":1}]}
+{"type":"Listed","lists":{"20261121":99,"../../x":1}}
+{"type":"ArchiveResult"
+[[[[
+"#;
+    fs::write(assignment.directory.join("index.jsonl"), forged).unwrap();
+    // It is there, and none of this page.
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("../../../secret.png"), "secret").unwrap();
+    publish_all(&assignment, &open(&assignment)).await;
+    let html = read(assignment.directory.join("index.html"));
+    let links: Vec<&str> = html
+        .split("href=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    assert!(
+        links
+            .iter()
+            .all(|link| !link.contains("passwd") && !link.contains("secret")),
+        "{links:?}"
+    );
+    assert!(!html.contains("<img"), "{html}");
+    assert!(read(archive.path().join("20261121/index.html")).contains("1 snapshot<"));
+}
+
+#[tokio::test]
+async fn an_older_orchestrator_gets_a_page_without_lists() {
+    let archive = tempfile::tempdir().unwrap();
+    let mut assignment = assignment(archive.path());
+    assignment.about = About::default();
+    publish_all(&assignment, &open(&assignment)).await;
+    assert!(read(assignment.directory.join("index.html")).contains("https://example.com/"));
+    assert!(!archive.path().join("index.html").exists());
+}
+
+/// A crawl's hooks write where its list is, until the last of them has ended.
+#[tokio::test]
+async fn the_list_of_a_crawl_is_ours_at_its_end() {
+    let archive = tempfile::tempdir().unwrap();
+    let mut assignment = assignment(archive.path());
+    let index = assignment.crawl_directory.join("index.html");
+    let crawl = async |assignment: &Assignment| {
+        let mut crawl = assignment.clone();
+        crawl.owner = Owner::Crawl(CrawlId(3));
+        crawl.directory = crawl.crawl_directory.clone();
+        publish_all(&crawl, &open(&crawl)).await;
+    };
+    fs::write(&index, "a hook's").unwrap();
+    crawl(&assignment).await;
+    assert!(!index.exists(), "nothing is listed yet");
+
+    publish_all(&assignment, &open(&assignment)).await;
+    let ours = read(index.clone());
+    for user_scope in [false, true] {
+        assignment.user_scope = user_scope;
+        fs::remove_file(&index).unwrap();
+        fs::create_dir_all(index.join("full")).unwrap();
+        crawl(&assignment).await;
+        assert_eq!(read(index.clone()), ours);
+    }
+}
+
+/// What a record names may not be there to be looked up.
+#[test]
+fn files_elsewhere_are_not_looked_for() {
+    let archive = tempfile::tempdir().unwrap();
+    let assignment = assignment(archive.path());
+    let own = assignment.directory.join("screenshot");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("here.png"), "x").unwrap();
+    fs::write(archive.path().join("there.png"), "x").unwrap();
+    std::os::unix::fs::symlink(archive.path(), own.join("way")).unwrap();
+    std::os::unix::fs::symlink(archive.path(), assignment.directory.join("link")).unwrap();
+    let top = archive.path().to_str().unwrap();
+    let up = "../../../..";
+    let mut known = Known::default();
+    for (plugin, path) in [
+        ("screenshot", "here.png"),
+        ("screenshot", "way/there.png"),
+        ("link", "there.png"),
+        (up, "there.png"),
+        (top, "there.png"),
+        ("", "screenshot/here.png"),
+        ("screenshot", &format!("{up}/there.png")),
+        ("screenshot", &format!("{top}/there.png")),
+    ] {
+        known.results.push(HookResult {
+            id: None,
+            owner: assignment.owner,
+            plugin: plugin.into(),
+            hook: "hook".into(),
+            status: ResultState::Succeeded,
+            output: None,
+            error: None,
+            files: vec![File {
+                path: path.into(),
+                mimetype: "image/png".into(),
+                size: 1,
+            }],
+            size: 1,
+            attempts: 1,
+            started_at: None,
+            ended_at: None,
+        });
+    }
+    let left = still_there(&held(&assignment), &known);
+    let left: Vec<usize> = left.iter().map(|result| result.files.len()).collect();
+    assert_eq!(left, [1, 0, 0, 0, 0, 0, 0, 0]);
+}

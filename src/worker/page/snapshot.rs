@@ -1,0 +1,285 @@
+//! The page about one snapshot: what it is, how it looked, and what every hook made of it.
+
+use super::frame::document;
+use super::{href, text};
+use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{File, HookResult};
+use maud::{Markup, html};
+
+/// Files of a result that are shown at once; the others are a click away.
+const FILES_SHOWN: usize = 8;
+/// Longest title and address, in characters.
+const TEXT_SHOWN: usize = 500;
+/// Longest reason or output.
+const REASON_SHOWN: usize = 2000;
+
+/// What is to be said about a snapshot.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub id: SnapshotId,
+    pub url: String,
+    pub title: Option<String>,
+    pub crawl: Option<CrawlId>,
+    pub depth: u32,
+    pub tags: Vec<String>,
+    pub added_at: Option<Time>,
+    pub archived_at: Time,
+    /// In the order in which they are to stand.
+    pub results: Vec<HookResult>,
+    /// Its directory below the archive's, and that of its crawl: for the ways up.
+    pub directory: Option<String>,
+    pub crawl_directory: Option<String>,
+}
+
+/// Whether a page can show the file as a picture. By its name: the browser does not run what
+/// is in an `img`.
+fn is_picture(file: &File) -> bool {
+    ["image/png", "image/jpeg", "image/webp"].contains(&file.mimetype.as_str())
+}
+
+fn rank(state: ResultState) -> u8 {
+    match state {
+        ResultState::Succeeded => 0,
+        ResultState::Failed => 1,
+        ResultState::Started | ResultState::Queued | ResultState::Backoff => 2,
+        ResultState::NoResults => 3,
+        ResultState::Skipped => 4,
+    }
+}
+
+fn word(state: ResultState) -> &'static str {
+    match state {
+        ResultState::NoResults => "nothing found",
+        other => other.as_str(),
+    }
+}
+
+/// A coloured word.
+fn pill(state: ResultState) -> Markup {
+    html! { span class={ "pill " (state.as_str()) } { (word(state)) } }
+}
+
+impl Snapshot {
+    /// Results in this state.
+    pub fn count(&self, state: ResultState) -> usize {
+        self.results
+            .iter()
+            .filter(|result| result.status == state)
+            .count()
+    }
+
+    /// The title, or for want of one the address.
+    fn name(&self) -> String {
+        let title = self.title.as_deref().unwrap_or_default();
+        match text::shown(title, TEXT_SHOWN) {
+            empty if empty.is_empty() => text::shown(&self.url, TEXT_SHOWN),
+            title => title,
+        }
+    }
+
+    /// The picture of the page, as a path in the snapshot's directory.
+    pub fn screenshot(&self) -> Option<String> {
+        let of_plugin = |result: &&HookResult| {
+            result.plugin == "screenshot" && result.status == ResultState::Succeeded
+        };
+        let result = self.results.iter().rfind(of_plugin)?;
+        let pictures = || result.files.iter().filter(|file| is_picture(file));
+        let first = pictures().find(|file| file.path.starts_with("screenshot."));
+        let file = first.or_else(|| pictures().next())?;
+        Some(format!("{}/{}", result.plugin, file.path))
+    }
+
+    pub fn render(&self) -> String {
+        let mut results: Vec<&HookResult> = self.results.iter().collect();
+        results.sort_by_key(|result| rank(result.status));
+        let shot = self.screenshot().and_then(|path| href::relative(0, &path));
+        let body = html! {
+            (self.crumbs())
+            main {
+                header class="head" {
+                    h1 { bdi { (self.name()) } }
+                    p class="url" { (self.address()) }
+                }
+                div class={ "hero" @if shot.is_none() { " bare" } } {
+                    @if let Some(shot) = &shot {
+                        a class="shot" href=(shot) rel="noopener" title="The screenshot in full" {
+                            img src=(shot) alt="Screenshot of the page";
+                        }
+                    }
+                    (self.facts())
+                }
+                section {
+                    h2 { "Results" }
+                    @for result in results { (self.result(result)) }
+                    @if self.results.is_empty() { p class="dim" { "No hook worked on this page." } }
+                }
+            }
+            footer {
+                p { "Saved pages are opened as they were: scripts in them run in your browser." }
+            }
+        };
+        document(&self.name(), body)
+    }
+
+    /// The ways up. They hold within the archive; a snapshot that is taken out of it has none.
+    fn crumbs(&self) -> Markup {
+        let Some(directory) = &self.directory else {
+            return html! {};
+        };
+        let ups = directory.split('/').count();
+        let day = directory.split('/').next().unwrap_or_default();
+        let crawl = self.crawl_directory.as_ref().zip(self.crawl);
+        html! {
+            nav {
+                @if let Some(up) = href::relative(ups, "index.html") {
+                    a href=(up) rel="up" { "Archive" }
+                }
+                @if let Some(up) = href::relative(ups, &format!("{day}/index.html")) {
+                    a href=(up) rel="up" { (text::day(day)) }
+                }
+                @if let Some((directory, id)) = crawl
+                    && let Some(up) = href::relative(ups, &format!("{directory}/index.html")) {
+                    a href=(up) rel="up" { "Crawl " (id) }
+                }
+                span { (self.id) }
+            }
+        }
+    }
+
+    fn address(&self) -> Markup {
+        let shown = text::shown(&self.url, TEXT_SHOWN);
+        html! {
+            @match href::web(&self.url) {
+                Some(url) => a href=(url) rel="noopener noreferrer external" { bdi { (shown) } },
+                None => bdi { (shown) },
+            }
+        }
+    }
+
+    fn facts(&self) -> Markup {
+        let files: usize = self.results.iter().map(|result| result.files.len()).sum();
+        let bytes = self
+            .results
+            .iter()
+            .fold(0u64, |sum, result| sum.saturating_add(result.size));
+        let states = [
+            ResultState::Succeeded,
+            ResultState::Failed,
+            ResultState::NoResults,
+            ResultState::Skipped,
+        ];
+        html! {
+            dl class="facts" {
+                div { dt { "Archived" } dd { (text::stamp(self.archived_at)) } }
+                @if let Some(added) = self.added_at {
+                    div { dt { "Added" } dd { (text::stamp(added)) } }
+                }
+                div { dt { "Saved" } dd { (text::count(files, "file")) ", " (text::size(bytes)) } }
+                div { dt { "Results" } dd class="pills" {
+                    @for state in states {
+                        @let count = self.count(state);
+                        @if count > 0 {
+                            span class={ "pill " (state.as_str()) } { (count) " " (word(state)) }
+                        }
+                    }
+                } }
+                @if self.depth > 0 { div { dt { "Depth" } dd { (self.depth) } } }
+                @if !self.tags.is_empty() {
+                    div { dt { "Tags" } dd class="pills" {
+                        @for tag in &self.tags { span class="tag" { bdi { (text::shown(tag, 60)) } } }
+                    } }
+                }
+            }
+        }
+    }
+
+    fn result(&self, result: &HookResult) -> Markup {
+        let twins = self
+            .results
+            .iter()
+            .filter(|other| other.plugin == result.plugin)
+            .count();
+        let main = main_file(result);
+        let mut files: Vec<&File> = result.files.iter().collect();
+        files.sort_by_key(|file| Some(*file) != main);
+        let (first, rest) = files.split_at(files.len().min(FILES_SHOWN));
+        let output = result.output.as_deref().map(str::trim).unwrap_or_default();
+        let is_news = !output.is_empty()
+            && !is_path_of_a_file(output, result)
+            && result.error.as_deref().map(str::trim) != Some(output);
+        html! {
+            article class=(result.status.as_str()) {
+                div class="line" {
+                    h3 {
+                        (text::shown(&result.plugin, 80))
+                        @if twins > 1 { " " small { (text::shown(&result.hook, 120)) } }
+                    }
+                    (pill(result.status))
+                    span class="meta" {
+                        @if result.size > 0 && result.files.len() != 1 { span { (text::size(result.size)) } }
+                        @if let Some(took) = text::took(result.started_at, result.ended_at) { span title=[result.started_at.map(|at| format!("Started {at}"))] { (took) } }
+                        @if result.attempts > 1 { span { (text::count(result.attempts as usize, "attempt")) } }
+                    }
+                }
+                @if let Some(why) = &result.error {
+                    p class="why" { bdi { (text::shown(why, REASON_SHOWN)) } }
+                }
+                @if is_news { p class="says" { bdi { (text::shown(output, REASON_SHOWN)) } } }
+                @if !first.is_empty() { (listing(&result.plugin, first)) }
+                @if !rest.is_empty() {
+                    details {
+                        summary { (text::count(rest.len(), "more file")) }
+                        (listing(&result.plugin, rest))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The file that stands for the whole result: the one that the hook names, else the first page.
+fn main_file(result: &HookResult) -> Option<&File> {
+    let named = |file: &&File| {
+        result
+            .output
+            .as_deref()
+            .is_some_and(|out| is_named(out, result, file))
+    };
+    let files = || result.files.iter();
+    files()
+        .find(named)
+        .or_else(|| files().find(|file| file.mimetype == "text/html"))
+}
+
+fn is_named(output: &str, result: &HookResult, file: &File) -> bool {
+    let own = |path: &str| {
+        path.strip_prefix(&result.plugin)?
+            .strip_prefix('/')
+            .map(str::to_owned)
+    };
+    output == file.path || own(output).is_some_and(|path| path == file.path)
+}
+
+fn is_path_of_a_file(output: &str, result: &HookResult) -> bool {
+    result
+        .files
+        .iter()
+        .any(|file| is_named(output, result, file))
+}
+
+fn listing(plugin: &str, files: &[&File]) -> Markup {
+    html! {
+        ul class="files" {
+            @for file in files {
+                li {
+                    @let shown = text::shown(&file.path, TEXT_SHOWN);
+                    @match href::relative(0, &format!("{plugin}/{}", file.path)) {
+                        Some(link) => a href=(link) rel="noopener" { bdi { (shown) } },
+                        None => bdi title="Its name is not UTF-8, or leads elsewhere" { (shown) },
+                    }
+                    span class="size" { (text::size(file.size)) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Pages about hostile snapshots, read as a browser reads them.
+
+use super::*;
+use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{File, HookResult};
+use proptest::prelude::*;
+use scraper::{Html, Selector};
+use std::collections::BTreeSet;
+
+fn file(path: &str, mimetype: &str) -> File {
+    File {
+        path: path.to_owned(),
+        mimetype: mimetype.to_owned(),
+        size: 1234,
+    }
+}
+
+fn result(plugin: &str, status: ResultState, files: Vec<File>) -> HookResult {
+    HookResult {
+        id: None,
+        owner: Owner::Snapshot(SnapshotId(7)),
+        plugin: plugin.to_owned(),
+        hook: format!("on_Snapshot__20_{plugin}"),
+        status,
+        output: None,
+        error: None,
+        size: files.iter().map(|file| file.size).sum(),
+        files,
+        attempts: 1,
+        started_at: Some(Time(1_795_253_105_000)),
+        ended_at: Some(Time(1_795_253_107_500)),
+    }
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    let mut failed = result("wget", ResultState::Failed, vec![file(text, "text/html")]);
+    failed.error = Some(text.to_owned());
+    failed.output = Some(text.to_owned());
+    let screenshot = file("screenshot.png", "image/png");
+    Snapshot {
+        id: SnapshotId(7),
+        url: text.to_owned(),
+        title: Some(text.to_owned()),
+        crawl: Some(CrawlId(3)),
+        depth: 1,
+        tags: vec![text.to_owned()],
+        added_at: Some(Time(1_795_253_100_000)),
+        archived_at: Time(1_795_253_105_123),
+        results: vec![
+            failed,
+            result("screenshot", ResultState::Succeeded, vec![screenshot]),
+            result(text, ResultState::Skipped, vec![]),
+        ],
+        directory: Some("20261121/example.com/s7".into()),
+        crawl_directory: Some("20261121/example.com/c3".into()),
+    }
+}
+
+fn entry(text: &str) -> Entry {
+    Entry {
+        id: SnapshotId(7),
+        url: text.to_owned(),
+        title: Some(text.to_owned()),
+        archived_at: Time(1_795_253_105_123),
+        directory: format!("20261121/{text}/s7"),
+        screenshot: Some(format!("screenshot/{text}.png")),
+        succeeded: 3,
+        failed: 1,
+    }
+}
+
+fn list(kind: Kind, directory: &str, entries: Vec<Entry>) -> List {
+    List {
+        kind,
+        directory: directory.to_owned(),
+        total: 1,
+        entries,
+        newer: None,
+        older: Some("page-1.html".into()),
+    }
+}
+
+fn attributes(html: &str, name: &str) -> Vec<String> {
+    let page = Html::parse_document(html);
+    let all = Selector::parse("*").unwrap();
+    let values = page.select(&all).filter_map(|element| element.attr(name));
+    values.map(str::to_owned).collect()
+}
+
+/// Names of elements and of their attributes: what a text must never add to.
+fn shape(html: &str) -> BTreeSet<String> {
+    let page = Html::parse_document(html);
+    let all = Selector::parse("*").unwrap();
+    let mut found = BTreeSet::new();
+    for element in page.select(&all) {
+        found.insert(element.value().name().to_owned());
+        found.extend(element.value().attrs().map(|(name, _)| format!("@{name}")));
+    }
+    found
+}
+
+fn texts(html: &str, selector: &str) -> Vec<String> {
+    let page = Html::parse_document(html);
+    let selector = Selector::parse(selector).unwrap();
+    let texts = page
+        .select(&selector)
+        .map(|element| element.text().collect());
+    texts.collect()
+}
+
+fn is_harmless(html: &str) -> Result<(), String> {
+    const KNOWN: &[&str] = &[
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "nav",
+        "main",
+        "header",
+        "footer",
+        "section",
+        "article",
+        "h1",
+        "h2",
+        "h3",
+        "small",
+        "p",
+        "a",
+        "bdi",
+        "div",
+        "span",
+        "img",
+        "dl",
+        "dt",
+        "dd",
+        "ul",
+        "li",
+        "time",
+        "details",
+        "summary",
+        "@charset",
+        "@http-equiv",
+        "@content",
+        "@name",
+        "@lang",
+        "@class",
+        "@href",
+        "@rel",
+        "@src",
+        "@alt",
+        "@title",
+        "@datetime",
+        "@loading",
+        "@decoding",
+        "@width",
+        "@height",
+        "@aria-hidden",
+    ];
+    if let Some(strange) = shape(html)
+        .iter()
+        .find(|name| !KNOWN.contains(&name.as_str()))
+    {
+        return Err(format!("there is {strange}"));
+    }
+    for link in attributes(html, "href") {
+        let fine = ["./", "../", "http://", "https://"]
+            .iter()
+            .any(|start| link.starts_with(start));
+        if !fine {
+            return Err(format!("a link to {link:?}"));
+        }
+    }
+    for source in attributes(html, "src") {
+        if !source.starts_with("./") && !source.starts_with("../") {
+            return Err(format!("a picture from {source:?}"));
+        }
+    }
+    Ok(())
+}
+
+const HOSTILE: [&str; 14] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)//.html",
+    "data:text/html,<script>alert(1)</script>",
+    "</title></style><svg onload=alert(1)>",
+    "<!--",
+    "]]><!DOCTYPE html>",
+    "//evil.test/x",
+    "../../../../etc/passwd",
+    "a\u{202e}lmth.exe",
+    "&lt;b&gt;&quot;&#x22;",
+    "file:///etc/passwd",
+];
+
+fn all_pages(text: &str) -> Vec<String> {
+    vec![
+        snapshot(text).render(),
+        list(
+            Kind::Archive(vec![Day {
+                directory: text.into(),
+                snapshots: 1,
+            }]),
+            "",
+            vec![entry(text)],
+        )
+        .render(),
+        list(Kind::Day(text.into()), text, vec![entry(text)]).render(),
+        list(
+            Kind::Crawl(text.into()),
+            "20261121/example.com/c3",
+            vec![entry(text)],
+        )
+        .render(),
+        days(&[text.to_owned()]),
+    ]
+}
+
+#[test]
+fn hostile_texts_stay_texts() {
+    for text in HOSTILE {
+        for page in all_pages(text) {
+            is_harmless(&page).unwrap_or_else(|what| panic!("{text:?}: {what}"));
+        }
+        let page = snapshot(text).render();
+        assert_eq!(
+            texts(&page, "h1"),
+            [text::shown(text, 500)],
+            "the title is shown as it is"
+        );
+        assert_eq!(
+            attributes(&page, "href")
+                .iter()
+                .filter(|link| link.starts_with("http"))
+                .count(),
+            0
+        );
+    }
+}
+
+#[test]
+fn says_what_failed_and_why() {
+    let mut page = snapshot("https://example.com/");
+    page.results[0].error = Some("exit status 8; ERROR 404".into());
+    page.results[0].output = page.results[0].error.clone();
+    page.results[0].attempts = 3;
+    let html = page.render();
+    assert_eq!(
+        texts(&html, "article.failed .why"),
+        ["exit status 8; ERROR 404"]
+    );
+    assert!(
+        texts(&html, ".says").is_empty(),
+        "the same is not said twice"
+    );
+    assert_eq!(
+        texts(&html, "article.failed .meta span"),
+        ["2.5 s", "3 attempts"]
+    );
+    assert_eq!(
+        texts(&html, "article h3"),
+        ["screenshot", "wget", "https://example.com/"],
+        "what was saved first"
+    );
+    assert_eq!(
+        texts(&html, ".facts .pill"),
+        ["1 succeeded", "1 failed", "1 skipped"]
+    );
+    let links = attributes(&html, "href");
+    for link in [
+        "../../../index.html",
+        "../../../20261121/index.html",
+        "../../../20261121/example.com/c3/index.html",
+        "https://example.com/",
+        "./screenshot/screenshot.png",
+    ] {
+        assert!(
+            links.iter().any(|found| found == link),
+            "{link} is not among {links:?}"
+        );
+    }
+}
+
+#[test]
+fn the_picture_is_one_that_succeeded() {
+    let mut page = snapshot("x");
+    assert_eq!(
+        page.screenshot().as_deref(),
+        Some("screenshot/screenshot.png")
+    );
+    page.results[1]
+        .files
+        .insert(0, file("frame.png", "image/png"));
+    assert_eq!(
+        page.screenshot().as_deref(),
+        Some("screenshot/screenshot.png")
+    );
+    page.results[1].files = vec![file("output.html", "text/html")];
+    assert_eq!(page.screenshot(), None);
+    page.results[1] = result(
+        "screenshot",
+        ResultState::Failed,
+        vec![file("screenshot.png", "image/png")],
+    );
+    assert_eq!(page.screenshot(), None);
+    assert!(attributes(&page.render(), "src").is_empty());
+}
+
+#[test]
+fn the_file_that_the_hook_names_stands_first() {
+    let files = ["a.css", "b.html", "page/index.html"];
+    let mut page = snapshot("x");
+    page.results[0].files = files
+        .map(|path| file(path, mime_guess::from_path(path).first_raw().unwrap()))
+        .to_vec();
+    page.results[0].error = None;
+    for (output, first, said) in [
+        ("page/index.html", "page/index.html", None),
+        ("wget/page/index.html", "page/index.html", None),
+        ("3 files", "b.html", Some("3 files")),
+    ] {
+        page.results[0].output = Some(output.into());
+        let html = page.render();
+        assert_eq!(texts(&html, "article.failed .files a")[0], first);
+        assert_eq!(
+            texts(&html, "article.failed .says")
+                .first()
+                .map(String::as_str),
+            said
+        );
+    }
+}
+
+#[test]
+fn many_files_are_folded() {
+    let mut page = snapshot("x");
+    page.results[0].files = (0..20)
+        .map(|n| file(&format!("{n}.css"), "text/css"))
+        .collect();
+    let html = page.render();
+    assert_eq!(texts(&html, "summary"), ["12 more files"]);
+    assert_eq!(texts(&html, "article.failed .files a").len(), 20);
+}
+
+#[test]
+fn lists_lead_to_pages_and_neighbours() {
+    let html = list(
+        Kind::Crawl("c3".into()),
+        "20261121/example.com/c3",
+        vec![entry("example.com")],
+    )
+    .render();
+    let links = attributes(&html, "href");
+    assert_eq!(
+        links,
+        [
+            "../../../index.html",
+            "../../../20261121/index.html",
+            "../../../20261121/example.com/s7/index.html",
+            "./page-1.html"
+        ]
+    );
+    assert_eq!(
+        attributes(&html, "src"),
+        ["../../../20261121/example.com/s7/screenshot/example.com.png"]
+    );
+    let day = |n: usize| Day {
+        directory: format!("202611{n:02}"),
+        snapshots: n,
+    };
+    let html = list(Kind::Archive((1..=20).map(day).collect()), "", vec![]).render();
+    assert_eq!(texts(&html, ".days li").last().unwrap(), "All days");
+    let html = days(&["20261202".into(), "20261201".into(), "20261130".into()]);
+    assert_eq!(texts(&html, "h2"), ["2026-12", "2026-11"]);
+}
+
+#[test]
+fn nothing_runs_and_nothing_is_loaded() {
+    let html = snapshot("x").render();
+    let policy = &attributes(&html, "content")[0];
+    assert!(
+        policy.starts_with("default-src 'none'; img-src 'self' file:; style-src 'sha256-"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"));
+    assert!(
+        html.find("Content-Security-Policy") < html.find("<title"),
+        "before anything hostile"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_text_stays_a_text(text in "([<>\"'&;:/\\\\=# \n]|script|javascript:|on[a-z]{1,3}=|\\PC|\u{202e}|\u{0}){0,12}") {
+        for page in all_pages(&text) {
+            prop_assert_eq!(is_harmless(&page), Ok(()));
+        }
+        let page = snapshot(&text).render();
+        let shown = text::shown(&text, 500);
+        prop_assert_eq!(&texts(&page, "h1")[0], &shown);
+    }
+}
