@@ -48,9 +48,10 @@ fn fields_shown(text: &str) -> BTreeSet<String> {
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => sources(&path, found),
-            false => found.push(path),
+        if path.is_dir() {
+            sources(&path, found)
+        } else {
+            found.push(path)
         }
     }
 }
@@ -71,9 +72,10 @@ fn log_lines() -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
                     .map_or(call, |(call, _)| call);
                 if call.contains("message_id = ") {
                     // An id in a variable is one of those that the function names.
-                    let named = match call.contains("message_id = message::") {
-                        true => call,
-                        false => function,
+                    let named = if call.contains("message_id = message::") {
+                        call
+                    } else {
+                        function
                     };
                     lines.push((names(named), fields_logged(call)));
                 }

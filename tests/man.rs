@@ -50,16 +50,15 @@ fn every_verb_and_flag() {
     }
     for verb in command.get_subcommands() {
         let name = verb.get_name();
-        let text = match verb.is_hide_set() {
-            true => {
-                assert!(
-                    main.contains(&format!("archivist {name}")),
-                    "archivist {name}"
-                );
-                service.as_str()
-            }
-            false => section(&main, &format!(".SS archivist {name}"), ".S")
-                .unwrap_or_else(|| panic!("archivist(1) has no section on {name}")),
+        let text = if verb.is_hide_set() {
+            assert!(
+                main.contains(&format!("archivist {name}")),
+                "archivist {name}"
+            );
+            service.as_str()
+        } else {
+            section(&main, &format!(".SS archivist {name}"), ".S")
+                .unwrap_or_else(|| panic!("archivist(1) has no section on {name}"))
         };
         for argument in verb.get_arguments().filter(|a| !a.is_global_set()) {
             if let Some(long) = argument.get_long() {

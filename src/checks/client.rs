@@ -264,9 +264,10 @@ fn of_io(error: &io::Error) -> Fault {
     let about_tls = error
         .get_ref()
         .is_some_and(|inner| inner.is::<rustls::Error>());
-    match about_tls {
-        true => Fault::Tls(one_line(&text, 300)),
-        false => Fault::Other(one_line(&text, 300)),
+    if about_tls {
+        Fault::Tls(one_line(&text, 300))
+    } else {
+        Fault::Other(one_line(&text, 300))
     }
 }
 

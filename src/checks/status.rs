@@ -45,9 +45,10 @@ pub fn check(request: &Request) -> CheckResult {
             result.ok = (200..300).contains(&answer.status);
             result.status_code = Some(answer.status);
             result.response_ms = Some(answer.after.as_millis() as u64);
-            match result.ok {
-                true => result,
-                false => result.with_error(&format!("the server answered {}", answer.status)),
+            if result.ok {
+                result
+            } else {
+                result.with_error(&format!("the server answered {}", answer.status))
             }
         }
         Err(fault) => {

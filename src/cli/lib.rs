@@ -105,9 +105,10 @@ enum Verb {
 }
 
 fn instance(text: &str) -> Result<String, String> {
-    match is_instance_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("the name of an instance is {INSTANCE_ALLOWED}")),
+    if is_instance_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("the name of an instance is {INSTANCE_ALLOWED}"))
     }
 }
 

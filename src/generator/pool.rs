@@ -200,9 +200,10 @@ fn set_heartbeat(reader: &mut Reader<'_>, file: &mut UnitFile) {
 /// One word of a unit file's value that may have specifiers.
 fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.:/@%+,".contains(&b);
-    match word.bytes().all(plain) {
-        true => word.to_owned(),
-        false => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
+    if word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
     }
 }
 
@@ -210,9 +211,10 @@ fn quoted(word: &str) -> String {
 pub fn command_line(argv: &[String]) -> String {
     let word = |word: &String| {
         let plain = literal(word).replace('$', "$$");
-        match plain.is_empty() {
-            true => "\"\"".to_owned(),
-            false => quoted(&plain),
+        if plain.is_empty() {
+            "\"\"".to_owned()
+        } else {
+            quoted(&plain)
         }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")

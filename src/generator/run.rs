@@ -42,16 +42,17 @@ pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
         }
         problems
     };
-    let problems: Vec<Problem> = match count <= share {
-        true => part(0),
-        false => std::thread::scope(|threads| {
+    let problems: Vec<Problem> = if count <= share {
+        part(0)
+    } else {
+        std::thread::scope(|threads| {
             let begins = (0..count).step_by(share);
             let parts: Vec<_> = begins
                 .map(|begin| threads.spawn(move || part(begin)))
                 .collect();
             let done = parts.into_iter().filter_map(|part| part.join().ok());
             done.flatten().collect()
-        }),
+        })
     };
     found.problems.extend(problems);
     found.problems

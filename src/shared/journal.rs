@@ -29,9 +29,10 @@ const IDENTIFIER: &str = "archivist";
 /// The field that names the unit that a message is about, of whoever is entitled to write about others
 /// (systemd.journal-fields(7)); `journalctl --unit` takes it for root's messages, `--user-unit` for a user's own.
 pub fn unit_field(user: bool) -> &'static str {
-    match user {
-        true => "OBJECT_SYSTEMD_USER_UNIT",
-        false => "OBJECT_SYSTEMD_UNIT",
+    if user {
+        "OBJECT_SYSTEMD_USER_UNIT"
+    } else {
+        "OBJECT_SYSTEMD_UNIT"
     }
 }
 

@@ -340,9 +340,10 @@ async fn try_hook(
     };
     let name = stdout_name(assignment, hook);
     let listed = own.clone();
-    let before = match join {
-        true => None,
-        false => spawn_blocking(move || Listing::of(&listed)).await.ok(),
+    let before = if join {
+        None
+    } else {
+        spawn_blocking(move || Listing::of(&listed)).await.ok()
     };
     let file = match stdout::open(&own, &name, join) {
         Ok(file) => file,

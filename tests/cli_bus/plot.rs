@@ -51,11 +51,12 @@ fn the_picture_has_all_pieces_or_says_what_is_left_out() {
     for (limit, shown) in [("0", 1500), ("1500", 1500), ("1001", 1001), ("7", 7)] {
         let (code, svg, stderr) = bus.run(&["plot", "--limit", limit, "c1"]);
         assert_eq!((code, units(&svg)), (0, shown), "{limit}");
-        let want = match shown < 1500 {
-            true => format!(
+        let want = if shown < 1500 {
+            format!(
                 "the first {shown} units; --limit 0 draws all; archivist plot s345 draws one page\n"
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         assert_eq!(stderr, want);
     }

@@ -363,9 +363,12 @@ fn job_path(job: u32) -> OwnedObjectPath {
 /// sd_bus_path_encode(3).
 fn unit_path(unit: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric();
-    let encode = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("_{byte:02x}"),
+    let encode = |byte: u8| {
+        if plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("_{byte:02x}")
+        }
     };
     format!(
         "{ROOT}/unit/{}",

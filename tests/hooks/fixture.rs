@@ -284,9 +284,10 @@ fn directory_of(hook: &str) -> &str {
 }
 
 fn plugin_of(hook: &str) -> &str {
-    match hook.starts_with("chromium_") {
-        true => "chromium",
-        false => hook,
+    if hook.starts_with("chromium_") {
+        "chromium"
+    } else {
+        hook
     }
 }
 

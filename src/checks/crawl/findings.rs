@@ -56,9 +56,10 @@ fn broken(site: &Site, found: &mut Vec<Finding>) {
         let Some(text) = known.answer.as_ref().and_then(trouble) else {
             continue;
         };
-        let kind = match site.is_own(&known.url) {
-            true => "broken-link",
-            false => "broken-external-link",
+        let kind = if site.is_own(&known.url) {
+            "broken-link"
+        } else {
+            "broken-external-link"
         };
         for page in &known.on {
             found.push(Finding::new(kind, known.url.as_str(), &text).on(url(site, *page)));

@@ -359,10 +359,10 @@ impl Site {
         let is_start = self.phase == Phase::Start && number == self.start;
         let is_there = !matches!(found, Found::Fault(_) | Found::Forbidden);
         self.urls[number].answer = Some(found);
-        match is_start {
-            true if is_there => self.begin(),
-            true => self.phase = Phase::Open,
-            false => {}
+        if is_start && is_there {
+            self.begin();
+        } else if is_start {
+            self.phase = Phase::Open;
         }
     }
 

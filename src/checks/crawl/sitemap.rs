@@ -55,9 +55,10 @@ fn read_some(body: &[u8], address: &Url, bounds: Bounds) -> Sitemap {
 fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
-    match text.starts_with('<') {
-        true => xml(text, address, most),
-        false => lines(text, address, most),
+    if text.starts_with('<') {
+        xml(text, address, most)
+    } else {
+        lines(text, address, most)
     }
 }
 

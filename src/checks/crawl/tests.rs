@@ -27,9 +27,12 @@ struct Web {
 
 impl Web {
     fn of(answers: &[(&str, &str)]) -> Web {
-        let whole = |url: &str| match url.starts_with('/') {
-            true => format!("https://a.test{url}"),
-            false => url.to_owned(),
+        let whole = |url: &str| {
+            if url.starts_with('/') {
+                format!("https://a.test{url}")
+            } else {
+                url.to_owned()
+            }
         };
         let answers = answers
             .iter()

@@ -113,14 +113,16 @@ impl Follow {
         }
         let bad = snapshot.status == Lifecycle::Cancelled
             || (snapshot.status == Lifecycle::Sealed && snapshot.reason.is_some());
-        match bad {
-            true => self.bad_pages.insert(snapshot.id),
-            false => self.bad_pages.remove(&snapshot.id),
+        if bad {
+            self.bad_pages.insert(snapshot.id)
+        } else {
+            self.bad_pages.remove(&snapshot.id)
         };
         let key = (owner, String::new());
-        match bad {
-            true => self.problems.insert(key, page_line(&snapshot)),
-            false => self.problems.remove(&key),
+        if bad {
+            self.problems.insert(key, page_line(&snapshot))
+        } else {
+            self.problems.remove(&key)
         };
         (before != Some(snapshot.status) && snapshot.status != Lifecycle::Queued).then(|| Note {
             text: page_line(&snapshot),
@@ -233,9 +235,10 @@ impl Follow {
                 || crawl.snapshots.get("cancelled").is_some_and(|n| *n > 0)
         });
         let failed = self.results().get("failed").is_some_and(|n| *n > 0);
-        match crawl_bad || failed || !self.bad_pages.is_empty() {
-            true => Exit::Partly,
-            false => Exit::Done,
+        if crawl_bad || failed || !self.bad_pages.is_empty() {
+            Exit::Partly
+        } else {
+            Exit::Done
         }
     }
 

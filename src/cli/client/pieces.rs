@@ -91,9 +91,10 @@ impl<'a> Pieces<'a> {
         let count = rows.len() as u64;
         // Rows are missing because there are no more of them, or because the others are long.
         let is_last = count < limit && bytes < ANSWER_BYTES;
-        self.left = match is_last || self.filter.before.is_none() {
-            true => 0,
-            false => self.left - count,
+        self.left = if is_last || self.filter.before.is_none() {
+            0
+        } else {
+            self.left - count
         };
         Ok(Piece { rows, documents })
     }

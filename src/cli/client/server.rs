@@ -33,9 +33,10 @@ pub fn address(scope: &Scope) -> Address {
 
 /// The command that talks to the scope's service manager.
 pub fn systemctl(scope: &Scope) -> &'static str {
-    match scope.user {
-        true => "systemctl --user",
-        false => "systemctl",
+    if scope.user {
+        "systemctl --user"
+    } else {
+        "systemctl"
     }
 }
 

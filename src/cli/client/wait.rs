@@ -62,9 +62,10 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     while !view.follow.is_final() {
         let stream = server.call(|| server.proxy().watch(&id)).await?;
         view.follow.stream_begins();
-        match one_stream(read_lines(stream.into()), view).await? {
-            true => without_news = 0,
-            false => without_news += 1,
+        if one_stream(read_lines(stream.into()), view).await? {
+            without_news = 0
+        } else {
+            without_news += 1
         }
         if without_news == EMPTY_STREAMS && !view.follow.is_final() {
             return Err(Failure::failed(format!(

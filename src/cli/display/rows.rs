@@ -115,9 +115,10 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
             .as_deref()
             .filter(|output| why != Some(*output));
         table.row([
-            match with_owner {
-                true => result.owner.to_string().into(),
-                false => Cell::default(),
+            if with_owner {
+                result.owner.to_string().into()
+            } else {
+                Cell::default()
             },
             text::hook_label(&result.plugin, &result.hook).into(),
             Cell::toned(result.status.as_str(), text::tone_of_result(result.status)),

@@ -56,9 +56,10 @@ impl Svg {
     /// `at` is the upper left corner.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64) {
         let ((x, y), (width, height)) = (at, size);
-        let rounded = match radius > 0.0 {
-            true => format!(" rx=\"{radius}\""),
-            false => String::new(),
+        let rounded = if radius > 0.0 {
+            format!(" rx=\"{radius}\"")
+        } else {
+            String::new()
         };
         let _ = writeln!(
             self.0,

@@ -168,9 +168,10 @@ pub fn counts(counts: &Counts, states: &[&str]) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(state, count)| format!("{count} {state}"))
         .collect();
-    match words.is_empty() {
-        true => "none".to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
     }
 }
 

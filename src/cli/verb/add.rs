@@ -76,17 +76,16 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     if added.accepted == 0 {
         return Err(Failure::usage("not a single URL that can be archived"));
     }
-    let so_far = match refused {
-        true => Exit::Partly,
-        false => Exit::Done,
-    };
+    let so_far = if refused { Exit::Partly } else { Exit::Done };
     if !args.wait {
         return Ok(so_far);
     }
-    let form = match args.json {
-        true => Form::Json,
-        false if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() => Form::Bars,
-        false => Form::Lines,
+    let form = if args.json {
+        Form::Json
+    } else if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
+        Form::Bars
+    } else {
+        Form::Lines
     };
     match wait::wait(&server, added.crawl, form).await? {
         Exit::Done => Ok(so_far),

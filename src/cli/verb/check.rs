@@ -56,14 +56,16 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     request.settings.lib_dir.get_or_insert(library);
     request.settings.reach = reach(request.url.as_str(), scope)?;
     let result = check::run(args.kind.into(), &request);
-    match args.json || !std::io::stdout().is_terminal() {
-        true => look::print(&format!("{}\n", result.line()))?,
-        false => look::print(&words(&result))?,
+    if args.json || !std::io::stdout().is_terminal() {
+        look::print(&format!("{}\n", result.line()))?
+    } else {
+        look::print(&words(&result))?
     }
     // For who asked in writing the record says it all; for who asks in a shell the status does.
-    match result.ok || args.url.is_none() {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Failed),
+    if result.ok || args.url.is_none() {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::Failed)
     }
 }
 

@@ -40,12 +40,11 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
         let look = Look::of_stdout();
         look::print(&table(&effective).render(&look))?;
     }
-    match inputs.warnings.is_empty() {
-        true => Ok(Exit::Done),
-        false => {
-            let lines: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
-            Err(Failure::failed(lines.join("\n")))
-        }
+    if inputs.warnings.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        let lines: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
+        Err(Failure::failed(lines.join("\n")))
     }
 }
 

@@ -38,9 +38,10 @@ pub fn run(args: GenerateArgs, scope: &Scope) -> Result<Exit, Failure> {
     for problem in &generated.problems {
         eprintln!("archivist: {problem}");
     }
-    match generated.is_good() {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Failed),
+    if generated.is_good() {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::Failed)
     }
 }
 
@@ -70,8 +71,9 @@ pub fn run_if_called(mut arguments: impl Iterator<Item = OsString>) -> Option<Ex
     };
     let user = std::env::var_os("SYSTEMD_SCOPE").is_some_and(|scope| scope == "user");
     let scope = Scope::from_env(user, None, |name| std::env::var_os(name));
-    match generate::main(&scope, Path::new(&directory)) {
-        true => Some(Exit::Done.into()),
-        false => Some(Exit::Failed.into()),
+    if generate::main(&scope, Path::new(&directory)) {
+        Some(Exit::Done.into())
+    } else {
+        Some(Exit::Failed.into())
     }
 }

@@ -135,13 +135,14 @@ fn indent(text: &str) -> String {
 
 fn check_status(what: What, status: &str) -> Result<(), Failure> {
     let states = what.states();
-    match states.contains(&status) {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    if states.contains(&status) {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "'{status}' is not a state of {}; there are {}",
             what.as_str(),
             states.join(", ")
-        ))),
+        )))
     }
 }
 

@@ -67,9 +67,10 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
         ))
     };
     let lines: String = runs.iter().filter_map(line).collect();
-    match lines.is_empty() {
-        true => lines,
-        false => format!("\n{lines}"),
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n{lines}")
     }
 }
 
@@ -158,9 +159,10 @@ fn what_is_cut(details: &Details) -> String {
         )
     };
     let lines: String = cut.map(line).collect();
-    match lines.is_empty() {
-        true => lines,
-        false => lines + "\n",
+    if lines.is_empty() {
+        lines
+    } else {
+        lines + "\n"
     }
 }
 

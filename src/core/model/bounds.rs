@@ -34,9 +34,10 @@ impl Tags {
             self.dropped += 1;
         } else if !self.names.contains(&name) {
             // The search is short, as the list is.
-            match self.names.len() < TAGS_MAX {
-                true => self.names.push(name),
-                false => self.dropped += 1,
+            if self.names.len() < TAGS_MAX {
+                self.names.push(name)
+            } else {
+                self.dropped += 1
             }
         }
     }

@@ -45,9 +45,10 @@ impl FromStr for PersonaName {
         let good = (1..=LENGTH_MAX).contains(&text.len())
             && text.chars().all(plain)
             && !text.starts_with(['-', '.']);
-        match good {
-            true => Ok(PersonaName(text.to_owned())),
-            false => Err(BadPersonaName(text.to_owned())),
+        if good {
+            Ok(PersonaName(text.to_owned()))
+        } else {
+            Err(BadPersonaName(text.to_owned()))
         }
     }
 }

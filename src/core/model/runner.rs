@@ -74,9 +74,10 @@ pub struct Runner {
 impl Runner {
     /// `pid=12, archivist-orchestrator.service`
     pub fn named(&self) -> String {
-        match self.unit.is_empty() {
-            true => format!("pid={}", self.pid),
-            false => format!("pid={}, {}", self.pid, self.unit),
+        if self.unit.is_empty() {
+            format!("pid={}", self.pid)
+        } else {
+            format!("pid={}, {}", self.pid, self.unit)
         }
     }
 }

@@ -330,9 +330,10 @@ mod tests {
     fn path_of(unit: &str) -> String {
         let encode = |(place, byte): (usize, u8)| {
             let plain = byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0);
-            match plain {
-                true => char::from(byte).to_string(),
-                false => format!("_{byte:02x}"),
+            if plain {
+                char::from(byte).to_string()
+            } else {
+                format!("_{byte:02x}")
             }
         };
         let encoded: String = unit.bytes().enumerate().map(encode).collect();

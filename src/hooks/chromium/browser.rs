@@ -110,19 +110,21 @@ fn in_words(status: ExitStatus) -> String {
 /// The shell would report a missing program as exit 127: it is looked up first.
 fn find(program: &str) -> Result<(), Finding> {
     let there = |path: &std::path::Path| nix::unistd::access(path, nix::unistd::AccessFlags::X_OK);
-    let found = match program.contains('/') {
-        true => there(program.as_ref()).is_ok(),
-        false => std::env::var_os("PATH").is_some_and(|search| {
+    let found = if program.contains('/') {
+        there(program.as_ref()).is_ok()
+    } else {
+        std::env::var_os("PATH").is_some_and(|search| {
             std::env::split_paths(&search).any(|dir| there(&dir.join(program)).is_ok())
-        }),
+        })
     };
-    match found {
-        true => Ok(()),
-        false => Err(cannot(
+    if found {
+        Ok(())
+    } else {
+        Err(cannot(
             program,
             &std::io::ErrorKind::NotFound.into(),
             "chromium",
-        )),
+        ))
     }
 }
 

@@ -203,12 +203,13 @@ fn judge(navigated: &Navigated, response: &Answer) -> Result<(), Finding> {
 }
 
 fn unless_viewable(kind: &str) -> Result<(), Finding> {
-    match page::is_viewable(kind) {
-        true => Ok(()),
-        false => Err(Finding::noresults(format!(
+    if page::is_viewable(kind) {
+        Ok(())
+    } else {
+        Err(Finding::noresults(format!(
             "not a page: {}",
             one_line(kind, 100)
-        ))),
+        )))
     }
 }
 

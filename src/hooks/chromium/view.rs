@@ -145,9 +145,10 @@ impl View {
         loop {
             let next = json!({"handle": printed.stream, "size": PIECE});
             let piece: Piece = self.client.call("IO.read", next).await?;
-            match piece.base64_encoded {
-                true => bytes.extend(decode(&piece.data)?),
-                false => bytes.extend(piece.data.into_bytes()),
+            if piece.base64_encoded {
+                bytes.extend(decode(&piece.data)?)
+            } else {
+                bytes.extend(piece.data.into_bytes())
             }
             if bytes.len() as u64 > most {
                 return Err(Finding::failed(format!(

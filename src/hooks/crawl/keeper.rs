@@ -119,9 +119,10 @@ pub fn tidy(it: &Invocation) -> Outcome {
     let mut count = 0;
     for entry in fs::read_dir(&shared).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        match entry.file_type().map_err(failed)?.is_dir() {
-            true => fs::remove_dir_all(entry.path()),
-            false => fs::remove_file(entry.path()),
+        if entry.file_type().map_err(failed)?.is_dir() {
+            fs::remove_dir_all(entry.path())
+        } else {
+            fs::remove_file(entry.path())
         }
         .map_err(failed)?;
         count += 1;

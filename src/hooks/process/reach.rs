@@ -72,9 +72,10 @@ pub fn explain<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Option<String> {
 
 fn reason(host: &str, ip: IpAddr, kind: AddressKind) -> String {
     let shown = host.trim_start_matches('[').trim_end_matches(']');
-    let at = match shown == ip.to_string() {
-        true => shown.to_owned(),
-        false => format!("{shown} is {ip}"),
+    let at = if shown == ip.to_string() {
+        shown.to_owned()
+    } else {
+        format!("{shown} is {ip}")
     };
     format!(
         "{at}, an address of {} that hooks do not reach: {}",
@@ -98,9 +99,10 @@ pub fn explained(finding: Finding, url: Option<&Url>) -> Finding {
     if let Some(why) = explain(url) {
         return finding.because(&why);
     }
-    match DENIED.iter().any(|text| finding.output_str.contains(text)) {
-        true => finding.because(ELSEWHERE),
-        false => finding,
+    if DENIED.iter().any(|text| finding.output_str.contains(text)) {
+        finding.because(ELSEWHERE)
+    } else {
+        finding
     }
 }
 

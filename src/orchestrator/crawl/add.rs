@@ -107,11 +107,12 @@ impl Turn<'_> {
 
     /// Somebody may have cancelled it meanwhile.
     fn still_queued(&self, crawl: CrawlId) -> TurnResult<CrawlId> {
-        match self.tx.status_of(Owner::Crawl(crawl))?.is_final() {
-            true => Err(invalid(format!(
+        if self.tx.status_of(Owner::Crawl(crawl))?.is_final() {
+            Err(invalid(format!(
                 "crawl {crawl} was cancelled while its list was added"
-            ))),
-            false => Ok(crawl),
+            )))
+        } else {
+            Ok(crawl)
         }
     }
 

@@ -94,9 +94,10 @@ impl Turn<'_> {
             ));
         }
         let [foreground, finite] = waited_for;
-        let chosen = match foreground.is_empty() {
-            true => finite,
-            false => foreground,
+        let chosen = if foreground.is_empty() {
+            finite
+        } else {
+            foreground
         };
         let mut hooks = Vec::new();
         for (run, name) in chosen {
@@ -126,9 +127,10 @@ impl Turn<'_> {
             let Some(run) = run.filter(|run| run.interrupted) else {
                 continue;
             };
-            match again {
-                true => self.tx.put_off_result(owner, &plugin, &hook)?,
-                false => self.skip_interrupted(owner, &plugin, &hook)?,
+            if again {
+                self.tx.put_off_result(owner, &plugin, &hook)?
+            } else {
+                self.skip_interrupted(owner, &plugin, &hook)?
             }
             self.changes.insert(Change::Hook {
                 crawl,
@@ -175,12 +177,13 @@ impl Turn<'_> {
 
     /// Tells whoever waits for a run that has ended, unless a word on it is awaited.
     pub(crate) fn settle(&mut self, run: &RunRow) -> TurnResult<()> {
-        let action = match self.awaits_word(run)? {
-            true => Action::Withhold(run.id),
-            false => Action::Settle {
+        let action = if self.awaits_word(run)? {
+            Action::Withhold(run.id)
+        } else {
+            Action::Settle {
                 run: run.id,
                 ended: self.how_it_ended(run)?,
-            },
+            }
         };
         self.actions.push(action);
         Ok(())

@@ -44,9 +44,10 @@ impl Turn<'_> {
             Owner::Crawl(id) => self.crawl_of(id)?.attempts,
             Owner::Snapshot(id) => self.snapshot_of(id)?.attempts,
         };
-        let step = match attempts > 0 && self.tx.has_worker(id)? {
-            true => Step::Continue,
-            false => Step::Resume,
+        let step = if attempts > 0 && self.tx.has_worker(id)? {
+            Step::Continue
+        } else {
+            Step::Resume
         };
         self.step_owner(id, step, None)?;
         for run in self.runs_below(id)? {

@@ -220,9 +220,10 @@ impl Daemon<'_> {
         loop {
             let wake_at = self.performer.wake_at;
             let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
-            let batch = match self.backlog.is_empty() {
-                true => wait::next(&mut self.events, alarm, &mut beats, tell).await,
-                false => Some(wait::more(&mut self.events)),
+            let batch = if self.backlog.is_empty() {
+                wait::next(&mut self.events, alarm, &mut beats, tell).await
+            } else {
+                Some(wait::more(&mut self.events))
             };
             let Some(batch) = batch else { return Ok(()) };
             let began = Instant::now();
@@ -340,13 +341,12 @@ impl Daemon<'_> {
             changes: Default::default(),
         };
         let taken = wait::in_turn(events, |event| turn.event(event))?;
-        let view = match decides {
-            true => {
-                let view = turn.decide()?;
-                turn.close(&view)?;
-                Some(view)
-            }
-            false => None,
+        let view = if decides {
+            let view = turn.decide()?;
+            turn.close(&view)?;
+            Some(view)
+        } else {
+            None
         };
         let actions = turn.actions;
         tx.commit()?;

@@ -33,9 +33,10 @@ pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u6
     if checks != (0, 0) {
         parts.push(format!("check={}q/{}w", checks.0, checks.1));
     }
-    match parts.is_empty() {
-        true => "idle, waiting for work".to_owned(),
-        false => parts.join(" "),
+    if parts.is_empty() {
+        "idle, waiting for work".to_owned()
+    } else {
+        parts.join(" ")
     }
 }
 

@@ -41,9 +41,10 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     for warning in warnings {
         tracing::warn!("{}: {}, ignoring", warning.place, warning.what);
     }
-    let trust = match scope.user {
-        true => Trust::User(nix::unistd::geteuid().as_raw()),
-        false => Trust::Root,
+    let trust = if scope.user {
+        Trust::User(nix::unistd::geteuid().as_raw())
+    } else {
+        Trust::Root
     };
     let mut catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
     catalogue.default_timeout(settings.hook_timeout);

@@ -281,9 +281,10 @@ impl Turn<'_> {
             to.push(reason("running", format!("{} runs{since}", run.unit)));
         }
         if hooks.count() == 0 {
-            let text = match runs.is_empty() {
-                true => "its worker is being started".to_owned(),
-                false => format!("its worker {} is at work", runs[0].unit),
+            let text = if runs.is_empty() {
+                "its worker is being started".to_owned()
+            } else {
+                format!("its worker {} is at work", runs[0].unit)
             };
             to.push(reason("running", text));
         }

@@ -94,12 +94,13 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
             _ => "what it found was not good".to_owned(),
         },
     };
-    let again = match alone {
-        true => format!(
+    let again = if alone {
+        format!(
             "; to check once more: archivist watch run --kind {} {}",
             check.kind, check.watch
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     match (check.ok, record.skipped) {
         (Some(_), _) => reason("failed", format!("{what} failed at {at}: {found}")),
@@ -114,13 +115,14 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
 /// Nothing waits, and nothing is wrong.
 fn nothing(watch: &Watch) -> Reason {
     let name = &watch.name;
-    match watch.sites.iter().any(|site| !site.last.is_empty()) {
-        true => reason("done", "the last check of each kind was good".to_owned()),
-        false => reason(
+    if watch.sites.iter().any(|site| !site.last.is_empty()) {
+        reason("done", "the last check of each kind was good".to_owned())
+    } else {
+        reason(
             "never",
             format!(
                 "none of its checks was asked for yet; when its timers elapse: systemctl list-timers 'archivist-watch-{name}-*'"
             ),
-        ),
+        )
     }
 }

@@ -329,9 +329,10 @@ impl Waiter<'_> {
         match self.store.promote(seat, now(), judge) {
             Err(error) if error.is_busy() => {
                 let working = working(self.me, self.store)?;
-                match working.is_empty() {
-                    true => Err(failed(error)),
-                    false => Ok(Gate::Replace(working)),
+                if working.is_empty() {
+                    Err(failed(error))
+                } else {
+                    Ok(Gate::Replace(working))
                 }
             }
             other => other.map_err(failed),

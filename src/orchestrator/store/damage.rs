@@ -93,9 +93,10 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
         if is_whole || word(&frame, 4) == 0 {
             continue;
         }
-        match is_ours {
-            true => commits_behind += 1 + std::mem::take(&mut foreign),
-            false => foreign += 1,
+        if is_ours {
+            commits_behind += 1 + std::mem::take(&mut foreign)
+        } else {
+            foreign += 1
         }
     }
     Ok(commits_behind >= 2)
@@ -110,9 +111,10 @@ impl Sum {
         for pair in bytes.as_chunks::<8>().0 {
             let word = |at: usize| {
                 let word = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-                match big_endian {
-                    true => u32::from_be_bytes(word),
-                    false => u32::from_le_bytes(word),
+                if big_endian {
+                    u32::from_be_bytes(word)
+                } else {
+                    u32::from_le_bytes(word)
                 }
             };
             self.0 = self.0.wrapping_add(word(0)).wrapping_add(self.1);

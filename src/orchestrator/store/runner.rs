@@ -73,9 +73,10 @@ impl Store {
             return Ok(me.seat);
         }
         let of_unit = |row: &&Runner| row.unit == me.unit && row.place == me.place;
-        let last: Vec<Runner> = match me.restarts {
-            true => standing(&tx)?.iter().filter(of_unit).cloned().collect(),
-            false => Vec::new(),
+        let last: Vec<Runner> = if me.restarts {
+            standing(&tx)?.iter().filter(of_unit).cloned().collect()
+        } else {
+            Vec::new()
         };
         for row in &last {
             let sql = "UPDATE runner SET state = 'ended' WHERE epoch = ?1";

@@ -127,11 +127,10 @@ impl Tx<'_> {
                     None => self.host_view(id, lanes.pace)?,
                 };
                 let blocked = against_host(&host, lanes.limits, lanes.now).is_some();
-                let due = match blocked {
-                    true => Vec::new(),
-                    false => {
-                        self.heads(lanes, id, lanes.limits.snapshots_per_host - host.running)?
-                    }
+                let due = if blocked {
+                    Vec::new()
+                } else {
+                    self.heads(lanes, id, lanes.limits.snapshots_per_host - host.running)?
                 };
                 // One that nothing is due of has no say in when to look again.
                 if blocked || !due.is_empty() {

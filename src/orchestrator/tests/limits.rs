@@ -68,13 +68,12 @@ fn nobody_knows_how_much_of_it_was_paused() {
         bed.engine.settings.attempts_max = attempts;
         bed.pause(1);
         bed.pass(12 * HOURS);
-        let status = match resumed {
-            false => Lifecycle::Paused,
-            true => {
-                bed.resume(1);
-                bed.until_quiet();
-                Lifecycle::Queued
-            }
+        let status = if !resumed {
+            Lifecycle::Paused
+        } else {
+            bed.resume(1);
+            bed.until_quiet();
+            Lifecycle::Queued
         };
         reach_the_limit(&mut bed);
         assert_eq!(page(&mut bed).status, status);

@@ -262,9 +262,12 @@ fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
         bed.add(1);
         bed.world.handle(Mood::Fine);
         bed.turn_with(9, 9, 0);
-        bed.of_running(0, |world, unit| match by_hand {
-            true => world.stop_by_hand(unit),
-            false => world.vanish(unit),
+        bed.of_running(0, |world, unit| {
+            if by_hand {
+                world.stop_by_hand(unit)
+            } else {
+                world.vanish(unit)
+            }
         });
         bed.turn_with(9, 9, 0);
         while bed.world.handle(Mood::Fine) {}
@@ -406,9 +409,10 @@ fn the_word_outlives_the_orchestrator() {
         bed.restart(9);
         bed.until_quiet();
         let (status, attempts, _) = first_result(&mut bed);
-        match again {
-            true => assert_eq!((status, attempts), (ResultState::Started, 2)),
-            false => assert_eq!((status, attempts), (ResultState::Skipped, 1)),
+        if again {
+            assert_eq!((status, attempts), (ResultState::Started, 2))
+        } else {
+            assert_eq!((status, attempts), (ResultState::Skipped, 1))
         }
         bed.come_to_an_end();
     }

@@ -66,9 +66,10 @@ impl Bed {
             .strip_suffix(".service")
             .unwrap();
         let scope = &self.engine.scope;
-        let place = match unit.contains("-lighthouse-") {
-            true => scope.data_dir(),
-            false => scope.runtime_dir(),
+        let place = if unit.contains("-lighthouse-") {
+            scope.data_dir()
+        } else {
+            scope.runtime_dir()
         };
         let path = place.join(format!("checks/archivist-{id}.json"));
         fs::write(path, record).unwrap();

@@ -96,9 +96,10 @@ impl Worker {
                 None => self.call = Some(Call::Run(hook, answer)),
                 Some(Ok(Ok(text))) => {
                     let ended: Ended = serde_json::from_str(&text).unwrap();
-                    match ended.again {
-                        true => self.todo.as_mut().unwrap().push_front(hook),
-                        false => self.ended = Some((hook, ended)),
+                    if ended.again {
+                        self.todo.as_mut().unwrap().push_front(hook)
+                    } else {
+                        self.ended = Some((hook, ended))
                     }
                 }
                 Some(Ok(Err(_))) => return Did::Exits(1),

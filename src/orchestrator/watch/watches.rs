@@ -153,20 +153,19 @@ impl Turn<'_> {
                 wanted.push(url.as_str());
             }
         }
-        let crawl = match wanted.is_empty() {
-            true => None,
-            false => {
-                let options = AddOptions {
-                    depth: how.depth,
-                    tags: how.tags.clone(),
-                    plugins: how.plugins.clone(),
-                    ..AddOptions::default()
-                };
-                // What watches are to do is root's declaration.
-                const ROOT: u32 = 0;
-                let added = self.add(wanted.join("\n").as_bytes(), &options, ROOT)?;
-                Some(added.crawl)
-            }
+        let crawl = if wanted.is_empty() {
+            None
+        } else {
+            let options = AddOptions {
+                depth: how.depth,
+                tags: how.tags.clone(),
+                plugins: how.plugins.clone(),
+                ..AddOptions::default()
+            };
+            // What watches are to do is root's declaration.
+            const ROOT: u32 = 0;
+            let added = self.add(wanted.join("\n").as_bytes(), &options, ROOT)?;
+            Some(added.crawl)
         };
         if let Some(crawl) = crawl.filter(|_| how.only_new) {
             self.tx.set_only_new(crawl)?;

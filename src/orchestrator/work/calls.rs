@@ -288,10 +288,10 @@ impl Turn<'_> {
         for tag in &report.tags {
             self.tx.tag_snapshot(id, tag)?;
         }
-        match is_short(&report.children) {
-            true => self.add_children(&crawl, Some(id), &report.children),
-            // They are queued already.
-            false => Ok(()),
+        if is_short(&report.children) {
+            self.add_children(&crawl, Some(id), &report.children)
+        } else {
+            Ok(())
         }
     }
 

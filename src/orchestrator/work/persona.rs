@@ -31,11 +31,12 @@ impl Engine {
         let path = self.personas().join(name.as_str());
         // Not by way of a link: it is mounted for a hook.
         if !path.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
-            return match name == PersonaName::usual() {
-                true => Ok(None),
-                false => Err(format!(
+            return if name == PersonaName::usual() {
+                Ok(None)
+            } else {
+                Err(format!(
                     "there is no persona '{name}'; see: archivist persona list"
-                )),
+                ))
             };
         }
         match self.refusal(&name, users) {

@@ -16,9 +16,10 @@ impl Turn<'_> {
         let host = self.tx.host_of(id)?;
         let pace = self.engine.settings.host_delay;
         let delay = self.tx.host_view(host, pace)?.delay;
-        let next_at = match delay.is_zero() {
-            true => Time(0),
-            false => self.now.after(delay),
+        let next_at = if delay.is_zero() {
+            Time(0)
+        } else {
+            self.now.after(delay)
         };
         Ok(self.tx.begin_on_host(crawl, host, next_at)?)
     }

@@ -165,9 +165,10 @@ impl Turn<'_> {
                 self.tx.set_run_running(id)?;
             }
             // What it works for was over when an orchestrator died before it could stop it.
-            return match self.stop_if_over(&run)? {
-                true => Ok(()),
-                false => self.adjust(&run),
+            return if self.stop_if_over(&run)? {
+                Ok(())
+            } else {
+                self.adjust(&run)
             };
         };
         let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);

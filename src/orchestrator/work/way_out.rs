@@ -124,9 +124,10 @@ impl Engine {
     /// Whose network hooks are in and what they reach, in one line.
     pub fn network_line(&self) -> String {
         let (mode, reach) = (self.settings.network, &self.settings.reach);
-        let whose = match mode.is_own(&self.scope, reach.loopback) {
-            true => "one for each crawl",
-            false => "the machine's",
+        let whose = if mode.is_own(&self.scope, reach.loopback) {
+            "one for each crawl"
+        } else {
+            "the machine's"
         };
         format!("{whose} (Network={}), Reach={reach}", mode.as_str())
     }
@@ -183,9 +184,10 @@ impl Turn<'_> {
             ));
         }
         if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
-            let others = match way_out.reach == Reach::default() {
-                true => "none".to_owned(),
-                false => way_out.reach.to_string(),
+            let others = if way_out.reach == Reach::default() {
+                "none".to_owned()
+            } else {
+                way_out.reach.to_string()
             };
             tell(format!(
                 "hooks of {crawl} reach the Internet and of other networks {others}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"

@@ -259,9 +259,10 @@ fn read_bounded(file: &Path) -> Result<Option<String>, String> {
             .read_to_string(&mut text)
             .map_err(|error| format!("cannot be read: {error}"))?,
     };
-    match text.len() as u64 > MAX_CONFIG {
-        true => Err("is larger than 1 MiB".to_owned()),
-        false => Ok(Some(text)),
+    if text.len() as u64 > MAX_CONFIG {
+        Err("is larger than 1 MiB".to_owned())
+    } else {
+        Ok(Some(text))
     }
 }
 

@@ -119,9 +119,10 @@ impl<'a> Reader<'a> {
         entries
             .map(|(name, value)| {
                 let entry = parent.under(&name, value);
-                match entry.value.is_object() {
-                    true => Ok((name, entry)),
-                    false => Err(entry.error("is not an object")),
+                if entry.value.is_object() {
+                    Ok((name, entry))
+                } else {
+                    Err(entry.error("is not an object"))
                 }
             })
             .collect()

@@ -60,11 +60,12 @@ pub fn select<'a>(
             _ if plugin.loose => None,
             _ if !plugin.schema.accompanies.is_empty() => {
                 let plugins = &plugin.schema.accompanies;
-                match selection.companions || selected.has_any_of(plugins) {
-                    true => judge.verdict(plugin),
-                    false => Some(Skip::OnlyBeside {
+                if selection.companions || selected.has_any_of(plugins) {
+                    judge.verdict(plugin)
+                } else {
+                    Some(Skip::OnlyBeside {
                         plugins: plugins.clone(),
-                    }),
+                    })
                 }
             }
             Some(names) if !names.contains(plugin.name.as_str()) => Some(Skip::NotSelected),

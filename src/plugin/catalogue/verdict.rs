@@ -182,13 +182,15 @@ impl<'a, 'l> Judge<'a, 'l> {
                     plugin: name.clone(),
                 });
             };
-            self.verdict(required)
-                .map(|skip| match skip.is_by_choice() {
-                    true => Skip::RequiredDisabled {
+            self.verdict(required).map(|skip| {
+                if skip.is_by_choice() {
+                    Skip::RequiredDisabled {
                         plugin: name.clone(),
-                    },
-                    false => skip,
-                })
+                    }
+                } else {
+                    skip
+                }
+            })
         })
     }
 

@@ -59,9 +59,10 @@ pub(crate) fn wanted<'a>(
             let makers = catalogue.plugins.iter().filter(|p| makes(p, name));
             let known = open.len();
             open.extend(makers);
-            match open.len() > known {
-                true => continue,
-                false => return Err(unknown(name)),
+            if open.len() > known {
+                continue;
+            } else {
+                return Err(unknown(name));
             }
         }
         let found = catalogue

@@ -64,9 +64,10 @@ pub fn argv(hook: &Hook, target: &Target) -> Vec<String> {
 /// The whole argument vector for a provider hook of either generation.
 pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
     let mut line = Line::of(hook);
-    let overrides = match request.overrides.is_empty() {
-        true => String::new(),
-        false => Value::Object(request.overrides.clone()).to_string(),
+    let overrides = if request.overrides.is_empty() {
+        String::new()
+    } else {
+        Value::Object(request.overrides.clone()).to_string()
     };
     line.value("name", &request.name);
     line.value("binproviders", &request.binproviders);

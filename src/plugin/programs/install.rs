@@ -172,9 +172,10 @@ pub fn wishes(
 
 fn unknown(catalogue: &Catalogue, name: &str) -> String {
     let near = close(name, catalogue.plugins.iter().map(|p| p.name.as_str())).join(", ");
-    let near = match near.is_empty() {
-        true => near,
-        false => format!("; close names: {near}"),
+    let near = if near.is_empty() {
+        near
+    } else {
+        format!("; close names: {near}")
     };
     format!("no plugin is named '{name}', and none needs a program of that name{near}")
 }
@@ -222,9 +223,10 @@ pub fn is_there(
     known: Programs<'_>,
     shelved: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> bool {
-    let found = match need.on_path {
-        true => binary::find_any(&need.name, known.find),
-        false => shelved(&need.name),
+    let found = if need.on_path {
+        binary::find_any(&need.name, known.find)
+    } else {
+        shelved(&need.name)
     };
     let version = |path: &PathBuf| (known.version)(path);
     found.is_some_and(|path| !version(&path).is_some_and(|text| need.is_too_old(&text)))

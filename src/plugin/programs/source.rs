@@ -48,9 +48,12 @@ impl Source {
 /// The words as they must be typed: `lxml>=5` unquoted would write a file.
 fn quoted(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-^".contains(c);
-    let quote = |word: &String| match word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quote = |word: &String| {
+        if word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -79,9 +79,10 @@ fn not(kind: Kind, text: &str, secret: bool) -> String {
         Kind::Array => "a list",
         Kind::Object => "a JSON object",
     };
-    match secret {
-        true => format!("the value is not {kind}"),
-        false => format!("'{text}' is not {kind}"),
+    if secret {
+        format!("the value is not {kind}")
+    } else {
+        format!("'{text}' is not {kind}")
     }
 }
 

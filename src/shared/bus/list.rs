@@ -100,9 +100,10 @@ async fn read_file(file: File, size: u64, mut list: List, places: &Places) -> Re
             SMALL_MAX
         };
         file.take(most as u64 + 1).read_to_end(&mut list.lines)?;
-        match list.lines.len() > most {
-            true => Err(io::Error::other("the list grew while it was read")),
-            false => Ok(list),
+        if list.lines.len() > most {
+            Err(io::Error::other("the list grew while it was read"))
+        } else {
+            Ok(list)
         }
     });
     reading.await.map_err(said)?.map_err(said)

@@ -57,12 +57,13 @@ fn document<T: serde::de::DeserializeOwned>(text: &str) -> fdo::Result<T> {
 /// Refuses names that are too many, or longer together than a document may be.
 fn few(names: &[String]) -> fdo::Result<()> {
     let length: usize = names.iter().map(String::len).sum();
-    match names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
-        true => Ok(()),
-        false => Err(fdo::Error::LimitsExceeded(format!(
+    if names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
+        Ok(())
+    } else {
+        Err(fdo::Error::LimitsExceeded(format!(
             "{} names of {length} bytes in one call, at most {NAMES_MAX} of {DOCUMENT_MAX} are taken",
             names.len()
-        ))),
+        )))
     }
 }
 
@@ -384,9 +385,10 @@ fn small_enough(text: String) -> fdo::Result<String> {
 
 /// Serves both interfaces, without the name.
 pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
-    let builder = match address.user {
-        true => zbus::connection::Builder::session(),
-        false => zbus::connection::Builder::system(),
+    let builder = if address.user {
+        zbus::connection::Builder::session()
+    } else {
+        zbus::connection::Builder::system()
     };
     builder
         .serve_at(PATH, Manager(calls.clone(), Callers::default()))

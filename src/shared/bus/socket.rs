@@ -7,9 +7,10 @@ use zbus::address::transport::{Transport, UnixSocket};
 
 /// Where the bus is, if it has a path.
 pub fn path(user: bool) -> Option<PathBuf> {
-    let address = match user {
-        true => Address::session(),
-        false => Address::system(),
+    let address = if user {
+        Address::session()
+    } else {
+        Address::system()
     };
     match address.ok()?.transport() {
         Transport::Unix(unix) => match unix.path() {

@@ -94,11 +94,12 @@ fn target(entry: &Entry) -> Result<Option<Target>, String> {
         return Ok(None);
     }
     if section == keys::VALUES {
-        return match keys::is_value_name(key) {
-            true => Ok(Some(Target::Value(key.clone()))),
-            false => Err(format!(
+        return if keys::is_value_name(key) {
+            Ok(Some(Target::Value(key.clone())))
+        } else {
+            Err(format!(
                 "'{key}' cannot be the name of a plugin's setting: upper-case letters, digits and '_' are allowed"
-            )),
+            ))
         };
     }
     if let Some(key) = keys::find(section, key) {

@@ -136,9 +136,10 @@ fn span(field: &mut Duration, text: &str) -> Read {
 
 fn positive_span(field: &mut Duration, text: &str) -> Read {
     span(field, text)?;
-    match field.is_zero() {
-        true => Err("a time span longer than 0, like 30s or 5min"),
-        false => Ok(()),
+    if field.is_zero() {
+        Err("a time span longer than 0, like 30s or 5min")
+    } else {
+        Ok(())
     }
 }
 

@@ -34,9 +34,10 @@ impl Program {
     /// package has it.
     pub fn beside(self, own: &Path) -> PathBuf {
         let beside = own.with_file_name(self.name);
-        match beside.is_file() {
-            true => beside,
-            false => self.installed.into(),
+        if beside.is_file() {
+            beside
+        } else {
+            self.installed.into()
         }
     }
 }

@@ -142,18 +142,20 @@ impl Scope {
 
     /// Where database and archive are.
     pub fn data_dir(&self) -> PathBuf {
-        let base = match self.user {
-            true => self.dirs.data.clone(),
-            false => "/var/lib".into(),
+        let base = if self.user {
+            self.dirs.data.clone()
+        } else {
+            "/var/lib".into()
         };
         self.rooted(base.join(self.unit_prefix()))
     }
 
     /// What lasts as long as this boot.
     pub fn runtime_dir(&self) -> PathBuf {
-        self.rooted(match self.user {
-            true => self.dirs.runtime.join("archivist"),
-            false => "/run/archivist".into(),
+        self.rooted(if self.user {
+            self.dirs.runtime.join("archivist")
+        } else {
+            "/run/archivist".into()
         })
     }
 

@@ -132,9 +132,10 @@ impl Settings {
                 }
             }
         }
-        match problems.is_empty() {
-            true => Ok(settings),
-            false => Err(ConfigError { problems }),
+        if problems.is_empty() {
+            Ok(settings)
+        } else {
+            Err(ConfigError { problems })
         }
     }
 }

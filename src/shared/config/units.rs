@@ -107,9 +107,10 @@ pub fn show_span(span: Duration) -> String {
             rest %= unit;
         }
     }
-    match parts.is_empty() {
-        true => "0".to_owned(),
-        false => parts.join(" "),
+    if parts.is_empty() {
+        "0".to_owned()
+    } else {
+        parts.join(" ")
     }
 }
 

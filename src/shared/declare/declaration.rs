@@ -100,9 +100,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fatal {
-            true => f.write_str(&self.text),
-            false => write!(f, "{}, ignoring", self.text),
+        if self.fatal {
+            f.write_str(&self.text)
+        } else {
+            write!(f, "{}, ignoring", self.text)
         }
     }
 }

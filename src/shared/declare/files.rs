@@ -117,15 +117,14 @@ pub fn read_one(path: &Path) -> Result<Declaration, Problem> {
 }
 
 fn check_name(kind: Kind, name: &str, path: &Path) -> Result<(), Problem> {
-    match kind.allows(name) {
-        true => Ok(()),
-        false => {
-            let what = format!(
-                "the name of a {} is {NAME_ALLOWED}; rename the file",
-                kind.as_str()
-            );
-            Err(Problem::of(path, &what))
-        }
+    if kind.allows(name) {
+        Ok(())
+    } else {
+        let what = format!(
+            "the name of a {} is {NAME_ALLOWED}; rename the file",
+            kind.as_str()
+        );
+        Err(Problem::of(path, &what))
     }
 }
 

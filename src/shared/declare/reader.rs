@@ -126,9 +126,10 @@ impl<'a> Reader<'a> {
     pub fn all(&self, key: &str) -> Vec<&'a Entry> {
         let mut found = Vec::new();
         for entry in self.own().filter(|entry| entry.key == key) {
-            match entry.value.is_empty() {
-                true => found.clear(),
-                false => found.push(entry),
+            if entry.value.is_empty() {
+                found.clear()
+            } else {
+                found.push(entry)
             }
         }
         found

@@ -92,9 +92,10 @@ pub struct Systemd {
 
 impl Systemd {
     pub async fn connect(user: bool) -> Result<Systemd, ManagerError> {
-        let builder = match user {
-            true => Builder::session(),
-            false => Builder::system(),
+        let builder = if user {
+            Builder::session()
+        } else {
+            Builder::system()
         };
         let connection = builder.build().await;
         let connection =

@@ -14,9 +14,10 @@ pub struct Restarting {
 }
 
 async fn connect(user: bool) -> zbus::Result<Connection> {
-    match user {
-        true => Builder::session().build().await,
-        false => Builder::system().build().await,
+    if user {
+        Builder::session().build().await
+    } else {
+        Builder::system().build().await
     }
 }
 

@@ -12,9 +12,10 @@ pub async fn enter_scope(
     slice: &str,
     pid: u32,
 ) -> Result<(), ManagerError> {
-    let builder = match user {
-        true => Builder::session(),
-        false => Builder::system(),
+    let builder = if user {
+        Builder::session()
+    } else {
+        Builder::system()
     };
     let fail = |error: zbus::Error| explain("start unit", name, &error);
     let connection = builder.build().await.map_err(fail)?;

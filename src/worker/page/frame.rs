@@ -24,9 +24,10 @@ fn base64(bytes: &[u8]) -> String {
             bits << 8 | u32::from(*group.get(at).unwrap_or(&0))
         });
         for place in 0..4 {
-            match place <= group.len() {
-                true => out.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize])),
-                false => out.push('='),
+            if place <= group.len() {
+                out.push(char::from(DIGITS[(bits >> (18 - 6 * place) & 63) as usize]))
+            } else {
+                out.push('=')
             }
         }
     }

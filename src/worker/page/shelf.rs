@@ -126,9 +126,10 @@ impl Shelf {
             last,
         };
         // A new piece makes the last one full, and gives the one before that a neighbour.
-        let changed = match page > before {
-            true => vec![last.saturating_sub(2), last - 1],
-            false => vec![page],
+        let changed = if page > before {
+            vec![last.saturating_sub(2), last - 1]
+        } else {
+            vec![page]
         };
         for page in changed.into_iter().filter(|page| (1..last).contains(page)) {
             list.write(page)?;

@@ -33,9 +33,10 @@ pub fn size(bytes: u64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    match value < 9.95 {
-        true => format!("{value:.1} {}", UNITS[unit]),
-        false => format!("{value:.0} {}", UNITS[unit]),
+    if value < 9.95 {
+        format!("{value:.1} {}", UNITS[unit])
+    } else {
+        format!("{value:.0} {}", UNITS[unit])
     }
 }
 
@@ -69,14 +70,15 @@ pub fn took(from: Option<Time>, to: Option<Time>) -> Option<String> {
 
 /// A directory `20261121` as the day that it is; anything else as it is.
 pub fn day(directory: &str) -> String {
-    match directory.len() == 8 && directory.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => format!(
+    if directory.len() == 8 && directory.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!(
             "{}-{}-{}",
             &directory[..4],
             &directory[4..6],
             &directory[6..]
-        ),
-        false => shown(directory, 40),
+        )
+    } else {
+        shown(directory, 40)
     }
 }
 

@@ -3,9 +3,10 @@ use HookMode::*;
 use proptest::prelude::*;
 
 fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
-    let purpose = match hold {
-        true => Purpose::Pages,
-        false => Purpose::Beside,
+    let purpose = if hold {
+        Purpose::Pages
+    } else {
+        Purpose::Beside
     };
     sequence_for(modes, purpose)
 }

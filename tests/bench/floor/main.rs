@@ -64,9 +64,10 @@ impl Hook {
         let (mut bind, mut bind_read_only) = (Vec::new(), Vec::new());
         let mut into = &mut bind;
         for place in places {
-            match place.as_os_str() == "-" {
-                true => into = &mut bind_read_only,
-                false => into.push(place),
+            if place.as_os_str() == "-" {
+                into = &mut bind_read_only
+            } else {
+                into.push(place)
             }
         }
         let environment = words(&read(directory, "environ")?)
@@ -166,9 +167,10 @@ fn process(hook: &Hook, number: usize) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(hook.output(number)?)
         .status()?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(format!("{program}: {status}"))),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("{program}: {status}")))
     }
 }
 

@@ -126,9 +126,12 @@ fn end(message: &Message) -> Option<(String, i32)> {
 
 /// Where a unit is on the bus: what is neither a letter nor a digit is `_` and two hex digits.
 fn path_of(unit: &str) -> String {
-    let escaped = unit.bytes().map(|byte| match byte.is_ascii_alphanumeric() {
-        true => char::from(byte).to_string(),
-        false => format!("_{byte:02x}"),
+    let escaped = unit.bytes().map(|byte| {
+        if byte.is_ascii_alphanumeric() {
+            char::from(byte).to_string()
+        } else {
+            format!("_{byte:02x}")
+        }
     });
     format!("{PATH}/unit/{}", escaped.collect::<String>())
 }

@@ -67,17 +67,19 @@ impl<'a> Host<'a> {
         const NAME: &str = "data directory";
         let dir = self.scope.data_dir();
         let shown = dir.display().to_string();
-        let owner = match self.scope.user {
-            true => Uid::effective(),
-            false => Uid::from_raw(0),
+        let owner = if self.scope.user {
+            Uid::effective()
+        } else {
+            Uid::from_raw(0)
         };
         match fs::metadata(&dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Check::warn(
                 NAME,
                 format!("{shown} does not exist"),
-                match self.scope.user {
-                    true => "it is made by the first 'archivist --user add'",
-                    false => "systemd-tmpfiles --create archivist.conf",
+                if self.scope.user {
+                    "it is made by the first 'archivist --user add'"
+                } else {
+                    "systemd-tmpfiles --create archivist.conf"
                 },
             ),
             Err(error) => Check::warn(NAME, format!("{shown}: {error}"), "look with sudo"),
@@ -112,9 +114,10 @@ impl<'a> Host<'a> {
                     "{} has mode {mode:o}: others may read the cookies",
                     dir.display()
                 ),
-                match self.scope.user {
-                    true => format!("chmod go= {}", dir.display()),
-                    false => "systemd-tmpfiles --create archivist.conf".to_owned(),
+                if self.scope.user {
+                    format!("chmod go= {}", dir.display())
+                } else {
+                    "systemd-tmpfiles --create archivist.conf".to_owned()
                 },
             ),
         })
@@ -155,11 +158,12 @@ impl<'a> Host<'a> {
     fn cgroups(&self) -> Check {
         const NAME: &str = "cgroups";
         let uid = Uid::effective();
-        let path = match self.scope.user {
-            true => format!(
+        let path = if self.scope.user {
+            format!(
                 "sys/fs/cgroup/user.slice/user-{uid}.slice/user@{uid}.service/cgroup.controllers"
-            ),
-            false => "sys/fs/cgroup/cgroup.controllers".to_owned(),
+            )
+        } else {
+            "sys/fs/cgroup/cgroup.controllers".to_owned()
         };
         let Some(controllers) = self.read(&path) else {
             return Check::warn(
@@ -182,9 +186,10 @@ impl<'a> Host<'a> {
                     "no controller for {}: such limits and figures are missing",
                     some.join(", ")
                 ),
-                match self.scope.user {
-                    true => "Delegate=cpu io memory pids in a drop-in of user@.service",
-                    false => "see cgroup_disable= and cgroup_no_v1= of the kernel command line",
+                if self.scope.user {
+                    "Delegate=cpu io memory pids in a drop-in of user@.service"
+                } else {
+                    "see cgroup_disable= and cgroup_no_v1= of the kernel command line"
                 },
             ),
         }
@@ -218,24 +223,26 @@ fn users(scope: &Scope) -> Vec<Check> {
         .chain(hooks)
         .filter(|name| !matches!(User::from_name(name), Ok(Some(_))))
         .collect();
-    let mut checks = vec![match missing.is_empty() {
-        true => Check::ok(NAME, "archivist and those of hooks exist"),
-        false => Check::fail(
+    let mut checks = vec![if missing.is_empty() {
+        Check::ok(NAME, "archivist and those of hooks exist")
+    } else {
+        Check::fail(
             NAME,
             format!("there is no user {}", missing.join(", ")),
             "systemd-sysusers archivist.conf",
-        ),
+        )
     }];
     if let (false, Ok(Some(group))) = (Uid::effective().is_root(), Group::from_name("archivist")) {
         let groups = getgroups().unwrap_or_default();
         let member = getegid() == group.gid || groups.contains(&group.gid);
-        checks.push(match member {
-            true => Check::ok("access", "you are in group archivist"),
-            false => Check::fail(
+        checks.push(if member {
+            Check::ok("access", "you are in group archivist")
+        } else {
+            Check::fail(
                 "access",
                 "you are not in group archivist",
                 "sudo adduser $USER archivist, and log in again",
-            ),
+            )
         });
     }
     checks

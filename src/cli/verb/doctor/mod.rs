@@ -89,9 +89,10 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         look::print(&listed(&checks, &Look::of_stdout()))?;
     }
-    match checks.iter().any(|check| check.verdict == Verdict::Fail) {
-        true => Ok(Exit::Failed),
-        false => Ok(Exit::Done),
+    if checks.iter().any(|check| check.verdict == Verdict::Fail) {
+        Ok(Exit::Failed)
+    } else {
+        Ok(Exit::Done)
     }
 }
 

@@ -49,11 +49,12 @@ pub(super) fn change(
 }
 
 pub(super) fn refuse_in_user_scope(scope: &Scope) -> Result<(), Failure> {
-    match scope.user {
-        true => Err(Failure::usage(
+    if scope.user {
+        Err(Failure::usage(
             "personas of a user's own archive are for that user only",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

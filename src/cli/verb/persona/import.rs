@@ -45,9 +45,10 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
         (_, false) => audience::parse(&args.allow)?,
         (_, true) => audience::usual(std::env::var("SUDO_UID").ok().as_deref()),
     };
-    umask(match scope.user {
-        true => Mode::from_bits_truncate(0o077),
-        false => Mode::from_bits_truncate(0o027),
+    umask(if scope.user {
+        Mode::from_bits_truncate(0o077)
+    } else {
+        Mode::from_bits_truncate(0o027)
     });
     make(all, scope)?;
     let (name, path) = (&args.name, all.join(args.name.as_str()));
@@ -68,12 +69,13 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
         let _ = fs::remove_dir_all(&new);
     }
     done?;
-    let users = match scope.user {
-        true => String::new(),
-        false => format!(
+    let users = if scope.user {
+        String::new()
+    } else {
+        format!(
             "users: {}; to change that: archivist persona allow {name} USER\n",
             audience::words(&audience).join(", ")
-        ),
+        )
     };
     look::print(&format!(
         "{name} is there, for: archivist add --persona {name}\n{users}"
@@ -87,9 +89,10 @@ fn allow(
     audience: &Audience,
     scope: &Scope,
 ) -> Result<(), Failure> {
-    match scope.user {
-        true => Ok(()),
-        false => audience::write(all, name, audience),
+    if scope.user {
+        Ok(())
+    } else {
+        audience::write(all, name, audience)
     }
 }
 
@@ -142,20 +145,22 @@ fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
         let mut bounded = file.take(COOKIES_MAX + 1);
         bounded.read_to_end(&mut text).map_err(unreadable)?;
     }
-    match is_file && text.len() as u64 <= COOKIES_MAX {
-        true => Ok(text),
-        false => Err(Failure::failed(format!(
+    if is_file && text.len() as u64 <= COOKIES_MAX {
+        Ok(text)
+    } else {
+        Err(Failure::failed(format!(
             "'{}' is no file of cookies",
             cookies.display()
-        ))),
+        )))
     }
 }
 
 /// Opens what a user named, in that user's own archive also by way of links.
 fn open(path: &Path, scope: &Scope) -> Result<File, Failure> {
-    let opened = match scope.user {
-        true => fs::canonicalize(path).and_then(|path| open_without_links(&path)),
-        false => open_without_links(path),
+    let opened = if scope.user {
+        fs::canonicalize(path).and_then(|path| open_without_links(&path))
+    } else {
+        open_without_links(path)
     };
     opened.map_err(|error| failed("read", path, &error))
 }

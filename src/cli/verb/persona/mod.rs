@@ -96,9 +96,10 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
         let name = entry.file_name().to_string_lossy().parse();
         if let (Ok(name), true) = (name, entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             let has = [PROFILE, COOKIES].map(|part| entry.path().join(part).exists());
-            let users = match scope.user {
-                true => None,
-                false => Some(audience::words(&audience::read(all, &name)?)),
+            let users = if scope.user {
+                None
+            } else {
+                Some(audience::words(&audience::read(all, &name)?))
             };
             personas.push((name, has, users));
         }

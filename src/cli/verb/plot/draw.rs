@@ -97,9 +97,10 @@ fn about(subject: &Subject, spans: &[Span], more: bool, look: &Look) -> String {
         Some(pages) => words.push(format!("{pages} pages")),
         None => {}
     }
-    words.push(match more {
-        true => format!("the first {} units", spans.len()),
-        false => format!("{} units", spans.len()),
+    words.push(if more {
+        format!("the first {} units", spans.len())
+    } else {
+        format!("{} units", spans.len())
     });
     let begin = spans.iter().filter_map(|span| span.started_at).min();
     let end = spans.iter().filter_map(|span| span.ended_at).max();

@@ -123,10 +123,12 @@ fn label(span: &Span, attempt: u32) -> String {
 fn shape(span: &Span) -> Shape {
     // As the names of hooks have it, archivist-hooks(7).
     let hook = span.hook.as_deref().unwrap_or_default();
-    match hook.split('.').any(|part| part == "bg") || hook.contains("__background") {
-        _ if span.kind != "hook" => Shape::Worker,
-        true => Shape::Background,
-        false => Shape::Foreground,
+    if span.kind != "hook" {
+        Shape::Worker
+    } else if hook.split('.').any(|part| part == "bg") || hook.contains("__background") {
+        Shape::Background
+    } else {
+        Shape::Foreground
     }
 }
 

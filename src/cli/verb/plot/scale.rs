@@ -103,10 +103,12 @@ impl Scale {
             return self.pieces[0].x;
         };
         let end = piece.x + (piece.to - piece.from) as f64 * self.rate;
-        let x = match at.0 > piece.to {
-            true if next < self.pieces.len() => end + FOLD / 2.0,
-            true => end,
-            false => piece.x + (at.0 - piece.from) as f64 * self.rate,
+        let x = if at.0 <= piece.to {
+            piece.x + (at.0 - piece.from) as f64 * self.rate
+        } else if next < self.pieces.len() {
+            end + FOLD / 2.0
+        } else {
+            end
         };
         x.min(self.right)
     }

@@ -100,20 +100,22 @@ pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
 
 fn check_version(version: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
-    match !version.is_empty() && version.chars().all(plain) {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    if !version.is_empty() && version.chars().all(plain) {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "'{version}' is no version, such as {VERSION}"
-        ))),
+        )))
     }
 }
 
 fn check_caller(scope: &Scope) -> Result<(), Failure> {
-    match scope.user || Uid::effective().is_root() {
-        true => Ok(()),
-        false => Err(Failure::failed(
+    if scope.user || Uid::effective().is_root() {
+        Ok(())
+    } else {
+        Err(Failure::failed(
             "the machine's plugins are root's to change: use sudo, or --user for an archive of your own",
-        )),
+        ))
     }
 }
 

@@ -105,14 +105,12 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
             directory.display()
         )));
     }
-    let trust = match scope.user {
-        true => Trust::User(nix::unistd::geteuid().as_raw()),
-        false => Trust::Root,
+    let trust = if scope.user {
+        Trust::User(nix::unistd::geteuid().as_raw())
+    } else {
+        Trust::Root
     };
-    let owner = match scope.user {
-        true => "you or root",
-        false => "root",
-    };
+    let owner = if scope.user { "you or root" } else { "root" };
     let entries = fs::read_dir(directory).map_err(|error| failed("read", directory, &error))?;
     let plugins = entries.flatten().map(|entry| entry.path());
     let plugins: Vec<PathBuf> = plugins.filter(|path| path.is_dir()).collect();
@@ -126,15 +124,16 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
             ))
         })?;
     }
-    match plugins
+    if plugins
         .iter()
         .any(|path| path.join("config.json").is_file())
     {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "'{}' holds no plugin: a plugin is a directory in it with a config.json",
             directory.display()
-        ))),
+        )))
     }
 }
 

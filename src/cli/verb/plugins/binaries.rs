@@ -15,12 +15,13 @@ pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
     let answer = server
         .call(|| server.proxy().list("binaries", &filter))
         .await?;
-    match json {
-        true => look::print_json(&answer)?,
-        false => look::print(&listed(
+    if json {
+        look::print_json(&answer)?
+    } else {
+        look::print(&listed(
             &decode::<Vec<Binary>>(&answer)?,
             &Look::of_stdout(),
-        ))?,
+        ))?
     }
     Ok(Exit::Done)
 }
@@ -77,9 +78,10 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
             binary.plugins.join(" ").into(),
         ]);
     }
-    match table.is_empty() {
-        true => "no plugin needs a program\n".to_owned(),
-        false => table.render(look),
+    if table.is_empty() {
+        "no plugin needs a program\n".to_owned()
+    } else {
+        table.render(look)
     }
 }
 

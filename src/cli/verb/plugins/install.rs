@@ -36,9 +36,10 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
             added.crawl
         ))?;
     }
-    let form = match std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
-        true => Form::Bars,
-        false => Form::Lines,
+    let form = if std::io::stdout().is_terminal() && std::io::stderr().is_terminal() {
+        Form::Bars
+    } else {
+        Form::Lines
     };
     let watched = wait::wait(&server, added.crawl, form).await?;
     if watched == Exit::Interrupted {
@@ -47,10 +48,7 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     let listed = binaries::fetch(&server).await?;
     let (lines, missing) = outcome(&args.names, &listed, added.crawl);
     look::print(&lines)?;
-    Ok(match missing {
-        false => Exit::Done,
-        true => Exit::Failed,
-    })
+    Ok(if !missing { Exit::Done } else { Exit::Failed })
 }
 
 /// Where the programs are now, a line for each, and whether one is missing.
@@ -84,9 +82,10 @@ fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bo
 
 /// What is left to do; what was just done is not.
 fn by_hand(how: &str, crawl: CrawlId) -> String {
-    match how.starts_with("archivist ") {
-        true => format!("; see why: archivist logs {crawl}"),
-        false => format!("; try: {how}"),
+    if how.starts_with("archivist ") {
+        format!("; see why: archivist logs {crawl}")
+    } else {
+        format!("; try: {how}")
     }
 }
 

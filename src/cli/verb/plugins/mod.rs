@@ -114,9 +114,10 @@ fn listed(plugins: &Plugins, look: &Look) -> String {
             plugin.description.as_str().into(),
         ]);
     }
-    match table.is_empty() {
-        true => "no plugins\n".to_owned(),
-        false => table.render(look),
+    if table.is_empty() {
+        "no plugins\n".to_owned()
+    } else {
+        table.render(look)
     }
 }
 

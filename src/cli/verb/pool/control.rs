@@ -155,9 +155,10 @@ pub fn tell(undone: &[Undone], pools: &[Pool]) -> Exit {
         let name = owner.map_or("NAME", |pool| pool.name.as_str());
         eprintln!("archivist: {}", words(undone, name));
     }
-    match undone.is_empty() {
-        true => Exit::Done,
-        false => Exit::Failed,
+    if undone.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
     }
 }
 

@@ -69,9 +69,10 @@ pub struct RemoveArgs {
 const SCALE: &str = "90-scale.conf";
 
 pub async fn add(mut args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let at_boot = match scope.user {
-        true => "default.target",
-        false => "multi-user.target",
+    let at_boot = if scope.user {
+        "default.target"
+    } else {
+        "multi-user.target"
     };
     find_from(&here()?, &mut args.parts);
     check_program(&args.parts)?;
@@ -141,20 +142,22 @@ fn check_program(parts: &Parts) -> Result<(), Failure> {
         found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
     if program.contains('/') {
-        return match runs(Path::new(program)) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!(
+        return if runs(Path::new(program)) {
+            Ok(())
+        } else {
+            Err(Failure::usage(format!(
                 "'{program}' is no program that could be run"
-            ))),
+            )))
         };
     }
     let mut searched = SEARCHED.iter();
-    match searched.any(|directory| runs(&Path::new(directory).join(program))) {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    if searched.any(|directory| runs(&Path::new(directory).join(program))) {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "there is no program '{program}' in {}; give its path",
             SEARCHED.join(", ")
-        ))),
+        )))
     }
 }
 

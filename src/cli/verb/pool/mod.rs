@@ -80,9 +80,10 @@ fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
 fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     let (pools, problems) = declared(scope);
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
-    let known = match names.is_empty() {
-        true => "there is none; 'archivist pool add' makes one".to_owned(),
-        false => format!("there are {}", names.join(", ")),
+    let known = if names.is_empty() {
+        "there is none; 'archivist pool add' makes one".to_owned()
+    } else {
+        format!("there are {}", names.join(", "))
     };
     // Of a file that cannot be read at all, the reason is the better answer.
     let file = format!("/{name}.pool:");

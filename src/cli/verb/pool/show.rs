@@ -49,9 +49,10 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     for problem in reports.iter().flat_map(|report| &report.problems) {
         eprintln!("archivist: {}", text::clean(problem));
     }
-    match reports.is_empty() {
-        true => eprintln!("no pools"),
-        false => look::print(&table(&reports, &look))?,
+    if reports.is_empty() {
+        eprintln!("no pools")
+    } else {
+        look::print(&table(&reports, &look))?
     }
     Ok(Exit::Done)
 }

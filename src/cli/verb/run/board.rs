@@ -38,9 +38,10 @@ impl Board {
             Event::Crawl { crawl } => {
                 let owner = Owner::Crawl(crawl.id);
                 self.urls.insert(owner, crawl.url.clone());
-                match crawl.status.is_final() {
-                    true => self.ended(owner, "", look),
-                    false => Vec::new(),
+                if crawl.status.is_final() {
+                    self.ended(owner, "", look)
+                } else {
+                    Vec::new()
                 }
             }
             Event::Snapshot { snapshot } => {

@@ -25,9 +25,10 @@ pub fn told(draft: &Draft, look: &Look) -> String {
             ]);
         }
     }
-    let mut out = match table.is_empty() {
-        true => "no hook would run\n".to_owned(),
-        false => table.render(look),
+    let mut out = if table.is_empty() {
+        "no hook would run\n".to_owned()
+    } else {
+        table.render(look)
     };
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for skip in &draft.skipped {

@@ -137,9 +137,10 @@ impl Input {
 
     /// Takes a claim by whether it holds.
     pub fn settle(&mut self, number: u64, claim: Claim, holds: bool) {
-        let wish = match holds {
-            true => requeue(claim.id, None),
-            false => claim.otherwise,
+        let wish = if holds {
+            requeue(claim.id, None)
+        } else {
+            claim.otherwise
         };
         self.take(number, wish);
     }

@@ -108,9 +108,12 @@ impl RunArgs {
             let name: String = plugin
                 .trim()
                 .chars()
-                .map(|c| match c.is_ascii_alphanumeric() {
-                    true => c.to_ascii_uppercase(),
-                    false => '_',
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() {
+                        c.to_ascii_uppercase()
+                    } else {
+                        '_'
+                    }
                 })
                 .collect();
             (format!("{name}_ENABLED"), "false".to_owned())
@@ -229,18 +232,22 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
         return Ok(input);
     }
     let records = args.wants_records();
-    let mut echo = |line: &str| match records {
-        true => look::print(&format!("{line}\n")),
-        false => Ok(()),
+    let mut echo = |line: &str| {
+        if records {
+            look::print(&format!("{line}\n"))
+        } else {
+            Ok(())
+        }
     };
     let mut read = |input: &mut Input, lines: &mut dyn BufRead| input.read(lines, &mut echo);
     if args.urls.is_empty() && !stdin.is_terminal() {
         read(&mut input, &mut stdin.lock())?;
     }
     for (number, argument) in (1..).zip(&args.urls) {
-        match argument == "-" {
-            true => read(&mut input, &mut stdin.lock())?,
-            false => input.urls.add_argument(number, argument),
+        if argument == "-" {
+            read(&mut input, &mut stdin.lock())?
+        } else {
+            input.urls.add_argument(number, argument)
         }
     }
     Ok(input)

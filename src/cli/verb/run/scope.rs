@@ -18,10 +18,7 @@ pub async fn enter(scope: &Scope) {
     let _ = getrandom::fill(&mut bytes);
     let name = names.run_scope(pid, u32::from_ne_bytes(bytes));
     let slice = names.top_slice();
-    let managers: &[bool] = match scope.user {
-        true => &[true],
-        false => &[false, true],
-    };
+    let managers: &[bool] = if scope.user { &[true] } else { &[false, true] };
     for user in managers {
         let entering = enter_scope(*user, &name, &slice, pid);
         match tokio::time::timeout(PATIENCE, entering).await {

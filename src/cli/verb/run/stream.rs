@@ -32,9 +32,10 @@ pub struct Job {
 impl Job {
     /// What is interrupted and given up.
     pub fn targets(&self) -> Vec<Owner> {
-        match self.owned || self.only.is_empty() {
-            true => vec![Owner::Crawl(self.crawl)],
-            false => self.only.iter().copied().map(Owner::Snapshot).collect(),
+        if self.owned || self.only.is_empty() {
+            vec![Owner::Crawl(self.crawl)]
+        } else {
+            self.only.iter().copied().map(Owner::Snapshot).collect()
         }
     }
 }
@@ -120,9 +121,10 @@ pub async fn follow(
             }
             tell(Some(event));
         }
-        short = match begin.elapsed() < SHORT {
-            true => short + 1,
-            false => 0,
+        short = if begin.elapsed() < SHORT {
+            short + 1
+        } else {
+            0
         };
         if short == SHORT_STREAMS {
             return Err(Failure::failed(format!(

@@ -56,9 +56,10 @@ impl Shown {
             page.status == Lifecycle::Sealed && page.reason.is_none() && failed == 0
         };
         let ended = self.only.iter().map(|id| self.ended.get(id));
-        match ended.into_iter().all(|page| page.is_some_and(well)) {
-            true => Exit::Done,
-            false => Exit::Partly,
+        if ended.into_iter().all(|page| page.is_some_and(well)) {
+            Exit::Done
+        } else {
+            Exit::Partly
         }
     }
 }
@@ -333,9 +334,10 @@ impl<'a> Work<'a> {
             if shown.exit() != Exit::Done {
                 exit = Exit::Partly;
             }
-            let summary = match shown.only.is_empty() {
-                true => shown.follow.summary(now),
-                false => shown.ended.values().map(line).collect(),
+            let summary = if shown.only.is_empty() {
+                shown.follow.summary(now)
+            } else {
+                shown.ended.values().map(line).collect()
             };
             match (self.records.is_some(), &self.screen) {
                 (false, _) => look::print(&summary)?,
@@ -391,9 +393,10 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        let what = match hooks.is_empty() {
-            true => "no hook is waited for just now".to_owned(),
-            false => format!("interrupted {}", named(&hooks)),
+        let what = if hooks.is_empty() {
+            "no hook is waited for just now".to_owned()
+        } else {
+            format!("interrupted {}", named(&hooks))
         };
         let question = format!("{what}: {QUESTION}");
         match &mut self.screen {

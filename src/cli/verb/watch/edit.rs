@@ -163,10 +163,10 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
     let written = fs::File::create(&temporary).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        match replace {
-            true => fs::rename(&temporary, path),
-            // Fails if there is one.
-            false => fs::hard_link(&temporary, path),
+        if replace {
+            fs::rename(&temporary, path)
+        } else {
+            fs::hard_link(&temporary, path)
         }
     });
     let _ = fs::remove_file(&temporary);

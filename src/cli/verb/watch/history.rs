@@ -59,10 +59,7 @@ pub async fn fetch_down_to(
         0 => usize::MAX,
         limit => limit as usize,
     };
-    let at_once = match filter.full {
-        true => AT_ONCE_FULL,
-        false => AT_ONCE,
-    };
+    let at_once = if filter.full { AT_ONCE_FULL } else { AT_ONCE };
     let mut checks: Vec<Check> = Vec::new();
     while left > 0 {
         filter.limit = u32::try_from(left).unwrap_or(at_once).min(at_once);
@@ -147,9 +144,10 @@ pub fn result(check: &Check) -> Cell {
         Some(false) => Tone::Bad,
         None => Tone::Dim,
     };
-    match words.is_empty() && check.ok == Some(true) {
-        true => Cell::toned("done", tone),
-        false => Cell::toned(words.join(" "), tone),
+    if words.is_empty() && check.ok == Some(true) {
+        Cell::toned("done", tone)
+    } else {
+        Cell::toned(words.join(" "), tone)
     }
 }
 

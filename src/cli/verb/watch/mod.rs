@@ -57,11 +57,12 @@ fn kind(text: &str) -> Result<CheckKind, String> {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    match archivist_shared::declare::watch::is_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
+    if archivist_shared::declare::watch::is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
             "the name of a watch is {}",
             archivist_shared::declare::watch::NAME_ALLOWED
-        )),
+        ))
     }
 }

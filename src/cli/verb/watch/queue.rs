@@ -56,9 +56,10 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let answer = ask(&server, &args.name, &args.kinds).await?;
     let queued: Queued = decode(&answer)?;
     if !args.wait {
-        match args.json {
-            true => look::print_json(&answer)?,
-            false => look::print(&format!("{}\n", told(&queued)))?,
+        if args.json {
+            look::print_json(&answer)?
+        } else {
+            look::print(&format!("{}\n", told(&queued)))?
         }
         return Ok(Exit::Done);
     }
@@ -80,9 +81,10 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         .filter(|check| waited.contains(&check.id))
         .collect();
     history::print(&done, args.json)?;
-    match done.iter().all(|check| check.ok == Some(true)) {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Partly),
+    if done.iter().all(|check| check.ok == Some(true)) {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::Partly)
     }
 }
 

@@ -93,9 +93,10 @@ impl Entry {
 }
 
 fn entries(list: &'static str, text: &str) -> Result<Vec<Entry>, FilterError> {
-    let pieces: Vec<&str> = match text.trim().contains('\n') {
-        true => text.lines().collect(),
-        false => split_commas(text),
+    let pieces: Vec<&str> = if text.trim().contains('\n') {
+        text.lines().collect()
+    } else {
+        split_commas(text)
     };
     let pieces = pieces
         .into_iter()

@@ -328,9 +328,10 @@ impl fmt::Display for Reach {
         let words = words
             .chain(self.subnets.iter().map(Subnet::to_string))
             .collect::<Vec<_>>();
-        match words.is_empty() {
-            true => f.write_str("public"),
-            false => f.write_str(&words.join(" ")),
+        if words.is_empty() {
+            f.write_str("public")
+        } else {
+            f.write_str(&words.join(" "))
         }
     }
 }

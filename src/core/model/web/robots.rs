@@ -139,9 +139,10 @@ fn fits(pattern: &str, path: &str) -> bool {
             None => return false,
         }
     }
-    match to_the_end {
-        true => rest.ends_with(last),
-        false => rest.contains(last),
+    if to_the_end {
+        rest.ends_with(last)
+    } else {
+        rest.contains(last)
     }
 }
 
@@ -159,9 +160,10 @@ fn normal(text: &str) -> String {
         };
         let byte = coded.unwrap_or(bytes[at]);
         let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        match plain || (coded.is_none() && byte.is_ascii()) {
-            true => normal.push(byte as char),
-            false => normal.push_str(&format!("%{byte:02X}")),
+        if plain || (coded.is_none() && byte.is_ascii()) {
+            normal.push(byte as char)
+        } else {
+            normal.push_str(&format!("%{byte:02X}"))
         }
         at += if coded.is_some() { 3 } else { 1 };
     }

@@ -81,9 +81,10 @@ impl Tx<'_> {
             sql.push_str(&format!(" LIMIT {}", filter.limit));
         }
         let checks = self.list_checks(&sql, values)?;
-        Ok(match filter.full {
-            true => checks,
-            false => checks.into_iter().map(shorten).collect(),
+        Ok(if filter.full {
+            checks
+        } else {
+            checks.into_iter().map(shorten).collect()
         })
     }
 

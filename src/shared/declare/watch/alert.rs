@@ -21,16 +21,18 @@ impl Alert {
         };
         if !first.contains('/') && UNITS.iter().any(|end| first.ends_with(end)) {
             let fine = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
-            return match words.len() == 1 && first.len() < 200 && first.bytes().all(fine) {
-                true => Ok(Alert::Unit(first.clone())),
-                false => Err(format!("'{text}' is not the name of one unit")),
+            return if words.len() == 1 && first.len() < 200 && first.bytes().all(fine) {
+                Ok(Alert::Unit(first.clone()))
+            } else {
+                Err(format!("'{text}' is not the name of one unit"))
             };
         }
-        match first.starts_with('/') {
-            true => Ok(Alert::Command(words)),
-            false => Err(format!(
+        if first.starts_with('/') {
+            Ok(Alert::Command(words))
+        } else {
+            Err(format!(
                 "'{first}' is neither a unit (such as notify@.service) nor the absolute path of a program"
-            )),
+            ))
         }
     }
 

@@ -33,9 +33,10 @@ pub fn set(watch: &mut Watch, entry: &Entry) -> Result<(), String> {
     let value = entry.value.trim();
     let built_in = Watch::new("");
     let schedule = |kind: CheckKind, watch: &mut Watch| {
-        match value.is_empty() {
-            true => watch.schedules.remove(&kind),
-            false => watch.schedules.insert(kind, Schedule::parse(value)?),
+        if value.is_empty() {
+            watch.schedules.remove(&kind)
+        } else {
+            watch.schedules.insert(kind, Schedule::parse(value)?)
         };
         Ok(())
     };
@@ -93,9 +94,10 @@ pub fn set(watch: &mut Watch, entry: &Entry) -> Result<(), String> {
 fn absolute(value: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(value);
     let climbs = path.components().any(|part| part.as_os_str() == "..");
-    match path.is_absolute() && !climbs {
-        true => Ok(path),
-        false => Err(format!("'{value}' is not an absolute path without '..'")),
+    if path.is_absolute() && !climbs {
+        Ok(path)
+    } else {
+        Err(format!("'{value}' is not an absolute path without '..'"))
     }
 }
 
@@ -113,8 +115,9 @@ fn words(list: &mut Vec<String>, value: &str) {
     let new = value
         .split([' ', '\t', ','])
         .filter(|word| !word.is_empty());
-    match value.is_empty() {
-        true => list.clear(),
-        false => list.extend(new.map(str::to_owned)),
+    if value.is_empty() {
+        list.clear()
+    } else {
+        list.extend(new.map(str::to_owned))
     }
 }

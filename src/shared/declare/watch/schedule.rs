@@ -59,11 +59,12 @@ impl Schedule {
             });
         }
         let fine = |c: char| c.is_ascii_alphanumeric() || " *-/:.,~+_".contains(c);
-        match text.is_empty() || !text.chars().all(fine) {
-            true => Err(format!(
+        if text.is_empty() || !text.chars().all(fine) {
+            Err(format!(
                 "'{text}' is neither 'every SPAN', nor a calendar expression of systemd.time(7), nor 'no'"
-            )),
-            false => Ok(Schedule::calendar(text)),
+            ))
+        } else {
+            Ok(Schedule::calendar(text))
         }
     }
 }
