@@ -27,7 +27,7 @@ fn messages() -> BTreeMap<String, String> {
 
 /// Text of every entry of the catalog, by its id.
 fn entries() -> BTreeMap<String, String> {
-    let text = read("units/catalog/archivist.catalog");
+    let text = read("packaging/tree/usr/lib/systemd/catalog/archivist.catalog");
     let parts = text.split("\n-- ").skip(1);
     let entry = |part: &str| {
         let (id, rest) = part.split_once('\n').unwrap();
@@ -109,7 +109,7 @@ fn every_message_has_an_entry_and_every_entry_a_message() {
 
 #[test]
 fn the_list_at_the_top_of_the_catalog_is_right() {
-    let text = read("units/catalog/archivist.catalog");
+    let text = read("packaging/tree/usr/lib/systemd/catalog/archivist.catalog");
     let words = text
         .lines()
         .filter_map(|line| line.strip_prefix("# ")?.split_once(' '));

@@ -3,14 +3,14 @@
 # 0 passed, 77 skipped (with its reason as the last line), anything else failed.
 #
 # From the harness, or set by hand to run one test alone in a capsule that is up:
-#   CAPSULE   name of the capsule      (packaging/capsule boot NAME RELEASE)
+#   CAPSULE   name of the capsule      (tests/machine/capsule boot NAME RELEASE)
 #   DEB       the package under test   (packaging/build-deb)
 set -euo pipefail
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
 : "${CAPSULE:?name of a running capsule}" "${DEB:?path of the package}"
 
-capsule() { "$ROOT/packaging/capsule" "$@"; }
+capsule() { "$ROOT/tests/machine/capsule" "$@"; }
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
 

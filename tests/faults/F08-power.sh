@@ -1,6 +1,6 @@
 #!/bin/bash
 # F8: the power of a machine is cut at random instants while pages are added and archived; what was not flushed is gone, in part
-# and at random (packaging/vm). After each boot the database is sound, what was acknowledged is there, what was done is done and
+# and at random (tests/machine/vm). After each boot the database is sound, what was acknowledged is there, what was done is done and
 # its files have what they had, and the work goes on to its end. First a reboot as by an administrator, with running hooks.
 source "$(dirname "$0")/machine.sh"
 

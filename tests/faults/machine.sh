@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# For the faults that need a whole machine (packaging/vm): as for the others, and what they call the capsule is the machine.
+# For the faults that need a whole machine (tests/machine/vm): as for the others, and what they call the capsule is the machine.
 # It is left running for the next of them; who runs them all switches it off.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 CAPSULE=$CAPSULE-vm
 log=$(mktemp)
 
-capsule() { "$ROOT/packaging/vm" "$@"; }
+capsule() { "$ROOT/tests/machine/vm" "$@"; }
 
 # A machine with the package, or a skip.
 need_machine() {

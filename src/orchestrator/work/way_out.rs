@@ -266,7 +266,7 @@ mod tests {
         ] {
             assert_eq!(refuses(&filter, ip), refused, "{ip}");
         }
-        let shipped = include_str!("../../../units/conf/resolv.conf");
+        let shipped = include_str!("../../../packaging/tree/usr/lib/archivist/resolv.conf");
         assert_eq!(nameservers(shipped), [IpAddr::from(OWN_RESOLVER)]);
         assert_eq!(filter.allowed, [Subnet::host(OWN_RESOLVER.into())]);
     }

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_user_of_hooks_is_made() {
-        let made = include_str!("../../../units/sysusers.d/archivist.conf");
+        let made = include_str!("../../../packaging/tree/usr/lib/sysusers.d/archivist.conf");
         let made = made
             .lines()
             .filter_map(|line| line.strip_prefix("u archivist-hook"));

@@ -78,7 +78,7 @@ fn what_is_never_reached_is_shipped() {
     ] {
         assert_eq!(shipped(text), sorted(never().to_vec()));
     }
-    let script = include_str!("../../../../../packaging/setup/close-network");
+    let script = include_str!("../../../../../packaging/tree/usr/lib/archivist/close-network");
     assert_eq!(shipped(script), sorted([never(), private()].concat()));
 }
 

@@ -25,7 +25,7 @@ VM_NEEDS=(qemu-system-x86 qemu-utils openssh-client e2fsprogs python3)
 
 vm_base_dir() {
     local recipe
-    recipe=$(sha256sum <"$PACKAGING/lib/vm-base.sh")
+    recipe=$(sha256sum <"$MACHINE/lib/vm-base.sh")
     echo "$CACHE/$1-vm-${recipe:0:12}"
 }
 

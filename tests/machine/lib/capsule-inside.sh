@@ -1,6 +1,6 @@
 #!/bin/bash
 # The first process of a capsule: gets the root ready and becomes systemd. Started by capsule-boot.sh in new pid, mount,
-# cgroup, uts and ipc namespaces. The steps and their order: design, "Test beds".
+# cgroup, uts and ipc namespaces.
 set -euo pipefail
 
 name=$1 base=$2 state=$3 notify_socket=$4

@@ -41,7 +41,7 @@ in_own_scope() {
     shift 2
     if machine_runs_systemd && [[ -z ${ARCHIVIST_CAPSULE_SCOPE-} ]]; then
         ARCHIVIST_CAPSULE_SCOPE=$name exec systemd-run --scope --quiet --collect --property=Delegate=yes \
-            --unit="archivist-$script-$name-$$" "$PACKAGING/$script" "$@"
+            --unit="archivist-$script-$name-$$" "$MACHINE/$script" "$@"
     fi
 }
 

@@ -55,7 +55,7 @@ launch() {
     exec 8>"$state/alive"
     flock 8
     exec setsid unshare --fork --kill-child --pid --mount --cgroup --uts --ipc --propagation private \
-        bash -c 'exec 8>&-; exec bash "$@"' bash "$PACKAGING/lib/capsule-inside.sh" "$name" "$base" "$state" "$socket"
+        bash -c 'exec 8>&-; exec bash "$@"' bash "$MACHINE/lib/capsule-inside.sh" "$name" "$base" "$state" "$socket"
 }
 
 # Waits on a datagram socket for READY=1, which a PID 1 in a container sends when its boot is over. An abstract socket

@@ -168,7 +168,7 @@ vm_power_off() {
 vm_settle() {
     local state
     state=$(vm_dir "$1")
-    python3 "$PACKAGING/lib/vm-disk.py" "$state/disk" "$state/log" "$2"
+    python3 "$MACHINE/lib/vm-disk.py" "$state/disk" "$state/log" "$2"
     rm -f "$state/unsure" "$state/log"
     machine_runs_systemd || rmdir "$(<"$state/cgroup")" 2>/dev/null || true
 }
