@@ -96,8 +96,8 @@ short_run() {
 
 # A page hook that is run once more has the page in its tab, and those that listen to it have heard of it as before.
 retried_run() {
-    local id of='*[r["status"] for name in ("on_Snapshot__30_chrome_navigate", "on_Snapshot__51_screenshot", "on_Snapshot__21_consolelog")
-        for r in d if r["hook"].startswith(name)],'
+    local id of='[("on_Snapshot__30_chrome_navigate", "on_Snapshot__51_screenshot", "on_Snapshot__21_consolelog") as $name
+        | .[] | select(.hook | startswith($name)).status]'
     archivist add --wait --plugins screenshot,consolelog "${site}page/1" >"$work/added" 2>&1 || fail "a page to be retried: $(tail -n 20 "$work/added")"
     id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
     before=$(query "$of" list results "$id" --limit 0)
@@ -105,7 +105,7 @@ retried_run() {
     archivist retry "$id" --hook screenshot
     wait_for 120 is_over "$id"
     assert_eq "$before" "$(query "$of" list results "$id" --limit 0)" "the same after a retry of the picture"
-    assert_eq 2 "$(query 'len([r for r in d if (r["hook"] or "").startswith("on_Snapshot__51_screenshot")])' list runs "$id" --limit 0)" "runs of the picture"
+    assert_eq 2 "$(query 'map(select(.hook // "" | startswith("on_Snapshot__51_screenshot"))) | length' list runs "$id" --limit 0)" "runs of the picture"
     assert_no_browser_is_left
     echo "$id: a picture taken again"
 }
@@ -116,10 +116,10 @@ isolated_run() {
     archivist add --wait --set CHROME_ISOLATION=snapshot --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$work/added" 2>&1 ||
         fail "CHROME_ISOLATION=snapshot: $(tail -n 20 "$work/added")"
     id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
-    assert_eq "2 2 2 2" "$(query '*(len([r for r in d if r["hook"].startswith(name) and r["status"] in ("succeeded", "noresults")])
-        for name in ("on_Snapshot__09_chrome_launch", "on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot")),' \
+    assert_eq "2 2 2 2" "$(query '[("on_Snapshot__09_chrome_launch", "on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot") as $name
+        | map(select((.hook | startswith($name)) and (.status | IN("succeeded", "noresults")))) | length]' \
         list results "$id" --limit 0)" "browsers and pages with CHROME_ISOLATION=snapshot"
-    assert_eq skipped "$(query '*{r["status"] for r in d if r["hook"].startswith("on_CrawlSetup__91_chrome_wait")},' list results "$id" --limit 0)" \
+    assert_eq skipped "$(query 'map(select(.hook | startswith("on_CrawlSetup__91_chrome_wait")).status) | unique' list results "$id" --limit 0)" \
         "the wait for a browser of the crawl"
     assert_no_browser_is_left
     echo "$id: a browser for each page"
@@ -135,8 +135,8 @@ private_run() {
     archivist add --wait --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$work/added" 2>&1 ||
         fail "Network=private: $(tail -n 20 "$work/added")"
     id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
-    assert_eq "2 2 2" "$(query '*(len([r for r in d if r["hook"].startswith(name) and r["status"] in ("succeeded", "noresults")])
-        for name in ("on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot")),' \
+    assert_eq "2 2 2" "$(query '[("on_Snapshot__53_dom", "on_Snapshot__54_title", "on_Snapshot__51_screenshot") as $name
+        | map(select((.hook | startswith($name)) and (.status | IN("succeeded", "noresults")))) | length]' \
         list results "$id" --limit 0)" "pages with Network=private"
     assert_no_browser_is_left
     in_capsule sh -c "rm -r $host_drop_in $network_drop_in; systemctl daemon-reload; systemctl reload $service"
@@ -152,7 +152,7 @@ full_run() {
     setup_dl
     for ((round = 1; round <= ROUNDS; round++)); do
         crawl "$round" --depth 1 "${site}tour"
-        assert_eq "${#PAGES[@]}" "$(in_capsule python3 -c 'import json, sys; print(len(json.load(sys.stdin)))' <"$out/crawl-$round/snapshots.json")" "pages"
+        assert_eq "${#PAGES[@]}" "$(evaluate length <"$out/crawl-$round/snapshots.json")" "pages"
         run_dl "$round"
     done
     judge
@@ -161,7 +161,7 @@ full_run() {
 # The hooks that bring programs: npm's and pip's.
 providers() {
     may_skip archivist plugins install defuddle gallerydl
-    assert_eq "npm pip" "$(query '*sorted({b["provider"] for b in d if b["name"] in ("defuddle", "gallery-dl")}),' plugins --binaries)" "who brought them"
+    assert_eq "npm pip" "$(query 'map(select(.name | IN("defuddle", "gallery-dl")).provider) | unique' plugins --binaries)" "who brought them"
     echo "npm brought defuddle, pip gallery-dl"
 }
 
@@ -172,8 +172,8 @@ setup_dl() {
     in_capsule python3 -m venv /opt/abx-dl
     may_skip in_capsule env "${words[@]}" /opt/abx-dl/bin/pip install --quiet --no-cache-dir "abx-dl==$DL_VERSION" 'jambo<0.2'
     in_capsule install -d -o archivist-hook -g archivist-hook /srv/abx-dl /srv/abx-dl/home
-    chosen=$(query '",".join(p["name"] for p in d["plugins"] if not p["skipped"] and p["directory"].startswith("/var/lib/")
-        and any("_BinaryRequest__" not in hook for hook in p["hooks"]))' plugins)
+    chosen=$(query '[.plugins[] | select(.skipped == null and (.directory | startswith("/var/lib/")) and
+        any(.hooks[]; contains("_BinaryRequest__") | not)).name] | join(",")' plugins)
 }
 
 # run_dl ROUND: page by page; it may neither fetch a program nor follow links.

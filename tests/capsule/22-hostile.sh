@@ -59,7 +59,7 @@ SH
 victims() {
     victim=$(add --plugins testvictim http://victim.test/)
     wait_for 30 has_unit "archivist-hook-testvictim-s*.service"
-    page=$(query 'd[0]["id"]' list snapshots "$victim")
+    page=$(query '.[0].id' list snapshots "$victim")
     wait_for 30 in_capsule test -e "$(directory snapshots "$page")/testvictim/ready"
     hook=$(unit_property "archivist-hook-testvictim-$page.service" MainPID)
     worker=$(unit_property "archivist-snapshot-${page#s}.service" MainPID)
@@ -68,7 +68,7 @@ victims() {
     in_capsule python3 -c "import ctypes; ctypes.CDLL(None).msgget($queue, 0o1666)"
 }
 
-directory() { query 'd[0]["directory"]' list "$1" "$2"; }
+directory() { query '.[0].directory' list "$1" "$2"; }
 
 # What is to be out of reach: KIND NAME PATH.
 targets() {
@@ -130,9 +130,9 @@ everything_is_there_for_root() {
 
 a_hook_reaches_nothing_of_it() {
     local crawl last
-    crawl=$(archivist add --json --plugins testhostile http://hostile.test/1 http://hostile.test/2 | evaluate 'd["crawl"]')
+    crawl=$(archivist add --json --plugins testhostile http://hostile.test/1 http://hostile.test/2 | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
-    last=$(query 'max(s["id"] for s in d)' list snapshots "$crawl")
+    last=$(query 'map(.id) | max' list snapshots "$crawl")
     in_capsule cat "$(directory snapshots "$last")/testhostile/probe.txt" >"$work/hook"
     assert_eq "$(count <"$work/root")" "$(count <"$work/hook")" "tries that were made"
     assert_eq "" "$(grep ' own no$' "$work/hook")" "what a hook cannot do with what is its own"
@@ -146,7 +146,7 @@ a_hook_that_kills_all_it_can_kills_its_own_crawl() {
     killer=$(add --plugins testkills,testbystander http://hostile.test/3)
     wait_for 60 is_over "$killer"
     assert_eq "testbystander: ended by SIGKILL testkills: succeeded" \
-        "$(query '*sorted(r["plugin"] + ": " + (r["error"] or r["status"]) for r in d),' list results "$killer")" "hooks of its own crawl"
+        "$(query 'map(.plugin + ": " + (.error // .status)) | sort' list results "$killer")" "hooks of its own crawl"
     [[ $(unit_property "archivist-hook-testvictim-$page.service" MainPID) == "$hook" ]] || fail "the hook of another crawl is gone"
 }
 
@@ -171,12 +171,12 @@ users_are() {
     [[ $(wc -l <<<"$users") == "$n" && $(sort -u <<<"$users" | grep -cx 'archivist-hook-[0-9]*') == "$n" ]]
 }
 
-page_of() { query 'd[0]["id"]' list snapshots "$1"; }
+page_of() { query '.[0].id' list snapshots "$1"; }
 
 the_victim_is_unharmed() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$victim"
-    assert_eq "succeeded" "$(query '*[r["status"] for r in d if r["plugin"] == "testvictim"],' list results "$victim")" "result of the victim"
+    assert_eq "succeeded" "$(query 'of("testvictim") | map(.status)' list results "$victim")" "result of the victim"
 }
 
 work=$(mktemp -d)

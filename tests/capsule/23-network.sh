@@ -58,7 +58,7 @@ loopback_port() {
 says_port() { in_capsule journalctl --quiet --no-pager --output=cat --unit=test-loopback _COMM=python3 | tail -n 1 | grep .; }
 
 talked() {
-    in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$1")/testtalk/talk.txt"
+    in_capsule cat "$(query '.[0].directory' list snapshots "$1")/testtalk/talk.txt"
 }
 
 is_refused_without_pasta() {
@@ -103,7 +103,7 @@ a_browser_works_in_it() {
     local crawl
     crawl=$(add --plugins title "$site/")
     wait_for 60 is_over "$crawl"
-    assert_eq succeeded "$(query '*[r["status"] for r in d if r["plugin"] == "title"],' list results "$crawl")" "title, by the browser"
+    assert_eq succeeded "$(query 'of("title") | map(.status)' list results "$crawl")" "title, by the browser"
 }
 
 # At random instants: a crawl may be cancelled whenever it likes.

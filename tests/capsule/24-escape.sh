@@ -41,7 +41,7 @@ cat "$SNAP_DIR/index.jsonl" >learnt.txt
 SH
     restart
     assert_status 0 archivist add --wait --plugins testvictim http://victim.test/
-    victim=$(query 'max(d, key=lambda s: int(s["id"][1:]))["directory"]' list snapshots)/testvictim
+    victim=$(query 'max_by(.id | number).directory' list snapshots)/testvictim
     hostile testarchive on_Snapshot__05_testarchive.daemon.bg.sh plant testplain $state/archive
     hostile testpages on_Snapshot__05_testpages.daemon.bg.sh plant testplain "$victim"
     hostile testrace on_Snapshot__05_testrace.daemon.bg.sh race testplain "$victim" 300000
@@ -65,8 +65,8 @@ crawl_of() {
     echo "$crawl"
 }
 
-page_directory() { query 'd[0]["directory"]' list snapshots "$1"; }
-crawl_directory() { query 'd[0]["directory"]' list crawls "$1"; }
+page_directory() { query '.[0].directory' list snapshots "$1"; }
+crawl_directory() { query '.[0].directory' list crawls "$1"; }
 
 # expect EXPECTED ACTUAL WHAT: one line for each case, and the first that fails hides no other.
 expect() {
@@ -85,13 +85,13 @@ a_directory_is_not_replaced_by_the_archive() {
     expect "" "$(in_capsule sh -c "grep -ho 'private-report[a-z.]*' $directory/*/learnt.txt $directory/index.html | head -1")" "names of other crawls' files"
     expect no "$(in_capsule sh -c "test -e $state/archive/stdout.log && echo yes || echo no")" "an output in the archive's top"
     in_capsule rm -f $state/archive/stdout.log
-    expect succeeded "$(query '*[r["status"] for r in d if r["plugin"] == "testplain"],' list results "$crawl")" "the hook whose directory is attacked"
+    expect succeeded "$(query 'of("testplain") | map(.status)' list results "$crawl")" "the hook whose directory is attacked"
 }
 
 a_directory_is_not_replaced_by_that_of_another_page() {
     local crawl
     crawl=$(crawl_of testpages,testplain --depth 1)
-    expect "http://attacker.test/" "$(query '*sorted(s["url"] for s in d),' list snapshots "$crawl")" "pages of a crawl that links to another's"
+    expect "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages of a crawl that links to another's"
     expect "$untouched" "$(victim_files)" "files of the other page"
 }
 
@@ -100,7 +100,7 @@ a_race_for_a_directory_is_lost() {
     untouched=$(victim_files)
     for n in 1 2; do
         crawl=$(crawl_of testrace,testplain,testreads --depth 1)
-        expect "http://attacker.test/" "$(query '*sorted(s["url"] for s in d),' list snapshots "$crawl")" "pages after race $n"
+        expect "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages after race $n"
         expect "$untouched" "$(victim_files)" "files of the other page after race $n"
     done
 }

@@ -69,18 +69,18 @@ units_are_silent() {
 
 lists_are_silent() {
     local what
-    snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+    snapshot=$(query '.[0].id' list snapshots "$crawl")
     for what in crawls snapshots runs; do
         archivist list "$what" "$crawl" --json | assert_silent "list $what" ""
     done
-    assert_contains "$(query 'd[0]["url"]' list snapshots "$crawl")" "http://private.test/page?token=$token" "URL in a list"
-    assert_eq "(hidden)" "$(query 'd[0]["config"]["TESTSECRET_API_KEY"]' list crawls "$crawl")" "a key in a list"
+    assert_contains "$(query '.[0].url' list snapshots "$crawl")" "http://private.test/page?token=$token" "URL in a list"
+    assert_eq "(hidden)" "$(query '.[0].config.TESTSECRET_API_KEY' list crawls "$crawl")" "a key in a list"
     { archivist show "$crawl"; archivist show "$snapshot"; archivist show "$snapshot" --json; } | assert_silent "show" ""
     { archivist why "$snapshot"; archivist status; archivist status --json; } | assert_silent "why, status" ""
 }
 
 # hook_got: what the hook wrote, one argument or variable a line.
-hook_got() { in_capsule sh -c "tr '\\0' '\\n' <$(query 'd[0]["directory"]' list snapshots "$crawl")/testsecret/got"; }
+hook_got() { in_capsule sh -c "tr '\\0' '\\n' <$(query '.[0].directory' list snapshots "$crawl")/testsecret/got"; }
 
 hooks_get_everything() {
     local got
@@ -110,14 +110,14 @@ journal_is_silent() {
 # A record that is fed back finds its page by its id: the hook has the whole URL again.
 records_are_read_back() {
     local directory
-    directory=$(query 'd[0]["directory"]' list snapshots "$crawl")
+    directory=$(query '.[0].directory' list snapshots "$crawl")
     in_capsule sh -c "rm $signs/go; touch $signs/fine; grep '\"type\":\"Snapshot\"' $directory/index.jsonl >/run/testsecret-list"
     in_capsule systemd-run --quiet --collect --unit=testsecret-run --property=StandardInput=file:/run/testsecret-list archivist run
     wait_for 20 hook_runs
     hook_got | grep -qF -- "--url=$url" || fail "a page that is retried from its record has lost its user"
     in_capsule touch $signs/go
     wait_for 20 is_over "$crawl"
-    assert_eq 1 "$(query 'len(d)' list snapshots "$crawl")" "pages of the crawl after its record was fed back"
+    assert_eq 1 "$(query 'length' list snapshots "$crawl")" "pages of the crawl after its record was fed back"
     in_capsule rm /run/testsecret-list
     echo "ok: a record that is fed back retries the page with its whole URL"
 }

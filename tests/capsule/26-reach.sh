@@ -53,7 +53,7 @@ asked() {
     in_capsule sh -c 'journalctl --quiet --no-pager --output=cat --unit=test-victims --cursor-file=/run/test-reach _COMM=python3 | grep ^asked | sort -u' || true
 }
 
-errors() { query '*[str(r["error"]) for r in d if r["status"] == "failed"],' list results "$1"; }
+errors() { query 'map(select(.status == "failed").error)' list results "$1"; }
 
 the_filter_holds() {
     assert_eq "0" "$(unit_property archivist-reach.service ExecMainStatus)" "exit status of the test of the filter"
@@ -69,7 +69,7 @@ a_page_has_nobody_asked() {
     crawl=$(add --plugins "$names" --set TIMEOUT=18 "http://$public:8080/")
     wait_for 60 is_over "$crawl"
     assert_eq "$(printf '%s=succeeded\n' "$@" | sort | xargs)" \
-        "$(query '*sorted(r["plugin"] + "=" + r["status"] for r in d if r["plugin"] != "chromium"),' list results "$crawl")" "results of the public page ($where)"
+        "$(query 'map(select(.plugin != "chromium") | .plugin + "=" + .status) | sort' list results "$crawl")" "results of the public page ($where)"
     assert_eq "" "$(asked)" "what the public page had hooks ask ($where)"
 }
 
@@ -87,7 +87,7 @@ own_urls_are_reached() {
     for url; do
         crawl=$(add --plugins headers "http://$url:8099/own")
         wait_for 30 is_over "$crawl"
-        assert_eq succeeded "$(query 'd[0]["status"]' list results "$crawl")" "headers of $url"
+        assert_eq succeeded "$(query '.[0].status' list results "$crawl")" "headers of $url"
         assert_contains "$(asked)" "asked $url GET /own" "$url as the crawl's own"
     done
 }
@@ -151,15 +151,15 @@ checks_go_where_their_watch_is() {
     archivist watch add test "http://$public:8080/to/10.9.9.2" --status "every 1h" --lighthouse no --crawl no >/dev/null
     archivist watch run test >/dev/null
     wait_for 20 check_is_done
-    assert_contains "$(query 'd[0]["error"]' watch history test)" "10.9.9.2 is an address of a private network, which this check does not reach" "a redirect of a watched site"
+    assert_contains "$(query '.[0].error' watch history test)" "10.9.9.2 is an address of a private network, which this check does not reach" "a redirect of a watched site"
     archivist watch add --replace test "http://10.9.9.2:8099/watched" --status "every 1h" --lighthouse no --crawl no >/dev/null
     archivist watch run test >/dev/null
     wait_for 20 check_is_done
-    assert_eq "200" "$(query 'd[0]["status_code"]' watch history test)" "a watch of a private site"
+    assert_eq "200" "$(query '.[0].status_code' watch history test)" "a watch of a private site"
     assert_eq "asked 10.9.9.2 GET /watched" "$(asked)" "who was asked by checks"
 }
 
-check_is_done() { [[ $(query 'd[0]["state"]' watch history test) == "done" ]]; }
+check_is_done() { [[ $(query '.[0].state' watch history test) == "done" ]]; }
 
 # As in a container where the filter is accepted and not applied: the orchestrator says so, and nothing fails by it.
 a_filter_without_effect_is_told() {

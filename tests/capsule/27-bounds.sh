@@ -100,11 +100,11 @@ archived() {
     echo "$crawl"
 }
 
-error_of() { query "*[r['error'] or '' for r in d if r['plugin'] == '$2']," list results "$1"; }
+error_of() { query "of(\"$2\") | map(.error // \"\")" list results "$1"; }
 
 a_flood_of_tags_is_cut_off() {
     measured archived testtags
-    assert_eq "64 1" "$(query '(len(d[0]["tags"]), d[0]["attempts"])' list snapshots "$said")" "tags of the page, and its attempts"
+    assert_eq "64 1" "$(query '[(.[0].tags | length), .[0].attempts]' list snapshots "$said")" "tags of the page, and its attempts"
     assert_contains "$(error_of "$said" testtags)" "too much for one report, left out: 1499936 tags" "the result"
     ok "1.5 million tags: 64 are kept; status: $figures"
 }
@@ -112,14 +112,14 @@ a_flood_of_tags_is_cut_off() {
 titles_of_a_megabyte_do_not_end_the_worker() {
     local crawl
     crawl=$(archived testtitles --depth 1 --set CRAWL_MAX_URLS=1)
-    assert_eq "succeeded 1" "$(query '*[(r["status"], r["attempts"]) for r in d if r["plugin"] == "testtitles"][0],' list results "$crawl")" "result, and its attempts"
-    assert_eq 4099 "$(query 'max(len((s["title"] or "").encode()) for s in d)' list snapshots "$crawl")" "longest title"
+    assert_eq "succeeded 1" "$(query 'of("testtitles") | [only.status, only.attempts]' list results "$crawl")" "result, and its attempts"
+    assert_eq 4099 "$(query 'map(.title // "" | utf8bytelength) | max' list snapshots "$crawl")" "longest title"
     ok "40 titles of a megabyte: cut, and the page is done at once"
 }
 
 many_links_are_queued_in_pieces() {
     measured archived testlinks --depth 1 --set CRAWL_MAX_URLS=1
-    assert_eq 20001 "$(query 'sum(d[0]["snapshots"].values())' list crawls "$said")" "pages of the crawl"
+    assert_eq 20001 "$(query '.[0].snapshots | add' list crawls "$said")" "pages of the crawl"
     assert_contains "$(error_of "$said" testlinks)" "left out: 5000 pages" "the result"
     ok "25,000 links: 20,000 are queued; status: $figures"
 }
@@ -142,7 +142,7 @@ large_lists_are_refused() {
 a_list_of_many_pages_keeps_nobody_waiting() {
     measured attack_as_member large 1 20
     assert_eq answered "$said" "a list of 20 MiB"
-    archivist cancel "$(query 'd[0]["id"]' list crawls)" >/dev/null
+    archivist cancel "$(query '.[0].id' list crawls)" >/dev/null
     ok "a list of 320,000 pages: status: $figures"
 }
 
@@ -190,7 +190,7 @@ forged_signals_are_not_believed() {
 nothing_commands_a_terminal() {
     local crawl page what out=
     crawl=$(archived testescapes)
-    page=$(query 'd[0]["id"]' list snapshots "$crawl")
+    page=$(query '.[0].id' list snapshots "$crawl")
     for what in crawls snapshots results runs; do out+=$(archivist list $what "$crawl"; archivist list $what "$crawl" --json); done
     out+=$(archivist show "$page"; archivist show --json "$page"; archivist why "$page"; archivist why --json "$page"; archivist logs "$page")
     out+=$(archivist run --plugins testescapes http://escapes.test/1 2>&1 || true)
@@ -208,7 +208,7 @@ print(*sorted({"%04x" % ord(c) for c in text if c != "\n" and (unicodedata.categ
 files_have_a_size() {
     local crawl
     crawl=$(archived testlarge)
-    assert_eq "File too large" "$(query 'd[0]["output"]' list results "$crawl")" "a file of more than 4 GiB"
+    assert_eq "File too large" "$(query '.[0].output' list results "$crawl")" "a file of more than 4 GiB"
     ! checks 3M || fail "a check writes 3 MiB"
     checks 1M || fail "a check writes no 1 MiB"
     ok "files: 4 GiB for a hook, 2 MiB for a check"
@@ -225,7 +225,7 @@ the_hook_that_fills_the_disk_is_ended() {
     in_capsule mount -t tmpfs -o size=160m,mode=2750,uid=archivist,gid=archivist-hook tmpfs $state/archive
     configure <<<'MinFreeSpace=120M'
     measured archived testfills,testafter
-    assert_eq "failed succeeded" "$(query '*[r["status"] for p in ("testfills", "testafter") for r in d if r["plugin"] == p],' list results "$said")" "results"
+    assert_eq "failed succeeded" "$(query '[(of("testfills"), of("testafter"))[].status]' list results "$said")" "results"
     assert_contains "$(error_of "$said" testfills)" "limit: disk" "the result"
     assert_contains "$(archivist why "$said")" "limit: disk" "why"
     in_capsule systemctl stop $service

@@ -57,10 +57,10 @@ $state/abx-plugins/testabx root 755
 $state/abx-plugins/testabx/config.json root 644
 $state/abx-plugins/testabx/on_Snapshot__20_testabx.sh root 755" \
         "$(in_capsule find $state/abx-plugins -printf '%p %u %m\n' | sort)" "the plugins"
-    assert_eq True "$(query 'any(p["directory"] == "/var/lib/archivist/abx-plugins/testabx" for p in d["plugins"])' plugins)" "the plugin is used"
+    assert_eq true "$(query 'any(.plugins[]; .directory == "/var/lib/archivist/abx-plugins/testabx")' plugins)" "the plugin is used"
     assert_status 1 in_capsule env PIP_TIMEOUT=link archivist plugins add abx
     assert_contains "$output" "symbolic link, which is not followed" "a link in place of the plugins"
-    assert_eq True "$(query 'any(p["name"] == "testabx" for p in d["plugins"])' plugins)" "the plugins that were there"
+    assert_eq true "$(query 'any(.plugins[]; .name == "testabx")' plugins)" "the plugins that were there"
 }
 
 # stopped_by SIGNAL

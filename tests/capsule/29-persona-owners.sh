@@ -39,9 +39,9 @@ as() {
 cookies() {
     local user=$1
     shift
-    crawl=$(as "$user" archivist add --json --plugins testowner "$@" http://owner.test/ | evaluate 'd["crawl"]')
+    crawl=$(as "$user" archivist add --json --plugins testowner "$@" http://owner.test/ | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
-    found=$(in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl" --limit 1)/testowner/cookies.txt")
+    found=$(in_capsule cat "$(query '.[0].directory' list snapshots "$crawl" --limit 1)/testowner/cookies.txt")
 }
 
 only_root_gets_into_the_directory() {
@@ -60,7 +60,7 @@ only_root_gets_into_the_directory() {
 }
 
 others_are_refused() {
-    assert_eq "['root']" "$(query 'd[0]["users"]' persona list)" "users"
+    assert_eq "root" "$(query '.[0].users' persona list)" "users"
     assert_status 2 as member archivist add --persona bank http://owner.test/
     assert_contains "$output" "persona 'bank' is not for member; root can change that: archivist persona allow bank member" "the refusal"
     # What was tried: the hook's arguments are the member's to choose.
@@ -76,7 +76,7 @@ users_and_groups_are_allowed() {
     members=$crawl
     assert_status 2 as colleague archivist add --persona bank http://owner.test/
     archivist persona allow bank @finance
-    assert_eq "['root', 'member', '@finance']" "$(query 'd[0]["users"]' persona list)" "users"
+    assert_eq "root member @finance" "$(query '.[0].users' persona list)" "users"
     cookies colleague --persona bank
     assert_eq "session=root" "$found" "a crawl of a member of the group"
     archivist persona deny bank @finance
@@ -86,7 +86,7 @@ settings_of_others_stay_out() {
     assert_status 2 as colleague archivist retry "$members" --set TIMEOUT=31
     assert_contains "$output" "persona 'bank' is not for colleague" "the refusal"
     local own
-    own=$(as colleague archivist add --json --plugins testowner http://owner.test/ | evaluate 'd["crawl"]')
+    own=$(as colleague archivist add --json --plugins testowner http://owner.test/ | evaluate '.crawl')
     wait_for 60 is_over "$own"
     assert_status 2 as member archivist retry "$own" --set ACTIVE_PERSONA=bank
     assert_status 0 as member archivist retry "$members" --set TIMEOUT=31
@@ -102,16 +102,16 @@ what_is_taken_away_is_gone_for_old_crawls() {
     restart
     in_capsule rm $signs/hold
     wait_for 60 is_over "$members"
-    assert_eq "1 result failed" "$(query 'd[0]["reason"]' list crawls "$members")" "a crawl under way"
+    assert_eq "1 result failed" "$(query '.[0].reason' list crawls "$members")" "a crawl under way"
     as member archivist retry "$members" >/dev/null
     wait_for 60 is_over "$members"
-    assert_contains "$(query 'd[0]["reason"]' list crawls "$members")" "persona 'bank' is not for member" "the reason"
+    assert_contains "$(query '.[0].reason' list crawls "$members")" "persona 'bank' is not for member" "the reason"
 }
 
 the_usual_one_is_in_crawls_of_its_users() {
     SUDO_UID=$(in_capsule id -u colleague)
     in_capsule env SUDO_UID="$SUDO_UID" archivist persona import Default --cookies /srv/test-cookies
-    assert_eq "['root', 'colleague']" "$(query '[p["users"] for p in d if p["name"] == "Default"][0]' persona list)" "who called sudo"
+    assert_eq "root colleague" "$(query 'map(select(.name == "Default")) | only.users' persona list)" "who called sudo"
     cookies colleague
     assert_eq "session=root" "$found" "a crawl of a user on its list"
     cookies member

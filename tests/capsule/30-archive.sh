@@ -37,16 +37,15 @@ archives_a_site() {
     assert_status 3 archivist add --depth 1 --wait --tag site "${LIMITS[@]}" --set "URL_ALLOWLIST=^${site//./\\.}$pages" "$site"
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
-    assert_eq "8 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$crawl")" "the snapshots"
+    assert_eq "8 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$crawl")" "the snapshots"
     # How far a browser gets with a page that never ends is a matter of the machine's speed.
-    assert_eq "endless/wget missing/wget" "$(query '*sorted(p["url"].rsplit("/", 1)[1] + "/" + r["plugin"]
-        for r in d["crawl"]["results"] if r["status"] == "failed"
-        for p in d["crawl"]["snapshots"] if p["id"] == r["owner"]
-        if not (p["url"].endswith("/endless") and r["plugin"] in ("chromium", "dom", "pdf", "screenshot"))),' show "$crawl")" "what failed"
+    assert_eq "endless/wget missing/wget" "$(query '.crawl | [.results[] as $result | .snapshots[] | select($result.status == "failed" and .id == $result.owner)
+        | select((.url | endswith("/endless") | not) or ($result.plugin | IN("chromium", "dom", "pdf", "screenshot") | not))
+        | (.url | split("/") | last) + "/" + $result.plugin] | sort' show "$crawl")" "what failed"
 }
 
-# page PATH EXPRESSION: about the snapshot of that page.
-page() { query "[($2) for s in d if s['url'] == '$site$1'][0]" list snapshots "$crawl" --limit 0; }
+# page PATH FILTER: about the snapshot of that page.
+page() { query "map(select(.url == \"$site$1\")) | only | $2" list snapshots "$crawl" --limit 0; }
 
 keeps_what_was_there() {
     local path
@@ -56,29 +55,25 @@ keeps_what_was_there() {
     look slow "Slow page"
     # shellcheck disable=SC2016 # a title that is a command stays a title
     look hostile '$(touch /tmp/pwned) "<b>'
-    assert_eq '$(touch /tmp/pwned) "<b>' "$(page hostile 's["title"]')" "title of the hostile page"
+    assert_eq '$(touch /tmp/pwned) "<b>' "$(page hostile '.title')" "title of the hostile page"
     ! in_capsule test -e /tmp/pwned || fail "a page's title was run"
-    in_capsule grep -q 'made by script' "$(page js-title 's["directory"]')/dom/output.html" || fail "the DOM is that before the script"
+    in_capsule grep -q 'made by script' "$(page js-title '.directory')/dom/output.html" || fail "the DOM is that before the script"
     for path in "" hostile missing endless; do
-        assert_contains "$(page "$path" 's["directory"]')" "/var/lib/archivist/archive/$(date -u +%Y)" "directory of a snapshot"
+        assert_contains "$(page "$path" '.directory')" "/var/lib/archivist/archive/$(date -u +%Y)" "directory of a snapshot"
     done
-    assert_eq site "$(page "" '*s["tags"],')" "tags"
+    assert_eq site "$(page "" '.tags')" "tags"
 }
 
 look() {
-    in_capsule python3 /opt/look.py "$(page "$1" 's["directory"]')" "$site$1" "$2" || fail "what is kept of '$1'"
+    in_capsule python3 /opt/look.py "$(page "$1" '.directory')" "$site$1" "$2" || fail "what is kept of '$1'"
 }
 
 tells_the_story() {
     local id number story
-    id=$(page page/1 's["id"]') number=${id#s}
-    story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" | in_capsule python3 -c '
-import json, sys
-lines = [json.loads(line) for line in sys.stdin]
-for line in lines:
-    unit = line.get("UNIT") or line.get("_SYSTEMD_UNIT")
-    print(unit, line.get("ARCHIVIST_CRAWL_ID"), line.get("ARCHIVIST_PLUGIN"), line.get("ARCHIVIST_HOOK"), line.get("ARCHIVIST_URL"))')
-    assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} None None $site""page/1" "story: the worker"
+    id=$(page page/1 '.id') number=${id#s}
+    story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
+        jq --raw-output '"\(.UNIT // ._SYSTEMD_UNIT) \(.ARCHIVIST_CRAWL_ID) \(.ARCHIVIST_PLUGIN) \(.ARCHIVIST_HOOK) \(.ARCHIVIST_URL)"')
+    assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} null null $site""page/1" "story: the worker"
     assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__06_wget.finite.bg $site""page/1" "story: a hook"
     assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
     assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
@@ -90,22 +85,18 @@ for line in lines:
 
 answers_in_json() {
     local id verb
-    id=$(page missing 's["id"]')
+    id=$(page missing '.id')
     for verb in "status" "status $crawl" "list crawls" "list snapshots" "list results" "list runs" "show $crawl" "show $id" plugins doctor config; do
         # shellcheck disable=SC2086 # words
-        query 'd.__class__' $verb >/dev/null || fail "archivist $verb --json"
+        query 'type' $verb >/dev/null || fail "archivist $verb --json"
     done
-    assert_eq failed "$(query '*{r["status"] for r in d},' list results "$crawl" --status failed)" "list --status"
-    assert_eq ended "$(query '*{r["status"] for r in d},' list runs "$id")" "the runs of a snapshot"
-    assert_eq 3 "$(query 'len(d)' list snapshots --limit 3)" "list --limit"
+    assert_eq failed "$(query 'map(.status) | unique' list results "$crawl" --status failed)" "list --status"
+    assert_eq ended "$(query 'map(.status) | unique' list runs "$id")" "the runs of a snapshot"
+    assert_eq 3 "$(query 'length' list snapshots --limit 3)" "list --limit"
     assert_contains "$(archivist show "$id")" "ERROR 404" "archivist show"
-    archivist add --json --wait --plugins headers "${site}page/2" | in_capsule python3 -c '
-import json, sys
-lines = [json.loads(line) for line in sys.stdin]
-assert lines[0]["accepted"] == 1, lines[0]
-events = {line["event"] for line in lines[1:]}
-assert events == {"crawl", "snapshot", "hook"}, events
-assert [line for line in lines[1:] if line["event"] == "crawl"][-1]["crawl"]["status"] == "sealed"' || fail "add --wait --json"
+    assert_eq "1 crawl hook snapshot sealed" "$(archivist add --json --wait --plugins headers "${site}page/2" |
+        jq --raw-output --slurp '[.[0].accepted, (.[1:] | map(.event) | unique[]),
+            (map(select(.event == "crawl")) | last.crawl.status)] | join(" ")')" "add --wait --json"
 }
 
 # The picture is well-formed XML without a script, has every run, and knows when what worked in the background was ready.
@@ -120,7 +111,7 @@ assert len(units) == runs, (len(units), runs)
 assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
 for name in "chromium_launch", "wget":
     assert any(name in tip and "ready after" in tip for tip in units), name
-assert all("CPU" in tip for tip in units if "ended after" in tip), units' "$(query 'len(d)' list runs "$crawl" --limit 0)" || fail "archivist plot"
+assert all("CPU" in tip for tip in units if "ended after" in tip), units' "$(query 'length' list runs "$crawl" --limit 0)" || fail "archivist plot"
 }
 
 # hold: sets $held, the id of a crawl one of whose hooks waits; $snapshot is the number of its snapshot.
@@ -128,7 +119,7 @@ hold() {
     in_capsule rm -f $signs/go
     held=$(add --plugins testhold,testbeside "http://held.test/$1")
     wait_for 20 has_unit "archivist-hook-testhold-s*.service"
-    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+    snapshot=$(query '.[0].id | number' list snapshots "$held")
 }
 
 # The names, and who is below whom: design.md, "Names".
@@ -155,7 +146,7 @@ is_the_tree_that_was_designed() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
     assert_eq sealed "$(crawl_status "$held")" "the crawl that was held"
-    in_capsule test -e "$(query 'd[0]["directory"]' list snapshots "$held")/testbeside/ended.txt" || fail "a daemon was not told to end"
+    in_capsule test -e "$(query '.[0].directory' list snapshots "$held")/testbeside/ended.txt" || fail "a daemon was not told to end"
     assert_nothing_is_left
 }
 
@@ -164,7 +155,7 @@ stopping_the_slice_leaves_nothing() {
     in_capsule systemctl stop "archivist-crawl-${held#c}.slice"
     wait_for 20 is_over "$held"
     assert_eq cancelled "$(crawl_status "$held")" "crawl whose slice was stopped"
-    assert_eq cancelled "$(query '*{s["status"] for s in d},' list snapshots "$held")" "its snapshots"
+    assert_eq cancelled "$(query 'map(.status) | unique' list snapshots "$held")" "its snapshots"
     assert_nothing_is_left
 }
 
@@ -177,22 +168,22 @@ cancels_and_retries() {
 
     assert_status 2 archivist retry "$crawl" --hook nosuch
     local id
-    id=$(page missing 's["id"]')
+    id=$(page missing '.id')
     archivist retry "$id" --hook wget
     wait_for 30 is_over "$crawl"
-    assert_eq 2 "$(query 'len([r for r in d if r["plugin"] == "wget"])' list runs "$id")" "runs of the hook that was tried again"
-    assert_eq 1 "$(query 'len([r for r in d if r["plugin"] == "dom"])' list runs "$id")" "runs of another hook"
+    assert_eq 2 "$(query 'of("wget") | length' list runs "$id")" "runs of the hook that was tried again"
+    assert_eq 1 "$(query 'of("dom") | length' list runs "$id")" "runs of another hook"
     assert_nothing_is_left
 }
 
 # What archivist-retry.timer starts.
 retries_all_that_failed() {
     local id
-    id=$(page missing 's["id"]')
+    id=$(page missing '.id')
     in_capsule systemctl start archivist-retry.service
     wait_for 60 is_over "$crawl"
-    assert_eq 3 "$(query 'len([r for r in d if r["plugin"] == "wget"])' list runs "$id")" "runs of a hook that failed"
-    assert_eq 1 "$(query 'len([r for r in d if r["plugin"] == "dom"])' list runs "$id")" "runs of one that did not"
+    assert_eq 3 "$(query 'of("wget") | length' list runs "$id")" "runs of a hook that failed"
+    assert_eq 1 "$(query 'of("dom") | length' list runs "$id")" "runs of one that did not"
     assert_eq cancelled "$(crawl_status "$held")" "what was cancelled"
     archivist retry --failed --hook nosuch >/dev/null
     assert_nothing_is_left
@@ -200,7 +191,7 @@ retries_all_that_failed() {
 
 # `systemctl edit archivist-hook-wget-.service`: what an administrator says holds from the next hook on.
 obeys_systemctl_edit() {
-    local uses='next((p["uses"]["succeeded"], p["uses"]["failed"]) for p in d["plugins"] if p["name"] == "wget")' before
+    local uses='.plugins | map(select(.name == "wget")) | only.uses | [.succeeded, .failed]' before
     before=$(query "$uses" plugins)
     in_capsule sh -c "mkdir -p $edit; printf '[Service]\nRuntimeMaxSec=1\n' >$edit/override.conf; systemctl daemon-reload"
     assert_status 3 archivist add --wait --plugins wget --set WGET_TIMEOUT=60 "${site}hang"

@@ -13,11 +13,11 @@ clean() {
 
 # launches CRAWL: the units that started a browser, over the crawl and its pages.
 launches() {
-    query 'len([r for r in d if r["hook"] == "on_CrawlSetup__90_chromium_launch.daemon.bg"])' list runs "$1" --limit 0
+    query 'map(select(.hook == "on_CrawlSetup__90_chromium_launch.daemon.bg")) | length' list runs "$1" --limit 0
 }
 
 # results CRAWL PLUGIN: how its hook ended on the pages, each way once.
-results() { query "*sorted({r['status'] for r in d if r['plugin'] == '$2' and r['owner'][0] == 's'})," list results "$1" --limit 0; }
+results() { query "of(\"$2\") | map(select(.owner | startswith(\"s\")).status) | unique" list results "$1" --limit 0; }
 
 add_pages() { add "$@" "${site}page/1" "${site}page/2" "${site}page/3" "${site}page/4" "${site}page/5" \
     "${site}page/6" "${site}page/7" "${site}page/8" "${site}hostile" "${site}js-title"; }
@@ -26,7 +26,7 @@ ten_pages_start_one_browser() {
     local crawl plugin
     crawl=$(add_pages --plugins $PLUGINS)
     wait_for 120 is_over "$crawl"
-    assert_eq 10 "$(query 'len(d)' list snapshots "$crawl" --limit 0)" "pages"
+    assert_eq 10 "$(query 'length' list snapshots "$crawl" --limit 0)" "pages"
     assert_eq 1 "$(launches "$crawl")" "browsers of a crawl of ten pages"
     for plugin in chromium screenshot pdf dom title; do
         assert_eq succeeded "$(results "$crawl" $plugin)" "how $plugin ended"
@@ -41,7 +41,7 @@ a_retry_brings_a_browser() {
     local crawl id
     crawl=$(add --plugins screenshot "${site}page/9")
     wait_for 60 is_over "$crawl"
-    id=$(query 'd[0]["id"]' list snapshots "$crawl")
+    id=$(query '.[0].id' list snapshots "$crawl")
     assert_status 0 archivist retry "$id" --hook screenshot
     wait_for 60 is_over "$crawl"
     assert_eq succeeded "$(results "$crawl" screenshot)" "a picture that was taken again"
@@ -61,7 +61,7 @@ one_for_each_page() {
     local crawl
     crawl=$(add --plugins screenshot --set CHROME_ISOLATION=snapshot "${site}page/1" "${site}page/2")
     wait_for 90 is_over "$crawl"
-    assert_eq "skipped" "$(query '*{r["status"] for r in d if r["owner"][0] == "c"},' list results "$crawl")" "the crawl's browser"
+    assert_eq "skipped" "$(query 'map(select(.owner | startswith("c")).status) | unique' list results "$crawl")" "the crawl's browser"
     assert_eq succeeded "$(results "$crawl" screenshot)" "pictures from browsers of their own"
     assert_nothing_is_left
 }
@@ -79,7 +79,7 @@ dies() {
     ((EPOCHSECONDS - begin < 120)) || fail "a crawl whose browser died took $((EPOCHSECONDS - begin)) s"
     assert_eq "failed succeeded" "$(results "$crawl" screenshot)" "pictures while a browser died, and after it"
     assert_eq 2 "$(launches "$crawl")" "browsers"
-    assert_contains "$(query '*{r["error"] or "" for r in d if r["status"] == "failed"},' list results "$crawl" --limit 0)" "chromium is gone" "why pages failed"
+    assert_contains "$(query 'map(select(.status == "failed").error // "") | unique' list results "$crawl" --limit 0)" "chromium is gone" "why pages failed"
     assert_contains "$(archivist logs "$crawl")" "chromium_launch.daemon.bg died: " "what is told of it"
     assert_nothing_is_left
 }
@@ -103,7 +103,7 @@ SH
     wait_for 20 is_down "$unit"
     in_capsule touch $signs/go
     wait_for 60 is_over "$crawl"
-    assert_eq "4 failed" "$(launches "$crawl") $(query '*[r["status"] for r in d if r["plugin"] == "chromium" and r["owner"][0] == "c"],' \
+    assert_eq "4 failed" "$(launches "$crawl") $(query 'of("chromium") | map(select(.owner | startswith("c")).status)' \
         list results "$crawl")" "launches, and the browser's result"
     assert_eq failed "$(results "$crawl" screenshot)" "a picture without a browser"
     assert_nothing_is_left
@@ -112,8 +112,8 @@ SH
 # is_up UNIT CRAWL N: the Nth browser of the crawl is ready.
 is_up() {
     [[ $(launches "$2") == "$3" ]] && has_unit "$1" &&
-        in_capsule grep -q product "$(query 'd[0]["directory"]' list crawls "$2")/chromium/browser.json" &&
-        in_capsule test -S "$(query 'd[0]["directory"]' list crawls "$2")/chromium/cdp.sock"
+        in_capsule grep -q product "$(query '.[0].directory' list crawls "$2")/chromium/browser.json" &&
+        in_capsule test -S "$(query '.[0].directory' list crawls "$2")/chromium/cdp.sock"
 }
 
 is_down() { ! has_unit "$1"; }

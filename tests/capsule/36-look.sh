@@ -37,7 +37,7 @@ SH
 }
 
 # The row of the one snapshot of crawl $1.
-directory_of() { query 'd[0]["directory"]' list snapshots "$1"; }
+directory_of() { query '.[0].directory' list snapshots "$1"; }
 
 # see PAGE PART…: the page has these parts.
 see() {
@@ -70,7 +70,7 @@ lists_it() {
     local below=${directory#"$archive/"}
     see $archive/index.html "./$below/index.html" "./$below/screenshot/screenshot.png" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
     see "$archive/${below%%/*}/index.html" "../$below/index.html"
-    see "$(query 'd[0]["directory"]' list crawls "$crawl")/index.html" "../../../$below/index.html"
+    see "$(query '.[0].directory' list crawls "$crawl")/index.html" "../../../$below/index.html"
     assert_eq "2700 archivist" "$(in_capsule stat -c '%a %U' $archive/.index)" "the directory of the lists"
 }
 
@@ -118,7 +118,7 @@ a_browser_shows_it() {
 }
 
 opens() {
-    assert_eq "$directory/index.html" "$(archivist open "$(query 'd[0]["id"]' list snapshots "$crawl")")" "archivist open ID without a desktop"
+    assert_eq "$directory/index.html" "$(archivist open "$(query '.[0].id' list snapshots "$crawl")")" "archivist open ID without a desktop"
     assert_eq $archive/index.html "$(in_capsule env DISPLAY=:0 archivist open --print)" "archivist open --print"
     assert_status 1 archivist open s999999
     assert_contains "$output" "there is no s999999" "an unknown id"

@@ -25,12 +25,12 @@ SH
 # crawl_of ARGUMENT…: archives five pages with these arguments, prints the crawl's id.
 crawl_of() {
     local crawl
-    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 4 5 | archivist add --json --plugins testbytes,testmore "$@" - | evaluate 'd["crawl"]')
+    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 4 5 | archivist add --json --plugins testbytes,testmore "$@" - | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
     echo "$crawl"
 }
 
-pages() { query '*[f"{k}={v}" for k, v in sorted(d[0]["snapshots"].items())],' list crawls "$1"; }
+pages() { query '.[0].snapshots | to_entries | map("\(.key)=\(.value)") | sort' list crawls "$1"; }
 
 limits_pages_and_goes_on() {
     local crawl
@@ -47,11 +47,8 @@ limits_pages_and_goes_on() {
 
 # noted CRAWL PLUGIN: what index.jsonl of the newest page says of the plugin's result.
 noted() {
-    in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$1")/index.jsonl" | python3 -c '
-import json, sys
-for record in map(json.loads, sys.stdin):
-    if record["type"] == "ArchiveResult" and record["plugin"] == sys.argv[1]:
-        print(record["status"], record["error"])' "$2"
+    in_capsule cat "$(query '.[0].directory' list snapshots "$1")/index.jsonl" |
+        jq --raw-output --arg plugin "$2" 'select(.type == "ArchiveResult" and .plugin == $plugin) | "\(.status) \(.error)"'
 }
 
 limits_bytes() {
@@ -62,17 +59,17 @@ limits_bytes() {
     assert_eq "sealed=5" "$(pages "$crawl")" "pages of a crawl with SNAPSHOT_MAX_SIZE=1k"
     assert_eq "skipped SNAPSHOT_MAX_SIZE=1024 reached" "$(noted "$crawl" testmore)" "the second hook in index.jsonl"
     assert_eq "skipped SNAPSHOT_MAX_SIZE=1024 reached" \
-        "$(query '*{(r["status"] + " " + r["error"]) for r in d if r["plugin"] == "testmore"},' list results "$crawl")" "the second hook"
+        "$(query 'of("testmore") | map(.status + " " + .error) | unique' list results "$crawl")" "the second hook"
 }
 
 # One page at a time, and the first one takes longer than the crawl may: it is finished, the others are left out.
 limits_time_and_goes_on() {
     local crawl
-    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 | archivist add --json --plugins testslow --set CRAWL_TIMEOUT=5 - | evaluate 'd["crawl"]')
+    crawl=$(printf 'http://limit.test/%s\n' 1 2 3 | archivist add --json --plugins testslow --set CRAWL_TIMEOUT=5 - | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
     assert_eq "cancelled=2 sealed=1" "$(pages "$crawl")" "pages of a crawl with CRAWL_TIMEOUT=5"
     assert_contains "$(archivist show "$crawl")" "CRAWL_TIMEOUT=5 reached, 2 pages left out" "the reason"
-    assert_eq succeeded "$(query '*{r["status"] for r in d},' list results "$crawl")" "the page that took too long"
+    assert_eq succeeded "$(query 'map(.status) | unique' list results "$crawl")" "the page that took too long"
     archivist retry "$crawl" --set CRAWL_TIMEOUT=0
     wait_for 60 is_over "$crawl"
     assert_eq "sealed=3" "$(pages "$crawl")" "pages without a limit of time"
@@ -97,7 +94,7 @@ works_with_few_places() {
 WorkersMax=$most"
         crawls=()
         for _ in 1 2 3 4; do
-            crawls+=("$(archivist add --json --plugins testmore http://limit.test/few | evaluate 'd["crawl"]')")
+            crawls+=("$(archivist add --json --plugins testmore http://limit.test/few | evaluate '.crawl')")
         done
         for crawl in "${crawls[@]}"; do
             wait_for 60 is_over "$crawl"
@@ -113,8 +110,8 @@ heeds_lists_of_urls() {
     assert_contains "$output" "left out by UrlAllowList= or UrlDenyList=" "words about the only URL"
     assert_status 3 archivist add --wait --plugins testmore --set URL_DENYLIST=intern.test http://limit.test/listed http://a.intern.test/
     assert_contains "$output" "http://a.intern.test/" "the URL that is left out"
-    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
-    assert_eq http://limit.test/listed "$(query '*[r["url"] for r in d],' list snapshots "$crawl")" "the pages"
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    assert_eq http://limit.test/listed "$(query 'map(.url)' list snapshots "$crawl")" "the pages"
     assert_status 2 in_capsule sh -c "echo '{\"url\":\"http://limit.test/deep\",\"depth\":1}' | archivist add -"
     assert_contains "$output" "its depth 1 is more than the crawl's, 0" "words about a page that is too deep"
 }

@@ -169,7 +169,7 @@ SH
 
 # The tab of a retry is a new one: the page is opened in it once more.
 retries_what_needs_a_daemon() {
-    local result='*[r["status"] + " " + str(r["error"]) for r in d if r["plugin"] == "testpicture"],'
+    local result='of("testpicture") | map("\(.status) \(.error)")'
     browsing_plugins
     restart
     crawl testtab,testpicture http://contract.test/picture
@@ -177,7 +177,7 @@ retries_what_needs_a_daemon() {
     in_capsule touch $signs/light
     assert_status 0 archivist retry "$crawl" --hook testpicture
     wait_for 30 is_over "$crawl"
-    assert_eq "succeeded None" "$(query "$result" list results "$crawl")" "the retry"
+    assert_eq "succeeded null" "$(query "$result" list results "$crawl")" "the retry"
     assert_eq 2 "$(output "$(page_of "$crawl")" testtab/navigations.txt | wc -l)" "navigations"
 }
 
@@ -191,8 +191,8 @@ SH
     restart
     crawl testlist http://contract.test/list
     assert_eq "http://contract.test/list http://contract.test/named" \
-        "$(query '*sorted(r["url"] for r in d),' list snapshots "$crawl")" "the pages"
-    assert_eq "$(query 'min(d, key=lambda r: int(r["id"][1:]))["id"]' list snapshots "$crawl")" "$(output "$crawl" testlist/id.txt)" "the page's id"
+        "$(query 'map(.url) | sort' list snapshots "$crawl")" "the pages"
+    assert_eq "$(query 'min_by(.id | number).id' list snapshots "$crawl")" "$(output "$crawl" testlist/id.txt)" "the page's id"
 }
 
 crawl() {
@@ -204,11 +204,11 @@ crawl() {
 tries_again_what_missed_something() {
     crawl testbrings,testmissed,testhalf,testnever,testdaemon,testlast http://contract.test/again
     assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2" \
-        "$(query '*sorted(r["plugin"] + "=" + r["status"] + "/" + str(r["attempts"]) for r in d),' list results "$crawl")" "results and attempts"
-    assert_eq "testmissed testnever" "$(query '*[r["plugin"] for r in sorted(d, key=lambda r: r["started_at"])][-2:],' \
+        "$(query 'map("\(.plugin)=\(.status)/\(.attempts)") | sort' list results "$crawl")" "results and attempts"
+    assert_eq "testmissed testnever" "$(query 'sort_by(.started_at) | map(.plugin)[-2:]' \
         list runs "$crawl" --limit 0)" "the last runs, in order"
     crawl testnever,testdaemon http://contract.test/alone
-    assert_eq "testdaemon=1 testnever=1" "$(query '*sorted(r["plugin"] + "=" + str(r["attempts"]) for r in d),' list results "$crawl")" \
+    assert_eq "testdaemon=1 testnever=1" "$(query 'map("\(.plugin)=\(.attempts)") | sort' list results "$crawl")" \
         "attempts where no finite hook is"
 }
 
@@ -235,9 +235,8 @@ SH
     assert_eq "done" "$(output "$page" testbrief/done.txt)" "what ended by itself"
     assert_eq told "$(output "$page" teststays/told.txt)" "what did not"
     assert_eq "testbrief=succeeded:testbrief/done.txt teststays=succeeded:as told" \
-        "$(query '*sorted(r["plugin"] + "=" + r["status"] + ":" + r["output"] for r in d),' list results "$page")" "results"
-    assert_eq True "$(query '[3.5 <= (time(r["ended_at"]) - time(r["started_at"])).total_seconds() < 20 for r in d if r["plugin"] == "teststays"
-        for time in [__import__("datetime").datetime.fromisoformat]][0]' list runs "$crawl" --limit 0)" "its time"
+        "$(query 'map(.plugin + "=" + .status + ":" + .output) | sort' list results "$page")" "results"
+    assert_eq true "$(query 'of("teststays") | only | (.ended_at | seconds) - (.started_at | seconds) | 3.5 <= . and . < 20' list runs "$crawl" --limit 0)" "its time"
 }
 
 # What failed attempts printed is kept until one does not fail.
@@ -259,7 +258,7 @@ SH
     archivist retry "$page" >/dev/null
     wait_for 60 is_over "$crawl"
     assert_eq "try 3" "$(output "$page" testtries/stdout.log)" "output of the last"
-    assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query 'd[0]["directory"]' list snapshots "$page")/testtries")" "files"
+    assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query '.[0].directory' list snapshots "$page")/testtries")" "files"
 }
 
 # What a hook leaves is no program, and its own to make once more.
@@ -279,9 +278,9 @@ SH
     crawl testleaves http://contract.test/leaves
     page=$(page_of "$crawl")
     for status in failed succeeded; do
-        assert_eq "$status" "$(query '*[r["status"] for r in d],' list results "$page")" "the hook"
+        assert_eq "$status" "$(query 'map(.status)' list results "$page")" "the hook"
         assert_eq "own.sh 600 sub/run.sh 644" "$(in_capsule sh -c 'cd "$1" && stat -c "%n %a" own.sh sub/run.sh' sh \
-            "$(query 'd[0]["directory"]' list snapshots "$page")/testleaves" | xargs)" "what it left"
+            "$(query '.[0].directory' list snapshots "$page")/testleaves" | xargs)" "what it left"
         [[ $status == succeeded ]] || archivist retry "$page" >/dev/null
         wait_for 60 is_over "$crawl"
     done
@@ -319,25 +318,24 @@ SH
     restart
     crawl testwails,testsays,testmumbles,testdies,testmute http://contract.test/wails
     page=$(page_of "$crawl")
-    why() { query '[r["error"] for r in d if r["plugin"] == "'"$1"'"][0]' list results "$page"; }
+    why() { query "of(\"$1\") | only.error" list results "$page"; }
     assert_eq $'exit code 4: line 3\nline 4\nline 5\nline 6\n\e[31mno end' "$(why testwails)" "what the last lines say"
     assert_eq "no such page" "$(why testsays)" "what says it in its record"
     assert_eq "as it is" "$(why testmumbles)" "what says in its record that it failed and not why"
     assert_eq "ended by SIGSEGV: at the end" "$(why testdies)" "what crashed"
     assert_eq "exit code 3" "$(why testmute)" "what wrote nothing"
-    assert_eq True "$(output "$page" index.jsonl | python3 -c '
-import json, sys
-print(any("line 6" in r.get("error", "") for r in map(json.loads, sys.stdin) if r["type"] == "ArchiveResult"))')" "index.jsonl"
+    assert_eq true "$(output "$page" index.jsonl |
+        jq --slurp 'any(.[]; .type == "ArchiveResult" and (.error // "" | contains("line 6")))')" "index.jsonl"
     assert_contains "$(archivist why "$page")" "failed: exit code 4: line 3" "why of the page"
     [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 
 # output ID PATH: a file of a crawl or page.
-output() { in_capsule cat "$(query 'd[0]["directory"]' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
+output() { in_capsule cat "$(query '.[0].directory' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
 
-page_of() { query 'd[0]["id"]' list snapshots "$1"; }
+page_of() { query '.[0].id' list snapshots "$1"; }
 
-sealed() { query 'd[0]["snapshots"]["sealed"]' list crawls "$1"; }
+sealed() { query '.[0].snapshots.sealed' list crawls "$1"; }
 
 # variable NAME: of the environment on stdin.
 variable() { sed -n "s/^$1=//p"; }
@@ -346,7 +344,7 @@ variable() { sed -n "s/^$1=//p"; }
 passes_settings_on() {
     local seen
     crawl=$(archivist add --json --plugins testderive,testuse --set TESTDERIVE_CHOSEN=by-user http://contract.test/1 http://contract.test/2 |
-        evaluate 'd["crawl"]')
+        evaluate '.crawl')
     wait_for 60 is_over "$crawl"
     assert_eq 2 "$(sealed "$crawl")" "pages of the crawl"
     for seen in "$(output "$crawl" testuse/crawl.txt)" "$(output "$(page_of "$crawl")" testuse/page.txt)"; do
@@ -363,8 +361,7 @@ passes_settings_on() {
 }
 
 believes_no_hook_about_programs() {
-    assert_eq "/usr/bin/wget env False {}" "$(query '*[(b["abspath"], b["provider"], b["version"] == "6.6.6", b["env"])
-        for b in d if b["name"] == "wget"][0],' plugins --binaries)" "what is known of wget"
+    assert_eq "/usr/bin/wget env false {}" "$(query 'map(select(.name == "wget")) | only | [.abspath, .provider, .version == "6.6.6", field("env")]' plugins --binaries)" "what is known of wget"
 }
 
 # Nothing is brought because a hook asks for it; who looks is told what would bring it.
@@ -383,9 +380,9 @@ names_what_hooks_ask_for() {
     in_capsule rm /usr/local/bin/test-missing
 
     crawl testlists http://contract.test/lists
-    assert_contains "$(query '*[r["status"] + ": " + r["error"] for r in d],' list results "$crawl")" "apt install test-listed" \
+    assert_contains "$(query 'map(.status + ": " + .error)' list results "$crawl")" "apt install test-listed" \
         "why a plugin with a list is not run"
-    assert_eq "apt install test-listed" "$(query '[b["missing"] for b in d if b["name"] == "test-listed"][0]' plugins --binaries)" "its program"
+    assert_eq "apt install test-listed" "$(query 'map(select(.name == "test-listed")) | only.missing' plugins --binaries)" "its program"
 }
 
 # The server that a hook asks for is a unit of the crawl, up for its pages and ended after them.
@@ -393,10 +390,10 @@ runs_sonic() {
     sonic_server
     crawl testsonic http://contract.test/sonic
     assert_eq "on_CrawlSetup__55_testsonic=succeeded on_Snapshot__91_testsonic=succeeded sonic=succeeded" \
-        "$(query '*sorted(r["hook"] + "=" + r["status"] for r in d),' list results "$crawl")" "results"
+        "$(query 'map(.hook + "=" + .status) | sort' list results "$crawl")" "results"
     assert_contains "$(output "$(page_of "$crawl")" testsonic/greeting.txt)" CONNECTED "what the page's hook got"
     assert_eq "told to" "$(output "$crawl" sonic/ended.txt)" "how the server ended"
-    assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query '*[r["unit"] for r in d if r["hook"] == "sonic"],' list runs "$crawl")" "its unit"
+    assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query 'map(select(.hook == "sonic").unit)' list runs "$crawl")" "its unit"
     assert_nothing_is_left
 
     # One that answers is not started beside, where hooks may reach it.
@@ -405,14 +402,14 @@ runs_sonic() {
     in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg
     wait_for 10 in_capsule python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)' "$port" 2>/dev/null
     crawl testsonic http://contract.test/sonic-there
-    assert_contains "$(query '*[r["output"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "answers at 127.0.0.1:$port already" "its result"
+    assert_contains "$(query 'map(select(.hook == "sonic").output)' list results "$crawl")" "answers at 127.0.0.1:$port already" "its result"
     in_capsule sh -c "systemctl stop test-sonic.service; rm ${drop_in%/*}/91-test.conf"
     restart
 
     in_capsule rm /usr/local/bin/sonic
     crawl testsonic http://contract.test/sonic-missing
     assert_eq "skipped there is no program 'sonic'; see: archivist plugins --binaries" \
-        "$(query '*[r["status"] + " " + r["error"] for r in d if r["hook"] == "sonic"],' list results "$crawl")" "the missing server"
+        "$(query 'map(select(.hook == "sonic") | .status + " " + .error)' list results "$crawl")" "the missing server"
 }
 
 trap clean EXIT

@@ -29,14 +29,14 @@ print('{"type": "ArchiveResult", "status": "noresult", "output_str": "nothing"}'
 PY
 }
 
-directory() { query 'd[0]["directory"]' list "$1" "$2"; }
+directory() { query '.[0].directory' list "$1" "$2"; }
 
 # words DIRECTORY FILE: its lines, joined.
 words() { in_capsule paste -sd'|' "$1/$2"; }
 
 is_skipped_without_its_program() {
     assert_status 0 archivist add --wait --plugins testneeds http://older.test/0
-    assert_contains "$(query '*(r["status"] + ": " + r["error"] for r in d if r["plugin"] == "testneeds"),' list results --status skipped)" \
+    assert_contains "$(query 'of("testneeds") | map(.status + ": " + .error)' list results --status skipped)" \
         "skipped: program 'older-tool' not found: archivist plugins install testneeds" "why it is not run"
 }
 
@@ -46,15 +46,15 @@ brings_a_program() {
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
     assert_eq '--name=older-tool|--binproviders=env,testtool|--overrides={"testtool":{"packages":["a b"]}}|--binary-id=older-tool|--machine-id=archivist' \
         "$(words "$(directory crawls "$crawl")" "testtool/argv")" "arguments of a Binary hook"
-    assert_eq /var/lib/archivist/lib/bin/older-tool "$(query '*[b["abspath"] for b in d if b["name"] == "older-tool"],' plugins --binaries)" "the program"
+    assert_eq /var/lib/archivist/lib/bin/older-tool "$(query 'map(select(.name == "older-tool").abspath)' plugins --binaries)" "the program"
 }
 
 archives() {
     local ids
     assert_status 3 archivist add --wait --depth 1 --plugins testcrawl,testpage,testneeds 'http://older.test/1' 'http://older.test/2?q=$(reboot)'
     crawl=$(sed -n 's/^queued 2 URLs as \(c[0-9]*\)$/\1/p' <<<"$output")
-    assert_eq "3 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$crawl")" "pages"
-    ids=$(query '*sorted((s["id"] for s in d), key=lambda id: int(id[1:])),' list snapshots "$crawl")
+    assert_eq "3 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$crawl")" "pages"
+    ids=$(query 'map(.id) | sort_by(number)' list snapshots "$crawl")
     read -r page _ child <<<"$ids"
     top=$(directory crawls "$crawl") own=$(directory snapshots "$page")
 }
@@ -69,7 +69,7 @@ calls_them_as_they_expect() {
         assert_eq "--crawl-id=$crawl|--source-url=http://older.test/1|http://older.test/2?q=\$(reboot)|--url=http://older.test/1|--snapshot-id=$crawl" \
             "$(words "$top" "testcrawl/argv-$hook")" "arguments of $hook"
     done
-    assert_contains "$(query '*[r["argv"] for r in d if (r["hook"] or "").endswith("30_read")][0],' list runs "$page")" \
+    assert_contains "$(query 'map(select(.hook // "" | endswith("30_read"))) | only.argv' list runs "$page")" \
         "/usr/bin/env python3 $plugins/testpage/on_Snapshot__30_read.py" "the command of a .py"
 }
 
@@ -81,26 +81,26 @@ keeps_their_order() {
     assert_eq "03_listen|06_fetch|08_watch|30_read|54_script|60_skips|61_fails|99_last|06_fetch ended|03_listen ended|08_watch ended|50_after" \
         "${order/08_watch ended|03_listen ended/03_listen ended|08_watch ended}" "order of a page's hooks"
     assert_eq "05_first|20_beside|50_second|20_beside ended|10_end" "$(words "$top" order.txt)" "order of the crawl's hooks"
-    query 'min(r["started_at"] for r in d if r["hook"] and r["owner"][0] == "s") > max(r["ended_at"] for r in d
-        if r["hook"] in ("on_Crawl__05_first", "on_Crawl__50_second"))' list runs "$crawl" --limit 0 | grep -q True || fail "pages before the crawl's setup"
+    query '(map(select(.hook and (.owner | startswith("s"))).started_at) | min) >
+        (map(select(.hook | IN("on_Crawl__05_first", "on_Crawl__50_second")).ended_at) | max)' list runs "$crawl" --limit 0 | grep -q true || fail "pages before the crawl's setup"
 }
 
 # told_of_unit HOOK: what systemd says of the unit of the page's hook.
 told_of_unit() {
     local unit
-    unit=$(query "*[r['unit'] for r in d if (r['hook'] or '').endswith('$1')]," list runs "$page")
+    unit=$(query "map(select(.hook // \"\" | endswith(\"$1\")).unit)" list runs "$page")
     in_capsule journalctl --sync
     in_capsule journalctl --quiet --output=cat _PID=1 UNIT="$unit"
 }
 
 judges_them() {
     assert_eq "03_listen.bg=succeeded 06_fetch.finite.bg=succeeded 08_watch__background=succeeded 30_read=succeeded 50_after=noresults 54_script=noresults 60_skips=skipped 61_fails=failed 99_last=succeeded" \
-        "$(query '*sorted(r["hook"].split("__", 1)[1] + "=" + r["status"] for r in d if r["plugin"] == "testpage"),' list results "$page")" "results of the page"
-    assert_eq "told to end" "$(query '*[r["output"] for r in d if r["hook"].endswith("03_listen.bg")],' list results "$page")" "what a daemon says at its end"
+        "$(query 'of("testpage") | map((.hook | sub("^.*?__"; "")) + "=" + .status) | sort' list results "$page")" "results of the page"
+    assert_eq "told to end" "$(query 'map(select(.hook | endswith("03_listen.bg")).output)' list results "$page")" "what a daemon says at its end"
     assert_eq "made by older-tool" "$(words "$own" testneeds/made.txt)" "what was made with the program"
-    assert_eq "older" "$(query '*d[0]["tags"],' list snapshots "$page")" "tags of the page"
+    assert_eq "older" "$(query '.[0].tags' list snapshots "$page")" "tags of the page"
     assert_eq 'http://older.test/child?a=1&b=$HOME%20%22x%22 1 A child older one two' \
-        "$(query 'd[0]["url"], d[0]["depth"], d[0]["title"], *sorted(d[0]["tags"])' list snapshots "$child")" "the page that a hook found"
+        "$(query '.[0] | [.url, .depth, .title, (.tags | sort[])]' list snapshots "$child")" "the page that a hook found"
     # systemd sees a failure in the hook that failed, and none in the one that had nothing to do.
     assert_contains "$(told_of_unit 61_fails)" "Failed with result 'exit-code'" "the journal of a hook that failed"
     [[ $(told_of_unit 60_skips) != *Failed* ]] || fail "the journal has a failure of a hook that skipped: $(told_of_unit 60_skips)"

@@ -46,7 +46,7 @@ END
 crawl_of() {
     local n
     for ((n = 1; n <= $1; n++)); do echo "http://$2.test/$n"; done |
-        in_capsule archivist add --json --plugins testonce - | evaluate 'd["crawl"]'
+        in_capsule archivist add --json --plugins testonce - | evaluate '.crawl'
 }
 
 # assert_complete CRAWL PAGES: everything was done, each hook of each page to its end and never beside itself. A hook whose
@@ -54,8 +54,8 @@ crawl_of() {
 assert_complete() {
     wait_for 90 is_over "$1"
     assert_eq sealed "$(crawl_status "$1")" "status of $1"
-    assert_eq "$2 sealed" "$(query 'len(d), *{s["status"] for s in d}' list snapshots "$1" --limit 0)" "snapshots of $1"
-    assert_eq "$(($2 * 3)) succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$1" --limit 0)" "results of $1"
+    assert_eq "$2 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$1" --limit 0)" "snapshots of $1"
+    assert_eq "$(($2 * 3)) succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$1" --limit 0)" "results of $1"
     local ends
     # shellcheck disable=SC2046 # a path a word
     ends=$(in_capsule grep -HE '^(end|overlap)' $(stories "$1"))
@@ -65,7 +65,7 @@ assert_complete() {
     assert_nothing_is_left
 }
 
-stories() { query '*[s["directory"] + "/testonce/story" for s in d],' list snapshots "$1" --limit 0; }
+stories() { query 'map(.directory + "/testonce/story")' list snapshots "$1" --limit 0; }
 
 # disturb TIMES COMMAND…: so often, each time while hooks are running.
 disturb() {
@@ -111,7 +111,7 @@ hold() {
     in_capsule rm -f $signs/go
     held=$(add --plugins testhold "http://held.test/$1")
     wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
-    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+    snapshot=$(query '.[0].id | number' list snapshots "$held")
 }
 
 # A hook that is killed failed, with the reason, and can be tried again.
@@ -119,12 +119,12 @@ survives_the_kill_of_a_hook() {
     hold killed
     in_capsule systemctl kill --signal=KILL "archivist-hook-testhold-s$snapshot.service"
     wait_for 20 is_over "$held"
-    assert_eq "failed ended by SIGKILL" "$(query 'd[0]["status"], d[0]["error"]' list results "$held")" "the killed hook"
+    assert_eq "failed ended by SIGKILL" "$(query '.[0] | [.status, .error]' list results "$held")" "the killed hook"
     in_capsule touch $signs/go
     archivist retry "$held"
     wait_for 20 is_over "$held"
-    assert_eq "succeeded" "$(query 'd[0]["status"]' list results "$held")" "the hook after a retry"
-    assert_eq 2 "$(query 'len([r for r in d if r["kind"] == "hook"])' list runs "$held")" "runs of the hook"
+    assert_eq "succeeded" "$(query '.[0].status' list results "$held")" "the hook after a retry"
+    assert_eq 2 "$(query 'map(select(.kind == "hook")) | length' list runs "$held")" "runs of the hook"
     assert_nothing_is_left
 }
 
@@ -157,7 +157,7 @@ a_reinstallation_keeps_running_hooks() {
     [[ $orchestrator != "$(unit_property $service InvocationID)" ]] || fail "the orchestrator was not restarted"
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
-    assert_eq "1 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook that was not disturbed"
+    assert_eq "1 succeeded" "$(query '.[0] | [.attempts, .status]' list results "$held")" "the hook that was not disturbed"
     assert_nothing_is_left
 }
 
@@ -177,7 +177,7 @@ a_reboot_is_a_pause() {
     in_capsule touch $signs/go
     assert_complete "$crawl" 12
     wait_for 30 is_over "$held"
-    assert_eq "2 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook that the reboot ended"
+    assert_eq "2 succeeded" "$(query '.[0] | [.attempts, .status]' list results "$held")" "the hook that the reboot ended"
     assert_nothing_is_left
 }
 

@@ -34,7 +34,7 @@ SH
 }
 
 # file PATH: of the page of the crawl.
-file() { in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl" --limit 1)/testpersona/$1"; }
+file() { in_capsule cat "$(query '.[0].directory' list snapshots "$crawl" --limit 1)/testpersona/$1"; }
 
 # crawl OPTION…: sets $crawl, which is over.
 crawl() {
@@ -47,9 +47,9 @@ imports() {
     assert_status 1 archivist persona import office --profile /srv/test-profile
     assert_contains "$output" "a browser is at work" "the refusal"
     in_capsule rm /srv/test-profile/SingletonLock
-    assert_eq "0" "$(query 'len(d)' persona list)" "personas"
+    assert_eq "0" "$(query 'length' persona list)" "personas"
     archivist persona import office --profile /srv/test-profile --cookies /srv/test-cookies
-    assert_eq "office True True" "$(query '*(d[0]["name"], d[0]["profile"], d[0]["cookies"]),' persona list)" "the persona"
+    assert_eq "office true true" "$(query '.[0] | [.name, .profile, .cookies]' persona list)" "the persona"
     assert_eq "root 2700" "$(in_capsule stat -c '%U %a' $personas)" "whose the personas are"
     for bad in ../office .. nobody; do
         assert_status 2 archivist add --set ACTIVE_PERSONA=$bad http://persona.test/
@@ -77,7 +77,7 @@ works_on_a_copy() {
 copies_for_each_page() {
     crawl --persona office --set CHROME_ISOLATION=snapshot http://persona.test/a http://persona.test/b
     local id where=() pages
-    pages=$(query '*[s["directory"] for s in d],' list snapshots "$crawl")
+    pages=$(query 'map(.directory)' list snapshots "$crawl")
     for id in $pages; do
         assert_eq "logged-in" "$(in_capsule cat "$id/testpersona/profile.txt")" "the profile of $id"
         where+=("$(in_capsule cat "$id/testpersona/where.txt")")
@@ -88,7 +88,7 @@ copies_for_each_page() {
 # Whoever asks for none has Default, if there is one.
 uses_the_default() {
     crawl http://persona.test/none
-    assert_eq "testpersona" "$(query '*sorted({r["plugin"] for r in d}),' list results "$crawl")" "whose results, without a persona"
+    assert_eq "testpersona" "$(query 'map(.plugin) | unique' list results "$crawl")" "whose results, without a persona"
     archivist persona import Default --cookies /srv/test-cookies
     crawl http://persona.test/default
     assert_eq "netscape" "$(file cookies.txt)" "the cookies of Default"
@@ -100,7 +100,7 @@ uses_the_default() {
 says_what_it_cannot_copy() {
     in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"
     crawl --persona office http://persona.test/huge
-    assert_contains "$(query '*[r["error"] for r in d if r["hook"].endswith("keeper_persona")],' list results "$crawl")" "too large" "the reason"
+    assert_contains "$(query 'map(select(.hook | endswith("keeper_persona")).error)' list results "$crawl")" "too large" "the reason"
     assert_eq "" "$(file profile.txt)" "the profile"
 }
 

@@ -50,8 +50,8 @@ by_hand() {
 said() { in_capsule cat "$signs/$1.log"; }
 
 # active WHAT: of the runner that works, and a number: how many wait.
-active() { query "next((r['$1'] for r in d['runners'] if r['state'] == 'active'), None)" status; }
-waiting() { query "len([r for r in d['runners'] if r['state'] == 'waiting'])" status; }
+active() { query "[.runners[] | select(.state == \"active\")][0].$1" status; }
+waiting() { query '[.runners[] | select(.state == "waiting")] | length' status; }
 
 pid_of() { in_capsule cat "$signs/$1.pid"; }
 service_pid() { unit_property $service MainPID; }
@@ -66,7 +66,7 @@ hold() {
     in_capsule rm -f $signs/go
     held=$(add --plugins testhold "http://held.test/$1")
     wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
-    snapshot=$(query 'd[0]["id"][1:]' list snapshots "$held")
+    snapshot=$(query '.[0].id | number' list snapshots "$held")
 }
 
 invocations() {
@@ -80,7 +80,7 @@ invocations() {
 let_go() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
-    assert_eq "1 succeeded" "$(query 'd[0]["attempts"], d[0]["status"]' list results "$held")" "the hook under two orchestrators"
+    assert_eq "1 succeeded" "$(query '.[0] | [.attempts, .status]' list results "$held")" "the hook under two orchestrators"
 }
 
 # stale_writes: runs that were recorded under an epoch after one was recorded under a later epoch.
@@ -189,7 +189,7 @@ one_frozen_amid_a_transaction_is_replaced() {
     takeovers=$((takeovers + 1)) amid=$((amid + 1))
     gone "$pid" || fail "the frozen runner is there still"
     wait_for 60 is_over "$crawl"
-    assert_eq "8 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
+    assert_eq "8 succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$crawl")" "results of $crawl"
     in_capsule kill -TERM "$(pid_of amid)"
     wait_for 5 service_works
 }
@@ -221,7 +221,7 @@ a_stranger_is_not_killed() {
         takeovers=$((takeovers + 1))
         wait_for 10 has_announced stranger
         wait_for 60 is_over "$crawl"
-        assert_eq "8 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
+        assert_eq "8 succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$crawl")" "results of $crawl"
         assert_eq 0 "$(stale_writes)" "writes with a stale epoch"
         alive "$pid" || fail "a runner in another PID namespace ended"
         in_capsule kill -TERM "$pid"
@@ -271,7 +271,7 @@ a_foreground_command_stands_by() {
 }
 
 has_announced_to_the_command() { in_capsule grep -q "$TOOK_OVER" $signs/run.log; }
-holds_again() { [[ $(query 'd[-1]["status"]' list crawls --limit 1) == started ]]; }
+holds_again() { [[ $(query '.[-1].status' list crawls --limit 1) == started ]]; }
 
 hook_is() { [[ $(unit_property "archivist-hook-testhold-s$snapshot.service" FreezerState) == "$1" ]]; }
 
@@ -284,7 +284,7 @@ what_is_paused_stays_so() {
     wait_for 10 works "$(pid_of pauses)"
     takeovers=$((takeovers + 1))
     hook_is frozen || fail "the hook of a paused crawl goes on under the next runner"
-    assert_eq paused "$(query 'd[0]["status"]' list crawls "$held")" "the crawl under the next runner"
+    assert_eq paused "$(query '.[0].status' list crawls "$held")" "the crawl under the next runner"
     assert_status 0 archivist resume "$held"
     wait_for 10 hook_is running
     let_go

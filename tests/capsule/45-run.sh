@@ -50,11 +50,11 @@ on_terminal() {
     assert_status "$expected" in_capsule env TERM=xterm python3 /opt/terminal.py "$script" archivist run "$@"
 }
 
-# newest WHAT EXPRESSION: of the newest crawl.
-newest() { query "$2" list "$1" "$(query 'd[0]["id"]' list crawls --limit 1)" --limit 0; }
+# newest WHAT FILTER: of the newest crawl.
+newest() { query "$2" list "$1" "$(query '.[0].id' list crawls --limit 1)" --limit 0; }
 
 # The statuses of the results of the newest crawl, by plugin.
-results() { newest results '*sorted(r["plugin"] + "=" + r["status"] for r in d),'; }
+results() { newest results 'map(.plugin + "=" + .status) | sort'; }
 
 shows_a_table() {
     on_terminal 0 "" --plugins testquick http://table.test/
@@ -66,11 +66,11 @@ shows_a_table() {
 
 tells_what_it_would_do() {
     local before
-    before=$(query 'd["crawls"]' status)
+    before=$(query '.crawls' status)
     assert_status 0 archivist run --dry-run --plugins testquick,testhold --disable testhold --timeout 7 http://dry.test/
     assert_contains "$output" "each page  testquick  foreground  7.0s" "--dry-run"
     assert_contains "$output" "disabled by TESTHOLD_ENABLED" "--dry-run"
-    assert_eq "$before" "$(query 'd["crawls"]' status)" "crawls after a dry run"
+    assert_eq "$before" "$(query '.crawls' status)" "crawls after a dry run"
     assert_status 2 archivist run --dry-run --plugins nosuch http://dry.test/
 }
 
@@ -79,8 +79,8 @@ interrupted_then() { echo "see testhold :: run timeout 30 sh -c 'until systemctl
 skips() {
     on_terminal 0 "$(interrupted_then 'type')" --plugins $held http://skip.test/
     assert_eq "testafter=succeeded testbeside=noresults testhold=skipped" "$(results | sed 's/testbeside=succeeded/testbeside=noresults/')" "after Enter"
-    assert_eq "interrupted by user" "$(newest results '*[r["error"] for r in d if r["plugin"] == "testhold"],')" "why it is skipped"
-    assert_eq "{'kind': 'interrupted'}" "$(newest runs '*[r["outcome"] for r in d if r["plugin"] == "testhold"],')" "the run's outcome"
+    assert_eq "interrupted by user" "$(newest results 'of("testhold") | map(.error)')" "why it is skipped"
+    assert_eq '{"kind":"interrupted"}' "$(newest runs 'of("testhold") | map(.outcome)')" "the run's outcome"
     assert_nothing_is_left
 }
 
@@ -95,23 +95,21 @@ interrupts_the_background() {
 retries() {
     on_terminal 0 "$(interrupted_then "run touch $signs/go :: type r")" --plugins $held http://retry.test/
     assert_contains "$(results)" "testhold=succeeded" "after r"
-    assert_eq 2 "$(newest runs 'len([r for r in d if r["plugin"] == "testhold"])')" "runs of what was run again"
-    assert_eq "['skipped', 'succeeded']" "$(in_capsule cat "$(newest snapshots 'd[0]["directory"]')/index.jsonl" | in_capsule python3 -c '
-import json, sys
-lines = [json.loads(line) for line in sys.stdin]
-print([l["status"] for l in lines if l["type"] == "Process" and l["plugin"] == "testhold"])')" "processes in the index"
+    assert_eq 2 "$(newest runs 'of("testhold") | length')" "runs of what was run again"
+    assert_eq "skipped succeeded" "$(in_capsule cat "$(newest snapshots '.[0].directory')/index.jsonl" |
+        jq --raw-output 'select(.type == "Process" and .plugin == "testhold").status' | xargs)" "processes in the index"
     assert_nothing_is_left
 }
 
 aborts() {
     on_terminal 130 "$(interrupted_then 'type what? :: see abort (a)? :: type a')" --plugins $held,testend http://abort.test/
-    assert_eq "cancelled aborted by request" "$(newest crawls 'd[0]["status"], d[0]["reason"]')" "after a"
+    assert_eq "cancelled aborted by request" "$(newest crawls '.[0] | [.status, .reason]')" "after a"
     assert_eq "testbeside=failed testend=succeeded testhold=skipped" "$(results)" "after a"
-    in_capsule test -e "$(newest snapshots 'd[0]["directory"]')/testbeside/ended.txt" || fail "a daemon was not asked to end"
+    in_capsule test -e "$(newest snapshots '.[0].directory')/testbeside/ended.txt" || fail "a daemon was not asked to end"
     assert_eq "" "$(what_is_left)" "left when the command had returned"
 
     on_terminal 130 "$(interrupted_then 'interrupt')" --plugins $held http://twice.test/
-    assert_eq cancelled "$(newest crawls 'd[0]["status"]')" "after a second Ctrl-C"
+    assert_eq cancelled "$(newest crawls '.[0].status')" "after a second Ctrl-C"
     assert_eq "" "$(what_is_left)" "left when the command had returned"
 }
 
@@ -123,7 +121,7 @@ background() {
     wait_for 20 has_unit "archivist-hook-testhold-s*.service"
 }
 
-is_cancelled() { [[ $(newest crawls 'd[0]["status"]') == cancelled ]]; }
+is_cancelled() { [[ $(newest crawls '.[0].status') == cancelled ]]; }
 
 takes_the_crawl_along() {
     local signal
@@ -133,10 +131,10 @@ takes_the_crawl_along() {
         wait_for 20 is_cancelled
         assert_nothing_is_left
     done
-    assert_eq "aborted by request" "$(newest crawls 'd[0]["reason"]')" "reason after Ctrl-C without a terminal"
+    assert_eq "aborted by request" "$(newest crawls '.[0].reason')" "reason after Ctrl-C without a terminal"
     on_terminal 129 "$(interrupted_then 'hang-up')" --plugins $held http://hangup.test/
     wait_for 20 is_cancelled
-    assert_contains "$(newest crawls 'd[0]["reason"]')" "is gone" "reason after the terminal was closed"
+    assert_contains "$(newest crawls '.[0].reason')" "is gone" "reason after the terminal was closed"
     assert_nothing_is_left
 }
 
@@ -145,7 +143,7 @@ goes_on_with_the_next_orchestrator() {
     restart
     in_capsule touch $signs/go
     wait_for 30 run_is_over
-    assert_eq sealed "$(newest crawls 'd[0]["status"]')" "after a restart of the orchestrator"
+    assert_eq sealed "$(newest crawls '.[0].status')" "after a restart of the orchestrator"
     background http://restart.test/kill
     restart
     wait_for 20 eval '[[ $(archivist status) == *testhold* ]]'
@@ -169,11 +167,7 @@ is_in_a_scope() {
 }
 
 # types LINES: the types of records, each with what tells them apart.
-types() { in_capsule python3 -c '
-import json, sys
-for line in sys.stdin:
-    record = json.loads(line)
-    print(record["type"], record.get("plugin", record.get("url", "")), record.get("status", ""))' <<<"$1"; }
+types() { jq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
 
 records() {
     local told id again
@@ -190,10 +184,10 @@ Snapshot http://pipe.test/
 Snapshot http://pipe.test/2 
 Snapshot http://pipe.test/2 " "$(types "$told" | sed 's/ *$/ /; s/succeeded $/succeeded/' | LC_ALL=C sort)" "records"
 
-    id=$(newest snapshots 'd[0]["id"]')
+    id=$(newest snapshots '.[0].id')
     again=$(in_capsule sh -c "echo '{\"type\":\"ArchiveResult\",\"id\":\"$id/testquick/on_Snapshot__10_testquick\",\"status\":\"failed\"}' | archivist run")
     assert_eq 4 "$(wc -l <<<"$again")" "the record, the page, a process, a result"
-    assert_eq 2 "$(query 'len([r for r in d if r["plugin"] == "testquick"])' list runs "$id")" "runs of the result"
+    assert_eq 2 "$(query 'of("testquick") | length' list runs "$id")" "runs of the result"
     assert_status 0 archivist run --snapshot-id "$id"
     assert_contains "$output" "$id is complete" "a snapshot that is complete"
     assert_nothing_is_left
@@ -202,14 +196,14 @@ Snapshot http://pipe.test/2 " "$(types "$told" | sed 's/ *$/ /; s/succeeded $/su
 # What another archive wrote has ids that are unknown here, or something else's; one bad record stops nothing.
 records_of_others() {
     local id
-    id=$(newest snapshots 'd[0]["id"]')
+    id=$(newest snapshots '.[0].id')
     assert_status 3 in_capsule sh -c "printf '%s\n' http://own.test/ \
         '{\"type\":\"Snapshot\",\"id\":\"$id\",\"url\":\"http://other.test/taken\"}' \
         '{\"type\":\"Snapshot\",\"id\":\"s99999999\",\"url\":\"http://other.test/unknown\"}' \
         '{\"type\":\"Snapshot\",\"id\":\"s99999999\"}' | archivist run --plugins testquick"
     assert_contains "$output" "s99999999" "words about the bad record"
     assert_eq "http://other.test/taken http://other.test/unknown http://own.test/" \
-        "$(newest snapshots '*sorted(r["url"] for r in d),')" "pages"
+        "$(newest snapshots 'map(.url) | sort')" "pages"
     assert_eq "testquick=succeeded testquick=succeeded testquick=succeeded" "$(results)" "results"
     assert_nothing_is_left
 }
@@ -217,11 +211,11 @@ records_of_others() {
 takes_up_a_crawl() {
     local crawl id
     on_terminal 130 "$(interrupted_then 'type a')" --plugins $held http://again.test/
-    crawl=$(newest crawls 'd[0]["id"]') id=$(newest snapshots 'd[0]["id"]')
+    crawl=$(newest crawls '.[0].id') id=$(newest snapshots '.[0].id')
     in_capsule touch $signs/go
     assert_status 0 archivist run --crawl-id "$crawl"
     assert_contains "$(results)" "testhold=succeeded" "a crawl that was taken up"
-    assert_eq 0 "$(query 'd["snapshot"]["snapshot"]["results"].get("failed", 0)' show "$id")" "failed results"
+    assert_eq 0 "$(query '.snapshot.snapshot | field("results").failed // 0' show "$id")" "failed results"
 
     # What was under way before goes on without the command.
     in_capsule rm -f $signs/go
@@ -242,7 +236,7 @@ copies() {
     local id
     in_capsule rm -rf /srv/copy
     assert_status 0 archivist run --plugins testquick --output /srv/copy http://copy.test/
-    id=$(newest snapshots 'd[0]["id"]')
+    id=$(newest snapshots '.[0].id')
     assert_eq kept "$(in_capsule cat "/srv/copy/$id/testquick/kept.txt")" "the copy"
     in_capsule rm -rf /srv/copy
 }

@@ -43,22 +43,22 @@ begin() {
     shift
     in_capsule rm -f $signs/go
     crawl=$(printf 'http://pause.test/%s\n' "$name-1" "$name-2" |
-        in_capsule archivist add --json --plugins testcount,testafter "$@" - | evaluate 'd["crawl"]')
+        in_capsule archivist add --json --plugins testcount,testafter "$@" - | evaluate '.crawl')
     wait_for 20 has_unit 'archivist-hook-testcount-s*.service'
     hook=$(in_capsule systemctl list-units --plain --no-legend 'archivist-hook-testcount-s*.service' | awk '{ print $1 }')
     snapshot=${hook##*-}
     snapshot=${snapshot%.service}
-    dir=$(query 'd[0]["directory"]' list snapshots "$snapshot")
+    dir=$(query '.[0].directory' list snapshots "$snapshot")
     wait_for 10 has_ticked 2>/dev/null
-    assert_eq 2 "$(query 'd[0]["current_step"]' list snapshots "$snapshot")" "the step of the page"
+    assert_eq 2 "$(query '.[0].current_step' list snapshots "$snapshot")" "the step of the page"
 }
 
 finish() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$crawl"
     assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
-    assert_eq None "$(query '*{s["current_step"] for s in d},' list snapshots "$crawl")" "steps of pages that are done"
-    assert_eq "4 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results of $crawl"
+    assert_eq null "$(query 'map(field("current_step")) | unique' list snapshots "$crawl")" "steps of pages that are done"
+    assert_eq "4 succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$crawl")" "results of $crawl"
     assert_nothing_is_left
 }
 
@@ -69,7 +69,7 @@ hooks_stand_still_and_workers_do_not() {
     wait_for 10 frozen "$hook"
     before=$(ticks)
     assert_eq paused "$(crawl_status "$crawl")" "status of $crawl"
-    assert_eq "paused by request" "$(query 'd[0]["reason"]' list crawls "$crawl")" "reason"
+    assert_eq "paused by request" "$(query '.[0].reason' list crawls "$crawl")" "reason"
     worker+=${snapshot#s}.service
     assert_eq running "$(unit_property "$worker" FreezerState)" "freezer of the worker"
     assert_eq running "$(unit_property "archivist-crawl-${crawl#c}.slice" FreezerState)" "freezer of the slice"
@@ -86,7 +86,7 @@ hooks_stand_still_and_workers_do_not() {
     wait_for 10 has_ticked "$before"
     assert_status 0 archivist resume "$crawl"
     finish
-    assert_eq 1 "$(query 'max(r["attempts"] for r in d)' list results "$crawl")" "attempts"
+    assert_eq 1 "$(query 'map(.attempts) | max' list results "$crawl")" "attempts"
     in_capsule systemctl reset-failed $service
 }
 
@@ -128,14 +128,14 @@ a_limit_is_not_held_against_the_frozen() {
     archivist pause "$crawl"
     wait_for 10 frozen "$hook"
     wait_for 40 ended_by_limit
-    assert_eq backoff "$(query 'd[0]["status"]' list results "$snapshot")" "the result of what the limit ended"
+    assert_eq backoff "$(query '.[0].status' list results "$snapshot")" "the result of what the limit ended"
     in_capsule touch $signs/go
     archivist resume "$crawl"
     finish
-    assert_eq 2 "$(query 'max(r["attempts"] for r in d)' list results "$crawl")" "attempts"
+    assert_eq 2 "$(query 'map(.attempts) | max' list results "$crawl")" "attempts"
 }
 
-ended_by_limit() { [[ $(query '[r for r in d if r["plugin"] == "testcount"][0]["status"]' list runs "$crawl") == ended ]]; }
+ended_by_limit() { [[ $(query 'of("testcount")[0].status' list runs "$crawl") == ended ]]; }
 
 a_pause_outlives_the_machine() {
     begin reboot

@@ -84,7 +84,7 @@ assert_gaps() {
 first_request() { in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path { printf "%d", $2 * 1000; exit }' $log; }
 
 # codes ID: why, in one word each.
-codes() { query '*[r["code"] for r in d["reasons"]],' why "$1"; }
+codes() { query '.reasons | map(.code)' why "$1"; }
 
 a_delay_holds_for_all_crawls_and_up_no_other_host() {
     local first second
@@ -92,9 +92,9 @@ a_delay_holds_for_all_crawls_and_up_no_other_host() {
 [Orchestrator]
 HostDelaySec=4s
 END
-    first=$(pages 127.0.0.1 a 4 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    first=$(pages 127.0.0.1 a 4 | in_capsule archivist add --json --plugins headers - | evaluate '.crawl')
     second=$( (pages 127.0.0.1 b 1; pages 127.0.0.3 c 1) |
-        in_capsule archivist add --json --plugins testpage - | evaluate 'd["crawl"]')
+        in_capsule archivist add --json --plugins testpage - | evaluate '.crawl')
     wait_for 20 requested 127.0.0.1 /a
     assert_contains "$(archivist why "$first")" "127.0.0.1_$port: its host is left alone until" "why $first"
     wait_for 60 is_over "$first"
@@ -102,8 +102,8 @@ END
     assert_gaps 127.0.0.1 '^/a' 3 3000
     # Nobody waits for a slow host: the page of the third host was done long before the last one of the first.
     local slow fast
-    slow=$(query 'max(s["started_at"] for s in d)' list snapshots "$first")
-    fast=$(query '[s["started_at"] for s in d if "127.0.0.3" in s["url"]][0]' list snapshots "$second")
+    slow=$(query 'map(.started_at) | max' list snapshots "$first")
+    fast=$(query 'map(select(.url | contains("127.0.0.3"))) | only.started_at' list snapshots "$second")
     [[ $fast < $slow ]] || fail "127.0.0.3 began at $fast, the last of 127.0.0.1 at $slow"
 }
 
@@ -115,21 +115,21 @@ what_hosts_ask_for() {
 [Orchestrator]
 SnapshotsPerCrawl=1
 END
-    crawl=$(pages 127.0.0.1 busy 2 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    crawl=$(pages 127.0.0.1 busy 2 | in_capsule archivist add --json --plugins headers - | evaluate '.crawl')
     wait_for 20 left_alone "$crawl"
-    second=$(query '[s["id"] for s in d if s["status"] == "queued"][0]' list snapshots "$crawl")
+    second=$(query 'map(select(.status == "queued")) | only.id' list snapshots "$crawl")
     assert_contains "$(archivist why "$second")" "(Retry-After)" "why $second"
     wait_for 60 is_over "$crawl"
     assert_gaps 127.0.0.1 '^/busy' 1 9000
 
-    crawl=$(pages 127.0.0.2 r 3 | in_capsule archivist add --json --plugins headers - | evaluate 'd["crawl"]')
+    crawl=$(pages 127.0.0.2 r 3 | in_capsule archivist add --json --plugins headers - | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
     assert_gaps 127.0.0.2 '^/r[0-9]' 2 2500
     assert_eq 1 "$(in_capsule grep -c '^127.0.0.2 .* /robots.txt' $log)" "requests for robots.txt"
 }
 
 left_alone() {
-    [[ $(query 'sum(s["status"] == "sealed" for s in d)' list snapshots "$1") -eq 1 && $(codes "$1") == *host-delay* ]]
+    [[ $(query 'map(select(.status == "sealed")) | length' list snapshots "$1") -eq 1 && $(codes "$1") == *host-delay* ]]
 }
 
 status_says() { [[ $(unit_property $service StatusText) == *"$1"* ]]; }

@@ -32,17 +32,14 @@ figure() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "%-45s %8.1f/
 archives_many() {
     local began cpu_began ended crawl units
     cpu_began=$(cpu $service) began=$(now)
-    crawl=$(in_capsule sh -c "seq -f http://many.test/%g $PAGES | archivist add --json --plugins testtrivial --wait -" | in_capsule python3 -c '
-import json, sys
-print(json.loads(sys.stdin.readline())["crawl"])
-for line in sys.stdin: pass')
+    crawl=$(in_capsule sh -c "seq -f http://many.test/%g $PAGES | archivist add --json --plugins testtrivial --wait -" | jq --raw-output --slurp '.[0].crawl')
     ended=$(now)
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
-    assert_eq "$PAGES sealed 1" "$(query 'len(d), *{s["status"] for s in d}, *{s["attempts"] for s in d}' list snapshots "$crawl" --limit 0)" "snapshots"
-    assert_eq "$PAGES succeeded done 1" "$(query 'len(d), *{r["status"] for r in d}, *{r["output"] for r in d}, *{r["attempts"] for r in d}' \
+    assert_eq "$PAGES sealed 1" "$(query '[length, (map(.status) | unique[]), (map(.attempts) | unique[])]' list snapshots "$crawl" --limit 0)" "snapshots"
+    assert_eq "$PAGES succeeded done 1" "$(query '[length, (map(.status) | unique[]), (map(.output) | unique[]), (map(.attempts) | unique[])]' \
         list results "$crawl" --limit 0)" "results"
     units=$((2 * PAGES + 1))
-    assert_eq "$units success" "$(query 'len(d), *{"success" if r["outcome"] == {"kind": "exit", "detail": 0} else r["outcome"] for r in d}' \
+    assert_eq "$units success" "$(query '[length, (map(if .outcome == {kind: "exit", detail: 0} then "success" else .outcome end) | unique[])]' \
         list runs "$crawl" --limit 0)" "runs"
     assert_nothing_is_left
     figure "$PAGES pages" $((ended - began)) "$PAGES"
@@ -54,7 +51,7 @@ for line in sys.stdin: pass')
 }
 
 # cpu_of CRAWL KIND: microseconds of all its runs of that kind, as far as they were accounted for.
-cpu_of() { query "sum(r.get('cpu_usec', 0) for r in d if r['kind'] == '$2')" list runs "$1" --limit 0; }
+cpu_of() { query "map(select(.kind == \"$2\").cpu_usec // 0) | add" list runs "$1" --limit 0; }
 
 without_us() {
     local began

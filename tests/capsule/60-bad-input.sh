@@ -43,10 +43,10 @@ expands_nothing() {
     local odd crawl
     # shellcheck disable=SC2016
     odd='http://odd.test/$(touch%20/tmp/pwned)?a=`id`&b=${HOME}&c=%n%%i$$&d='"'"'q'"'"'&e=;|\x'
-    crawl=$(archivist add --json --wait --plugins testurl "$odd" | in_capsule python3 -c 'import json, sys; print(json.loads(sys.stdin.read().splitlines()[0])["crawl"])')
+    crawl=$(archivist add --json --wait --plugins testurl "$odd" | jq --raw-output --slurp '.[0].crawl')
     odd=${odd//\'/%27}
-    assert_eq "--url=$odd" "$(in_capsule cat "$(query 'd[0]["directory"]' list snapshots "$crawl")/testurl/argument.txt")" "argument of the hook"
-    assert_eq "$odd" "$(query 'd[0]["url"]' list snapshots "$crawl")" "the URL in the database"
+    assert_eq "--url=$odd" "$(in_capsule cat "$(query '.[0].directory' list snapshots "$crawl")/testurl/argument.txt")" "argument of the hook"
+    assert_eq "$odd" "$(query '.[0].url' list snapshots "$crawl")" "the URL in the database"
     ! in_capsule test -e /tmp/pwned || fail "a URL was run"
 }
 
@@ -56,13 +56,13 @@ takes_a_hundred_thousand_lines() {
     assert_status 3 archivist add --file /tmp/list.txt --plugins testurl
     assert_contains "$output" "queued 100000 URLs" "a file of 100,000 lines"
     assert_contains "$output" "line 100001" "its last line"
-    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    crawl=$(query '.[0].id' list crawls --limit 1)
     archivist cancel "$crawl"
     wait_for 60 is_over "$crawl"
-    assert_eq 100000 "$(query 'sum(d[0]["snapshots"].values())' list crawls "$crawl")" "its pages"
+    assert_eq 100000 "$(query '.[0].snapshots | add' list crawls "$crawl")" "its pages"
     # More than the bus takes in one message, which would hang up on the orchestrator: they come in pieces.
-    assert_eq 100000 "$(query 'len({s["url"] for s in d})' list snapshots "$crawl" --limit 0)" "all of them"
-    assert_eq 1000 "$(query 'len(d)' list snapshots "$crawl" --limit 1000)" "some of them"
+    assert_eq 100000 "$(query 'map(.url) | unique | length' list snapshots "$crawl" --limit 0)" "all of them"
+    assert_eq 1000 "$(query 'length' list snapshots "$crawl" --limit 1000)" "some of them"
     assert_contains "$(archivist show "$crawl")" "the newest 1000 snapshots; all: archivist list snapshots $crawl --limit 0" "what is told of them at once"
     assert_nothing_is_left
     in_capsule rm /tmp/list.txt
@@ -101,15 +101,15 @@ SH
     local crawl page unit lines
     restart
     assert_hook testcomplaints succeeded ""
-    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
-    unit=$(query "*[r['unit'] for r in d if r['plugin'] == 'testcomplaints']," list runs "$crawl")
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    unit=$(query "of(\"testcomplaints\") | map(.unit)" list runs "$crawl")
     in_capsule journalctl --sync
     lines=$(in_capsule journalctl -u "$unit" -o cat | grep -c '^complaint$')
     ((lines >= 1000 && lines < 100000)) || fail "$lines lines of a flood are in the journal"
-    page=$(query 'd[0]["id"]' list snapshots "$crawl")
+    page=$(query '.[0].id' list snapshots "$crawl")
     assert_contains "$(archivist logs "$page" --hook testcomplaints | grep -v 'complaint$')" "Suppressed " "what journald says of the flood"
     assert_contains "$(archivist show "$page")" "messages suppressed" "the result of the flood"
-    lines=$(query '[r["suppressed"] for r in d["snapshot"]["runs"] if r["plugin"] == "testcomplaints"][0]' show "$page")
+    lines=$(query '.snapshot.runs | of("testcomplaints") | only.suppressed' show "$page")
     ((lines > 1000)) || fail "$lines messages suppressed"
     # The journal is there without an orchestrator, which is not started for it.
     in_capsule systemctl stop $service
@@ -165,10 +165,10 @@ assert_hook() {
     local name=$1 status=$2 reason=$3 expected=0 crawl
     [[ $status != failed ]] || expected=3
     assert_status $expected archivist add --wait --plugins "$name,testurl" "http://bad.test/$name"
-    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
-    assert_eq "$status" "$(query "*[r['status'] for r in d if r['plugin'] == '$name']," list results "$crawl")" "result of $name"
-    assert_eq succeeded "$(query "*[r['status'] for r in d if r['plugin'] == 'testurl']," list results "$crawl")" "result beside $name"
-    [[ -z $reason ]] || assert_contains "$(query "*[r['error'] for r in d if r['plugin'] == '$name']," list results "$crawl")" "$reason" "why $name failed"
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    assert_eq "$status" "$(query "of(\"$name\") | map(.status)" list results "$crawl")" "result of $name"
+    assert_eq succeeded "$(query 'of("testurl") | map(.status)' list results "$crawl")" "result beside $name"
+    [[ -z $reason ]] || assert_contains "$(query "of(\"$name\") | map(.error)" list results "$crawl")" "$reason" "why $name failed"
 }
 
 # One that is not executable is told of and not loaded (old-style scripts for bash, Python and Node are run all the same); one
@@ -204,7 +204,7 @@ assert_untrusted() {
     restart
     assert_contains "$(archivist plugins 2>&1)" "$1" "a plugin that others can write"
     archivist add --wait --plugins testowner,testurl http://bad.test/owner || true
-    assert_eq 0 "$(query 'len([r for r in d if r["plugin"] == "testowner"])' list runs)" "runs of plugin testowner"
+    assert_eq 0 "$(query 'of("testowner") | length' list runs)" "runs of plugin testowner"
 }
 
 # On a small file system of its own; a full one is an error that people see, and goes on when there is space.
@@ -221,7 +221,7 @@ survives_a_full_disk() {
     assert_contains "$(unit_property $service StatusText)" "full" "STATUS= on a full disk"
     in_capsule rm $state/filler
     assert_status 0 archivist add --wait --plugins testurl http://full.test/2
-    crawl=$(query 'd[0]["id"]' list crawls --limit 1)
+    crawl=$(query '.[0].id' list crawls --limit 1)
     assert_eq sealed "$(crawl_status "$crawl")" "a crawl after there is space again"
     assert_nothing_is_left
     in_capsule systemctl stop $service

@@ -57,15 +57,15 @@ wants_version() {
 JSON
 }
 
-binary() { archivist plugins --binaries --json | evaluate "[($1) for b in d if b['name'] == 'test-tool'][0]"; }
+binary() { archivist plugins --binaries --json | evaluate "map(select(.name == \"test-tool\")) | only | $1"; }
 
 missing_is_said() {
     assert_eq "program 'test-tool' not found: archivist plugins install testuser" \
-        "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+        "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
     assert_contains "$(archivist doctor || true)" "archivist plugins install testuser" "doctor"
-    assert_eq "None archivist plugins install testuser" "$(binary 'b["abspath"], b["missing"]')" "the program"
+    assert_eq "null archivist plugins install testuser" "$(binary '[field("abspath"), .missing]')" "the program"
     assert_status 0 archivist add --wait --plugins testuser "$site"
-    assert_contains "$(query '*(r["status"] + ": " + str(r["error"]) for r in d),' list results --status skipped)" \
+    assert_contains "$(query 'map("\(.status): \(.error)")' list results --status skipped)" \
         "skipped: program 'test-tool' not found: archivist plugins install testuser" "the result"
     assert_status 2 archivist plugins install testusr
     assert_contains "$output" "close names: testuser" "a wrong name"
@@ -75,14 +75,14 @@ is_brought() {
     assert_status 0 archivist plugins install testuser
     assert_contains "$output" "test-tool: $tool" "what install says"
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
-    assert_eq "failed succeeded" "$(query '*(r["status"] for r in sorted(d, key=lambda r: r["started_at"])),' list results "$crawl")" \
+    assert_eq "failed succeeded" "$(query 'sort_by(.started_at) | map(.status)' list results "$crawl")" \
         "the providers, one after the other"
     assert_eq "archivist-hook-refuses-refuses\\x40test\\x2dtool-$crawl.service archivist-hook-shelf-shelf\\x40test\\x2dtool-$crawl.service" \
-        "$(query '*sorted(r["unit"] for r in d if r["kind"] == "hook"),' list runs "$crawl")" "their units"
+        "$(query 'map(select(.kind == "hook").unit) | sort' list runs "$crawl")" "their units"
     assert_contains "$(archivist logs "$crawl")" "--plugin-name=testuser --hook-name=on_BinaryRequest__10_shelf" "how it was asked"
     assert_contains "$(archivist logs "$crawl")" "\"install_root\":\"$library/shelf\"" "what the plugin wants of the provider"
     assert_eq "$tool 7.1 shelf $(in_capsule sha256sum $tool | cut -d' ' -f1) testuser" \
-        "$(binary 'b["abspath"], b["version"], b["provider"], b["sha256"], *b["plugins"]')" "what is recorded"
+        "$(binary '[.abspath, .version, .provider, .sha256, .plugins[]]')" "what is recorded"
     assert_eq "archivist-hook 755" "$(in_capsule stat -c '%U %a' $tool)" "whose it is"
     assert_nothing_is_left
 }
@@ -92,13 +92,13 @@ is_used() {
     restart
     assert_status 0 archivist add --wait --plugins testuser "$site"
     local made
-    made=$(query '*(f["path"] for r in d for f in r["files"] if r["plugin"] == "testuser"),' list results --status succeeded)
+    made=$(query 'of("testuser") | map(.files[].path)' list results --status succeeded)
     assert_contains "$made" made.txt "its files"
     assert_eq "made by hello" "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/testuser/made.txt | sort -u')" "what the program made"
     ! in_capsule test -e $library/bin/planted || fail "an ordinary hook wrote into the library"
     # It is there: nothing to do, and nothing is run.
     assert_status 0 archivist plugins install testuser
-    assert_eq "" "$(query '*(r["hook"] for r in d if r["hook"] and r["owner"] == max(x["owner"] for x in d)),' list runs --limit 1)" \
+    assert_eq "" "$(query '(map(.owner) | max) as $newest | map(select(.hook and .owner == $newest).hook)' list runs --limit 1)" \
         "nothing is run for what is there"
 }
 
@@ -107,23 +107,23 @@ an_old_one_does_not_do() {
     wants_version '"8.0"'
     restart
     assert_eq "program 'test-tool' is version 7.1, 8.0 or newer is needed: archivist plugins install testuser" \
-        "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+        "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
     assert_status 1 archivist plugins install testuser
     assert_contains "$output" "test-tool: $tool is version 7.1, 8.0 or newer is needed; see why" "what install says"
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
-    assert_contains "$(query '*(str(r["error"]) for r in d),' list results "$crawl")" "it brought version 7.1, 8.0 or newer is needed" "the result"
-    assert_contains "$(in_capsule grep '"status":"failed"' "$(query 'd[0]["directory"]' list crawls "$crawl")/index.jsonl")" \
+    assert_contains "$(query 'map(.error)' list results "$crawl")" "it brought version 7.1, 8.0 or newer is needed" "the result"
+    assert_contains "$(in_capsule grep '"status":"failed"' "$(query '.[0].directory' list crawls "$crawl")/index.jsonl")" \
         "it brought version 7.1" "the result beside its output"
     in_capsule sed -i 's/"version": "7.1"/"version": "8.0.1"/' $plugins/shelf/on_BinaryRequest__10_shelf.sh
     assert_status 0 archivist plugins install testuser
-    assert_eq 8.0.1 "$(binary 'b["version"]')" "what is recorded"
-    assert_eq None "$(query '[p["skipped"] for p in d["plugins"] if p["name"] == "testuser"][0]' plugins)" "why it is not run"
+    assert_eq 8.0.1 "$(binary '.version')" "what is recorded"
+    assert_eq null "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
 }
 
 # What Debian has is recorded with the version of its package.
 what_was_there_is_known() {
     local wget
-    wget=$(archivist plugins --binaries --json | evaluate "*[(b['abspath'], b['version'], b['sha256'], b['provider']) for b in d if b['name'] == 'wget'][0],")
+    wget=$(archivist plugins --binaries --json | evaluate 'map(select(.name == "wget")) | only | [.abspath, .version, .sha256, .provider]')
     assert_eq "/usr/bin/wget $(in_capsule dpkg-query -W -f '${Version}' wget) $(in_capsule sha256sum /usr/bin/wget | cut -d' ' -f1) env" \
         "$wget" "wget"
 }
@@ -138,7 +138,7 @@ SH
     restart
     assert_status 1 archivist plugins install test-tool
     assert_contains "$output" "test-tool: is not there" "what install says"
-    assert_contains "$(query '*(str(r["error"]) for r in d),' list results --status failed)" \
+    assert_contains "$(query 'map(.error)' list results --status failed)" \
         "it says '/nowhere/test-tool', and nothing is there" "the result"
 }
 
@@ -150,9 +150,9 @@ directories_are_added() {
     assert_contains "$output" "chown -R root: '/srv/test-added'" "how to mend it"
     in_capsule chown -R root: /srv/test-added
     assert_status 0 archivist plugins add /srv/test-added
-    assert_eq True "$(query 'any(p["name"] == "testmore" for p in d["plugins"])' plugins)" "the plugin is there"
+    assert_eq true "$(query 'any(.plugins[]; .name == "testmore")' plugins)" "the plugin is there"
     assert_status 0 archivist plugins remove test-added
-    assert_eq False "$(query 'any(p["name"] == "testmore" for p in d["plugins"])' plugins)" "the plugin is gone"
+    assert_eq false "$(query 'any(.plugins[]; .name == "testmore")' plugins)" "the plugin is gone"
     assert_status 2 archivist plugins remove test-added
 }
 

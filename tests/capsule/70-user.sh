@@ -33,7 +33,7 @@ as_user() {
         XDG_RUNTIME_DIR="/run/user/$uid" DBUS_SESSION_BUS_ADDRESS="unix:path=/run/user/$uid/bus" "$@"
 }
 
-ask() { # EXPRESSION VERB…
+ask() { # FILTER VERB…
     local expression=$1
     shift
     as_user archivist --user "$@" --json | evaluate "$expression"
@@ -41,7 +41,7 @@ ask() { # EXPRESSION VERB…
 
 units_of_user() { as_user systemctl --user list-units --all --plain --no-legend "$@"; }
 
-is_over_for_user() { [[ $(ask 'd["crawl"]["crawl"]["ended_at"] is not None' show "$1") == True ]]; }
+is_over_for_user() { [[ $(ask '.crawl.crawl | field("ended_at") != null' show "$1") == true ]]; }
 
 no_work_is_left() { [[ -z $(units_of_user 'archivist-crawl-*' 'archivist-snapshot-*' 'archivist-hook-*') ]]; }
 
@@ -55,8 +55,8 @@ archives_as_a_user() {
     local directory
     assert_status 0 as_user archivist --user add --wait --plugins testquick http://user.test/
     assert_contains "$output" "c1 sealed" "add --wait"
-    assert_eq sealed "$(ask 'd[0]["status"]' list crawls)" "list"
-    directory=$(ask 'd["snapshot"]["snapshot"]["directory"]' show s1)
+    assert_eq sealed "$(ask '.[0].status' list crawls)" "list"
+    directory=$(ask '.snapshot.snapshot.directory' show s1)
     assert_contains "$directory" "/home/$name/.local/share/archivist/archive/" "directory of the snapshot"
     assert_eq kept "$(in_capsule cat "$directory/testquick/kept.txt")" "what the hook kept"
     assert_eq $name "$(in_capsule stat -c %U "$directory/testquick/kept.txt")" "its owner"
@@ -71,28 +71,28 @@ takes_up_a_persona() {
     as_user sh -c 'echo netscape >~/cookies && archivist --user persona import mine --cookies ~/cookies'
     assert_eq 700 "$(in_capsule stat -c %a /home/$name/.local/share/archivist/personas)" "mode of the personas"
     assert_status 0 as_user archivist --user add --wait --persona mine --plugins testcookies http://user.test/persona
-    directory=$(ask 'd[0]["directory"]' list snapshots --limit 1)
+    directory=$(ask '.[0].directory' list snapshots --limit 1)
     assert_eq netscape "$(in_capsule cat "$directory/testcookies/cookies.txt")" "the cookies that a hook has"
     wait_for 20 no_work_is_left
 }
 
 cancels_as_a_user() {
     local crawl
-    crawl=$(ask 'd["crawl"]' add --plugins testhold http://user.test/hold)
+    crawl=$(ask '.crawl' add --plugins testhold http://user.test/hold)
     wait_for 20 as_user systemctl --user --quiet is-active 'archivist-hook-testhold-s*.service'
     assert_contains "$(as_user systemctl --user --no-pager status 'archivist-*')" archivist-hook-testhold "systemctl --user status"
     as_user archivist --user cancel "$crawl"
     wait_for 20 is_over_for_user "$crawl"
-    assert_eq cancelled "$(ask 'd["crawl"]["crawl"]["status"]' show "$crawl")" "the cancelled crawl"
+    assert_eq cancelled "$(ask '.crawl.crawl.status' show "$crawl")" "the cancelled crawl"
     wait_for 20 no_work_is_left
     assert_eq "" "$(units_of_user --failed)" "failed units of the user"
 }
 
-pool_pid() { ask "[w.get('pid') for w in d['workers']][$1]" pool status testmine; }
+pool_pid() { ask ".workers[$1].pid" pool status testmine; }
 
 pool_pid_is_gone() { [[ $(pool_pid "$1") != "$2" ]]; }
 
-pool_pid_is_new() { [[ $(pool_pid "$1") != @("$2"|None) ]]; }
+pool_pid_is_new() { [[ $(pool_pid "$1") != @("$2"|null) ]]; }
 
 # The user's own manager has the generator as well, and nobody needs root for a pool.
 keeps_workers_of_a_user() {
@@ -100,7 +100,7 @@ keeps_workers_of_a_user() {
     # shellcheck disable=SC2016 # %t is systemd's
     assert_status 0 as_user archivist --user pool add testmine -n 2 --set HealthIntervalSec=1s \
         --set 'HealthCheck=/bin/sh -c "test ! -e %t/sick%i"' --now -- sleep 1000
-    assert_eq 2 "$(ask 'd["running"]' pool status testmine)" "workers of the user"
+    assert_eq 2 "$(ask '.running' pool status testmine)" "workers of the user"
     in_capsule test -e /home/$name/.config/archivist/testmine.pool
     pid=$(pool_pid 0) other=$(pool_pid 1)
     in_capsule touch "/run/user/$uid/sick0"

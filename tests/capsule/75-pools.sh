@@ -19,12 +19,12 @@ prepare() {
 mode() { in_capsule sh -c "echo $2 >$state/mode$1"; }
 
 # worker INDEX FIELD: of archivist pool status --json.
-worker() { query "[w.get('$2') for w in d['workers'] if w['index'] == $1][0]" pool status testpool; }
+worker() { query ".workers | map(select(.index == $1)) | only.$2" pool status testpool; }
 
-all_run() { [[ $(query 'd["running"] == d["declared"] == len(d["pids"])' pool status testpool) == True ]]; }
+all_run() { [[ $(query '.running == .declared and .declared == (.pids | length)' pool status testpool) == true ]]; }
 
 is_new() { # INDEX OLD-PID
-    [[ $(worker "$1" alive) == True && $(worker "$1" pid) != "$2" ]]
+    [[ $(worker "$1" alive) == true && $(worker "$1" pid) != "$2" ]]
 }
 
 # How long the last life of worker 0 that has ended was, in microseconds; negative while it lives.
@@ -104,7 +104,7 @@ tells_of_who_never_beats() {
     assert_contains "$output" "NOTIFY_SOCKET" "a heartbeat that nobody hears"
 }
 
-beats() { [[ $(worker "$1" last_beat) != None ]]; }
+beats() { [[ $(worker "$1" last_beat) != null ]]; }
 
 ends_only_the_unhealthy() {
     local restarts others
@@ -137,14 +137,14 @@ ends_only_the_unhealthy() {
 scales() {
     archivist pool scale testpool 5
     wait_for 20 all_run
-    assert_eq 5 "$(query 'd["running"]' pool status testpool)" "workers after scaling up"
+    assert_eq 5 "$(query '.running' pool status testpool)" "workers after scaling up"
     archivist pool scale testpool 2
-    assert_eq "2 2" "$(query '(d["running"], len(d["workers"]))' pool status testpool)" "workers after scaling down"
+    assert_eq "2 2" "$(query '[.running, (.workers | length)]' pool status testpool)" "workers after scaling down"
     assert_status 2 archivist pool scale testpool 5000
     assert_status 2 archivist pool add testnone -- no-such-program
     assert_contains "$output" "there is no program 'no-such-program'" "a program that is not there"
     assert_status 2 archivist pool add testnone -- /etc/passwd
-    assert_eq 2 "$(query 'd["declared"]' pool status testpool)" "workers after a mistake"
+    assert_eq 2 "$(query '.declared' pool status testpool)" "workers after a mistake"
 }
 
 # With a check that fails, a worker that is deaf, and one that waits for its restart.
@@ -190,7 +190,7 @@ gives_up_who_never_starts() {
 
 runs_without_a_file() {
     assert_eq testrun "$(in_capsule sh -c 'cd /opt/pools && archivist pool run -n 2 --name testrun -- ./run.sh "a b"' 2>&1 || true)" "the name of the pool" 
-    assert_eq "2" "$(query 'd["running"]' pool status testrun)" "workers without a file"
+    assert_eq "2" "$(query '.running' pool status testrun)" "workers without a file"
     in_capsule test ! -e /etc/archivist/testrun.pool
     archivist pool remove testrun
     assert_status 1 archivist pool status testrun

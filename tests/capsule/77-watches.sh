@@ -30,14 +30,14 @@ start_watched() {
 listens() { in_capsule python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)" 2>/dev/null; }
 
 # asks NAME [KIND]: one check, to its end; prints its status code.
-asks() { archivist watch run "$1" --kind "${2-status}" --wait --json | evaluate 'd[0]["status_code"]' || true; }
+asks() { archivist watch run "$1" --kind "${2-status}" --wait --json | evaluate '.[0].status_code' || true; }
 
 # told WORD: the alerts so far.
 told() { in_capsule sh -c "cat $own/told 2>/dev/null || true" | paste -sd " "; }
 
 has_told() { [[ $(told) == "$1" ]]; }
 
-count_of() { query 'len([c for c in d if c["state"] == "done"])' watch history "$1" --kind "${2-status}" -n 0; }
+count_of() { query 'map(select(.state == "done")) | length' watch history "$1" --kind "${2-status}" -n 0; }
 
 has_done() { [[ $(count_of "$1") -ge $2 ]]; }
 
@@ -67,9 +67,9 @@ a_site_in_all_its_moods() {
     start_watched
     assert_eq 200 "$(asks site)" "code of one that came back"
     wait_for 20 has_told "it is down 408 http://127.0.0.1:$port/ recovered site"
-    code=$(query '" ".join(str(c["status_code"]) for c in reversed(d))' watch history site --kind status)
+    code=$(query 'reverse | map(.status_code)' watch history site --kind status)
     assert_eq "200 500 408 408 200" "$code" "history"
-    assert_eq "40.0 None" "$(query 'd[0]["sites"][0]["uptime"], d[0]["sites"][0]["down_since"]' watch show site)" "uptime"
+    assert_eq "true null" "$(query '.[0].sites | only | [.uptime == 40, field("down_since")]' watch show site)" "uptime"
     archivist watch history site --plot - | in_capsule python3 -c 'import sys, xml.dom.minidom as m
 assert m.parse(sys.stdin).getElementsByTagName("polyline") is not None'
     assert_contains "$(in_capsule journalctl --quiet --no-pager -x -u $service)" "is down since" "journal"
@@ -103,20 +103,20 @@ a_bad_certificate() {
 
 the_same_twice_is_one() {
     mood slow
-    assert_eq "1 0" "$(query 'len(d["queued"]), d["open"]' watch run site --kind status)" "first"
-    assert_eq "0 1" "$(query 'len(d["queued"]), d["open"]' watch run site --kind status)" "second"
+    assert_eq "1 0" "$(query '[(.queued | length), .open]' watch run site --kind status)" "first"
+    assert_eq "0 1" "$(query '[(.queued | length), .open]' watch run site --kind status)" "second"
     in_capsule systemctl start archivist-watch@status-site.service
     # The orchestrator dies amid it, and its successor hears of the end.
     in_capsule systemctl kill --signal=KILL $service
     wait_for 60 has_done site 6
     mood good
     assert_eq 6 "$(count_of site)" "checks"
-    [[ $(query 'd[0]["status_code"]' watch history site) -eq 408 ]] || fail "the check was lost with the orchestrator"
+    [[ $(query '.[0].status_code' watch history site) -eq 408 ]] || fail "the check was lost with the orchestrator"
 }
 
 timers_and_list_agree() {
     local ours theirs
-    ours=$(query 'd[0]["next"]["status"][:19]' watch show site)
+    ours=$(query '.[0].next.status[:19]' watch show site)
     theirs=$(in_capsule env TZ=UTC systemctl show --property=NextElapseUSecRealtime --value --timestamp=utc archivist-watch-site-status.timer)
     theirs=$(in_capsule date --utc --date="$theirs" +%Y-%m-%dT%H:%M:%S)
     assert_eq "$theirs" "$ours" "next run"
@@ -157,7 +157,7 @@ missed_runs_collapse() {
     archivist watch remove missed-skip >/dev/null
 }
 
-checks_of() { query 'len(d)' watch history "$1" -n 0; }
+checks_of() { query 'length' watch history "$1" -n 0; }
 
 # is_at_rest TIMER: it waits, its service is done, and its next run is hours away.
 is_at_rest() {
@@ -193,7 +193,7 @@ d = sqlite3.connect('$database')
 d.execute('update check_result set keep_until = keep_until - 10 * 86400000 where watch = ?', ('site',))
 d.commit()"
     in_capsule systemctl start $service
-    assert_eq 0 "$(query 'len(d)' watch history site -n 0)" "results that are kept no longer"
+    assert_eq 0 "$(query 'length' watch history site -n 0)" "results that are kept no longer"
 }
 
 # Only systemd can tell; nothing is left of it then.

@@ -61,21 +61,27 @@ site_listens() {
 
 stop_site() { in_capsule systemctl stop test-site.service 2>/dev/null || true; }
 
-# query EXPRESSION VERB…: what a Python expression makes of the answer d of `archivist VERB… --json`; a tuple is printed
-# as words.
+# query FILTER VERB…: applies a jq filter to the answer of `archivist VERB… --json` and prints the result, an array as words.
 query() {
-    local expression=$1
+    local filter=$1
     shift
-    archivist "$@" --json | evaluate "$expression"
+    archivist "$@" --json | evaluate "$filter"
 }
 
-# evaluate EXPRESSION: of the JSON document d on stdin.
-evaluate() { in_capsule python3 -c 'import json, sys; d = json.load(sys.stdin)
-answer = eval("(" + sys.argv[1] + ")")
-print(*answer) if isinstance(answer, tuple) else print(answer)' "$1"; }
+# For filters: what belongs to a plugin, the only element, a field that must exist, the number of an id, seconds of a time.
+JQ_FUNCTIONS='
+def of(plugin): map(select(.plugin == plugin));
+def only: if length == 1 then .[0] else error("\(length) elements instead of one") end;
+def field(name): if has(name) then .[name] else error("no field \(name)") end;
+def number: .[1:] | tonumber;
+def seconds: capture("^(?<whole>[0-9T:-]+)(?<part>\\.[0-9]+)?Z$") | (.whole + "Z" | fromdate) + ("0" + (.part // "") | tonumber);
+def words: if type == "array" then map(if type == "string" then . else tojson end) | join(" ") else . end;'
+
+# evaluate FILTER: of the one JSON document on stdin.
+evaluate() { jq --raw-output --slurp "$JQ_FUNCTIONS only | ($1) | words"; }
 
 # add ARGUMENT…: adds without waiting, prints the crawl's id.
-add() { archivist add --json "$@" | evaluate 'd["crawl"]'; }
+add() { archivist add --json "$@" | evaluate '.crawl'; }
 
 # assert_status EXPECTED COMMAND…: of its exit status; its output is kept in $output.
 assert_status() {
@@ -85,9 +91,9 @@ assert_status() {
     [[ $status -eq $expected ]] || fail "exit status of '${*:0:12}': expected $expected, got $status: ${output:0:2000}"
 }
 
-is_over() { [[ $(query 'd[0]["ended_at"] is not None' list crawls "$1") == True ]]; }
+is_over() { [[ $(query '.[0] | field("ended_at") != null' list crawls "$1") == true ]]; }
 
-crawl_status() { query 'd[0]["status"]' list crawls "$1"; }
+crawl_status() { query '.[0].status' list crawls "$1"; }
 
 has_unit() { in_capsule systemctl --quiet is-active "$@"; }
 

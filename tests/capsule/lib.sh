@@ -9,6 +9,7 @@ set -euo pipefail
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
 : "${CAPSULE:?name of a running capsule}" "${DEB:?path of the package}"
+command -v jq >/dev/null || { echo "jq is not installed: apt install jq" >&2; exit 1; }
 
 capsule() { "$ROOT/tests/machine/capsule" "$@"; }
 

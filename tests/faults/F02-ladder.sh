@@ -57,7 +57,7 @@ SH
 
 ladder=(setsid deaf stopped forks holds)
 
-is_ready() { in_capsule test -e "$(query 'd[0]["directory"]' list snapshots "$1")/$2/ready"; }
+is_ready() { in_capsule test -e "$(query '.[0].directory' list snapshots "$1")/$2/ready"; }
 
 trap clean EXIT
 prepare
@@ -66,11 +66,11 @@ words=
 for step in "${ladder[@]}"; do
     crawl=$(add --plugins "test$step" "http://ladder.test/$step")
     wait_for 30 is_ready "$crawl" "test$step"
-    snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+    snapshot=$(query '.[0].id' list snapshots "$crawl")
     milliseconds=$(tool cancel "$crawl" "archivist-hook-test$step-$snapshot.service")
     words+=" $step=${milliseconds}ms"
     ((milliseconds <= (GRACE + 1) * 1000)) || fail "$step: it took $milliseconds ms"
-    assert_eq "" "$(query '*(r["status"] for r in d if r["status"] == "succeeded"),' list results "$crawl")" "$step: successes"
+    assert_eq "" "$(query 'map(select(.status == "succeeded").status)' list results "$crawl")" "$step: successes"
     assert_eq cancelled "$(crawl_status "$crawl")" "$step: the crawl"
     has_unit $canary || fail "$step: the canary is dead"
     assert_nothing_is_left

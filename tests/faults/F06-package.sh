@@ -47,7 +47,7 @@ a_removal_is_a_pause() {
     assert_nothing_is_left
 }
 
-results() { query 'len(d), *{r["status"] for r in d}, *{r["attempts"] for r in d}' list results "$crawl" --limit 0; }
+results() { query '[length, (map(.status) | unique[]), (map(.attempts) | unique[])]' list results "$crawl" --limit 0; }
 
 trap clean EXIT
 prepare

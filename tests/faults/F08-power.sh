@@ -59,7 +59,7 @@ a_reboot_is_a_pause() {
 
 boot_id() { in_capsule cat /proc/sys/kernel/random/boot_id; }
 
-is_idle() { in_capsule archivist status --json | evaluate 'not d["running"] and set(d["crawls"]) <= {"sealed"}' | grep -q True; }
+is_idle() { in_capsule archivist status --json | evaluate '(.running | length) == 0 and (.crawls | keys - ["sealed"]) == []' | grep -q true; }
 
 # What was said is true: sets $kept.
 assert_kept() {

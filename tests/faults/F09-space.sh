@@ -51,12 +51,12 @@ back() {
     in_capsule sh -c "systemctl stop $service; umount $data"
 }
 
-codes() { query '*[r["code"] for r in d["reasons"]],' why "$1"; }
+codes() { query '.reasons | map(.code)' why "$1"; }
 status_says() { [[ $(archivist status 2>&1) == *"$1"* ]]; }
 # says PATTERN: the orchestrator does, of itself.
 says() { [[ $(unit_property $service StatusText) =~ $1 ]]; }
 says_or_is_over() { says "$2" || is_over "$1"; }
-some_are_done() { (($(query 'sum(r["status"] == "succeeded" for r in d)' list results "$1" --limit 0) >= $2)); }
+some_are_done() { (($(query 'map(select(.status == "succeeded")) | length' list results "$1" --limit 0) >= $2)); }
 
 # Nothing of it runs any more, and it is not over.
 stands() { [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-hook-*') ]]; }
@@ -65,8 +65,8 @@ stands() { [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=r
 assert_whole() {
     local partial
     finish "$1" 300
-    assert_eq "" "$(query '*[(r["status"], r["error"]) for r in d if r["status"] != "succeeded"],' list results "$1" --limit 0)" "results of $1 that failed"
-    assert_eq "sealed $((PAGES * 2)) succeeded" "$(crawl_status "$1") $(query 'len(d), *{r["status"] for r in d}' list results "$1" --limit 0)" \
+    assert_eq "" "$(query 'map(select(.status != "succeeded") | "\(.status) \(.error)")' list results "$1" --limit 0)" "results of $1 that failed"
+    assert_eq "sealed $((PAGES * 2)) succeeded" "$(crawl_status "$1") $(query '[length, (map(.status) | unique[])]' list results "$1" --limit 0)" \
         "results of $1"
     partial=$(in_capsule sh -c "find $data/archive -path '*/testcare*/whole' ! -size ${SIZE}c | wc -l")
     assert_eq 0 "$partial" "partial results called succeeded"
@@ -130,7 +130,7 @@ read_only_archive() {
     assert_contains "$(archivist why "$crawl")" "the file system of the archive is read-only" "why $crawl"
     in_capsule mount -o remount,rw $data/archive
     assert_whole "$crawl"
-    assert_eq 1 "$(query 'd[0]["attempts"]' list crawls "$crawl")" "attempts"
+    assert_eq 1 "$(query '.[0].attempts' list crawls "$crawl")" "attempts"
     in_capsule sh -c "systemctl stop $service; umount $data/archive"
     restart
 }
@@ -161,12 +161,12 @@ assert_tmp() {
         printf '[Service]\nTemporaryFileSystem=\nTemporaryFileSystem=$data:ro /tmp:%s\n' '$1' >/etc/systemd/system/archivist-hook-testtmp-.service.d/tmp.conf; systemctl daemon-reload"
     crawl=$(add --plugins testtmp,testcare "http://tmp.test/$1")
     finish "$crawl"
-    assert_eq "succeeded failed" "$(query '*[r["status"] for r in sorted(d, key=lambda r: r["plugin"])],' list results "$crawl")" "results with /tmp $1"
+    assert_eq "succeeded failed" "$(query 'sort_by(.plugin) | map(.status)' list results "$crawl")" "results with /tmp $1"
     assert_contains "$(archivist logs "$crawl" 2>&1 || true)" "$2" "what the hook said"
     in_capsule sh -c "rm -r /etc/systemd/system/archivist-hook-testtmp-.service.d; systemctl daemon-reload"
     archivist retry "$crawl" >/dev/null
     finish "$crawl"
-    assert_eq "2 succeeded" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl")" "results when there is room in /tmp again"
+    assert_eq "2 succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$crawl")" "results when there is room in /tmp again"
     tmps=$((tmps + 1))
 }
 

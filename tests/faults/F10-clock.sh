@@ -43,11 +43,11 @@ end_of() {
 # within LEAST MOST SECONDS WHAT
 within() { (($3 >= $1 && $3 <= $2)) || fail "$4: $3 s, expected $1 to $2"; }
 
-is_put_off() { [[ $(query 'd[0]["status"], d[0]["retry_at"] is not None, d[0]["attempts"]' list crawls "$1") == "queued True 1" ]]; }
+is_put_off() { [[ $(query '.[0] | [.status, field("retry_at") != null, .attempts]' list crawls "$1") == "queued true 1" ]]; }
 
 is_tried_again() { [[ $(attempts "$1") == 2 ]]; }
 
-attempts() { query 'd[0]["attempts"]' list crawls "$1"; }
+attempts() { query '.[0].attempts' list crawls "$1"; }
 
 # Before it a hook runs that has a limit, and a crawl is in back-off, its worker having been killed; after it a page is added.
 the_clock_is_set_by() {
@@ -67,7 +67,7 @@ the_clock_is_set_by() {
     finish "$added" 180
     end_of "$began" is_over "$limited"
     within $((LIMIT - 5)) $((LIMIT + SLACK)) "$ended" "hook with a time limit, the clock set by $days days"
-    outcome=$(query '*{r["outcome"]["kind"] for r in d if r["kind"] == "hook"},' list runs "$limited")
+    outcome=$(query 'map(select(.kind == "hook").outcome.kind) | unique' list runs "$limited")
     assert_eq time-limit "$outcome" "outcome of the hook"
     figure "F10 clock set by $days days: a hook limited to $LIMIT s ended after $ended s"
     end_of "$killed" is_tried_again "$retried"

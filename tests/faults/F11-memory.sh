@@ -46,23 +46,23 @@ a_hog_is_alone() {
     local crawl peaks
     crawl=$(pages "$PAGES" hog testhog,testcalm)
     finish "$crawl" 900
-    assert_eq "testcalm=exit testhog=out-of-memory" "$(hooks "$crawl" 'r["outcome"]["kind"]')" "outcomes"
+    assert_eq "testcalm=exit testhog=out-of-memory" "$(hooks "$crawl" '.outcome.kind')" "outcomes"
     assert_eq "$((2 * PAGES)) failed" "$(results "$crawl" testhog)" "results of those that took too much"
     assert_eq "$PAGES succeeded" "$(results "$crawl" testcalm)" "results of those beside them"
     assert_contains "$(archivist list results "$crawl")" "out of memory" "list of results"
-    peaks=$(query '*(f"{p}={max(r.get("memory_peak") or 0 for r in d if r["plugin"] == p) >> 20}M" for p in ("testhog", "testcalm")),' \
+    peaks=$(query '[("testhog", "testcalm") as $name | "\($name)=\(of($name) | map(.memory_peak // 0) | max / 1048576 | floor)M"]' \
         list runs "$crawl" --limit 0)
     [[ $peaks =~ testhog=3[0-2]M\ testcalm=[2-9][0-9]M ]] || fail "peaks of memory: $peaks"
     figure "F11 hooks over MemoryMax: $((2 * PAGES)), on record as out of memory: $((2 * PAGES)), unharmed beside them: $PAGES, peaks $peaks"
     assert_nothing_is_left
 }
 
-# hooks CRAWL EXPRESSION: what the runs r of each plugin's hooks have in common.
-hooks() { query "*sorted({r['plugin'] + '=' + $2 for r in d if r['kind'] == 'hook'})," list runs "$1" --limit 0; }
+# hooks CRAWL FILTER: what the runs of each plugin's hooks have in common.
+hooks() { query "map(select(.kind == \"hook\") | .plugin + \"=\" + ($2)) | unique | sort" list runs "$1" --limit 0; }
 
 # results CRAWL PLUGIN: how many there are, and what they are.
 results() {
-    query "*(lambda rows: (len(rows), *{row['status'] for row in rows}))([row for row in d if row['plugin'] == '$2'])," list results "$1" --limit 0
+    query "of(\"$2\") | [length, (map(.status) | unique[])]" list results "$1" --limit 0
 }
 
 # A unit of our slice that takes more than it may again and again: the kernel has it wait each time.

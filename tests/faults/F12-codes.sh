@@ -36,7 +36,7 @@ before=$(memory)
 crawl=$(pages "$PAGES" failing testfail)
 finish "$crawl" 1800
 left=$(failed_units) after=$(memory)
-assert_eq "$((PAGES * HOOKS)) failed" "$(query 'len(d), *{r["status"] for r in d}' list results "$crawl" --limit 0)" "results"
+assert_eq "$((PAGES * HOOKS)) failed" "$(query '[length, (map(.status) | unique[])]' list results "$crawl" --limit 0)" "results"
 figure "F13 failing hooks=$((PAGES * HOOKS)) failed units left=$left PID 1 grew by $((after - before)) KiB"
 assert_eq 0 "$left" "failed units"
 ((after - before < 5120)) || fail "PID 1 grew by $((after - before)) KiB"

@@ -37,7 +37,7 @@ trap clean EXIT
 prepare
 crawl=$(add --plugins testhold http://hostile.test/)
 wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
-snapshot=$(query 'd[0]["id"]' list snapshots "$crawl")
+snapshot=$(query '.[0].id' list snapshots "$crawl")
 before=$(everything) pid=$(unit_property $service MainPID) since=$(in_capsule date '+%F %T')
 calls=0 bad=
 assert_contains "$(in_capsule env ONLY=Status python3 /usr/local/bin/hostile.py)" "Manager.Status answered" "the same from root"

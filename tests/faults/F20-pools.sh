@@ -17,7 +17,7 @@ prepare() {
 
 ask() { query "$1" pool status $POOL; }
 
-is_whole() { [[ $(ask 'd["running"] == d["declared"] and all(w["last_beat"] for w in d["workers"])') == True ]]; }
+is_whole() { [[ $(ask '.running == .declared and all(.workers[]; field("last_beat") != null)') == true ]]; }
 
 # Of one kind of end, in the journal.
 count() { in_capsule journalctl --quiet --no-pager --output=cat --after-cursor="$cursor" _PID=1 "--unit=archivist-pool-$POOL@*" | grep -c "$1" || true; }
@@ -28,7 +28,7 @@ trap clean EXIT
 prepare
 archivist pool add $POOL -n "$WORKERS" --set HeartbeatSec=2s --set StopSec=1s --set RestartMaxSec=3s --now -- /usr/bin/python3 /opt/pools/worker.py $STATE
 in_capsule sleep "$SECONDS_OF_IT"
-assert_eq "" "$(ask '" ".join(w["unit"] for w in d["workers"] if w["state"] == "failed")')" "abandoned workers"
+assert_eq "" "$(ask '.workers | map(select(.state == "failed").unit)')" "abandoned workers"
 in_capsule touch $STATE/calm
 wait_for 30 is_whole
 died=$(count 'Failed with result') hung=$(count 'Watchdog timeout') deaf=$(count "Failed with result 'timeout'\|State 'stop-watchdog' timed out\|State 'stop-sigterm' timed out")

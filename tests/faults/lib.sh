@@ -20,7 +20,7 @@ put_tool() {
 
 # pages COUNT NAME PLUGIN: a crawl of so many pages, without waiting; its id.
 pages() {
-    in_capsule sh -c "seq -f http://$2.test/%g $1 | archivist add --json --plugins $3 -" | evaluate 'd["crawl"]'
+    in_capsule sh -c "seq -f http://$2.test/%g $1 | archivist add --json --plugins $3 -" | evaluate '.crawl'
 }
 
 # many_hooks PLUGIN COUNT [EXTENSION]: a plugin with so many hooks, all the script on stdin; in the foreground unless the
