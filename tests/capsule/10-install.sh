@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 
 service=archivist-orchestrator.service
-work=archivist-install-test.service
+unit=archivist-install-test.service
 
 installs() {
     apt_in_capsule install "$deb"
@@ -14,6 +14,7 @@ installs() {
 }
 
 has_users_and_directories() {
+    needs installs
     in_capsule id archivist
     assert_contains "$(in_capsule id archivist)" "(archivist-hook)" "groups of the workers' user"
     in_capsule id archivist-hook
@@ -23,21 +24,23 @@ has_users_and_directories() {
 
 # A transient unit where the workers and hooks live, as the orchestrator would start it.
 reinstall_keeps_work() {
+    needs installs
     local before after orchestrator
-    in_capsule systemd-run --quiet --unit=$work --slice=archivist-crawl.slice sleep infinity
-    before=$(unit_property $work InvocationID)
+    in_capsule systemd-run --quiet --unit=$unit --slice=archivist-crawl.slice sleep infinity
+    before=$(unit_property $unit InvocationID)
     orchestrator=$(unit_property $service InvocationID)
     apt_in_capsule install --reinstall "$deb"
-    after=$(unit_property $work InvocationID)
-    assert_eq active "$(in_capsule systemctl is-active $work)" "running work after a reinstallation"
+    after=$(unit_property $unit InvocationID)
+    assert_eq active "$(in_capsule systemctl is-active $unit)" "running work after a reinstallation"
     assert_eq "$before" "$after" "invocation of the running work"
     assert_eq active "$(in_capsule systemctl is-active $service)" "the orchestrator after a reinstallation"
     [[ $orchestrator != "$(unit_property $service InvocationID)" ]] || fail "the orchestrator was not restarted"
-    in_capsule systemctl stop $work
+    in_capsule systemctl stop $unit
     assert_system_running
 }
 
 the_bus_starts_it() {
+    needs installs
     in_capsule systemctl stop $service
     in_capsule archivist status
     assert_eq active "$(in_capsule systemctl is-active $service)" "the orchestrator after a call"
@@ -46,12 +49,10 @@ the_bus_starts_it() {
 }
 
 explains_its_messages() {
+    needs installs
     assert_contains "$(in_capsule journalctl --list-catalog)" "archivist:" "the journal's catalog"
 }
 
-deb=$(put_deb)
-installs
-has_users_and_directories
-reinstall_keeps_work
-the_bus_starts_it
-explains_its_messages
+prepare() { deb=$(put_deb); }
+
+cases installs has_users_and_directories reinstall_keeps_work the_bus_starts_it explains_its_messages

@@ -53,6 +53,8 @@ SH
     configure </dev/null
     # With a page that is done the archive has its lists.
     assert_status 0 archivist add --wait --plugins testhostile http://hostile.test/0
+    victims
+    targets | in_capsule sh -c "cat >$signs/targets"
 }
 
 # The crawl to be attacked, and the pages that the attacker's own crawl had before.
@@ -129,6 +131,7 @@ everything_is_there_for_root() {
 }
 
 a_hook_reaches_nothing_of_it() {
+    needs everything_is_there_for_root
     local crawl last
     crawl=$(archivist add --json --plugins testhostile http://hostile.test/1 http://hostile.test/2 | evaluate '.crawl')
     wait_for 60 is_over "$crawl"
@@ -159,6 +162,7 @@ crawls_have_users_of_their_own() {
     in_capsule touch $signs/go
     wait_for 60 is_over "$first"
     wait_for 60 is_over "$second"
+    assert_nothing_is_left
 }
 
 # users_are N CRAWL…: the hooks of these run as so many users, each one of those for hooks of crawls.
@@ -179,18 +183,5 @@ the_victim_is_unharmed() {
     assert_eq "succeeded" "$(query 'of("testvictim") | map(.status)' list results "$victim")" "result of the victim"
 }
 
-work=$(mktemp -d)
-trap 'clean; rm -rf "$work"' EXIT
-prepare
-victims
-targets | in_capsule sh -c "cat >$signs/targets"
-everything_is_there_for_root
-a_hook_reaches_nothing_of_it
-a_hook_that_kills_all_it_can_kills_its_own_crawl
-the_victim_is_unharmed
-crawls_have_users_of_their_own
-assert_nothing_is_left
-trap - EXIT
-clean
-rm -rf "$work"
-assert_system_running
+cases everything_is_there_for_root a_hook_reaches_nothing_of_it a_hook_that_kills_all_it_can_kills_its_own_crawl \
+    the_victim_is_unharmed crawls_have_users_of_their_own

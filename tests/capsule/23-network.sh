@@ -85,12 +85,14 @@ hooks_of_a_crawl_reach_each_other_only() {
     wait_for 30 is_over "$second"
     assert_eq "neighbour no site yes machine no name 192.0.2.77" "$(talked "$second")" "what a hook of another crawl reaches"
     listening=$first
+    keep listening
 }
 
 is_there() { talked "$1" >/dev/null 2>&1; }
 
 # What was bound to the network ends with it, and the crawl goes on in a new one.
 survives_the_end_of_pasta() {
+    needs hooks_of_a_crawl_reach_each_other_only
     in_capsule systemctl kill --kill-whom=main --signal=KILL "archivist-network@crawl-${listening#c}.service"
     wait_for 60 is_over "$listening"
     in_capsule systemctl reset-failed "archivist-network@*" 2>/dev/null || true
@@ -122,14 +124,5 @@ no_network_is_left() {
     assert_eq "" "$(in_capsule ip netns list)" "network namespaces that are left"
 }
 
-trap clean EXIT
-prepare
-is_refused_without_pasta
-hooks_of_a_crawl_reach_each_other_only
-survives_the_end_of_pasta
-a_browser_works_in_it
-a_network_that_is_stopped_while_it_starts_is_no_failure
-no_network_is_left
-trap - EXIT
-clean
-assert_system_running
+cases is_refused_without_pasta hooks_of_a_crawl_reach_each_other_only survives_the_end_of_pasta a_browser_works_in_it \
+    a_network_that_is_stopped_while_it_starts_is_no_failure no_network_is_left

@@ -6,7 +6,6 @@ source "$(dirname "$0")/archivist.sh"
 
 state=/var/lib/archivist
 slow=/etc/systemd/system/archivist-hook-testlinger-.service.d
-failures=0
 
 clean() {
     in_capsule sh -c "rm -rf $slow; systemctl daemon-reload"
@@ -68,31 +67,21 @@ crawl_of() {
 page_directory() { query '.[0].directory' list snapshots "$1"; }
 crawl_directory() { query '.[0].directory' list crawls "$1"; }
 
-# expect EXPECTED ACTUAL WHAT: one line for each case, and the first that fails hides no other.
-expect() {
-    if [[ $1 == "$2" ]]; then
-        echo "ok: $3"
-    else
-        echo "failed: $3: expected '${1:0:200}', got '${2:0:600}'"
-        failures=$((failures + 1))
-    fi
-}
-
 a_directory_is_not_replaced_by_the_archive() {
     local crawl directory
     crawl=$(crawl_of testarchive,testplain,testreads)
     directory=$(page_directory "$crawl")
-    expect "" "$(in_capsule sh -c "grep -ho 'private-report[a-z.]*' $directory/*/learnt.txt $directory/index.html | head -1")" "names of other crawls' files"
-    expect no "$(in_capsule sh -c "test -e $state/archive/stdout.log && echo yes || echo no")" "an output in the archive's top"
+    assert_eq "" "$(in_capsule sh -c "grep -ho 'private-report[a-z.]*' $directory/*/learnt.txt $directory/index.html | head -1")" "names of other crawls' files"
+    assert_eq no "$(in_capsule sh -c "test -e $state/archive/stdout.log && echo yes || echo no")" "an output in the archive's top"
     in_capsule rm -f $state/archive/stdout.log
-    expect succeeded "$(query 'of("testplain") | map(.status)' list results "$crawl")" "the hook whose directory is attacked"
+    assert_eq succeeded "$(query 'of("testplain") | map(.status)' list results "$crawl")" "the hook whose directory is attacked"
 }
 
 a_directory_is_not_replaced_by_that_of_another_page() {
     local crawl
     crawl=$(crawl_of testpages,testplain --depth 1)
-    expect "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages of a crawl that links to another's"
-    expect "$untouched" "$(victim_files)" "files of the other page"
+    assert_eq "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages of a crawl that links to another's"
+    assert_eq "$untouched" "$(victim_files)" "files of the other page"
 }
 
 a_race_for_a_directory_is_lost() {
@@ -100,8 +89,8 @@ a_race_for_a_directory_is_lost() {
     untouched=$(victim_files)
     for n in 1 2; do
         crawl=$(crawl_of testrace,testplain,testreads --depth 1)
-        expect "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages after race $n"
-        expect "$untouched" "$(victim_files)" "files of the other page after race $n"
+        assert_eq "http://attacker.test/" "$(query 'map(.url) | sort' list snapshots "$crawl")" "pages after race $n"
+        assert_eq "$untouched" "$(victim_files)" "files of the other page after race $n"
     done
 }
 
@@ -112,10 +101,10 @@ what_is_left_anywhere_is_harmless() {
     local crawl directory
     crawl=$(crawl_of testlitter,testplain)
     for directory in "$(page_directory "$crawl")" "$(crawl_directory "$crawl")"; do
-        expect "" "$(of "$directory" -type l)" "links in ${directory##*/}"
-        expect "" "$(of "$directory" -type f -perm /7111)" "programs in ${directory##*/}"
-        expect "" "$(of "$directory" -type p)" "pipes in ${directory##*/}"
-        expect "/etc/shadow" "$(in_capsule cat "$directory/shadow-link.broken-symlink.txt")" "what is left of a link in ${directory##*/}"
+        assert_eq "" "$(of "$directory" -type l)" "links in ${directory##*/}"
+        assert_eq "" "$(of "$directory" -type f -perm /7111)" "programs in ${directory##*/}"
+        assert_eq "" "$(of "$directory" -type p)" "pipes in ${directory##*/}"
+        assert_eq "/etc/shadow" "$(in_capsule cat "$directory/shadow-link.broken-symlink.txt")" "what is left of a link in ${directory##*/}"
     done
 }
 
@@ -123,41 +112,29 @@ the_page_of_a_crawl_is_ours() {
     local crawl
     crawl=$(crawl_of testpage,testplain)
     in_capsule cat "$(crawl_directory "$crawl")/index.html" >"$work/page"
-    expect 0 "$(grep -c FORGED "$work/page")" "the list after a daemon's last word"
-    expect yes "$(grep -q attacker.test "$work/page" && echo yes)" "the page in the list"
+    assert_eq 0 "$(grep -c FORGED "$work/page")" "the list after a daemon's last word"
+    assert_eq yes "$(grep -q attacker.test "$work/page" && echo yes)" "the page in the list"
 }
 
 the_record_of_a_page_is_ours() {
     local crawl directory
     crawl=$(crawl_of testrecord,testplain)
     directory=$(page_directory "$crawl")
-    expect "archivist 0" "$(in_capsule sh -c "stat -c %U $directory/index.jsonl; grep -c FORGED $directory/index.jsonl" | xargs)" "the record"
+    assert_eq "archivist 0" "$(in_capsule sh -c "stat -c %U $directory/index.jsonl; grep -c FORGED $directory/index.jsonl" | xargs)" "the record"
 }
 
 what_outlives_its_hook_is_waited_for() {
     local crawl
     crawl=$(crawl_of testlinger,testplain)
     wait_for 15 nothing_lingers
-    expect "" "$(of "$(page_directory "$crawl")" -type l)" "links of a process that outlived its hook"
+    assert_eq "" "$(of "$(page_directory "$crawl")" -type l)" "links of a process that outlived its hook"
+    # systemd remembers that it had to kill the process.
+    in_capsule systemctl reset-failed "archivist-hook-testlinger-*" 2>/dev/null || true
+    assert_nothing_is_left
 }
 
 nothing_lingers() { ! in_capsule pgrep -f "hostile-files linger" >/dev/null; }
 
-work=$(mktemp -d)
-trap 'clean; rm -rf "$work"' EXIT
-prepare
-a_directory_is_not_replaced_by_the_archive
-a_directory_is_not_replaced_by_that_of_another_page
-a_race_for_a_directory_is_lost
-what_is_left_anywhere_is_harmless
-the_page_of_a_crawl_is_ours
-the_record_of_a_page_is_ours
-what_outlives_its_hook_is_waited_for
-# Of a process that had to be killed systemd remembers that.
-in_capsule systemctl reset-failed "archivist-hook-testlinger-*" 2>/dev/null || true
-assert_nothing_is_left
-trap - EXIT
-clean
-rm -rf "$work"
-assert_system_running
-((failures == 0)) || fail "$failures cases"
+cases a_directory_is_not_replaced_by_the_archive a_directory_is_not_replaced_by_that_of_another_page \
+    a_race_for_a_directory_is_lost what_is_left_anywhere_is_harmless the_page_of_a_crawl_is_ours \
+    the_record_of_a_page_is_ours what_outlives_its_hook_is_waited_for

@@ -50,13 +50,13 @@ assert_silent() {
     for secret in "$password" "$key" ${2-$token}; do
         [[ $text != *"$secret"* ]] || fail "$1 has '$secret': $(grep -a -- "$secret" <<<"$text" | head -n 3)"
     done
-    echo "ok: $1"
 }
 
 hook_runs() { in_capsule systemctl --quiet is-active 'archivist-hook-testsecret-*.service'; }
 
 units_are_silent() {
     crawl=$(add --plugins testsecret --set "TESTSECRET_API_KEY=$key" "$url")
+    keep crawl
     wait_for 20 hook_runs
     as_stranger systemctl show --all 'archivist-*' | assert_silent "systemctl show"
     as_stranger systemctl cat 'archivist-*' | assert_silent "systemctl cat"
@@ -68,6 +68,7 @@ units_are_silent() {
 }
 
 lists_are_silent() {
+    needs units_are_silent
     local what
     snapshot=$(query '.[0].id' list snapshots "$crawl")
     for what in crawls snapshots runs; do
@@ -83,6 +84,7 @@ lists_are_silent() {
 hook_got() { in_capsule sh -c "tr '\\0' '\\n' <$(query '.[0].directory' list snapshots "$crawl")/testsecret/got"; }
 
 hooks_get_everything() {
+    needs units_are_silent
     local got
     got=$(hook_got)
     assert_contains "$got" "--url=$url" "arguments of the hook"
@@ -90,10 +92,10 @@ hooks_get_everything() {
     assert_contains "$got" "TESTSECRET_MODE=drop-in" "a variable in an administrator's drop-in"
     assert_contains "$got" "HOME=/tmp" "variables that systemd sets too"
     assert_contains "$got" ". .. plugins /dev/null" "what a hook sees of /etc/archivist, and its standard input"
-    echo "ok: the hook has its arguments, variables and settings"
 }
 
 journal_is_silent() {
+    needs units_are_silent
     in_capsule touch $signs/go
     wait_for 20 is_over "$crawl"
     # What journald itself records of a process, its command line, is for those who may read the journal.
@@ -104,11 +106,11 @@ journal_is_silent() {
     lines=$(in_capsule journalctl --quiet --output=json "ARCHIVIST_CRAWL_ID=${crawl#c}" ARCHIVIST_PLUGIN=testsecret --grep EMERGENCY)
     assert_contains "$lines" '"PRIORITY":"6"' "priority of what a hook calls an emergency"
     assert_contains "$lines" "<0>EMERGENCY" "what the hook wrote"
-    echo "ok: lines of hooks have fields of their crawl and no priority of their own"
 }
 
 # A record that is fed back finds its page by its id: the hook has the whole URL again.
 records_are_read_back() {
+    needs journal_is_silent
     local directory
     directory=$(query '.[0].directory' list snapshots "$crawl")
     in_capsule sh -c "rm $signs/go; touch $signs/fine; grep '\"type\":\"Snapshot\"' $directory/index.jsonl >/run/testsecret-list"
@@ -119,7 +121,6 @@ records_are_read_back() {
     wait_for 20 is_over "$crawl"
     assert_eq 1 "$(query 'length' list snapshots "$crawl")" "pages of the crawl after its record was fed back"
     in_capsule rm /run/testsecret-list
-    echo "ok: a record that is fed back retries the page with its whole URL"
 }
 
 failures_to_execute_are_told() {
@@ -129,7 +130,6 @@ failures_to_execute_are_told() {
     assert_contains "$(archivist list results "$broken" --json)" "its program cannot be executed" "result of a hook without interpreter"
     in_capsule journalctl --quiet "ARCHIVIST_CRAWL_ID=${broken#c}" | grep -q "failed to execute '.*testbroken.sh': ENOENT\|failed to execute '.*testbroken.sh': No such file" ||
         fail "the journal does not say why"
-    echo "ok: a program that cannot be executed is 203, with the reason"
 }
 
 alert_runs() { in_capsule systemctl --quiet is-active 'archivist-alert-*.service'; }
@@ -181,7 +181,6 @@ units_leave_nothing() {
         ((EPOCHSECONDS < deadline)) || fail "left after $((pages * 2)) units: $(diff <(echo "$before") <(counts))"
         sleep 0.2
     done
-    echo "ok: after $((pages * 2 + 1)) units everything in /run, /tmp and the cgroups is as before"
 }
 
 # What an orchestrator that was killed did not remove, the next one does; of its own units only.
@@ -194,20 +193,7 @@ leftovers_are_removed_at_the_start() {
     wait_for 10 in_capsule test ! -e "$own"
     in_capsule test -e "$other" || fail "the file of another instance's unit was removed"
     in_capsule rm "$other"
-    echo "ok: leftovers are removed at the start"
 }
 
-trap clean EXIT
-prepare
-units_are_silent
-lists_are_silent
-hooks_get_everything
-journal_is_silent
-records_are_read_back
-failures_to_execute_are_told
-alerts_are_silent
-units_leave_nothing
-leftovers_are_removed_at_the_start
-clean
-trap - EXIT
-assert_nothing_is_left
+cases units_are_silent lists_are_silent hooks_get_everything journal_is_silent records_are_read_back \
+    failures_to_execute_are_told alerts_are_silent units_leave_nothing leftovers_are_removed_at_the_start

@@ -141,6 +141,7 @@ hooks_in_networks_of_their_own() {
 
 # Without the filter the network itself refuses all but its loopback.
 the_network_is_a_wall_of_its_own() {
+    needs hooks_in_networks_of_their_own
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-hook-.service.d
         printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-hook-.service.d/90-test.conf; systemctl daemon-reload'
     a_page_has_nobody_asked "private, no filter" wget
@@ -174,15 +175,6 @@ a_filter_without_effect_is_told() {
     assert_system_running
 }
 
-trap clean EXIT
-prepare
-a_renderer_in_a_namespace_of_its_own_is_covered
-hooks_of_the_machine_s_network
-name_servers_are_reached
-hooks_in_networks_of_their_own
-the_network_is_a_wall_of_its_own
-checks_go_where_their_watch_is
-a_filter_without_effect_is_told
-trap - EXIT
-clean
-assert_nothing_is_left
+cases a_renderer_in_a_namespace_of_its_own_is_covered hooks_of_the_machine_s_network name_servers_are_reached \
+    hooks_in_networks_of_their_own the_network_is_a_wall_of_its_own checks_go_where_their_watch_is \
+    a_filter_without_effect_is_told

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Hooks, members of the group and strangers that send more than anybody needs: what is kept of it is little, and nobody else waits.
-# Each case prints a line; the figures in it are how long `Status` took for somebody else meanwhile: calls, median, worst in ms.
+# The figures are how long `Status` took for another caller meanwhile: calls, median, worst in ms.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -89,8 +89,6 @@ measured() {
     (($(awk '{ print int($3) }' <<<"$figures") < WORST)) || fail "$*: somebody else waited: $figures ms"
 }
 
-ok() { echo "ok: $*"; }
-
 # archived PLUGIN [OPTION…]: prints the crawl of one page with this plugin, which is over.
 archived() {
     local plugins=$1 crawl
@@ -106,7 +104,7 @@ a_flood_of_tags_is_cut_off() {
     measured archived testtags
     assert_eq "64 1" "$(query '[(.[0].tags | length), .[0].attempts]' list snapshots "$said")" "tags of the page, and its attempts"
     assert_contains "$(error_of "$said" testtags)" "too much for one report, left out: 1499936 tags" "the result"
-    ok "1.5 million tags: 64 are kept; status: $figures"
+    figure "1.5 million tags: 64 are kept; status: $figures"
 }
 
 titles_of_a_megabyte_do_not_end_the_worker() {
@@ -114,14 +112,14 @@ titles_of_a_megabyte_do_not_end_the_worker() {
     crawl=$(archived testtitles --depth 1 --set CRAWL_MAX_URLS=1)
     assert_eq "succeeded 1" "$(query 'of("testtitles") | [only.status, only.attempts]' list results "$crawl")" "result, and its attempts"
     assert_eq 4099 "$(query 'map(.title // "" | utf8bytelength) | max' list snapshots "$crawl")" "longest title"
-    ok "40 titles of a megabyte: cut, and the page is done at once"
+    figure "40 titles of a megabyte: cut, and the page is done at once"
 }
 
 many_links_are_queued_in_pieces() {
     measured archived testlinks --depth 1 --set CRAWL_MAX_URLS=1
     assert_eq 20001 "$(query '.[0].snapshots | add' list crawls "$said")" "pages of the crawl"
     assert_contains "$(error_of "$said" testlinks)" "left out: 5000 pages" "the result"
-    ok "25,000 links: 20,000 are queued; status: $figures"
+    figure "25,000 links: 20,000 are queued; status: $figures"
 }
 
 pipes_that_never_end_keep_nobody_from_adding() {
@@ -129,21 +127,21 @@ pipes_that_never_end_keep_nobody_from_adding() {
     # The bus itself refuses some while many wait to be read.
     assert_contains "$said" "org.freedesktop.DBus.Error.LimitsExceeded=" "what came of 600 pipes"
     assert_eq answered "$(attack small 1)" "a list of somebody else after them"
-    ok "600 pipes that never end: 256 wait at most; status: $figures"
+    figure "600 pipes that never end: 256 wait at most; status: $figures"
 }
 
 large_lists_are_refused() {
     measured attack_as_member large 6 500
     assert_eq "org.freedesktop.DBus.Error.InvalidArgs" "$(sort -u <<<"$said")" "lists of 500 MiB"
     (($(resident) < 300000)) || fail "resident after large lists: $(resident) kB"
-    ok "six lists of 500 MiB: refused, $(resident) kB resident; status: $figures"
+    figure "six lists of 500 MiB: refused, $(resident) kB resident; status: $figures"
 }
 
 a_list_of_many_pages_keeps_nobody_waiting() {
     measured attack_as_member large 1 20
     assert_eq answered "$said" "a list of 20 MiB"
     archivist cancel "$(query '.[0].id' list crawls)" >/dev/null
-    ok "a list of 320,000 pages: status: $figures"
+    figure "a list of 320,000 pages: status: $figures"
 }
 
 descriptors_of_one_user_are_counted() {
@@ -154,14 +152,14 @@ descriptors_of_one_user_are_counted() {
     wait_for 10 given_back "$held"
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
-    ok "2000 descriptors: 512 are given to one user, and back when they are closed"
+    figure "2000 descriptors: 512 are given to one user, and back when they are closed"
 }
 
 given_back() { [[ $(attack_as_member hold "$1" 3) == "3 answered" ]]; }
 
 a_long_word_is_not_quoted_back() {
     assert_eq "org.freedesktop.DBus.Error.LimitsExceeded answered" "$(attack_as_member quote 31)" "a kind of check of 31 MiB"
-    ok "31 MiB in a call: refused in few words"
+    figure "31 MiB in a call: refused in few words"
 }
 
 the_database_cannot_be_locked() {
@@ -172,7 +170,7 @@ the_database_cannot_be_locked() {
     restart
     archivist status >/dev/null
     assert_eq 600 "$(in_capsule stat -c %a $database $database-wal $database-shm | sort -u)" "modes of a database of before"
-    ok "the database: root's alone, one of before as well"
+    figure "the database: root's alone, one of before as well"
 }
 
 forged_signals_are_not_believed() {
@@ -184,7 +182,7 @@ forged_signals_are_not_believed() {
     measured in_capsule setpriv --reuid stranger --regid stranger --clear-groups python3 $tools/attack.py forge 4 $names
     assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
     (($(resident) < before + 16384)) || fail "$before kB resident became $(resident) kB by $said signals"
-    ok "$said forged signals: $before kB resident became $(resident) kB; status: $figures"
+    figure "$said forged signals: $before kB resident became $(resident) kB; status: $figures"
 }
 
 nothing_commands_a_terminal() {
@@ -202,7 +200,7 @@ text = sys.stdin.buffer.read().decode()
 bidi = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 print(*sorted({"%04x" % ord(c) for c in text if c != "\n" and (unicodedata.category(c) == "Cc" or c in bidi)}))' <<<"$out")
     assert_eq "" "$out" "characters that a terminal obeys"
-    ok "control and bidi characters: none of them in what any verb prints"
+    figure "control and bidi characters: none of them in what any verb prints"
 }
 
 files_have_a_size() {
@@ -211,7 +209,7 @@ files_have_a_size() {
     assert_eq "File too large" "$(query '.[0].output' list results "$crawl")" "a file of more than 4 GiB"
     ! checks 3M || fail "a check writes 3 MiB"
     checks 1M || fail "a check writes no 1 MiB"
-    ok "files: 4 GiB for a hook, 2 MiB for a check"
+    figure "files: 4 GiB for a hook, 2 MiB for a check"
 }
 
 # Whether a check may write a file of this size.
@@ -231,19 +229,11 @@ the_hook_that_fills_the_disk_is_ended() {
     in_capsule systemctl stop $service
     in_capsule umount $state/archive
     configure </dev/null
-    ok "a hook that fills the disk: ended, and its page goes on; status: $figures"
+    figure "a hook that fills the disk: ended, and its page goes on; status: $figures"
 }
 
-work=$(mktemp -d)
-trap 'clean; rm -rf "$work"' EXIT
-prepare
-for case in ${CASES:-a_flood_of_tags_is_cut_off titles_of_a_megabyte_do_not_end_the_worker many_links_are_queued_in_pieces
-    pipes_that_never_end_keep_nobody_from_adding large_lists_are_refused a_list_of_many_pages_keeps_nobody_waiting
-    descriptors_of_one_user_are_counted a_long_word_is_not_quoted_back the_database_cannot_be_locked
-    forged_signals_are_not_believed nothing_commands_a_terminal files_have_a_size the_hook_that_fills_the_disk_is_ended}; do
-    $case
-done
-trap - EXIT
-clean
-rm -rf "$work"
-assert_system_running
+cases a_flood_of_tags_is_cut_off titles_of_a_megabyte_do_not_end_the_worker many_links_are_queued_in_pieces \
+    pipes_that_never_end_keep_nobody_from_adding large_lists_are_refused a_list_of_many_pages_keeps_nobody_waiting \
+    descriptors_of_one_user_are_counted a_long_word_is_not_quoted_back the_database_cannot_be_locked \
+    forged_signals_are_not_believed nothing_commands_a_terminal files_have_a_size \
+    the_hook_that_fills_the_disk_is_ended

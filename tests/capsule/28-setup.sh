@@ -22,6 +22,7 @@ prepare() {
         mv $setup $setup.test; sysctl -qw dev.tty.legacy_tiocsti=1 2>/dev/null || true"
     capsule cp "$(dirname "$0")/setup/hostile" "$CAPSULE:$setup"
     in_capsule chmod 755 $setup
+    on_terminal "archivist plugins add abx" >"$work/said"
 }
 
 # on_terminal COMMAND: what a terminal gets from it; what is typed meanwhile comes after "typed:".
@@ -32,7 +33,6 @@ on_terminal() {
 }
 
 nothing_is_reached() {
-    on_terminal "archivist plugins add abx" >"$work/said"
     assert_eq "" "$(grep -a '^try .* yes' "$work/said")" "what it reached"
     assert_eq 28 "$(grep -ac '^try .* no' "$work/said")" "tries in both steps"
     assert_contains "$(<"$work/said")" "library writable in library" "the library in the step that fills it"
@@ -89,15 +89,5 @@ nothing_is_left_of_it() {
     assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-hook-setup-*')" "units"
 }
 
-work=$(mktemp -d)
-trap 'clean; rm -rf "$work"' EXIT
-prepare
-for step in nothing_is_reached the_terminal_obeys_nothing its_environment_is_its_own only_files_become_plugins \
-    it_ends_with_its_caller an_unknown_script_is_said nothing_is_left_of_it; do
-    $step
-    echo "ok: ${step//_/ }"
-done
-trap - EXIT
-clean
-rm -rf "$work"
-assert_system_running
+cases nothing_is_reached the_terminal_obeys_nothing its_environment_is_its_own only_files_become_plugins \
+    it_ends_with_its_caller an_unknown_script_is_said nothing_is_left_of_it

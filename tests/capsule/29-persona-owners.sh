@@ -60,6 +60,7 @@ only_root_gets_into_the_directory() {
 }
 
 others_are_refused() {
+    needs only_root_gets_into_the_directory
     assert_eq "root" "$(query '.[0].users' persona list)" "users"
     assert_status 2 as member archivist add --persona bank http://owner.test/
     assert_contains "$output" "persona 'bank' is not for member; root can change that: archivist persona allow bank member" "the refusal"
@@ -70,10 +71,12 @@ others_are_refused() {
 }
 
 users_and_groups_are_allowed() {
+    needs only_root_gets_into_the_directory
     archivist persona allow bank member
     cookies member --persona bank
     assert_eq "session=root" "$found" "a crawl of a user on the list"
     members=$crawl
+    keep members
     assert_status 2 as colleague archivist add --persona bank http://owner.test/
     archivist persona allow bank @finance
     assert_eq "root member @finance" "$(query '.[0].users' persona list)" "users"
@@ -83,6 +86,7 @@ users_and_groups_are_allowed() {
 }
 
 settings_of_others_stay_out() {
+    needs users_and_groups_are_allowed
     assert_status 2 as colleague archivist retry "$members" --set TIMEOUT=31
     assert_contains "$output" "persona 'bank' is not for colleague" "the refusal"
     local own
@@ -95,6 +99,7 @@ settings_of_others_stay_out() {
 
 # A crawl under way goes on with its copy, also after a restart; begun again it is refused.
 what_is_taken_away_is_gone_for_old_crawls() {
+    needs settings_of_others_stay_out
     in_capsule touch $signs/hold
     as member archivist retry "$members" >/dev/null
     wait_for 30 has_unit "archivist-hook-testowner-s*.service"
@@ -150,13 +155,6 @@ what_is_disabled_stays_stopped() {
     assert_status 0 archivist status
 }
 
-trap clean EXIT
-prepare
-for step in only_root_gets_into_the_directory others_are_refused users_and_groups_are_allowed settings_of_others_stay_out \
-    what_is_taken_away_is_gone_for_old_crawls the_usual_one_is_in_crawls_of_its_users root_follows_no_link what_is_disabled_stays_stopped; do
-    $step
-    echo "ok: ${step//_/ }"
-done
-trap - EXIT
-clean
-assert_system_running
+cases only_root_gets_into_the_directory others_are_refused users_and_groups_are_allowed settings_of_others_stay_out \
+    what_is_taken_away_is_gone_for_old_crawls the_usual_one_is_in_crawls_of_its_users root_follows_no_link \
+    what_is_disabled_stays_stopped

@@ -36,18 +36,21 @@ archives_a_site() {
     local pages='(page/1|redirect/3|missing|slow|endless|hostile|js-title)?$'
     assert_status 3 archivist add --depth 1 --wait --tag site "${LIMITS[@]}" --set "URL_ALLOWLIST=^${site//./\\.}$pages" "$site"
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
+    keep crawl
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
     assert_eq "8 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$crawl")" "the snapshots"
     # How far a browser gets with a page that never ends is a matter of the machine's speed.
     assert_eq "endless/wget missing/wget" "$(query '.crawl | [.results[] as $result | .snapshots[] | select($result.status == "failed" and .id == $result.owner)
         | select((.url | endswith("/endless") | not) or ($result.plugin | IN("chromium", "dom", "pdf", "screenshot") | not))
         | (.url | split("/") | last) + "/" + $result.plugin] | sort' show "$crawl")" "what failed"
+    assert_nothing_is_left
 }
 
 # page PATH FILTER: about the snapshot of that page.
 page() { query "map(select(.url == \"$site$1\")) | only | $2" list snapshots "$crawl" --limit 0; }
 
 keeps_what_was_there() {
+    needs archives_a_site
     local path
     capsule cp "$(dirname "$0")/archive/look.py" "$CAPSULE:/opt/look.py"
     look "" "Archivist test site"
@@ -69,6 +72,7 @@ look() {
 }
 
 tells_the_story() {
+    needs archives_a_site
     local id number story
     id=$(page page/1 '.id') number=${id#s}
     story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
@@ -84,6 +88,7 @@ tells_the_story() {
 }
 
 answers_in_json() {
+    needs archives_a_site
     local id verb
     id=$(page missing '.id')
     for verb in "status" "status $crawl" "list crawls" "list snapshots" "list results" "list runs" "show $crawl" "show $id" plugins doctor config; do
@@ -101,6 +106,7 @@ answers_in_json() {
 
 # The picture is well-formed XML without a script, has every run, and knows when what worked in the background was ready.
 draws_what_ran() {
+    needs archives_a_site
     archivist plot "$crawl" | in_capsule python3 -c '
 import sys, xml.etree.ElementTree as tree
 root = tree.parse(sys.stdin).getroot()
@@ -122,7 +128,7 @@ hold() {
     snapshot=$(query '.[0].id | number' list snapshots "$held")
 }
 
-# The names, and who is below whom: design.md, "Names".
+# The names of units, and which cgroup is below which.
 is_the_tree_that_was_designed() {
     local number tree unit user
     hold tree
@@ -160,7 +166,9 @@ stopping_the_slice_leaves_nothing() {
 }
 
 cancels_and_retries() {
+    needs archives_a_site
     hold cancel
+    keep held
     archivist cancel "$held"
     wait_for 20 is_over "$held"
     assert_eq cancelled "$(crawl_status "$held")" "the cancelled crawl"
@@ -178,6 +186,7 @@ cancels_and_retries() {
 
 # What archivist-retry.timer starts.
 retries_all_that_failed() {
+    needs cancels_and_retries
     local id
     id=$(page missing '.id')
     in_capsule systemctl start archivist-retry.service
@@ -202,19 +211,6 @@ obeys_systemctl_edit() {
     assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-archives_a_site
-assert_nothing_is_left
-keeps_what_was_there
-tells_the_story
-answers_in_json
-draws_what_ran
-is_the_tree_that_was_designed
-stopping_the_slice_leaves_nothing
-cancels_and_retries
-retries_all_that_failed
-obeys_systemctl_edit
-trap - EXIT
-clean
-assert_system_running
+cases archives_a_site keeps_what_was_there tells_the_story answers_in_json draws_what_ran \
+    is_the_tree_that_was_designed stopping_the_slice_leaves_nothing cancels_and_retries retries_all_that_failed \
+    obeys_systemctl_edit

@@ -11,6 +11,11 @@ clean() {
     forget_configuration
 }
 
+prepare() {
+    start_site
+    configure </dev/null
+}
+
 # launches CRAWL: the units that started a browser, over the crawl and its pages.
 launches() {
     query 'map(select(.hook == "on_CrawlSetup__90_chromium_launch.daemon.bg")) | length' list runs "$1" --limit 0
@@ -118,15 +123,4 @@ is_up() {
 
 is_down() { ! has_unit "$1"; }
 
-trap clean EXIT
-start_site
-configure </dev/null
-ten_pages_start_one_browser
-a_retry_brings_a_browser
-nobody_needs_it
-one_for_each_page
-dies
-dies_too_often
-trap - EXIT
-clean
-assert_system_running
+cases ten_pages_start_one_browser a_retry_brings_a_browser nobody_needs_it one_for_each_page dies dies_too_often

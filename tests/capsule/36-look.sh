@@ -56,6 +56,7 @@ makes_a_page() {
     assert_status 3 archivist add --wait --tag '<i>tag</i>' --plugins testnames,testfails,title,screenshot --set SCREENSHOT_TIMEOUT=20 "${site}hostile"
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
     directory=$(directory_of "$crawl")
+    keep crawl directory
     see "$directory/index.html" '<bdi>$(touch /tmp/pwned) &quot;&lt;b&gt;</bdi>' 'the &lt;b&gt;reason&lt;/b&gt; why' \
         '&lt;script&gt;alert(1)&lt;/script&gt;' '<img src="./screenshot/screenshot.png"' 'href="./testnames/javascript%3Aalert%281%29"' \
         "Content-Security-Policy" "$site""hostile"
@@ -67,6 +68,7 @@ makes_a_page() {
 }
 
 lists_it() {
+    needs makes_a_page
     local below=${directory#"$archive/"}
     see $archive/index.html "./$below/index.html" "./$below/screenshot/screenshot.png" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
     see "$archive/${below%%/*}/index.html" "../$below/index.html"
@@ -87,6 +89,7 @@ JSON
 }
 
 keeps_one_entry_after_a_retry() {
+    needs makes_a_page
     archivist retry "$crawl" --hook testfails
     wait_for 30 is_over "$crawl"
     see "$directory/index.html" "2 attempts" screenshot.png
@@ -96,6 +99,7 @@ keeps_one_entry_after_a_retry() {
 
 # The whole archive, copied elsewhere: every link of every page of ours leads to a file. A snapshot alone: all but the ways up.
 links_hold_elsewhere() {
+    needs makes_a_page
     in_capsule mkdir -p $away
     in_capsule cp -r $archive "$away/the archive, 100% #moved?"
     in_capsule mv $archive $archive.aside
@@ -109,6 +113,7 @@ links_hold_elsewhere() {
 
 # A browser shows the picture under file://, and runs nothing: the title would change.
 a_browser_shows_it() {
+    needs makes_a_page
     local dump
     dump=$(in_capsule timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir=/tmp/test-browser --enable-logging=stderr \
         --virtual-time-budget=5000 --dump-dom "file://$directory/index.html" 2>&1) || fail "chromium: $dump"
@@ -118,6 +123,7 @@ a_browser_shows_it() {
 }
 
 opens() {
+    needs makes_a_page
     assert_eq "$directory/index.html" "$(archivist open "$(query '.[0].id' list snapshots "$crawl")")" "archivist open ID without a desktop"
     assert_eq $archive/index.html "$(in_capsule env DISPLAY=:0 archivist open --print)" "archivist open --print"
     assert_status 1 archivist open s999999
@@ -133,21 +139,11 @@ opens() {
 
 # It finds the lists that it writes again.
 the_worker_of_the_crawl_has_no_complaint() {
+    needs makes_a_page
     assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning --unit="archivist-crawl-${crawl#c}.service")" \
         "warnings of the worker of $crawl"
+    assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-makes_a_page
-lists_it
-says_what_is_skipped
-keeps_one_entry_after_a_retry
-links_hold_elsewhere
-a_browser_shows_it
-opens
-the_worker_of_the_crawl_has_no_complaint
-assert_nothing_is_left
-trap - EXIT
-clean
-assert_system_running
+cases makes_a_page lists_it says_what_is_skipped keeps_one_entry_after_a_retry links_hold_elsewhere a_browser_shows_it \
+    opens the_worker_of_the_crawl_has_no_complaint

@@ -119,15 +119,8 @@ heeds_lists_of_urls() {
 refuses_nonsense() {
     assert_status 2 archivist add --set CRAWL_MAX_SIZE=much http://limit.test/
     assert_contains "$output" "bad value 'much' of CRAWL_MAX_SIZE" "error for a size"
+    assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-limits_pages_and_goes_on
-limits_bytes
-limits_time_and_goes_on
-limits_hooks
-works_with_few_places
-heeds_lists_of_urls
-refuses_nonsense
-assert_nothing_is_left
+cases limits_pages_and_goes_on limits_bytes limits_time_and_goes_on limits_hooks works_with_few_places \
+    heeds_lists_of_urls refuses_nonsense

@@ -410,22 +410,9 @@ runs_sonic() {
     crawl testsonic http://contract.test/sonic-missing
     assert_eq "skipped there is no program 'sonic'; see: archivist plugins --binaries" \
         "$(query 'map(select(.hook == "sonic") | .status + " " + .error)' list results "$crawl")" "the missing server"
+    assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-tries_again_what_missed_something
-passes_settings_on
-retries_what_needs_a_daemon
-sets_up_pages
-attends_to_daemons
-keeps_what_was_printed
-tells_what_failed_hooks_wrote
-takes_execute_bits_off
-believes_no_hook_about_programs
-names_what_hooks_ask_for
-runs_sonic
-assert_nothing_is_left
-trap - EXIT
-clean
-assert_system_running
+cases tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
+    attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
+    believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic

@@ -50,6 +50,7 @@ brings_a_program() {
 }
 
 archives() {
+    needs brings_a_program
     local ids
     assert_status 3 archivist add --wait --depth 1 --plugins testcrawl,testpage,testneeds 'http://older.test/1' 'http://older.test/2?q=$(reboot)'
     crawl=$(sed -n 's/^queued 2 URLs as \(c[0-9]*\)$/\1/p' <<<"$output")
@@ -57,9 +58,11 @@ archives() {
     ids=$(query 'map(.id) | sort_by(number)' list snapshots "$crawl")
     read -r page _ child <<<"$ids"
     top=$(directory crawls "$crawl") own=$(directory snapshots "$page")
+    keep crawl page child top own
 }
 
 calls_them_as_they_expect() {
+    needs archives
     local hook
     for hook in 03_listen 06_fetch 08_watch 30_read 54_script 60_skips 61_fails 99_last; do
         assert_eq "--url=http://older.test/1|--snapshot-id=$page|--crawl-id=$crawl|--depth=0" "$(words "$own" "testpage/argv-$hook")" "arguments of $hook"
@@ -76,6 +79,7 @@ calls_them_as_they_expect() {
 # Background hooks hold nobody up; the foreground goes on in order, whatever its end. Then the finite one has its time, and the
 # daemons are told to end, all at once: which of them is done first is theirs.
 keeps_their_order() {
+    needs archives
     local order
     order=$(words "$own" order.txt)
     assert_eq "03_listen|06_fetch|08_watch|30_read|54_script|60_skips|61_fails|99_last|06_fetch ended|03_listen ended|08_watch ended|50_after" \
@@ -94,6 +98,7 @@ told_of_unit() {
 }
 
 judges_them() {
+    needs archives
     assert_eq "03_listen.bg=succeeded 06_fetch.finite.bg=succeeded 08_watch__background=succeeded 30_read=succeeded 50_after=noresults 54_script=noresults 60_skips=skipped 61_fails=failed 99_last=succeeded" \
         "$(query 'of("testpage") | map((.hook | sub("^.*?__"; "")) + "=" + .status) | sort' list results "$page")" "results of the page"
     assert_eq "told to end" "$(query 'map(select(.hook | endswith("03_listen.bg")).output)' list results "$page")" "what a daemon says at its end"
@@ -104,17 +109,7 @@ judges_them() {
     # systemd sees a failure in the hook that failed, and none in the one that had nothing to do.
     assert_contains "$(told_of_unit 61_fails)" "Failed with result 'exit-code'" "the journal of a hook that failed"
     [[ $(told_of_unit 60_skips) != *Failed* ]] || fail "the journal has a failure of a hook that skipped: $(told_of_unit 60_skips)"
+    assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-is_skipped_without_its_program
-brings_a_program
-archives
-calls_them_as_they_expect
-keeps_their_order
-judges_them
-assert_nothing_is_left
-trap - EXIT
-clean
-assert_system_running
+cases is_skipped_without_its_program brings_a_program archives calls_them_as_they_expect keeps_their_order judges_them

@@ -61,7 +61,7 @@ assert_complete() {
     ends=$(in_capsule grep -HE '^(end|overlap)' $(stories "$1"))
     [[ $ends != *overlap* ]] || fail "a hook ran twice at once: $ends"
     assert_eq $(($2 * 3)) "$(sort -u <<<"$ends" | wc -l)" "hooks that came to their end"
-    echo "$1: $2 pages, $(($(wc -l <<<"$ends") - $2 * 3)) hooks ran again"
+    figure "$1: $2 pages, $(($(wc -l <<<"$ends") - $2 * 3)) hooks ran again"
     assert_nothing_is_left
 }
 
@@ -181,15 +181,6 @@ a_reboot_is_a_pause() {
     assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-survives_kills_of_the_orchestrator
-survives_kills_of_workers
-survives_the_kill_of_a_hook
-survives_restarts_of_everything
-survives_a_restart_of_the_bus
-a_reinstallation_keeps_running_hooks
-a_reboot_is_a_pause
-trap - EXIT
-clean
-assert_system_running
+cases survives_kills_of_the_orchestrator survives_kills_of_workers survives_the_kill_of_a_hook \
+    survives_restarts_of_everything survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
+    a_reboot_is_a_pause

@@ -59,6 +59,7 @@ imports() {
 
 # The second crawl finds what the first one found, and nothing of what that did.
 works_on_a_copy() {
+    needs imports
     local round
     for round in 1 2; do
         crawl --persona office "http://persona.test/$round"
@@ -75,6 +76,7 @@ works_on_a_copy() {
 
 # A page with a browser of its own has a copy of its own.
 copies_for_each_page() {
+    needs imports
     crawl --persona office --set CHROME_ISOLATION=snapshot http://persona.test/a http://persona.test/b
     local id where=() pages
     pages=$(query 'map(.directory)' list snapshots "$crawl")
@@ -98,19 +100,11 @@ uses_the_default() {
 
 # What cannot be copied is said, and no half of it is used.
 says_what_it_cannot_copy() {
+    needs imports
     in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"
     crawl --persona office http://persona.test/huge
     assert_contains "$(query 'map(select(.hook | endswith("keeper_persona")).error)' list results "$crawl")" "too large" "the reason"
     assert_eq "" "$(file profile.txt)" "the profile"
 }
 
-trap clean EXIT
-prepare
-imports
-works_on_a_copy
-copies_for_each_page
-uses_the_default
-says_what_it_cannot_copy
-trap - EXIT
-clean
-assert_system_running
+cases imports works_on_a_copy copies_for_each_page uses_the_default says_what_it_cannot_copy

@@ -241,21 +241,5 @@ copies() {
     in_capsule rm -rf /srv/copy
 }
 
-trap clean EXIT
-prepare
-shows_a_table
-tells_what_it_would_do
-skips
-interrupts_the_background
-retries
-aborts
-takes_the_crawl_along
-goes_on_with_the_next_orchestrator
-is_in_a_scope
-records
-records_of_others
-takes_up_a_crawl
-copies
-trap - EXIT
-clean
-assert_system_running
+cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
+    goes_on_with_the_next_orchestrator is_in_a_scope records records_of_others takes_up_a_crawl copies

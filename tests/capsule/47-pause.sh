@@ -116,7 +116,7 @@ cancelling_reaches_the_frozen() {
     begun=$EPOCHREALTIME
     archivist cancel "$crawl"
     wait_for 10 nothing_is_left
-    echo "cancelled while frozen: everything gone after $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
+    figure "cancelled while frozen: everything gone after $(((${EPOCHREALTIME/./} - ${begun/./}) / 1000)) ms"
     assert_eq term "$(in_capsule cat "$dir/testcount/story")" "the hook could end in order"
     assert_eq cancelled "$(crawl_status "$crawl")" "status of $crawl"
     assert_nothing_is_left
@@ -149,13 +149,5 @@ a_pause_outlives_the_machine() {
     finish
 }
 
-trap clean EXIT
-prepare
-hooks_stand_still_and_workers_do_not
-nothing_new_starts
-cancelling_reaches_the_frozen
-a_limit_is_not_held_against_the_frozen
-a_pause_outlives_the_machine
-trap - EXIT
-clean
-assert_system_running
+cases hooks_stand_still_and_workers_do_not nothing_new_starts cancelling_reaches_the_frozen \
+    a_limit_is_not_held_against_the_frozen a_pause_outlives_the_machine

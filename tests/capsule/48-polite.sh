@@ -17,6 +17,14 @@ clean() {
     forget_configuration
 }
 
+prepare() {
+    plugin testpage <<'SH'
+#!/bin/sh
+echo page >page.txt
+SH
+    start_hosts
+}
+
 # Two hosts, which write down who is asked for what and when. Sets $port.
 start_hosts() {
     in_capsule sh -c 'cat >/srv/hosts.py' <<'PY'
@@ -78,7 +86,7 @@ assert_gaps() {
         ((gap >= $4)) || fail "$1$2: $gap ms from one request to the next, not $4"
     done
     assert_eq "$3" "$found" "gaps between requests for $1$2"
-    echo "$1$2: gaps of" "$(gaps "$1" "$2" | paste -sd " ")" "ms"
+    figure "$1$2: gaps of" "$(gaps "$1" "$2" | paste -sd " ")" "ms"
 }
 
 first_request() { in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path { printf "%d", $2 * 1000; exit }' $log; }
@@ -155,15 +163,4 @@ END
     assert_nothing_is_left
 }
 
-trap clean EXIT
-plugin testpage <<'SH'
-#!/bin/sh
-echo page >page.txt
-SH
-start_hosts
-a_delay_holds_for_all_crawls_and_up_no_other_host
-what_hosts_ask_for
-a_full_disk_is_waited_out
-trap - EXIT
-clean
-assert_system_running
+cases a_delay_holds_for_all_crawls_and_up_no_other_host what_hosts_ask_for a_full_disk_is_waited_out

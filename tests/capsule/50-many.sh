@@ -26,8 +26,8 @@ memory() { in_capsule awk '/^VmHWM:/ { print $2 }' "/proc/$(unit_property $servi
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 
-# figure WORDS MICROSECONDS COUNT
-figure() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "%-45s %8.1f/s  %7.2f ms each\n", what, n * 1e6 / usec, usec / n / 1000 }'; }
+# rate WORDS MICROSECONDS COUNT: a figure.
+rate() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "figure: %-45s %8.1f/s  %7.2f ms each\n", what, n * 1e6 / usec, usec / n / 1000 }'; }
 
 archives_many() {
     local began cpu_began ended crawl units
@@ -42,12 +42,12 @@ archives_many() {
     assert_eq "$units success" "$(query '[length, (map(if .outcome == {kind: "exit", detail: 0} then "success" else .outcome end) | unique[])]' \
         list runs "$crawl" --limit 0)" "runs"
     assert_nothing_is_left
-    figure "$PAGES pages" $((ended - began)) "$PAGES"
-    figure "  units of them" $((ended - began)) $units
-    figure "  CPU of the orchestrator a unit" $(($(cpu $service) - cpu_began)) $units
-    figure "  CPU of a worker" "$(cpu_of "$crawl" snapshot)" "$PAGES"
-    figure "  CPU of a hook" "$(cpu_of "$crawl" hook)" "$PAGES"
-    echo "peak memory of the orchestrator: $(memory) KiB"
+    rate "$PAGES pages" $((ended - began)) "$PAGES"
+    rate "  units of them" $((ended - began)) $units
+    rate "  CPU of the orchestrator a unit" $(($(cpu $service) - cpu_began)) $units
+    rate "  CPU of a worker" "$(cpu_of "$crawl" snapshot)" "$PAGES"
+    rate "  CPU of a hook" "$(cpu_of "$crawl" hook)" "$PAGES"
+    figure "peak memory of the orchestrator: $(memory) KiB"
 }
 
 # cpu_of CRAWL KIND: microseconds of all its runs of that kind, as far as they were accounted for.
@@ -57,16 +57,10 @@ without_us() {
     local began
     began=$(now)
     in_capsule bash -c "for ((n = 0; n < $BARE; n++)); do systemd-run --quiet --wait --collect true; done"
-    figure "systemd-run --wait, one after the other" $(($(now) - began)) $BARE
+    rate "systemd-run --wait, one after the other" $(($(now) - began)) $BARE
     began=$(now)
     in_capsule bash -c "for ((n = 0; n < $BARE; n++)); do /bin/true; done"
-    figure "fork and exec" $(($(now) - began)) $BARE
+    rate "fork and exec" $(($(now) - began)) $BARE
 }
 
-trap clean EXIT
-prepare
-archives_many
-without_us
-trap - EXIT
-clean
-assert_system_running
+cases archives_many without_us

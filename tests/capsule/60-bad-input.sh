@@ -289,19 +289,6 @@ judges_the_configuration() {
     assert_status 0 archivist status
 }
 
-trap clean EXIT
-prepare
-refuses_what_is_no_page
-expands_nothing
-uses_the_exit_statuses
-survives_bad_hooks
-caps_a_flood_of_complaints
-survives_hooks_that_cannot_be_run
-refuses_plugins_of_others
-takes_a_hundred_thousand_lines
-survives_a_full_disk
-refuses_databases
-judges_the_configuration
-trap - EXIT
-clean
-assert_system_running
+cases refuses_what_is_no_page expands_nothing uses_the_exit_statuses survives_bad_hooks caps_a_flood_of_complaints \
+    survives_hooks_that_cannot_be_run refuses_plugins_of_others takes_a_hundred_thousand_lines survives_a_full_disk \
+    refuses_databases judges_the_configuration

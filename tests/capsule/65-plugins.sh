@@ -89,6 +89,7 @@ is_brought() {
 
 # With a new orchestrator, which knows of it from its database only.
 is_used() {
+    needs is_brought
     restart
     assert_status 0 archivist add --wait --plugins testuser "$site"
     local made
@@ -104,6 +105,7 @@ is_used() {
 
 # The one that is there is too old, and so is what the provider brings at first.
 an_old_one_does_not_do() {
+    needs is_brought
     wants_version '"8.0"'
     restart
     assert_eq "program 'test-tool' is version 7.1, 8.0 or newer is needed: archivist plugins install testuser" \
@@ -156,9 +158,5 @@ directories_are_added() {
     assert_status 2 archivist plugins remove test-added
 }
 
-trap clean EXIT
-prepare
-for step in missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked directories_are_added; do
-    $step
-    echo "ok: ${step//_/ }"
-done
+cases missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked \
+    directories_are_added

@@ -122,13 +122,4 @@ leaves_the_system_alone() {
 }
 
 uid=
-trap clean EXIT
-prepare
-archives_as_a_user
-takes_up_a_persona
-cancels_as_a_user
-keeps_workers_of_a_user
-leaves_the_system_alone
-trap - EXIT
-clean
-assert_system_running
+cases archives_as_a_user takes_up_a_persona cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone

@@ -14,6 +14,7 @@ clean() {
 prepare() {
     in_capsule sh -c "systemctl stop $service; mkdir -p $state /opt/pools"
     capsule cp "$ROOT/tests/capsule/pools/worker.py" "$CAPSULE:/opt/pools/worker.py"
+    in_capsule sh -c 'printf "#!/bin/sh\nexec sleep 1000\n" >/opt/pools/run.sh; chmod 755 /opt/pools/run.sh'
 }
 
 mode() { in_capsule sh -c "echo $2 >$state/mode$1"; }
@@ -71,6 +72,7 @@ runs_workers_by_index() {
 logs_contain() { [[ $(archivist pool logs testpool "$1" 2>&1) == *"$2"* ]]; }
 
 restarts_who_dies() {
+    needs runs_workers_by_index
     local pid others
     pid=$(worker 0 pid) others=$(worker 1 pid),$(worker 2 pid)
     in_capsule kill -KILL "$pid"
@@ -81,6 +83,7 @@ restarts_who_dies() {
 
 # The worker reads its mode at every beat.
 restarts_who_stops_beating() {
+    needs runs_workers_by_index
     local pid
     pid=$(worker 1 pid)
     mode 1 hang
@@ -91,6 +94,7 @@ restarts_who_stops_beating() {
 }
 
 tells_of_who_never_beats() {
+    needs runs_workers_by_index
     local pid
     mode 2 never
     in_capsule kill -KILL "$(worker 2 pid)"
@@ -107,6 +111,7 @@ tells_of_who_never_beats() {
 beats() { [[ $(worker "$1" last_beat) != null ]]; }
 
 ends_only_the_unhealthy() {
+    needs runs_workers_by_index
     local restarts others
     wait_for 30 all_run
     others=$(worker 1 pid),$(worker 2 pid)
@@ -135,6 +140,7 @@ ends_only_the_unhealthy() {
 }
 
 scales() {
+    needs runs_workers_by_index
     archivist pool scale testpool 5
     wait_for 20 all_run
     assert_eq 5 "$(query '.running' pool status testpool)" "workers after scaling up"
@@ -149,6 +155,7 @@ scales() {
 
 # With a check that fails, a worker that is deaf, and one that waits for its restart.
 stops_and_restarts_nobody() {
+    needs runs_workers_by_index
     local how began
     for how in "" --force --no-wait; do
         mode 0 ignore
@@ -175,6 +182,7 @@ nothing_runs() {
 
 # A program that cannot even start is given up after a while; from then on nothing happens.
 gives_up_who_never_starts() {
+    needs runs_workers_by_index
     archivist pool start testpool
     mode 1 crash
     in_capsule sh -c "mkdir -p /etc/archivist/testpool.pool.d
@@ -197,26 +205,12 @@ runs_without_a_file() {
 }
 
 removes() {
+    needs runs_workers_by_index
     archivist pool remove testpool
     in_capsule sh -c 'test ! -e /etc/archivist/testpool.pool && test ! -e /etc/archivist/testpool.pool.d'
     assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-pool-testpool*.service' 'archivist-pool-testpool*.timer')" "what is left"
     assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, all the while"
 }
 
-trap clean EXIT
-prepare
-in_capsule sh -c 'printf "#!/bin/sh\nexec sleep 1000\n" >/opt/pools/run.sh; chmod 755 /opt/pools/run.sh'
-makes_valid_units
-runs_workers_by_index
-restarts_who_dies
-restarts_who_stops_beating
-tells_of_who_never_beats
-ends_only_the_unhealthy
-scales
-stops_and_restarts_nobody
-gives_up_who_never_starts
-runs_without_a_file
-removes
-trap - EXIT
-clean
-assert_system_running
+cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
+    ends_only_the_unhealthy scales stops_and_restarts_nobody gives_up_who_never_starts runs_without_a_file removes

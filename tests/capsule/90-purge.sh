@@ -3,14 +3,14 @@
 # Last of all: the package is gone afterwards.
 source "$(dirname "$0")/lib.sh"
 
-work=archivist-purge-test.service
+unit=archivist-purge-test.service
 kept=/var/lib/archivist/archive/kept-by-purge
 
 install() { apt_in_capsule install "$deb"; }
 
 removal_ends_what_runs() {
     install
-    in_capsule systemd-run --quiet --unit=$work --slice=archivist-crawl.slice sleep infinity
+    in_capsule systemd-run --quiet --unit=$unit --slice=archivist-crawl.slice sleep infinity
     in_capsule systemctl --quiet enable --now archivist-retry.timer
     in_capsule touch $kept
     apt_in_capsule remove archivist
@@ -21,6 +21,7 @@ removal_ends_what_runs() {
 }
 
 purge_keeps_the_archive() {
+    needs removal_ends_what_runs
     install
     apt_in_capsule purge archivist
     in_capsule test -e $kept || fail "a purge must keep the archive"
@@ -46,7 +47,6 @@ assert_nothing_left() {
     assert_system_running
 }
 
-deb=$(put_deb)
-removal_ends_what_runs
-purge_keeps_the_archive
-purge_deletes_the_archive_when_told
+prepare() { deb=$(put_deb); }
+
+cases removal_ends_what_runs purge_keeps_the_archive purge_deletes_the_archive_when_told

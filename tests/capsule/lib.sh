@@ -1,29 +1,19 @@
 # shellcheck shell=bash
-# For the tests in this directory: each is a script that sources this file first, and speaks by its exit status:
-# 0 passed, 77 skipped (with its reason as the last line), anything else failed.
+# For the tests in this directory: each is a script that sources this file first and ends with `cases NAME…`, see
+# tests/tap/cases.sh.
 #
 # From the harness, or set by hand to run one test alone in a capsule that is up:
 #   CAPSULE   name of the capsule      (tests/machine/capsule boot NAME RELEASE)
 #   DEB       the package under test   (packaging/build-deb)
-set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../tap/cases.sh"
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
 : "${CAPSULE:?name of a running capsule}" "${DEB:?path of the package}"
-command -v jq >/dev/null || { echo "jq is not installed: apt install jq" >&2; exit 1; }
+command -v jq >/dev/null || bail "jq is not installed: apt install jq"
 
 capsule() { "$ROOT/tests/machine/capsule" "$@"; }
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
-
-fail() {
-    echo "failed: $*" >&2
-    exit 1
-}
-
-skip() {
-    echo "$*"
-    exit 77
-}
 
 # wait_for SECONDS COMMAND…: until the command succeeds. For what has no event to wait on; prefer one
 # (systemctl start, archivist add --wait) where there is one.
@@ -53,6 +43,12 @@ unit_property() { in_capsule systemctl show --property="$2" --value -- "$1"; }
 assert_system_running() {
     assert_eq running "$(in_capsule systemctl is-system-running || true)" "state of the system"
     assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "failed units"
+}
+
+# The last case of every script.
+leaves_nothing_behind() {
+    if defined clean; then clean; fi
+    if defined assert_nothing_is_left; then assert_nothing_is_left; else assert_system_running; fi
 }
 
 # apt_in_capsule ARGUMENT…: quiet, without network, as an administrator's script would.

@@ -25,18 +25,19 @@ AttemptsMax=1000
 END
 }
 
-trap clean EXIT
-prepare
-crawl=$(pages "$PAGES" kill testkill)
-kills=$(tool kill "$KILLS" "$crawl")
-sleep 5 # what is allowed
-ghosts=$(tool ghosts)
-finish "$crawl" 600
-verdict=$(tool judge "$crawl" $((PAGES * HOOKS)))
-figure "F1 kills=$kills hooks=$((PAGES * HOOKS)) running-without-unit=$ghosts $verdict"
-assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
-assert_eq "0 lost=0 twice=0 again=0 beside=0 open=0" "$ghosts $verdict" "what the kills did"
-((kills >= KILLS / 2)) || fail "the crawl was over after $kills kills"
-assert_nothing_is_left
-trap - EXIT
-clean
+kills_lose_nothing() {
+    local crawl kills ghosts verdict
+    crawl=$(pages "$PAGES" kill testkill)
+    kills=$(tool kill "$KILLS" "$crawl")
+    sleep 5 # what is allowed
+    ghosts=$(tool ghosts)
+    finish "$crawl" 600
+    verdict=$(tool judge "$crawl" $((PAGES * HOOKS)))
+    figure "F1 kills=$kills hooks=$((PAGES * HOOKS)) running-without-unit=$ghosts $verdict"
+    assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
+    assert_eq "0 lost=0 twice=0 again=0 beside=0 open=0" "$ghosts $verdict" "what the kills did"
+    ((kills >= KILLS / 2)) || fail "the crawl was over after $kills kills"
+    assert_nothing_is_left
+}
+
+cases kills_lose_nothing

@@ -53,28 +53,30 @@ SH
     in_capsule sh -c "printf '[Service]\nTimeoutStopSec=$GRACE\n' >/run/systemd/system/archivist-hook-.service.d/90-test.conf"
     in_capsule systemctl daemon-reload
     configure </dev/null
+    in_capsule systemd-run --quiet --unit=$canary --property=Type=exec sleep infinity
 }
-
-ladder=(setsid deaf stopped forks holds)
 
 is_ready() { in_capsule test -e "$(query '.[0].directory' list snapshots "$1")/$2/ready"; }
 
-trap clean EXIT
-prepare
-in_capsule systemd-run --quiet --unit=$canary --property=Type=exec sleep infinity
-words=
-for step in "${ladder[@]}"; do
-    crawl=$(add --plugins "test$step" "http://ladder.test/$step")
-    wait_for 30 is_ready "$crawl" "test$step"
+# outlives_nothing STEP: the crawl of this hook is cancelled.
+outlives_nothing() {
+    local crawl snapshot milliseconds
+    crawl=$(add --plugins "test$1" "http://ladder.test/$1")
+    wait_for 30 is_ready "$crawl" "test$1"
     snapshot=$(query '.[0].id' list snapshots "$crawl")
-    milliseconds=$(tool cancel "$crawl" "archivist-hook-test$step-$snapshot.service")
-    words+=" $step=${milliseconds}ms"
-    ((milliseconds <= (GRACE + 1) * 1000)) || fail "$step: it took $milliseconds ms"
-    assert_eq "" "$(query 'map(select(.status == "succeeded").status)' list results "$crawl")" "$step: successes"
-    assert_eq cancelled "$(crawl_status "$crawl")" "$step: the crawl"
-    has_unit $canary || fail "$step: the canary is dead"
+    milliseconds=$(tool cancel "$crawl" "archivist-hook-test$1-$snapshot.service")
+    ((milliseconds <= (GRACE + 1) * 1000)) || fail "$1: it took $milliseconds ms"
+    assert_eq "" "$(query 'map(select(.status == "succeeded").status)' list results "$crawl")" "$1: successes"
+    assert_eq cancelled "$(crawl_status "$crawl")" "$1: the crawl"
+    has_unit $canary || fail "$1: the canary is dead"
     assert_nothing_is_left
-done
-figure "F2 grace=${GRACE}s$words, canary lives"
-trap - EXIT
-clean
+    figure "F2 $1: grace=${GRACE}s, gone after $milliseconds ms, canary lives"
+}
+
+another_session() { outlives_nothing setsid; }
+deaf_to_signals() { outlives_nothing deaf; }
+a_stopped_child() { outlives_nothing stopped; }
+forks_without_end() { outlives_nothing forks; }
+a_child_that_holds_stdout() { outlives_nothing holds; }
+
+cases another_session deaf_to_signals a_stopped_child forks_without_end a_child_that_holds_stdout

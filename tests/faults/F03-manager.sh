@@ -7,24 +7,29 @@ PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 5 20)
 
 clean() { forget_configuration; }
 
-trap clean EXIT
-put_tool
-hooks_with_codes $HOOKS
-configure <<'END'
+prepare() {
+    put_tool
+    hooks_with_codes $HOOKS
+    configure <<'END'
 [Orchestrator]
 RetrySec=1s
 END
-crawl=$(pages "$PAGES" manager testcode)
-disturbed=0
-for ((n = 0; n < TIMES; n++)); do
-    for command in daemon-reexec daemon-reload; do
-        wait_for 60 has_unit 'archivist-hook-testcode*'
-        in_capsule systemctl $command
-        disturbed=$((disturbed + 1))
+}
+
+reexecutions_lose_nothing() {
+    local crawl disturbed n command
+    crawl=$(pages "$PAGES" manager testcode)
+    disturbed=0
+    for ((n = 0; n < TIMES; n++)); do
+        for command in daemon-reexec daemon-reload; do
+            wait_for 60 has_unit 'archivist-hook-testcode*'
+            in_capsule systemctl $command
+            disturbed=$((disturbed + 1))
+        done
     done
-done
-assert_outcomes "$crawl" $((PAGES * HOOKS))
-figure "F3 daemon-reexec and daemon-reload: $disturbed, hooks=$((PAGES * HOOKS)) $verdict"
-assert_nothing_is_left
-trap - EXIT
-clean
+    assert_outcomes "$crawl" $((PAGES * HOOKS))
+    figure "F3 daemon-reexec and daemon-reload: $disturbed, hooks=$((PAGES * HOOKS)) $verdict"
+    assert_nothing_is_left
+}
+
+cases reexecutions_lose_nothing

@@ -13,32 +13,40 @@ clean() {
 
 is_waiting_for_the_bus() { [[ $(unit_property $service StatusText) == *"nobody listens at"* ]]; }
 
-trap clean EXIT
-put_tool
-hooks_with_codes $HOOKS
-configure <<'END'
+prepare() {
+    put_tool
+    hooks_with_codes $HOOKS
+    configure <<'END'
 [Orchestrator]
 RetrySec=1s
 AttemptsMax=100
 END
-crawl=$(pages "$PAGES" gone testcode)
-wait_for 60 has_unit 'archivist-hook-testcode*'
-in_capsule systemctl stop dbus.socket dbus.service
-wait_for 60 is_waiting_for_the_bus
-sleep "$AWAY" # what is suffered
-in_capsule systemctl start dbus.socket dbus.service
-in_capsule systemctl try-restart systemd-logind.service
-assert_outcomes "$crawl" $((PAGES * HOOKS))
-figure "F4 no bus for $AWAY s, hooks=$((PAGES * HOOKS)) $verdict"
+}
 
-crawl=$(pages "$PAGES" bus testcode)
-for ((n = 0; n < TIMES; n++)); do
+no_bus_for_a_while() {
+    local crawl
+    crawl=$(pages "$PAGES" gone testcode)
     wait_for 60 has_unit 'archivist-hook-testcode*'
-    restart_bus
-    wait_for 60 has_unit $service
-done
-assert_outcomes "$crawl" $((PAGES * HOOKS))
-figure "F4 restarts of dbus=$TIMES hooks=$((PAGES * HOOKS)) $verdict"
-assert_nothing_is_left
-trap - EXIT
-clean
+    in_capsule systemctl stop dbus.socket dbus.service
+    wait_for 60 is_waiting_for_the_bus
+    sleep "$AWAY" # what is suffered
+    in_capsule systemctl start dbus.socket dbus.service
+    in_capsule systemctl try-restart systemd-logind.service
+    assert_outcomes "$crawl" $((PAGES * HOOKS))
+    figure "F4 no bus for $AWAY s, hooks=$((PAGES * HOOKS)) $verdict"
+}
+
+restarts_of_the_bus() {
+    local crawl n
+    crawl=$(pages "$PAGES" bus testcode)
+    for ((n = 0; n < TIMES; n++)); do
+        wait_for 60 has_unit 'archivist-hook-testcode*'
+        restart_bus
+        wait_for 60 has_unit $service
+    done
+    assert_outcomes "$crawl" $((PAGES * HOOKS))
+    figure "F4 restarts of dbus=$TIMES hooks=$((PAGES * HOOKS)) $verdict"
+    assert_nothing_is_left
+}
+
+cases no_bus_for_a_while restarts_of_the_bus

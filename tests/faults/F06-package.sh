@@ -49,9 +49,4 @@ a_removal_is_a_pause() {
 
 results() { query '[length, (map(.status) | unique[]), (map(.attempts) | unique[])]' list results "$crawl" --limit 0; }
 
-trap clean EXIT
-prepare
-an_upgrade_is_not_noticed
-a_removal_is_a_pause
-trap - EXIT
-clean
+cases an_upgrade_is_not_noticed a_removal_is_a_pause

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/machine.sh"
 
 CUTS=$(times 2 20) HOOKS=3
-said=$(mktemp)
+said=$work/said
 
 clean() {
     [[ -z ${talk-} ]] || kill "$talk" 2>/dev/null || true
@@ -13,6 +13,7 @@ clean() {
 }
 
 prepare() {
+    need_machine
     put_tool
     many_hooks testpower $HOOKS <<'SH'
 #!/bin/bash
@@ -88,10 +89,4 @@ the_power_is_cut() {
     assert_nothing_is_left
 }
 
-need_machine
-trap clean EXIT
-prepare
-a_reboot_is_a_pause
-the_power_is_cut
-trap - EXIT
-clean
+cases a_reboot_is_a_pause the_power_is_cut

@@ -8,7 +8,7 @@ PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144
 # Seconds of a hook, so long that a slow machine has run short before all pages are done.
 EACH=0.6
 data=/var/lib/archivist
-recorded=0
+recorded=$work/recorded tmps=$work/tmps
 
 clean() {
     in_capsule sh -c "mountpoint -q $data/archive && umount $data/archive; rm -rf /etc/systemd/system/archivist-hook-testtmp-.service.d
@@ -70,7 +70,7 @@ assert_whole() {
         "results of $1"
     partial=$(in_capsule sh -c "find $data/archive -path '*/testcare*/whole' ! -size ${SIZE}c | wc -l")
     assert_eq 0 "$partial" "partial results called succeeded"
-    recorded=$((recorded + PAGES * 2))
+    echo $((PAGES * 2)) >>"$recorded"
     assert_nothing_is_left
 }
 
@@ -167,23 +167,32 @@ assert_tmp() {
     archivist retry "$crawl" >/dev/null
     finish "$crawl"
     assert_eq "2 succeeded" "$(query '[length, (map(.status) | unique[])]' list results "$crawl")" "results when there is room in /tmp again"
-    tmps=$((tmps + 1))
+    echo "$1" >>"$tmps"
 }
 
-trap clean EXIT
-tmps=0
-writers
-configure </dev/null
-no_space
-no_inodes
-read_only_archive
-unusable_at_the_start read-only "mount -o remount,ro $data" "mount -o remount,rw $data" "read"
-unusable_at_the_start full "rm -f $data/archivist.sqlite3*; dd if=/dev/zero of=$data/filler bs=4k" "rm $data/filler" "full"
-configure_space 1M
-assert_tmp mode=1777,size=64k "No space left"
-assert_tmp mode=1777,nr_inodes=1 "No space left"
-assert_tmp mode=1777,ro "Read-only file system"
-figure "F9 hooks with the disk short of space, inodes, or read-only: $recorded, all recorded as they were; /tmp short: $tmps; orchestrator ended: 0"
-trap - EXIT
-clean
-assert_nothing_is_left
+prepare() {
+    writers
+    configure </dev/null
+}
+
+read_only_at_the_start() { unusable_at_the_start read-only "mount -o remount,ro $data" "mount -o remount,rw $data" "read"; }
+
+full_at_the_start() {
+    unusable_at_the_start full "rm -f $data/archivist.sqlite3*; dd if=/dev/zero of=$data/filler bs=4k" "rm $data/filler" "full"
+}
+
+tmp_of_a_hook() {
+    configure_space 1M
+    assert_tmp mode=1777,size=64k "No space left"
+    assert_tmp mode=1777,nr_inodes=1 "No space left"
+    assert_tmp mode=1777,ro "Read-only file system"
+}
+
+# What the cases before came to.
+nothing_incomplete_is_recorded() {
+    needs no_space no_inodes read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook
+    figure "F9 hooks with the disk short of space, inodes, or read-only: $(awk '{ n += $1 } END { print n }' "$recorded"), all recorded as they were;" \
+        "/tmp short: $(wc -l <"$tmps"); orchestrator ended: 0"
+}
+
+cases no_space no_inodes read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook nothing_incomplete_is_recorded

@@ -11,6 +11,7 @@ clean() {
 }
 
 prepare() {
+    need_machine
     put_tool
     plugin testlong <<'SH'
 #!/bin/sh
@@ -79,10 +80,7 @@ the_clock_is_set_by() {
     assert_nothing_is_left
 }
 
-need_machine
-trap clean EXIT
-prepare
-the_clock_is_set_by -1
-the_clock_is_set_by 1
-trap - EXIT
-clean
+the_clock_is_set_back() { the_clock_is_set_by -1; }
+the_clock_is_set_forward() { the_clock_is_set_by 1; }
+
+cases the_clock_is_set_back the_clock_is_set_forward

@@ -15,6 +15,7 @@ clean() {
 # Both hogs have three processes. In the first the main process takes the memory, in the second a child does, while the main
 # process says that all is well.
 prepare() {
+    need_machine
     put_tool
     plugin testhog on_Snapshot__20_main.sh <<'SH'
 #!/bin/sh
@@ -88,10 +89,4 @@ is_short_of_memory() {
     in_capsule awk '/^some/ { sub("avg10=", "", $2); exit !($2 + 0 > 40) }' /sys/fs/cgroup/archivist.slice/memory.pressure
 }
 
-need_machine
-trap clean EXIT
-prepare
-a_hog_is_alone
-pressure_holds_up_what_is_new
-trap - EXIT
-clean
+cases a_hog_is_alone pressure_holds_up_what_is_new

@@ -12,34 +12,42 @@ memory() { in_capsule awk '/^VmRSS:/ { print $2 }' /proc/1/status; }
 
 failed_units() { in_capsule systemctl list-units --failed --plain --no-legend | wc -l; }
 
-trap clean EXIT
-put_tool
-hooks_with_codes $HOOKS
-many_hooks testfail $HOOKS <<'SH'
+prepare() {
+    put_tool
+    hooks_with_codes $HOOKS
+    many_hooks testfail $HOOKS <<'SH'
 #!/bin/sh
 exit 1
 SH
-configure <<'END'
+    configure <<'END'
 [Orchestrator]
 WorkersPerKind=32
 WorkersMax=64
 SnapshotsPerCrawl=32
 HostWorkers=32
 END
-crawl=$(pages "$PAGES" codes testcode)
-assert_outcomes "$crawl" $((PAGES * HOOKS))
-figure "F12 hooks=$((PAGES * HOOKS)) $verdict"
-assert_nothing_is_left
+}
 
-PAGES=$(times 30 2000)
-before=$(memory)
-crawl=$(pages "$PAGES" failing testfail)
-finish "$crawl" 1800
-left=$(failed_units) after=$(memory)
-assert_eq "$((PAGES * HOOKS)) failed" "$(query '[length, (map(.status) | unique[])]' list results "$crawl" --limit 0)" "results"
-figure "F13 failing hooks=$((PAGES * HOOKS)) failed units left=$left PID 1 grew by $((after - before)) KiB"
-assert_eq 0 "$left" "failed units"
-((after - before < 5120)) || fail "PID 1 grew by $((after - before)) KiB"
-assert_nothing_is_left
-trap - EXIT
-clean
+no_status_is_mistaken() {
+    local crawl
+    crawl=$(pages "$PAGES" codes testcode)
+    assert_outcomes "$crawl" $((PAGES * HOOKS))
+    figure "F12 hooks=$((PAGES * HOOKS)) $verdict"
+    assert_nothing_is_left
+}
+
+failures_leave_nothing_in_the_manager() {
+    local PAGES crawl before left after
+    PAGES=$(times 30 2000)
+    before=$(memory)
+    crawl=$(pages "$PAGES" failing testfail)
+    finish "$crawl" 1800
+    left=$(failed_units) after=$(memory)
+    assert_eq "$((PAGES * HOOKS)) failed" "$(query '[length, (map(.status) | unique[])]' list results "$crawl" --limit 0)" "results"
+    figure "F13 failing hooks=$((PAGES * HOOKS)) failed units left=$left PID 1 grew by $((after - before)) KiB"
+    assert_eq 0 "$left" "failed units"
+    ((after - before < 5120)) || fail "PID 1 grew by $((after - before)) KiB"
+    assert_nothing_is_left
+}
+
+cases no_status_is_mistaken failures_leave_nothing_in_the_manager

@@ -57,9 +57,4 @@ the_watchdog_bites() {
     assert_nothing_is_left
 }
 
-trap clean EXIT
-prepare
-ends_are_not_missed
-the_watchdog_bites
-trap - EXIT
-clean
+cases ends_are_not_missed the_watchdog_bites

@@ -6,7 +6,10 @@ source "$(dirname "$0")/lib.sh"
 hook=archivist-hook-hostile-test1.service
 worker=archivist-snapshot-hostile.service
 
-clean() { forget_configuration; }
+clean() {
+    in_capsule rm -f /usr/local/bin/hostile.py
+    forget_configuration
+}
 
 prepare() {
     put_tool
@@ -33,30 +36,30 @@ attack() {
     bad+=$(grep -vE ' (org\.freedesktop\.DBus\.Error\.|org\.archivist1\.|unreachable:)' <<<"$answers" | sed "s/^/$name: /" || true)
 }
 
-trap clean EXIT
-prepare
-crawl=$(add --plugins testhold http://hostile.test/)
-wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
-snapshot=$(query '.[0].id' list snapshots "$crawl")
-before=$(everything) pid=$(unit_property $service MainPID) since=$(in_capsule date '+%F %T')
-calls=0 bad=
-assert_contains "$(in_capsule env ONLY=Status python3 /usr/local/bin/hostile.py)" "Manager.Status answered" "the same from root"
-attack stranger setpriv --reuid nobody --regid nogroup --clear-groups
-attack hook systemd-run --quiet --wait --pipe --collect --uid=archivist-hook-16 --unit=$hook
-for user in archivist-hook archivist-hook-16; do
-    attack "user $user" setpriv --reuid $user --regid archivist-hook --init-groups
-done
-attack worker systemd-run --quiet --wait --pipe --collect --unit=$worker
-assert_eq "" "$bad" "calls that were not refused"
-assert_eq "$before" "$(everything)" "what is on record"
-assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
-log=$(in_capsule journalctl --quiet --no-pager --since "$since" --output=cat --unit=dbus.service --unit=$service)
-assert_contains "$log" "Rejected send message" "what the bus logs"
-assert_contains "$log" "this token belongs to no worker" "what the orchestrator logs"
-figure "F16 hostile calls=$calls, answered otherwise than with a refusal=0, changes=0"
-in_capsule touch $signs/go
-finish "$crawl"
-assert_nothing_is_left
-trap - EXIT
-clean
-in_capsule rm -f /usr/local/bin/hostile.py
+every_call_is_refused() {
+    local crawl snapshot before pid since calls bad user log
+    crawl=$(add --plugins testhold http://hostile.test/)
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    snapshot=$(query '.[0].id' list snapshots "$crawl")
+    before=$(everything) pid=$(unit_property $service MainPID) since=$(in_capsule date '+%F %T')
+    calls=0 bad=
+    assert_contains "$(in_capsule env ONLY=Status python3 /usr/local/bin/hostile.py)" "Manager.Status answered" "the same from root"
+    attack stranger setpriv --reuid nobody --regid nogroup --clear-groups
+    attack hook systemd-run --quiet --wait --pipe --collect --uid=archivist-hook-16 --unit=$hook
+    for user in archivist-hook archivist-hook-16; do
+        attack "user $user" setpriv --reuid $user --regid archivist-hook --init-groups
+    done
+    attack worker systemd-run --quiet --wait --pipe --collect --unit=$worker
+    assert_eq "" "$bad" "calls that were not refused"
+    assert_eq "$before" "$(everything)" "what is on record"
+    assert_eq "$pid" "$(unit_property $service MainPID)" "process of the orchestrator"
+    log=$(in_capsule journalctl --quiet --no-pager --since "$since" --output=cat --unit=dbus.service --unit=$service)
+    assert_contains "$log" "Rejected send message" "what the bus logs"
+    assert_contains "$log" "this token belongs to no worker" "what the orchestrator logs"
+    figure "F16 hostile calls=$calls, answered otherwise than with a refusal=0, changes=0"
+    in_capsule touch $signs/go
+    finish "$crawl"
+    assert_nothing_is_left
+}
+
+cases every_call_is_refused

@@ -24,27 +24,27 @@ count() { in_capsule journalctl --quiet --no-pager --output=cat --after-cursor="
 
 processes() { in_capsule sh -c "cat /sys/fs/cgroup/archivist.slice/archivist-pool.slice/archivist-pool-$POOL.slice/*/cgroup.procs 2>/dev/null || true" | wc -l; }
 
-trap clean EXIT
-prepare
-archivist pool add $POOL -n "$WORKERS" --set HeartbeatSec=2s --set StopSec=1s --set RestartMaxSec=3s --now -- /usr/bin/python3 /opt/pools/worker.py $STATE
-in_capsule sleep "$SECONDS_OF_IT"
-assert_eq "" "$(ask '.workers | map(select(.state == "failed").unit)')" "abandoned workers"
-in_capsule touch $STATE/calm
-wait_for 30 is_whole
-died=$(count 'Failed with result') hung=$(count 'Watchdog timeout') deaf=$(count "Failed with result 'timeout'\|State 'stop-watchdog' timed out\|State 'stop-sigterm' timed out")
-in_capsule rm $STATE/calm
-in_capsule sleep 2
-began=$(in_capsule date +%s%N)
-cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor | sed 's/^-- cursor: //')
-archivist pool stop $POOL
-took=$((($(in_capsule date +%s%N) - began) / 1000000))
-left=$(processes)
-in_capsule sleep 4
-again=$(count '^Started ')
-figure "F20 workers=$WORKERS seconds=$SECONDS_OF_IT alive at the end=$WORKERS died=$died hung=$hung deaf=$deaf; stop took $took ms, processes left=$left started again=$again"
-((died > 3)) || fail "only $died workers died: that is no test"
-assert_eq "0 0" "$left $again" "processes left by the stop, workers started again after it"
-assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, all the while"
-trap - EXIT
-clean
-assert_system_running
+every_slot_is_alive_and_a_stop_is_final() {
+    local died hung deaf began took left again
+    archivist pool add $POOL -n "$WORKERS" --set HeartbeatSec=2s --set StopSec=1s --set RestartMaxSec=3s --now -- /usr/bin/python3 /opt/pools/worker.py $STATE
+    in_capsule sleep "$SECONDS_OF_IT"
+    assert_eq "" "$(ask '.workers | map(select(.state == "failed").unit)')" "abandoned workers"
+    in_capsule touch $STATE/calm
+    wait_for 30 is_whole
+    died=$(count 'Failed with result') hung=$(count 'Watchdog timeout') deaf=$(count "Failed with result 'timeout'\|State 'stop-watchdog' timed out\|State 'stop-sigterm' timed out")
+    in_capsule rm $STATE/calm
+    in_capsule sleep 2
+    began=$(in_capsule date +%s%N)
+    cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor | sed 's/^-- cursor: //')
+    archivist pool stop $POOL
+    took=$((($(in_capsule date +%s%N) - began) / 1000000))
+    left=$(processes)
+    in_capsule sleep 4
+    again=$(count '^Started ')
+    figure "F20 workers=$WORKERS seconds=$SECONDS_OF_IT alive at the end=$WORKERS died=$died hung=$hung deaf=$deaf; stop took $took ms, processes left=$left started again=$again"
+    ((died > 3)) || fail "only $died workers died: that is no test"
+    assert_eq "0 0" "$left $again" "processes left by the stop, workers started again after it"
+    assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, all the while"
+}
+
+cases every_slot_is_alive_and_a_stop_is_final

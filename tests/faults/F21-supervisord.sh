@@ -6,10 +6,8 @@ source "$(dirname "$0")/lib.sh"
 WORKERS=8 ROUNDS=10 IDLE=60 STATE=/run/test-compare POOL=testcompare
 
 [[ ${EXTENT-short} == full ]] || skip "supervisord beside pools: only in the full run"
-work=$(mktemp -d)
 
 clean() {
-    rm -rf "$work"
     in_capsule sh -c "archivist pool remove $POOL 2>/dev/null; [ ! -e $STATE/pid ] || kill \$(cat $STATE/pid); rm -rf $STATE /opt/supervisor" || true
 }
 
@@ -87,32 +85,35 @@ cpu() { in_capsule awk '{ print int($1 / 1000) }' "/proc/$1/schedstat"; }
 
 family_runs() { [[ $(in_capsule pgrep -c -x -f 'sleep 8888') == "$WORKERS" ]]; }
 
-trap clean EXIT
-prepare
-in_capsule systemd-run --quiet --unit=test-supervisord --collect --setenv=PYTHONPATH=/opt/supervisor --property=KillMode=process \
-    python3 -m supervisor.supervisord -c $STATE/supervisord.conf
-wait_for 20 family_runs
-theirs=$(in_capsule cat $STATE/pid)
-before=$(cpu "$theirs")
-in_capsule sleep $IDLE
-idle=$(($(cpu "$theirs") - before))
-back=$(restart_time)
-supervisorctl stop all >/dev/null
-left=$(orphans)
-in_capsule systemctl stop test-supervisord.service
-end_orphans
-figure "F21 supervisord: back after $back ms, left after a stop=$left, CPU in $IDLE s idle=$idle µs"
+supervisord() {
+    local theirs before idle back left
+    in_capsule systemd-run --quiet --unit=test-supervisord --collect --setenv=PYTHONPATH=/opt/supervisor --property=KillMode=process \
+        python3 -m supervisor.supervisord -c $STATE/supervisord.conf
+    wait_for 20 family_runs
+    theirs=$(in_capsule cat $STATE/pid)
+    before=$(cpu "$theirs")
+    in_capsule sleep $IDLE
+    idle=$(($(cpu "$theirs") - before))
+    back=$(restart_time)
+    supervisorctl stop all >/dev/null
+    left=$(orphans)
+    in_capsule systemctl stop test-supervisord.service
+    end_orphans
+    figure "F21 supervisord: back after $back ms, left after a stop=$left, CPU in $IDLE s idle=$idle µs"
+}
 
-archivist pool add $POOL -n $WORKERS --set RestartSec=100ms --set RestartMaxSec=100ms --now -- /opt/pools/family.sh
-wait_for 20 family_runs
-before=$(cpu 1)
-in_capsule sleep $IDLE
-idle=$(($(cpu 1) - before))
-back=$(restart_time)
-archivist pool stop $POOL
-ours=$(orphans)
-figure "F21 archivist pool (RestartSec=100ms): back after $back ms, left after a stop=$ours, CPU of PID 1 in $IDLE s idle=$idle µs"
-assert_eq 0 "$ours" "what the pool left behind"
-trap - EXIT
-clean
-assert_system_running
+a_pool() {
+    local before idle back ours
+    archivist pool add $POOL -n $WORKERS --set RestartSec=100ms --set RestartMaxSec=100ms --now -- /opt/pools/family.sh
+    wait_for 20 family_runs
+    before=$(cpu 1)
+    in_capsule sleep $IDLE
+    idle=$(($(cpu 1) - before))
+    back=$(restart_time)
+    archivist pool stop $POOL
+    ours=$(orphans)
+    figure "F21 archivist pool (RestartSec=100ms): back after $back ms, left after a stop=$ours, CPU of PID 1 in $IDLE s idle=$idle µs"
+    assert_eq 0 "$ours" "what the pool left behind"
+}
+
+cases supervisord a_pool

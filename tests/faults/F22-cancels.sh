@@ -32,19 +32,24 @@ round() {
     assert_nothing_is_left
 }
 
-trap clean EXIT
-many_hooks testshort 1 <<'SH'
+prepare() {
+    many_hooks testshort 1 <<'SH'
 #!/bin/sh
 echo done >done.txt
 SH
-many_hooks testwaits 10 finite.bg.sh <<'SH'
+    many_hooks testwaits 10 finite.bg.sh <<'SH'
 #!/bin/sh
 echo ready
 exec sleep 7777
 SH
-configure </dev/null
-RANDOM=$SEED restarts=0 cancelled=0
-for ((n = 0; n < ROUNDS; n++)); do round; done
-figure "F22 crawls cancelled=$cancelled, restarts amid them=$restarts, seed $SEED: left behind 0"
-trap - EXIT
-clean
+    configure </dev/null
+}
+
+cancels_leave_nothing() {
+    local restarts=0 cancelled=0 n
+    RANDOM=$SEED
+    for ((n = 0; n < ROUNDS; n++)); do round; done
+    figure "F22 crawls cancelled=$cancelled, restarts amid them=$restarts, seed $SEED: left behind 0"
+}
+
+cases cancels_leave_nothing

@@ -1,14 +1,11 @@
 # shellcheck shell=bash
-# For the faults: as for the tests of capsules, and each says with `figure` what it saw. The counts are small ones, so that
+# For the faults: as for the tests of capsules, and each prints with `figure` what it measured. The counts are small ones, so that
 # all of them take minutes; EXTENT=full (tests/run --full) is what the product is judged by.
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/archivist.sh"
 
 # times SHORT FULL
 times() { [[ ${EXTENT-short} == full ]] && echo "$2" || echo "$1"; }
-
-# figure WORDS: the line that the run of all tests shows.
-figure() { echo "figure: $*"; }
 
 # tool COMMAND ARGUMENT…: of tool.py, in the capsule.
 tool() { in_capsule python3 /opt/faults/tool.py "$@"; }

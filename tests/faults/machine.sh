@@ -4,17 +4,16 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 CAPSULE=$CAPSULE-vm
-log=$(mktemp)
+log=$work/machine
 
 capsule() { "$ROOT/tests/machine/vm" "$@"; }
 
 # A machine with the package, or a skip.
 need_machine() {
     ! capsule list | grep -q "^$CAPSULE"$'\t' || return 0
-    capsule base "${RELEASE-trixie}" >"$log" 2>&1 || { cat "$log"; skip "no machine can be made: $(tail -n 1 "$log")"; }
+    capsule base "${RELEASE-trixie}" >"$log" 2>&1 || skip "no machine can be made: $(tail -n 1 "$log")"
     capsule boot "$CAPSULE" "${RELEASE-trixie}" --deb "$DEB"
 }
-
 
 # seconds COMMAND…: how many the command took, by our own clock.
 seconds() {
@@ -22,4 +21,3 @@ seconds() {
     "$@" >&2
     echo $((EPOCHSECONDS - began))
 }
-
