@@ -136,6 +136,9 @@ fn every_state_and_exit_status() {
 fn groff_has_nothing_to_complain_about() {
     for entry in std::fs::read_dir(file("")).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue; // pictures
+        }
         let output = Command::new("groff")
             .args(["-man", "-Kutf8", "-Tutf8", "-ww", "-z"])
             .arg(&path)
