@@ -1,3 +1,3 @@
 #!/bin/sh
-# Says that the crawl is alive, until it is told that the crawl is over; archivist-hooks(7) has the contract.
+# Writes the heartbeat of the crawl until it is stopped at the end of the crawl. Contract: archivist-hooks(7).
 exec archivist hook keeper "$@"

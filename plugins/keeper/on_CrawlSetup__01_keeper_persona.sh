@@ -1,3 +1,3 @@
 #!/bin/sh
-# Copies the persona in use, before anything is at work on it.
+# Copies the persona of the crawl before other hooks use it.
 exec archivist hook keeper_persona "$@"

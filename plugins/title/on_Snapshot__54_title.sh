@@ -1,3 +1,3 @@
 #!/bin/sh
-# The settings are in config.json beside this file; archivist-hooks(7) has the contract.
+# Settings: config.json in this directory. Contract: archivist-hooks(7).
 exec archivist hook title "$@"

@@ -83,7 +83,7 @@ tells_the_story() {
     assert_contains "$(archivist logs "$id")" "snapshot $id is sealed" "archivist logs"
     assert_contains "$(archivist logs "$id" --hook wget)" "$id wget: succeeded" "archivist logs --hook"
     story=$(in_capsule journalctl --quiet --no-pager --catalog -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")
-    assert_contains "$story" "Nothing of the crawl is open any more" "explanations of key events"
+    assert_contains "$story" "The crawl has no open pages" "explanations of key events"
     [[ ! $story =~ ARCHIVIST_[A-Z]+ ]] || fail "an explanation without its value: ${BASH_REMATCH[0]}"
 }
 
