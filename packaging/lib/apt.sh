@@ -17,15 +17,15 @@ apt_get() {
     DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# Once more after an update: another `apt-get update` may have emptied the package cache under our download
-# (container images ship such a hook), and an old list may name packages that the mirror no longer has.
+# Retries after an update: another `apt-get update` may have emptied the package cache during the download (container
+# images have such a hook), and an old package list may name versions that the mirror no longer has.
 apt_install() {
     apt_get install --no-install-recommends "$@" && return 0
-    say "apt could not install: $*; updating the package lists and trying once more"
+    say "apt could not install: $*; updating the package lists and trying again"
     apt_get update && apt_get install --no-install-recommends "$@"
 }
 
-# missing_packages PACKAGE…: those that are not installed, one a line, the first of alternatives.
+# missing_packages PACKAGE…: prints those that are not installed, one per line; of alternatives, the first.
 missing_packages() {
     local package
     for package in "$@"; do
@@ -33,7 +33,7 @@ missing_packages() {
     done
 }
 
-# need_packages PACKAGE…: installs what is missing, touches nothing when all are there.
+# need_packages PACKAGE…: installs missing packages; changes nothing if all are installed.
 need_packages() {
     local missing
     mapfile -t missing < <(missing_packages "$@")
@@ -42,7 +42,7 @@ need_packages() {
     install_missing "$@" >&2 9>"$APT_LOCK" || die "could not install ${missing[*]} with apt: see its messages above"
 }
 
-# One at a time, and asking again: somebody else may have installed them while this waited.
+# Under a lock, and after a second check: another process may have installed them while this one waited.
 install_missing() {
     local missing
     flock 9

@@ -14,7 +14,7 @@ boot_capsule() {
     [[ -z $deb ]] || install_deb "$name" "$deb"
 }
 
-# A fresh state directory: what an earlier capsule of this name wrote is gone, unless it is to be kept.
+# A fresh state directory: deletes the files of an earlier capsule of this name, except with --keep.
 prepare_state() {
     local name=$1 release=$2 keep=$3 state
     shift 3

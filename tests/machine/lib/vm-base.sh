@@ -62,7 +62,7 @@ finish_vm_base() {
     rm -f "$root/etc/machine-id" "$root/etc/resolv.conf"
     : >"$root/etc/machine-id"
     for unit in "${VM_MASKED_UNITS[@]}"; do ln -sfn /dev/null "$root/etc/systemd/system/$unit"; done
-    # The kernel is told where the root is: nothing waits for udev to see it.
+    # The kernel command line has the root device, so nothing waits for udev to find it.
     rm -f "$root/etc/fstab"
     printf '[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\n' >"$root/etc/systemd/network/vm.network"
     vm_ready_unit >"$root/etc/systemd/system/vm-ready.service"

@@ -5,7 +5,7 @@
 VM_BOOT_SECONDS=600
 VM_STOP_SECONDS=120
 
-# vm_prepare NAME RELEASE MEMORY KEEP: a fresh disk, unless the one that is there is to be kept.
+# vm_prepare NAME RELEASE MEMORY KEEP: creates a fresh disk, or keeps the existing one with KEEP=yes.
 vm_prepare() {
     local name=$1 release=$2 memory=$3 keep=$4 state base
     base=$(ensure_vm_base "$release")
