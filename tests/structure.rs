@@ -296,6 +296,31 @@ fn the_map_is_true() {
     assert!(missing.is_empty(), "ARCHITECTURE.md: {missing:?}");
 }
 
+/// Paths of this repository that README.md and CONTRIBUTING.md name, in code spans and links.
+#[test]
+fn the_guides_name_only_paths_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tops = ["src/", "tests/", "packaging/", "units/", "man/", "debian/"];
+    let is_placeholder = |c: char| "*…$<>".contains(c);
+    for guide in ["README.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root.join(guide)).unwrap();
+        let words = text.split(|c: char| c.is_whitespace() || "`()[],;".contains(c));
+        let mut missing = Vec::new();
+        for word in words {
+            let path = word.trim_end_matches([':', '.']);
+            let is_pattern = path.contains(is_placeholder)
+                || ["NN-", "FNN", "VERB"]
+                    .iter()
+                    .any(|name| path.contains(name));
+            let is_ours = tops.iter().any(|top| path.starts_with(top));
+            if is_ours && !is_pattern && !root.join(path).exists() {
+                missing.push(path);
+            }
+        }
+        assert!(missing.is_empty(), "{guide}: {missing:?}");
+    }
+}
+
 #[test]
 fn a_breach_is_seen() {
     let seen = |file, text| !breaches(file, text).is_empty();
