@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The machine's apt: what it can fetch from, and what is missing.
+# apt of the machine: its sources, and missing packages.
 
 APT_LOCK=/run/lock/archivist-apt.lock
 
-# A package counts as there when dpkg has it configured; alternatives are written a|b.
+# A package is installed if dpkg has configured it; alternatives are written a|b.
 package_is_installed() {
     local name state
     for name in ${1//|/ }; do
@@ -57,8 +57,8 @@ apt_lists_are_there() {
     [[ -n $(apt-get indextargets --format '$(FILENAME)' 'Identifier: Packages' 2>/dev/null | xargs -r ls 2>/dev/null) ]]
 }
 
-# The one-line sources for a Debian release, from where the machine itself fetches Debian.
-# Nothing is printed on a machine that has no Debian source (Ubuntu): the caller then leaves the choice to mmdebstrap.
+# Prints the one-line sources for a Debian release, from the mirror that the machine uses for Debian.
+# Prints nothing on a machine without a Debian source (Ubuntu); mmdebstrap then uses its default.
 apt_sources_for() {
     local release=$1 archive security
     archive=$(apt_uri_of Debian)
@@ -74,7 +74,7 @@ apt_uri_of() {
         sort -u | head -n 1
 }
 
-# Proxies, certificates and the like of the machine, one apt.conf line each.
+# Prints proxies, certificates and similar settings of the machine, one apt.conf line each.
 apt_transport_settings() {
     apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until Acquire::Check-Date
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts say: progress and errors go to stderr, so that stdout stays for results.
+# Messages of the scripts: progress and errors go to stderr, results to stdout.
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
@@ -8,7 +8,7 @@ die() {
     exit 1
 }
 
-# For mistakes on the command line; the other failures exit with 1.
+# For usage errors; other failures exit with 1.
 die_usage() {
     say "$*"
     exit 2
@@ -18,7 +18,7 @@ need_root() {
     [[ $(id -u) -eq 0 ]] || die "must run as root: namespaces, mounts and apt need it"
 }
 
-# stage "words" COMMAND…: runs it and says how long it took, whatever the outcome.
+# stage "TEXT" COMMAND…: runs the command and prints its duration, also after a failure.
 stage() {
     local name=$1 began=$EPOCHSECONDS status=0
     shift

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Base roots: made once per release and package list, then only read.
+# Base roots: created once for each release and package list, then read-only.
 
 CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/archivist-capsule}
 
 RELEASES=(bookworm trixie)
 
-# A system that boots and can have user managers; what the package recommends, so that its installation needs
-# no network; fonts, so that screenshots show text; python3, so that tests can serve a site.
+# A bootable system with user managers; the packages that archivist recommends, so that its installation requires
+# no network; fonts for screenshots; python3 for the test site.
 BASE_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd
     ca-certificates passwd procps python3
@@ -14,14 +14,14 @@ BASE_PACKAGES=(
     iproute2 passt
 )
 
-# What a container has no use for, and what would fail in one: on trixie the boot is "degraded" without this.
+# Units that are useless or fail in a container. Without this, the boot on trixie is "degraded".
 MASKED_UNITS=(
     proc-sys-fs-binfmt_misc.automount systemd-modules-load.service systemd-sysctl.service systemd-udevd.service
     sys-kernel-debug.mount sys-kernel-tracing.mount
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 )
 
-# More of them, for other kinds of root.
+# Additional packages, for other kinds of root.
 MMDEBSTRAP_OPTIONS=()
 
 check_release() {
@@ -38,7 +38,7 @@ base_dir() {
     echo "$CACHE/$1-${recipe:0:12}"
 }
 
-# Makes the base of a release unless it is there, and prints its path.
+# Creates the base of a release if necessary, and prints its path.
 ensure_base() {
     local release=$1 dir
     check_release "$release"
@@ -47,7 +47,7 @@ ensure_base() {
     echo "$dir"
 }
 
-# made_once DIR COMMAND…: unless the directory is there, the command makes it. Concurrent callers wait for the first.
+# made_once DIR COMMAND…: runs the command if the directory does not exist. Concurrent callers wait for the first.
 made_once() {
     local dir=$1
     shift
@@ -60,7 +60,7 @@ made_once() {
     ) 9>"$dir.lock" || die "could not make $dir: see the messages above"
 }
 
-# Into a scratch directory first: a base that exists is complete.
+# Built in a temporary directory, so that an existing base is always complete.
 make_base() {
     local release=$1 dir=$2 scratch
     need_packages mmdebstrap debian-archive-keyring
@@ -79,7 +79,7 @@ run_mmdebstrap() {
     shift 2
     while IFS= read -r line; do options+=("--aptopt=$line"); done < <(apt_transport_settings)
     mapfile -t sources < <(apt_sources_for "$release")
-    # force-unsafe-io: a base that a power cut spoils was never renamed into place.
+    # force-unsafe-io: after a power cut, an incomplete base has not been renamed to its final name.
     mmdebstrap --quiet --mode=root --variant=apt --dpkgopt=force-unsafe-io \
         --include="$(IFS=,; echo "$*")" \
         "${options[@]}" "${MMDEBSTRAP_OPTIONS[@]}" "$release" "$root" "${sources[@]}"
@@ -88,7 +88,7 @@ run_mmdebstrap() {
 finish_base() {
     local root=$1 unit
     chmod 755 "$root"
-    # Each boot writes its own.
+    # Each boot writes its own file.
     rm -f "$root/etc/machine-id" "$root/etc/hostname" "$root/etc/resolv.conf"
     for unit in "${MASKED_UNITS[@]}"; do
         ln -sfn /dev/null "$root/etc/systemd/system/$unit"

@@ -9,7 +9,7 @@ boot_capsule() {
     state=$(state_dir "$name")
     start_capsule "$name" "$base" "$state"
     wait_until_running "$name"
-    # Boot is over: see capsule-inside.sh. Lazily, because the journal has a file of it open.
+    # After the boot, see capsule-inside.sh. Lazily, because the journal has a file of it open.
     enter "$name" umount --lazy /proc/sys
     [[ -z $deb ]] || install_deb "$name" "$deb"
 }
@@ -27,7 +27,7 @@ prepare_state() {
     printf '%s\n' "$@" | sed '/^$/d' >"$state/binds"
 }
 
-# Two things can come next, whichever is first: systemd's word that it is up, or the end of the launch.
+# Waits for the first of two events: the notification of systemd that it has booted, or the exit of the launcher.
 start_capsule() {
     local name=$1 base=$2 state=$3 socket="@archivist-capsule-$1-$$" cgroup launcher listener pid first
     cgroup=$(make_cgroup "$name")
@@ -36,7 +36,7 @@ start_capsule() {
     listener=$!
     launch "$name" "$base" "$state" "$cgroup" "$socket" </dev/null >"$state/log" 2>&1 &
     launcher=$!
-    # Without a pid there is only the launcher to end; its child ends with it.
+    # Without a pid, only the launcher must be killed; its child ends with it.
     pid=$(read_line "$state/ready" 30) || { kill "$launcher" "$listener" || true; fail_boot "$name" "no new namespaces"; }
     echo "$pid" >"$state/pid"
     echo "$launcher" >"$cgroup/supervisor/cgroup.procs"
@@ -47,8 +47,8 @@ start_capsule() {
     disown "$launcher"
 }
 
-# Into the cgroup first, then everything else. The lock on file descriptor 8 is held by the unshare process, which
-# ends when the inner PID 1 has ended; the inner processes must not inherit it.
+# Enters the cgroup first. The lock on file descriptor 8 is held by the unshare process, which
+# ends after the inner PID 1; the inner processes must not inherit it.
 launch() {
     local name=$1 base=$2 state=$3 cgroup=$4 socket=$5
     echo "$BASHPID" >"$cgroup/payload/cgroup.procs"
@@ -58,8 +58,8 @@ launch() {
         bash -c 'exec 8>&-; exec bash "$@"' bash "$MACHINE/lib/capsule-inside.sh" "$name" "$base" "$state" "$socket"
 }
 
-# Waits on a datagram socket for READY=1, which a PID 1 in a container sends when its boot is over. An abstract socket
-# needs no path that both sides can see. Perl, because it is on every Debian and bash has no sockets.
+# Waits on a datagram socket for READY=1, which PID 1 in a container sends when it has booted. An abstract socket
+# requires no path that both sides can see. Perl, because every Debian has it and bash has no sockets.
 listen_ready() {
     exec perl -MSocket -e '
         my ($name, $seconds) = @ARGV;
@@ -70,7 +70,7 @@ listen_ready() {
         exit 1' "$@"
 }
 
-# read_line FIFO SECONDS. Opened for both directions: opening never blocks, reading has the deadline.
+# read_line FIFO SECONDS. Opens the FIFO for reading and writing, so that only the read blocks, with a timeout.
 read_line() {
     local line
     read -r -t "$2" line <>"$1" && echo "$line"
@@ -81,7 +81,7 @@ wait_until_running() {
     verdict=$(enter "$name" timeout "$BOOT_SECONDS" systemctl is-system-running --wait) || true
     [[ $verdict == running ]] && return 0
     enter "$name" systemctl --failed --no-pager >&2 || true
-    die "the system in capsule '$name' is '${verdict:-silent}', not running; it was left for you to look at:" \
+    die "the system in capsule '$name' is '${verdict:-silent}', not running; it was kept for inspection:" \
         "'capsule shell $name', then 'capsule stop $name'"
 }
 
@@ -92,7 +92,7 @@ fail_boot() {
     die "capsule '$name' did not boot: $2; the lines above are from $(state_dir "$name")/log"
 }
 
-# With what is in the base: no package list, hence no network.
+# Only with packages of the base: without package lists, apt requires no network.
 install_deb() {
     local name=$1 deb=$2 inside
     inside=/var/cache/${deb##*/}

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The cgroup of a capsule. It exists, and the launcher is in it, before anything else happens: a manager that
-# starts in the root cgroup moves every process of the machine.
+# The cgroup of a capsule. It exists, and the launcher is in it, before anything else happens: a service manager that
+# starts in the root cgroup would move every process of the machine.
 #
 #   …/archivist-capsule-NAME (under a systemd: archivist-capsule-NAME-PID.scope)
 #   ├─ supervisor     the process that waits for the inner PID 1
@@ -18,7 +18,7 @@ cgroup2_mount() {
 }
 
 # Prints the directory of the new cgroup. Under a systemd the calling process must be in a scope with Delegate=yes
-# (see in_own_scope): the tree is systemd's, and only what it delegates is ours.
+# (see in_own_scope), because systemd owns the tree and delegates only parts of it.
 make_cgroup() {
     local name=$1 mount own cgroup
     mount=$(cgroup2_mount)
@@ -29,13 +29,13 @@ make_cgroup() {
         cgroup=$mount/archivist-capsule-$name
     fi
     mkdir -p "$cgroup/supervisor" "$cgroup/payload"
-    # Controllers can be passed on only by a cgroup that has no process of its own.
+    # Only a cgroup without processes of its own can enable controllers for its children.
     ! machine_runs_systemd || echo "$$" >"$cgroup/supervisor/cgroup.procs"
     echo "$cgroup"
 }
 
-# in_own_scope SCRIPT NAME ARGUMENT…: where the machine's PID 1 is systemd, the cgroup is asked of it: the same command
-# again, in a scope of its own. The pid in its name: after a reboot of the capsule the old scope may be there a moment longer.
+# in_own_scope SCRIPT NAME ARGUMENT…: if PID 1 of the machine is systemd, runs the same command again in its own
+# scope. The name of the scope has the pid, because after a reboot of the capsule the old scope may still exist for a moment.
 in_own_scope() {
     local script=$1 name=$2
     shift 2
@@ -47,7 +47,7 @@ in_own_scope() {
 
 machine_runs_systemd() { [[ -d /run/systemd/system ]]; }
 
-# Where the controllers are on cgroup2, pass them on.
+# Enables the available controllers of cgroup2.
 delegate_controllers() {
     local controller
     for controller in $(<"$1/cgroup.controllers"); do
@@ -56,11 +56,11 @@ delegate_controllers() {
     done
 }
 
-# The inner PID 1 is gone, and with it every process of its pid namespace: only empty directories are left.
+# The inner PID 1 has ended, and with it all processes of its pid namespace: only empty directories remain.
 remove_cgroup() {
     local cgroup=$1
     [[ -d $cgroup ]] || return 0
     # The machine's systemd may remove its scope at the same time.
     find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || [[ ! -d $cgroup ]] ||
-        say "could not remove the cgroup $cgroup: processes are left in it, see its cgroup.procs"
+        say "could not remove the cgroup $cgroup: it still has processes, see its cgroup.procs"
 }

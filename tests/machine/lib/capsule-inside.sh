@@ -1,13 +1,13 @@
 #!/bin/bash
-# The first process of a capsule: gets the root ready and becomes systemd. Started by capsule-boot.sh in new pid, mount,
+# The first process of a capsule: prepares the root and executes systemd. capsule-boot.sh starts it in new pid, mount,
 # cgroup, uts and ipc namespaces.
 set -euo pipefail
 
 name=$1 base=$2 state=$3 notify_socket=$4
 root=$state/root
 
-# The launcher takes our parent out of our cgroup, then says go. /proc is still the machine's: it tells the pid
-# by which the machine knows us.
+# The launcher moves the parent process out of this cgroup, then continues this script. /proc is still that of the
+# machine and has the pid of this process on the machine.
 report_and_wait() {
     local pid _
     read -r pid _ </proc/self/stat
@@ -26,8 +26,8 @@ mount_kernel_filesystems() {
     mount -t cgroup2 -o nosuid,noexec,nodev cgroup2 "$root/sys/fs/cgroup"
     mount -t tmpfs -o mode=755,nosuid,nodev tmpfs "$root/run"
     mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/tmp"
-    # A booting PID 1 raises limits in /proc/sys, which belong to the machine. Taken away again after the boot:
-    # it would make /proc incomplete, and the kernel then refuses a /proc to user namespaces.
+    # A booting PID 1 raises limits in /proc/sys, which belong to the machine, so this is mounted over it. It is unmounted
+    # after the boot: with an incomplete /proc, the kernel refuses to mount /proc in user namespaces.
     mount --bind "$root/proc/sys" "$root/proc/sys"
     mount -o remount,bind,ro "$root/proc/sys"
 }
@@ -51,7 +51,7 @@ mount_dev() {
     ln -s fd/2 "$dev/stderr"
 }
 
-# binds: HOSTDIR:DIR a line.
+# binds: one HOSTDIR:DIR per line.
 mount_binds() {
     local bind
     while IFS= read -r bind; do
@@ -60,19 +60,19 @@ mount_binds() {
     done <"$state/binds"
 }
 
-# The network is the machine's, and so are its resolver and its hosts.
+# The capsule uses the network of the machine, and therefore its resolver and hosts file.
 write_identity() {
     cat /etc/resolv.conf >"$root/etc/resolv.conf" 2>/dev/null || true
     cat /etc/hosts >"$root/etc/hosts" 2>/dev/null || true
     grep -qw "$name" "$root/etc/hosts" || echo "127.0.1.1 $name" >>"$root/etc/hosts"
     echo "$name" >"$root/etc/hostname"
     hostname "$name"
-    # A reboot keeps the id; a first boot gets one, or systemd would ask first-boot questions.
+    # A reboot keeps the machine id. The first boot gets one, because systemd would ask first-boot questions otherwise.
     [[ -s $root/etc/machine-id ]] || tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
 }
 
-# pivot_root, not chroot: in a chroot the kernel refuses user namespaces. Rshared, because systemd leaves that to its
-# container manager, and credentials and other late mounts reach the units by it.
+# pivot_root, not chroot: in a chroot the kernel refuses user namespaces. Rshared, because systemd expects this of its
+# container manager, and credentials and other late mounts reach units through it.
 enter_root() {
     cd "$root"
     pivot_root . .

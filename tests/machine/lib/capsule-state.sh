@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# What is known of a capsule, in $CACHE/capsules/NAME:
-#   release pid cgroup binds   one value (binds: one a line) each
+# The state of a capsule, in $CACHE/capsules/NAME:
+#   release pid cgroup binds   one value each (binds: one per line)
 #   upper work root            the overlay; root is a mount only inside the capsule
-#   alive                      locked by the process that waits for the inner PID 1: the truth about "is it running",
-#                              without a pid that could have been reused
-#   log                        what the launch and the inner PID 1 printed
+#   alive                      locked by the process that waits for the inner PID 1, so the lock says whether the
+#                              capsule is running; a pid could have been reused
+#   log                        output of the launcher and the inner PID 1
 
 check_name() {
     [[ $1 =~ ^[a-z][a-z0-9-]{0,30}$ ]] ||
@@ -27,7 +27,7 @@ need_running() {
     is_running "$1" || die "no capsule '$1' is running: start one with 'capsule boot $1 RELEASE', see 'capsule list'"
 }
 
-# Blocks until the inner PID 1 has ended and was reaped, at most SECONDS.
+# Waits until the inner PID 1 has ended and was reaped, at most SECONDS.
 wait_ended() {
     flock -s -w "$2" "$(state_dir "$1")/alive" true
 }

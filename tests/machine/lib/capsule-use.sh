@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Using a running capsule, and ending it.
+# Using and stopping a running capsule.
 
 STOP_SECONDS=90
 
-# enter NAME COMMAND…: the command inside, with a clean environment; its exit status is the result.
-# It joins the cgroup of the inner PID 1: from outside of the capsule's cgroups it could not be moved into a scope.
+# enter NAME COMMAND…: runs the command inside, with a clean environment, and returns its exit status.
+# The command joins the cgroup of the inner PID 1, because a process outside could not be moved into a scope.
 enter() {
     local name=$1 pid
     shift
@@ -17,7 +17,7 @@ enter() {
     )
 }
 
-# copy_out NAME:/PATH DEST, or copy_in: what is inside is opened inside, so its symlinks mean what they mean there.
+# copy_out NAME:/PATH DEST, or copy_in: paths in the capsule are opened inside, so that symbolic links are resolved there.
 copy_out() {
     local name=${1%%:*} path=${1#*:} dest=$2
     need_running "$name"
@@ -54,18 +54,18 @@ list_capsules() {
     done
 }
 
-# end_capsule NAME: asks the inner PID 1 to power off, gives it time, and only then kills.
+# end_capsule NAME: requests the inner PID 1 to power off, and kills it after a timeout.
 end_capsule() {
     local name=$1
     kill -s RTMIN+4 "$(state_of "$name" pid)"
     wake_entered "$name"
     wait_ended "$name" "$STOP_SECONDS" && return 0
-    say "capsule '$name' did not power off within $STOP_SECONDS s, killing what is in it"
+    say "capsule '$name' did not power off within $STOP_SECONDS s, killing its processes"
     end_inner_init "$name"
 }
 
-# An nsenter stops itself when its command is stopped, as by a terminal that went away. It would never reap the command,
-# and a pid namespace does not end before everything in it is reaped.
+# nsenter stops itself when its command is stopped, for example because its terminal closed. It would never reap the
+# command, and a pid namespace ends only when all its processes are reaped.
 wake_entered() {
     local pid
     while read -r pid; do
@@ -73,8 +73,8 @@ wake_entered() {
     done <"$(state_of "$1" cgroup)/payload/init.scope/cgroup.procs"
 }
 
-# Kills what is in the capsule's cgroups, and nothing else: the inner PID 1, with which the kernel ends its whole pid
-# namespace, and what has entered it.
+# Kills only processes in the cgroups of the capsule: the inner PID 1, with which the kernel kills its whole pid
+# namespace, and processes that entered the capsule.
 end_inner_init() {
     local name=$1 cgroup
     cgroup=$(state_of "$name" cgroup)

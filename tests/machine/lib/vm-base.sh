@@ -1,23 +1,23 @@
 # shellcheck shell=bash
-# What a virtual machine starts from: a disk with Debian on it, its kernel, and a key for root. Made once per release and
-# recipe, then only read.
+# The base of a virtual machine: a disk with Debian, its kernel, and an ssh key for root. Created once for each release
+# and recipe, then read-only.
 
-# A system that boots on a disk, what the package needs, and what tests ask questions with. No browser: under emulation it
-# is too slow to be of use.
+# A system that boots from a disk, the dependencies of the package, and programs for tests. No browser, which is too slow
+# under emulation.
 VM_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd udev kmod
     linux-image-cloud-amd64 initramfs-tools e2fsprogs openssh-server
     ca-certificates passwd procps python3 wget curl
 )
 
-# What would only take time.
+# Units that would only delay the boot.
 VM_MASKED_UNITS=(
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer man-db.timer
     e2scrub_reap.service systemd-networkd-wait-online.service
 )
 VM_MASKED_GENERATORS=(systemd-getty-generator systemd-ssh-generator systemd-gpt-auto-generator)
 
-# Sparse: it takes what is on it.
+# A sparse file: it uses only the space that is written.
 VM_DISK=6G
 
 # Programs of the machine.
@@ -78,8 +78,8 @@ finish_vm_base() {
     sed 's/^/vm /' "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$base/known_hosts"
 }
 
-# Says on the second serial line how the boot went so far. It does not wait for the end of all jobs: an orchestrator that has
-# work at boot makes more of them all the time.
+# Prints the state of the boot to the second serial line. Does not wait until all jobs have ended, because an orchestrator
+# with work at boot continuously creates new jobs.
 vm_ready_unit() {
     cat <<'END'
 [Unit]

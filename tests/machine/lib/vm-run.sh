@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Switching a virtual machine on and off, and commands in it.
+# Starting and stopping a virtual machine, and running commands in it.
 
-# Under emulation on a machine that has other things to do.
+# Long, for emulation on a busy machine.
 VM_BOOT_SECONDS=600
 VM_STOP_SECONDS=120
 
@@ -13,13 +13,13 @@ vm_prepare() {
     [[ $keep == yes ]] || rm -rf --one-file-system "$state"
     mkdir -p "$state"
     [[ -e $state/disk ]] || cp --sparse=always --reflink=auto "$base/disk" "$state/disk"
-    # It goes on with the kernel and the key that it has.
+    # It keeps its kernel and its key.
     [[ $keep == yes && -e $state/base ]] || echo "$base" >"$state/base"
     echo "$release" >"$state/release"
     echo "$memory" >"$state/memory"
 }
 
-# Two things can come next, whichever is first: the machine's word that it is up, or the end of qemu.
+# Waits for the first of two events: the message of the machine that it has booted, or the exit of qemu.
 vm_switch_on() {
     local name=$1 state base reader qemu first
     state=$(vm_dir "$name")
@@ -41,13 +41,13 @@ vm_switch_on() {
     disown "$qemu"
 }
 
-# The word is running or degraded, with a carriage return.
+# The message is running or degraded, with a carriage return.
 vm_check_verdict() {
     local name=$1 verdict
     verdict=$(tr -d '\r' <"$(vm_dir "$name")/verdict")
     [[ $verdict == running ]] && return 0
     vm_enter "$name" systemctl --failed --no-pager >&2 || true
-    die "the system of machine '$name' is '$verdict', not running; it was left for you to look at: 'vm shell $name'"
+    die "the system of machine '$name' is '$verdict', not running; it was kept for inspection: 'vm shell $name'"
 }
 
 vm_fail_boot() {
@@ -62,7 +62,7 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# Where systemd rules the tree this is the scope that the command was started in, see in_own_scope.
+# Under systemd, this is the scope that the command was started in, see in_own_scope.
 vm_cgroup() {
     local mount
     mount=$(cgroup2_mount)
@@ -74,9 +74,9 @@ vm_cgroup() {
     fi
 }
 
-# Becomes qemu. The lock on file descriptor 8 ends with it. Its network is a wire to us alone: nothing of the machine or of
-# the world can be reached through it. What is said to be on disk is decided by vm-disk.py, so nothing is waited for here.
-# Writes are not merged: what is recorded of one has a part more, and with as many as one call takes the guest gets an I/O error.
+# Executes qemu. The lock on file descriptor 8 ends with it. The guest can reach only this script through its network, and
+# neither the machine nor the Internet. vm-disk.py decides which writes reach the disk, so qemu does not flush. Writes are not
+# merged: the log adds a part to each write, and with the maximum number of parts of a call the guest would get an I/O error.
 vm_qemu() {
     local base=$1 state=$2
     machine_runs_systemd || echo "$BASHPID" >"$(<"$state/cgroup")/cgroup.procs"
@@ -96,7 +96,7 @@ vm_qemu() {
         -chardev "pipe,id=ready,path=$state/ready" -serial chardev:ready
 }
 
-# vm_enter NAME COMMAND…: its exit status is the result. The first one makes a connection, the others share it.
+# vm_enter NAME COMMAND…: returns its exit status. The first call opens a connection, which the others share.
 vm_enter() {
     local name=$1 words=() word state base
     shift
@@ -116,7 +116,7 @@ vm_end_connection() {
     rm -f "$socket"
 }
 
-# With what is on the disk: no package list, hence no network, and no browser.
+# Only with packages of the disk: without package lists, apt requires no network. There is no browser.
 vm_install_deb() {
     local name=$1 deb=$2 inside
     inside=/var/cache/${deb##*/}
@@ -146,13 +146,13 @@ vm_copy_out() {
     fi
 }
 
-# Ends qemu, and nothing else: the pid is of the process that holds the lock.
+# Kills only qemu: the pid is that of the process that holds the lock.
 vm_kill() {
     kill -KILL "$(vm_field "$1" pid)"
     vm_wait_ended "$1" 30 || die "qemu of machine '$1' survived SIGKILL"
 }
 
-# As the button does it. What it wrote is on the disk then.
+# Like the power button. All writes are on the disk afterwards.
 vm_power_off() {
     local name=$1
     vm_enter "$name" systemctl --no-block poweroff || true
@@ -164,7 +164,7 @@ vm_power_off() {
     vm_settle "$name" all
 }
 
-# vm_settle NAME all | SEED: what of the writes is on the disk.
+# vm_settle NAME all | SEED: applies all writes, or a random part of them, to the disk.
 vm_settle() {
     local state
     state=$(vm_dir "$1")

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What is known of a virtual machine, in $CACHE/vms/NAME:
+# The state of a virtual machine, in $CACHE/vms/NAME:
 #   release memory base port cgroup pid   one value each
-#   disk                             what its disk has kept
-#   unsure, log                      while it runs: what it wrote since it was switched on, see vm-disk.py
-#   ready.in, ready.out              its second serial line
+#   disk                             the disk as of the last boot
+#   unsure, log                      while it runs: its writes since the boot, see vm-disk.py
+#   ready.in, ready.out              the second serial line
 #   ssh                              the connection that all commands share
-#   alive                            locked by qemu: the truth about "is it running"
-#   console                          what kernel and systemd printed
+#   alive                            locked by qemu, so the lock says whether the machine is running
+#   console                          output of kernel and systemd
 
 vm_dir() { echo "$CACHE/vms/$1"; }
 
@@ -23,5 +23,5 @@ need_vm() {
     vm_is_running "$1" || die "no machine '$1' is running: start one with 'vm boot $1 RELEASE', see 'vm list'"
 }
 
-# Blocks until qemu has ended, at most SECONDS.
+# Waits until qemu has ended, at most SECONDS.
 vm_wait_ended() { flock -s -w "$2" "$(vm_dir "$1")/alive" true; }
