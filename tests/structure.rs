@@ -286,14 +286,50 @@ fn the_map_is_true() {
             missing.push(quoted);
         }
     }
-    let members = std::fs::read_dir(root.join("src")).unwrap();
-    for member in members {
-        let name = member.unwrap().file_name().into_string().unwrap();
-        if !map.contains(&format!("src/{name}/")) {
-            missing.push("a row for a folder of src");
-        }
-    }
     assert!(missing.is_empty(), "ARCHITECTURE.md: {missing:?}");
+}
+
+/// The folders of src whose packages the manifest names under `[dependencies]`, in order.
+fn uses(manifest: &str) -> Vec<&str> {
+    let after = |text| str::split_once(text, "\n[dependencies]\n");
+    let section = after(manifest).map_or("", |(_, rest)| rest);
+    let section = section.split("\n[").next().unwrap();
+    let names = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("archivist-"));
+    names
+        .filter_map(|name| name.split(['.', ' ']).next())
+        .collect()
+}
+
+/// The table of rooms says of each folder what its Cargo.toml says. The command line is the root package.
+#[test]
+fn the_table_of_rooms_is_what_cargo_knows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    for member in std::fs::read_dir(root.join("src")).unwrap() {
+        let name = member.unwrap().file_name().into_string().unwrap();
+        let own = root.join("src").join(&name).join("Cargo.toml");
+        let manifest = if own.exists() {
+            own
+        } else {
+            root.join("Cargo.toml")
+        };
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        let used = uses(&manifest);
+        let used = if used.is_empty() {
+            "–".to_owned()
+        } else {
+            used.join(", ")
+        };
+        let head = format!("| `src/{name}/` |");
+        let row = map.lines().find(|line| line.starts_with(&head));
+        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for src/{name}/"));
+        assert!(
+            row.ends_with(&format!("| {used} |")),
+            "{row}\nCargo.toml: {used}"
+        );
+    }
 }
 
 /// Paths of this repository that README.md and CONTRIBUTING.md name, in code spans and links.
