@@ -1,8 +1,11 @@
 //! The limits of a crawl, what they leave out, and how they are raised; and that of a page.
 
+use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
+use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
+use crate::work::ends::PIECE;
 use archivist_core::model::{CrawlId, Outcome, Owner};
 use archivist_plugin::settings::derived::is_derived;
 use archivist_plugin::{Used, Values};
@@ -34,7 +37,13 @@ impl Engine {
 impl Turn<'_> {
     /// Admits a page that is to be begun for the first time. If a limit stands against it, it is left
     /// out together with all that wait, and the answer is no.
+    ///
+    /// Of very many that wait a piece is left out, and the crawl has to wait for the next turn, which takes
+    /// the next piece: calls of others are answered in between.
     pub(crate) fn admit(&mut self, crawl: &CrawlWork, snapshot: &SnapshotWork) -> TurnResult<bool> {
+        if self.leaving_out.contains(&crawl.id) {
+            return Ok(false);
+        }
         if snapshot.directory.is_some() {
             return Ok(true);
         }
@@ -49,7 +58,13 @@ impl Turn<'_> {
             self.tx.count_page(crawl.id)?;
             return Ok(true);
         };
-        let count = self.tx.leave_out(crawl.id, &why, self.now)?;
+        let count = self
+            .tx
+            .cancel_some_unbegun(crawl.id, &why, self.now, PIECE)?;
+        if count == PIECE {
+            self.leaving_out.insert(crawl.id);
+            self.actions.push(Action::Again(Event::Due));
+        }
         tracing::info!(
             archivist_crawl_id = crawl.id.0,
             "crawl {}: {why}, {count} pages are left out",

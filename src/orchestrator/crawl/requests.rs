@@ -1,6 +1,7 @@
 //! Calls of people.
 
 use crate::crawl::add::Progress;
+use crate::crawl::retry::Retried;
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, failed, invalid};
@@ -86,13 +87,23 @@ impl Turn<'_> {
                 self.amend(*id, config, *user)?;
                 self.answer(reply);
             }
-            Request::Retry { id, hook, reply } => {
-                let count = match id {
-                    Some(id) => self.retry(*id, hook.as_deref())?,
-                    None => self.retry_failed(hook.as_deref())?,
+            Request::Retry {
+                id,
+                hook,
+                so_far,
+                reply,
+            } => {
+                let (hook, reply) = (hook.clone(), reply.clone());
+                let next = match self.retry_some(*id, hook.as_deref(), so_far.as_deref())? {
+                    Retried::All(count) => Action::Answer(Answer::Number(reply, Ok(count))),
+                    Retried::Some(so_far) => Action::Again(Event::Request(Request::Retry {
+                        id: *id,
+                        hook,
+                        so_far: Some(so_far),
+                        reply,
+                    })),
                 };
-                self.actions
-                    .push(Action::Answer(Answer::Number(reply.clone(), Ok(count))));
+                self.actions.push(next);
             }
             Request::Status { reply } => {
                 let status = self.status()?;

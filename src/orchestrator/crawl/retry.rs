@@ -1,65 +1,168 @@
-//! What failed is tried once more: a page, a crawl, or all that failed.
+//! What failed is retried: a page, a crawl, or all that failed. Of very many pages one turn takes a piece, so that
+//! others are answered in between. A crawl of many pages that is over is reopened with the first of them and begun after
+//! the last; should we end in between, the caller has no answer and asks again.
 
-use crate::main_loop::notify::beat;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::store::{StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step};
-use std::collections::BTreeMap;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
+use archivist_shared::bus::call::Retrying;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-/// Pages between two beats for the watchdog.
-const AT_ONCE: usize = 10_000;
+/// Pages that are queued in one turn.
+const AT_ONCE: usize = 250;
+/// Pages that are looked at in one turn.
+const WINDOW: i64 = 4_000;
+/// How long a crawl waits for the next piece of its pages, at most. They follow one another at once.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Why a crawl waits whose pages are being queued.
+const RETRYING: &str = "its pages are being queued again";
+
+/// How far a retry has come.
+pub(crate) enum Retried {
+    /// So many results and pages are queued again.
+    All(u32),
+    /// The rest is for another turn.
+    Some(Box<Retrying>),
+}
 
 impl Turn<'_> {
-    /// Queues the failed and skipped results of `id` again; with a plugin or hook, all of its results.
-    pub(crate) fn retry(&mut self, id: Owner, hook: Option<&str>) -> TurnResult<u32> {
-        let (crawl, snapshots) = match id {
-            Owner::Snapshot(snapshot) => (self.snapshot_of(snapshot)?.crawl, vec![snapshot]),
-            Owner::Crawl(crawl) => {
+    /// Queues the failed and skipped results of `id` again; with a plugin or hook, all of its results. Without `id`: of
+    /// every sealed page that has a failed result, or one of `hook`. What was cancelled, or is not over, is left alone then.
+    pub(crate) fn retry_some(
+        &mut self,
+        id: Option<Owner>,
+        hook: Option<&str>,
+        so_far: Option<&Retrying>,
+    ) -> TurnResult<Retried> {
+        let mut so_far = match so_far {
+            Some(so_far) => so_far.clone(),
+            None => self.retry_first(id, hook)?,
+        };
+        self.forget_cancelled(id, &mut so_far.reopened)?;
+        let last = so_far.range.1;
+        if !so_far.leaving {
+            self.retry_window(id, hook, &mut so_far)?;
+            if so_far.after >= last {
+                self.check_count(id, hook, so_far.count)?;
+                (so_far.leaving, so_far.after) = (true, so_far.range.0);
+            }
+        }
+        if so_far.leaving && !so_far.reopened.is_empty() {
+            let to = so_far.after.saturating_add(WINDOW);
+            let window = (so_far.after, to);
+            self.tx
+                .leave_behind(&so_far.reopened, &WITH_CRAWL, window)?;
+            so_far.after = to;
+        }
+        let is_over = so_far.leaving && (so_far.reopened.is_empty() || so_far.after >= last);
+        for crawl in &so_far.reopened {
+            if is_over {
+                self.tx.put_off_crawl(*crawl, self.now, None)?;
+            } else {
+                let until = self.now.after(PATIENCE);
+                self.tx.put_off_crawl(*crawl, until, Some(RETRYING))?;
+            }
+        }
+        if is_over {
+            Ok(Retried::All(so_far.count))
+        } else {
+            Ok(Retried::Some(Box::new(so_far)))
+        }
+    }
+
+    /// What is there to retry beside pages of a crawl, or of all crawls, and among which pages to look for the rest.
+    fn retry_first(&mut self, id: Option<Owner>, hook: Option<&str>) -> TurnResult<Retrying> {
+        let mut so_far = Retrying::default();
+        let crawl = match id {
+            None => None,
+            Some(Owner::Crawl(crawl)) => {
                 self.crawl_of(crawl)?;
-                let done = [Lifecycle::Sealed, Lifecycle::Cancelled];
-                (crawl, self.tx.snapshots_in(crawl, &done)?)
+                so_far.count = self.retry_install(crawl, hook)?;
+                Some(crawl)
+            }
+            Some(Owner::Snapshot(snapshot)) => {
+                let crawl = self.snapshot_of(snapshot)?.crawl;
+                so_far.count = self.retry_snapshot(snapshot, hook)?;
+                Some(crawl)
             }
         };
-        let installed = match id {
-            Owner::Crawl(crawl) => self.retry_install(crawl, hook)?,
-            Owner::Snapshot(_) => 0,
-        };
-        let count = installed + self.retry_snapshots(&snapshots, hook)?;
-        if count == 0 {
-            let what = hook.map_or("failed or skipped".to_owned(), |hook| format!("'{hook}'"));
-            return Err(invalid(format!("{id} has no {what} result to retry")));
+        if let Some(crawl) = crawl.filter(|_| so_far.count > 0) {
+            self.reopen(crawl, true, &mut so_far.reopened)?;
         }
-        self.reopen(crawl)?;
-        Ok(count)
+        so_far.range = self.tx.snapshot_range(crawl)?;
+        so_far.after = so_far.range.0;
+        Ok(so_far)
     }
 
-    /// The same for every sealed page that has a failed result, or one of `hook`. What was cancelled, or is not over, is
-    /// left alone.
-    pub(crate) fn retry_failed(&mut self, hook: Option<&str>) -> TurnResult<u32> {
-        let mut crawls: BTreeMap<CrawlId, Vec<SnapshotId>> = BTreeMap::new();
-        for (crawl, snapshot) in self.tx.snapshots_that_failed(hook)? {
-            crawls.entry(crawl).or_default().push(snapshot);
-        }
-        let mut count: u32 = 0;
-        for (crawl, snapshots) in crawls {
-            count = count.saturating_add(self.retry_snapshots(&snapshots, hook)?);
-            self.reopen(crawl)?;
-        }
-        Ok(count)
-    }
-
-    fn retry_snapshots(&mut self, ids: &[SnapshotId], hook: Option<&str>) -> TurnResult<u32> {
-        let mut count: u32 = 0;
-        for some in ids.chunks(AT_ONCE) {
-            for id in some {
-                count = count.saturating_add(self.retry_snapshot(*id, hook)?);
+    /// Queues the next pages again, and reopens their crawls.
+    fn retry_window(
+        &mut self,
+        id: Option<Owner>,
+        hook: Option<&str>,
+        so_far: &mut Retrying,
+    ) -> TurnResult<()> {
+        let crawl = match id {
+            None => None,
+            Some(Owner::Crawl(crawl)) => Some(crawl),
+            Some(Owner::Snapshot(_)) => {
+                so_far.after = so_far.range.1;
+                return Ok(());
             }
-            beat();
+        };
+        let to = so_far.after.saturating_add(WINDOW);
+        let window = (so_far.after, to);
+        let pages = self.tx.snapshots_to_retry(crawl, hook, window, AT_ONCE)?;
+        so_far.after = match pages.last() {
+            Some((_, last)) if pages.len() == AT_ONCE => last.0,
+            _ => to,
+        };
+        let mut crawls = BTreeSet::new();
+        for (crawl, page) in pages {
+            let count = self.retry_snapshot(page, hook)?;
+            so_far.count = so_far.count.saturating_add(count);
+            if count > 0 {
+                crawls.insert(crawl);
+            }
         }
-        Ok(count)
+        for crawl in crawls {
+            self.reopen(crawl, id.is_some(), &mut so_far.reopened)?;
+        }
+        Ok(())
     }
 
-    /// Queues a snapshot once more for the results that it still owes.
+    fn check_count(&self, id: Option<Owner>, hook: Option<&str>, count: u32) -> TurnResult<()> {
+        let Some(id) = id.filter(|_| count == 0) else {
+            return Ok(());
+        };
+        let what = hook.map_or("failed or skipped".to_owned(), |hook| format!("'{hook}'"));
+        Err(invalid(format!("{id} has no {what} result to retry")))
+    }
+
+    /// Somebody may have cancelled a crawl between two pieces. If it is the one that is retried, there is nothing more to do.
+    fn forget_cancelled(
+        &self,
+        id: Option<Owner>,
+        reopened: &mut BTreeSet<CrawlId>,
+    ) -> TurnResult<()> {
+        let mut cancelled = Vec::new();
+        for crawl in reopened.iter() {
+            if self.tx.status_of(Owner::Crawl(*crawl))?.is_final() {
+                cancelled.push(*crawl);
+            }
+        }
+        for crawl in cancelled {
+            if id.is_some() {
+                let what = format!("crawl {crawl} was cancelled while its pages were queued again");
+                return Err(invalid(what));
+            }
+            reopened.remove(&crawl);
+        }
+        Ok(())
+    }
+
+    /// Queues a snapshot again for the results that it still owes.
     fn retry_snapshot(&mut self, id: SnapshotId, hook: Option<&str>) -> TurnResult<u32> {
         let owner = Owner::Snapshot(id);
         let snapshot = self.snapshot_of(id)?;
@@ -81,17 +184,46 @@ impl Turn<'_> {
         Ok(count)
     }
 
-    /// Has a crawl that was over work on its pages again.
-    fn reopen(&mut self, crawl: CrawlId) -> TurnResult<()> {
+    /// Has a crawl that was over work on its pages again. In `reopened` it is noted if it waits for more: `alone`, it
+    /// waits for all of its pages; with others, for those of its many pages that it leaves behind.
+    fn reopen(
+        &mut self,
+        crawl: CrawlId,
+        alone: bool,
+        reopened: &mut BTreeSet<CrawlId>,
+    ) -> TurnResult<()> {
         if !self.crawl_of(crawl)?.status.is_final() {
             return Ok(());
         }
-        self.tx.leave_behind(crawl, &WITH_CRAWL)?;
         // What its setup started is gone: all of it is done anew.
         self.tx.requeue_all_results(Owner::Crawl(crawl))?;
         self.tx
             .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
         self.changes.insert(Change::Crawl(crawl));
+        let pages = self.tx.counts("snapshot", Some(crawl))?;
+        if alone {
+            reopened.insert(crawl);
+        } else if pages.contains_key("cancelled") {
+            let range = self.tx.snapshot_range(Some(crawl))?;
+            if range.1 - range.0 > WINDOW {
+                reopened.insert(crawl);
+            } else {
+                self.tx.leave_behind(&[crawl].into(), &WITH_CRAWL, range)?;
+            }
+        }
         Ok(())
     }
+}
+
+/// Has crawls be begun whose pages were not queued to the last when the orchestrator ended: who asked for it was told
+/// of a failure.
+pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
+    let crawls: BTreeSet<CrawlId> = tx.crawls_put_off(RETRYING)?.into_iter().collect();
+    if !crawls.is_empty() {
+        tx.leave_behind(&crawls, &WITH_CRAWL, (0, i64::MAX))?;
+    }
+    for crawl in crawls {
+        tx.put_off_crawl(crawl, now, None)?;
+    }
+    Ok(())
 }

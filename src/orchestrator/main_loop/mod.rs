@@ -14,7 +14,7 @@ pub mod starts;
 pub mod turn;
 pub mod wait;
 
-use crate::crawl::add;
+use crate::crawl::{add, retry};
 use crate::programs::install;
 use crate::runner::gate::Face;
 use crate::runner::me::Me;
@@ -120,6 +120,7 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         engine.versions = install::versions(&programs);
         engine.library = install::library(programs);
         add::cancel_half_added(&tx, now()).map_err(failed)?;
+        retry::begin_half_retried(&tx, now()).map_err(failed)?;
         if let Err(error) = bring_forward(tx, engine.settings.retry_longest) {
             tracing::warn!(
                 "{error}; what was put off may wait for longer than it should, ignoring"
@@ -337,6 +338,7 @@ impl Daemon<'_> {
             jitter: jitter(),
             followed: &followed,
             unanswered,
+            leaving_out: BTreeSet::new(),
             actions: Vec::new(),
             changes: Default::default(),
         };

@@ -75,6 +75,8 @@ pub(crate) struct Turn<'a> {
     pub followed: &'a BTreeSet<CrawlId>,
     /// Runs whose start systemd has not answered.
     pub unanswered: &'a BTreeSet<RunId>,
+    /// Crawls with pages over a limit that are left out by the next turns: no page of theirs is begun in this one.
+    pub leaving_out: BTreeSet<CrawlId>,
     pub actions: Vec<Action>,
     pub changes: BTreeSet<Change>,
 }

@@ -139,6 +139,7 @@ impl Bed {
             jitter: 0.5,
             followed: &followed,
             unanswered: &unanswered,
+            leaving_out: BTreeSet::new(),
             actions: Vec::new(),
             changes: BTreeSet::new(),
         };
@@ -381,6 +382,27 @@ impl Bed {
         }
     }
 
+    /// Lets everybody do something: systemd, the orchestrator, workers, one hook, check and alert. Answers whether
+    /// anybody did.
+    pub fn moves_on(&mut self) -> bool {
+        let mut moved = self.world.handle(Mood::Fine);
+        if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
+            self.turn_with(3, 3, 0);
+            moved = true;
+        }
+        let workers = self.world.units.len();
+        for n in 0..workers {
+            moved |= self.work(n);
+        }
+        for part in ["-hook-", "-check-", "-alert-"] {
+            if let Some(unit) = self.running_of(part).pop() {
+                self.world.end(&unit, 1, 0, "success");
+                moved = true;
+            }
+        }
+        moved
+    }
+
     /// Nothing goes wrong any more: every crawl must come to its end, and nothing be left.
     pub fn come_to_an_end(&mut self) {
         const ENOUGH: usize = 5000;
@@ -391,22 +413,7 @@ impl Bed {
         self.engine.strain.free = None;
         self.pass(1);
         for _ in 0..ENOUGH {
-            let mut moved = self.world.handle(Mood::Fine);
-            if !self.world.signals.is_empty() || !self.world.answers.is_empty() {
-                self.turn_with(3, 3, 0);
-                moved = true;
-            }
-            let workers = self.world.units.len();
-            for n in 0..workers {
-                moved |= self.work(n);
-            }
-            for part in ["-hook-", "-check-", "-alert-"] {
-                if let Some(unit) = self.running_of(part).pop() {
-                    self.world.end(&unit, 1, 0, "success");
-                    moved = true;
-                }
-            }
-            if moved {
+            if self.moves_on() {
                 continue;
             }
             let open = self.look(|tx| tx.open_runs());

@@ -100,7 +100,12 @@ impl Bed {
     fn retry_some(&mut self, id: Option<Owner>, hook: Option<String>) {
         // What this asks for may leave its final state.
         self.finals.clear();
-        self.request(|reply| Request::Retry { id, hook, reply });
+        self.request(|reply| Request::Retry {
+            id,
+            hook,
+            so_far: None,
+            reply,
+        });
     }
 }
 
@@ -155,4 +160,132 @@ fn a_crawl_of_very_many_pages_is_cancelled_piece_by_piece() {
     assert_eq!(waiting(&mut bed), 0);
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].status, Lifecycle::Cancelled);
+}
+
+/// Pages in this state, of all crawls.
+fn pages_in(bed: &mut Bed, state: &str) -> u64 {
+    let counts = bed.look(|tx| tx.counts("snapshot", None));
+    counts.get(state).copied().unwrap_or(0)
+}
+
+/// A crawl of so many pages, of which none has begun.
+fn crawl_of(pages: usize) -> Bed {
+    let mut bed = Bed::new();
+    bed.add(pages);
+    while pages_in(&mut bed, "queued") < pages as u64 {
+        bed.turn_with(0, 1, 0);
+    }
+    bed
+}
+
+fn cancelled(pages: usize) -> Bed {
+    let mut bed = crawl_of(pages);
+    bed.cancel(0);
+    bed.come_to_an_end();
+    assert_eq!(pages_in(&mut bed, "cancelled"), pages as u64);
+    bed
+}
+
+#[test]
+fn pages_over_a_limit_are_left_out_piece_by_piece() {
+    let mut bed = crawl_of(2600);
+    let id = bed.crawl(0).unwrap();
+    let limit = ("CRAWL_MAX_URLS".to_owned(), "1".to_owned());
+    bed.request(|reply| Request::Amend {
+        id,
+        config: [limit].into(),
+        user: 0,
+        reply,
+    });
+    let (mut left, mut most) = (pages_in(&mut bed, "queued"), 0);
+    while bed.moves_on() {
+        let now = pages_in(&mut bed, "queued");
+        most = most.max(left.saturating_sub(now));
+        left = now;
+    }
+    assert!((1000..2599).contains(&most), "{most}");
+    bed.come_to_an_end();
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    let reason = crawls[0].reason.clone().unwrap_or_default();
+    assert!(
+        reason.starts_with("CRAWL_MAX_URLS=1 reached, 2599 pages left out"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_crawl_of_very_many_pages_is_retried_piece_by_piece() {
+    let mut bed = cancelled(1200);
+    let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
+    bed.finals.clear();
+    let (reply, mut answer) = Reply::new();
+    bed.turn(vec![Event::Request(Request::Retry {
+        id,
+        hook: None,
+        so_far: None,
+        reply,
+    })]);
+    let first = pages_in(&mut bed, "queued");
+    assert!((1..=300).contains(&first), "{first}");
+    // Its pages wait for the last of them.
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Queued);
+    assert!(crawls[0].retry_at.unwrap() > bed.now);
+    while answer.try_recv().ok().is_none_or(|count| {
+        assert_eq!(count.unwrap(), 1200);
+        false
+    }) {
+        bed.finals.clear();
+        bed.turn_with(0, 1, 0);
+    }
+    assert_eq!(pages_in(&mut bed, "queued"), 1200);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Started);
+}
+
+#[test]
+fn a_retry_of_a_crawl_that_is_cancelled_meanwhile_is_refused() {
+    let mut bed = cancelled(1200);
+    let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
+    bed.finals.clear();
+    let (reply, mut answer) = Reply::new();
+    bed.turn(vec![Event::Request(Request::Retry {
+        id,
+        hook: None,
+        so_far: None,
+        reply,
+    })]);
+    bed.cancel(0);
+    bed.come_to_an_end();
+    let refused = answer.try_recv().unwrap().unwrap_err();
+    assert!(matches!(refused, Refusal::Invalid(why) if why.contains("was cancelled while")));
+    assert_eq!(pages_in(&mut bed, "cancelled"), 1200);
+}
+
+/// The pages that somebody's interrupt cancelled stay so when one page is retried, however many they are.
+#[test]
+fn very_many_pages_are_left_behind_piece_by_piece() {
+    let mut bed = crawl_of(4500);
+    bed.abort(0);
+    bed.come_to_an_end();
+    let (page, crawl) = (bed.owner(1).unwrap(), bed.crawl(0).unwrap());
+    bed.finals.clear();
+    let (reply, mut answer) = Reply::new();
+    let request = Request::Retry {
+        id: Some(page),
+        hook: None,
+        so_far: None,
+        reply,
+    };
+    bed.turn(vec![Event::Request(request)]);
+    assert!(answer.try_recv().is_err());
+    while answer
+        .try_recv()
+        .ok()
+        .is_none_or(|count| count.unwrap() != 1)
+    {
+        bed.turn_with(0, 1, 0);
+    }
+    let left = bed.look(|tx| tx.left_for(crawl, &crate::work::ends::WITH_CRAWL));
+    assert_eq!(left, None);
 }

@@ -16,7 +16,7 @@ const SIGTERM: i32 = 15;
 const MANY: u64 = 1000;
 /// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
 /// in between.
-const PIECE: usize = 2000;
+pub(crate) const PIECE: usize = 2000;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
 /// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when

@@ -91,6 +91,11 @@ impl Turn<'_> {
     pub(crate) fn view(&self, limits: &Limits) -> TurnResult<View> {
         let pace = self.engine.settings.host_delay;
         let mut view = self.tx.view(limits, pace, self.now)?;
+        for crawl in &mut view.open_crawls {
+            if self.leaving_out.contains(&crawl.id) {
+                crawl.due.clear();
+            }
+        }
         let mut needed = 0u64;
         for crawl in &view.open_crawls {
             let pages = self.tx.used(crawl.id, Sum::Pages)?.max(1);

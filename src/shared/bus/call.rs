@@ -5,7 +5,7 @@ use crate::bus::documents::report::{AddOptions, Filter, Refused};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
 use archivist_core::model::{CheckKind, CrawlId, Owner, RunId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -61,6 +61,21 @@ pub struct Adding {
     pub bytes: usize,
 }
 
+/// A retry of very many pages that has begun.
+#[derive(Clone, Debug, Default)]
+pub struct Retrying {
+    /// What is queued again so far.
+    pub count: u32,
+    /// Ids of pages: all that it is about are above the first and up to the second.
+    pub range: (i64, i64),
+    /// The pages up to this id are dealt with.
+    pub after: i64,
+    /// Crawls that are to be begun again when all is done.
+    pub reopened: BTreeSet<CrawlId>,
+    /// All pages are queued; those that the crawls of `reopened` leave behind are looked for.
+    pub leaving: bool,
+}
+
 /// A call of the interface for people.
 #[derive(Clone)]
 pub enum Request {
@@ -104,6 +119,8 @@ pub enum Request {
     Retry {
         id: Option<Owner>,
         hook: Option<String>,
+        /// How far a retry of many pages has come, of which the rest comes again.
+        so_far: Option<Box<Retrying>>,
         reply: Reply<u32>,
     },
     Status {

@@ -214,7 +214,13 @@ impl Manager {
             id => Some(owner(id)?),
         };
         let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());
-        request(&self.0, |reply| Request::Retry { id, hook, reply }).await
+        let make = |reply| Request::Retry {
+            id,
+            hook,
+            so_far: None,
+            reply,
+        };
+        request(&self.0, make).await
     }
 
     async fn status(&self) -> fdo::Result<String> {

@@ -216,19 +216,39 @@ impl Tx<'_> {
         Ok(rows)
     }
 
-    /// Sealed pages, of crawls that were not cancelled, with a failed result, or one of `hook`: a plugin or a hook.
-    pub fn snapshots_that_failed(&self, hook: Option<&str>) -> Result<Vec<(CrawlId, SnapshotId)>> {
+    /// Pages that a retry may be for, at most `limit` of those with ids above `after` and up to `to`, in their
+    /// order. Of a crawl: those that are over. Without one: sealed pages, of crawls that were not cancelled, with a
+    /// failed result, or one of `hook`: a plugin or a hook.
+    pub fn snapshots_to_retry(
+        &self,
+        crawl: Option<CrawlId>,
+        hook: Option<&str>,
+        (after, to): (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<(CrawlId, SnapshotId)>> {
+        // "+": by id. By crawl or state it would look at all pages of these.
         self.inner
             .prepare_cached(
-                "SELECT DISTINCT s.crawl_id, s.id FROM result r
-                 JOIN snapshot s ON s.id = r.snapshot_id JOIN crawl c ON c.id = s.crawl_id
-                 WHERE r.status = 'failed' AND (?1 IS NULL OR r.plugin = ?1 OR r.hook = ?1)
-                     AND s.status = 'sealed' AND c.status <> 'cancelled'
-                 ORDER BY s.id",
+                "SELECT s.crawl_id, s.id FROM snapshot s
+                 WHERE s.id > ?3 AND s.id <= ?4 AND CASE WHEN ?1 IS NULL
+                     THEN +s.status = 'sealed'
+                         AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
+                         AND EXISTS (SELECT 1 FROM result r
+                             WHERE r.owner = 's' || s.id AND r.status = 'failed'
+                                 AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2))
+                     ELSE +s.crawl_id = ?1 AND +s.status IN ('sealed', 'cancelled') END
+                 ORDER BY s.id LIMIT ?5",
             )?
-            .query_map((hook,), |row| {
-                Ok((CrawlId(row.get(0)?), SnapshotId(row.get(1)?)))
-            })?
+            .query_map(
+                (
+                    crawl.map(|crawl| crawl.0),
+                    hook,
+                    after,
+                    to,
+                    i64::try_from(limit).unwrap_or(i64::MAX),
+                ),
+                |row| Ok((CrawlId(row.get(0)?), SnapshotId(row.get(1)?))),
+            )?
             .map(|row| Ok(row?))
             .collect()
     }

@@ -223,6 +223,25 @@ impl Tx<'_> {
         Ok(statement.execute((crawl.0, cancelled.as_str(), reason, now.0, limit))?)
     }
 
+    /// The pages of a crawl, or all, have ids above the first of these and up to the second.
+    pub fn snapshot_range(&self, crawl: Option<CrawlId>) -> Result<(i64, i64)> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let range = match crawl {
+            Some(crawl) => self
+                .inner
+                .prepare_cached(
+                    "SELECT coalesce(min(id) - 1, 0), coalesce(max(id), 0) FROM snapshot
+                     WHERE crawl_id = ?1",
+                )?
+                .query_row([crawl.0], row)?,
+            None => self
+                .inner
+                .prepare_cached("SELECT 0, coalesce(max(id), 0) FROM snapshot")?
+                .query_row([], row)?,
+        };
+        Ok(range)
+    }
+
     /// Whether a crawl has a snapshot that is not final.
     pub fn has_open_snapshots(&self, crawl: CrawlId) -> Result<bool> {
         let open: i64 = self

@@ -2,7 +2,7 @@
 //! grow, in the table of counts, and never computed over the rows.
 
 use crate::store::{Result, Tx};
-use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
+use archivist_core::model::{CrawlId, Owner, Time};
 use rusqlite::OptionalExtension;
 use std::collections::BTreeSet;
 
@@ -75,19 +75,6 @@ impl Tx<'_> {
         Ok(size.max(0) as u64)
     }
 
-    /// Cancels the queued pages of a crawl that were never begun; answers how many.
-    pub fn leave_out(&self, crawl: CrawlId, reason: &str, now: Time) -> Result<usize> {
-        // The step queued → cancelled, for all of them at once.
-        Ok(self
-            .inner
-            .prepare_cached(
-                "UPDATE snapshot SET status = ?2, reason = ?3, retry_at = NULL, ended_at = ?4,
-                     changed_at = ?4
-                 WHERE crawl_id = ?1 AND status = 'queued' AND directory IS NULL",
-            )?
-            .execute((crawl.0, Lifecycle::Cancelled.as_str(), reason, now.0))?)
-    }
-
     /// The limit that left pages of a crawl out, and how many.
     pub fn left_out(&self, crawl: CrawlId) -> Result<Option<(String, u64)>> {
         let row: Option<(String, i64)> = self
@@ -115,16 +102,29 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Pages of a crawl that were cancelled for these reasons stay so when others are retried: they
-    /// say nothing any more about how it ends.
-    pub fn leave_behind(&self, crawl: CrawlId, reasons: &[&str]) -> Result<()> {
+    /// Pages of these crawls that were cancelled for one of `reasons` stay so when others are retried: they
+    /// say nothing any more about how the crawl ends. Of all pages, those with ids above `after` and up to `to`.
+    pub fn leave_behind(
+        &self,
+        crawls: &BTreeSet<CrawlId>,
+        reasons: &[&str],
+        (after, to): (i64, i64),
+    ) -> Result<()> {
+        let crawls = crawls.iter().map(|crawl| crawl.0).collect::<Vec<_>>();
+        // "+": by id. By crawl it would look at all pages of the crawl.
         self.inner
             .prepare_cached(
                 "UPDATE snapshot SET reason = reason || ', and not retried'
-                 WHERE crawl_id = ?1 AND status = 'cancelled'
+                 WHERE id > ?3 AND id <= ?4 AND +status = 'cancelled'
+                     AND +crawl_id IN (SELECT value FROM json_each(?1))
                      AND reason IN (SELECT value FROM json_each(?2))",
             )?
-            .execute((crawl.0, serde_json::to_string(reasons)?))?;
+            .execute((
+                serde_json::to_string(&crawls)?,
+                serde_json::to_string(reasons)?,
+                after,
+                to,
+            ))?;
         Ok(())
     }
 
