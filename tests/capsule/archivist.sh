@@ -61,14 +61,20 @@ site_listens() {
 
 stop_site() { in_capsule systemctl stop test-site.service 2>/dev/null || true; }
 
-# query FILTER VERB…: applies a jq filter to the answer of `archivist VERB… --json` and prints the result, an array as words.
+# query FILTER VERB…: applies a jq filter to the answer of `archivist VERB… --json` and prints the
+# result, an array as words.
 query() {
     local filter=$1
     shift
     archivist "$@" --json | evaluate "$filter"
 }
 
-# For filters: what belongs to a plugin, the only element, a field that must exist, the number of an id, seconds of a time.
+# Functions for filters:
+#   of(plugin)    the elements of this plugin
+#   only          the element of an array that must have one
+#   field(name)   a field that must exist
+#   number        the number in an id
+#   seconds       seconds since 1970 of a time
 JQ_FUNCTIONS='
 def of(plugin): map(select(.plugin == plugin));
 def only: if length == 1 then .[0] else error("\(length) elements instead of one") end;
@@ -77,7 +83,7 @@ def number: .[1:] | tonumber;
 def seconds: capture("^(?<whole>[0-9T:-]+)(?<part>\\.[0-9]+)?Z$") | (.whole + "Z" | fromdate) + ("0" + (.part // "") | tonumber);
 def words: if type == "array" then map(if type == "string" then . else tojson end) | join(" ") else . end;'
 
-# evaluate FILTER: of the one JSON document on stdin.
+# evaluate FILTER: applies a jq filter to standard input, which must be one JSON document.
 evaluate() { jq --raw-output --slurp "$JQ_FUNCTIONS only | ($1) | words"; }
 
 # add ARGUMENT…: adds without waiting, prints the crawl's id.
@@ -119,9 +125,10 @@ assert_nothing_is_left() {
     assert_system_running
 }
 
-# What a case left running when it failed would fail the cases after it, too.
+# Ends the crawls of a case that failed: the cases after it assert that nothing is left.
 after_failure() {
     in_capsule sh -c "mkdir -p $signs; touch $signs/go"
-    query 'map(select(.ended_at == null).id)' list crawls | xargs -rn 1 "$ROOT/tests/machine/capsule" run "$CAPSULE" timeout 20 archivist cancel
+    query 'map(select(.ended_at == null).id)' list crawls |
+        xargs -rn 1 "$ROOT/tests/machine/capsule" run "$CAPSULE" timeout 20 archivist cancel
     wait_for 15 nothing_is_left
 }
