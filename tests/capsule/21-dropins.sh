@@ -10,7 +10,19 @@ general=archivist-hook-.service
 one=archivist-hook-testlimits-.service
 
 clean() {
-    in_capsule sh -c "rm -rf $units/$general.d $units/$one.d && systemctl daemon-reload"
+    forget_edits
+    forget_configuration
+}
+
+forget_edits() { in_capsule sh -c "rm -rf $units/$general.d $units/$one.d && systemctl daemon-reload"; }
+
+prepare() {
+    plugin testlimits <<'SH'
+#!/bin/sh
+limits=$(awk '/^Max pending signals/ { signals = $4 } /^Max msgqueue size/ { print signals, $4 }' /proc/self/limits)
+echo "{\"type\": \"ArchiveResult\", \"status\": \"succeeded\", \"output_str\": \"$limits\"}"
+SH
+    configure </dev/null
 }
 
 # edit_unit UNIT LINE [OPTION…]: `systemctl edit`, which requires a terminal, with an editor that writes LINE.
@@ -28,52 +40,32 @@ limits() {
     local crawl
     crawl=$(add --plugins testlimits http://127.0.0.1:9/)
     wait_for 30 is_over "$crawl"
-    query 'd[0]["output"]' list results "$crawl"
+    query '.[0].output' list results "$crawl"
 }
 
 the_edit_of_a_plugin_hides_an_edit_of_all_hooks() {
+    forget_edits
     edit_unit $general LimitSIGPENDING=111
     edit_unit $one LimitMSGQUEUE=22200
     local got
     got=$(limits)
     [[ $got != 111* && $got == *" 22200" ]] || fail "two edits: got '$got'; the manual says that the second hides the first"
-    clean
-    say "systemctl edit of one plugin hides that of all hooks, as the manual says"
 }
 
 a_file_of_another_name_holds_with_the_edit_of_a_plugin() {
+    forget_edits
     in_capsule sh -c "mkdir -p $units/$general.d && printf '[Service]\nLimitSIGPENDING=111\nLimitMSGQUEUE=33300\n' >$units/$general.d/50-local.conf"
     edit_unit $one LimitMSGQUEUE=22200
     assert_eq "111 22200" "$(limits)" "50-local.conf and an edit"
-    clean
-    say "50-local.conf for all hooks and systemctl edit for one plugin hold together; the plugin's wins"
 }
 
 named_edits_hold_together() {
-    if ! in_capsule systemctl --help | grep -q -- --drop-in=; then
-        say "skipped: systemctl edit --drop-in= (systemd 253)"
-        return
-    fi
+    [[ $(in_capsule systemctl --help) == *--drop-in=* ]] || skip "systemctl edit --drop-in= requires systemd 253"
+    forget_edits
     edit_unit $general LimitSIGPENDING=111 --drop-in=50-local
     edit_unit $one LimitMSGQUEUE=22200
     assert_eq "111 22200" "$(limits)" "edit --drop-in=50-local and an edit"
-    clean
-    say "systemctl edit --drop-in=50-local for all hooks holds together with systemctl edit for one plugin"
 }
 
-say() { echo "$*"; }
-
-trap 'clean; forget_configuration' EXIT
-plugin testlimits <<'SH'
-#!/bin/sh
-limits=$(awk '/^Max pending signals/ { signals = $4 } /^Max msgqueue size/ { print signals, $4 }' /proc/self/limits)
-echo "{\"type\": \"ArchiveResult\", \"status\": \"succeeded\", \"output_str\": \"$limits\"}"
-SH
-configure </dev/null
-the_edit_of_a_plugin_hides_an_edit_of_all_hooks
-a_file_of_another_name_holds_with_the_edit_of_a_plugin
-named_edits_hold_together
-trap - EXIT
-clean
-forget_configuration
-assert_system_running
+cases the_edit_of_a_plugin_hides_an_edit_of_all_hooks a_file_of_another_name_holds_with_the_edit_of_a_plugin \
+    named_edits_hold_together
