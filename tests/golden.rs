@@ -102,6 +102,7 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
         },
         launcher: (kind == CheckKind::Alert).then(|| LAUNCHER.into()),
         bind_read_only: Vec::new(),
+        network: None,
         addresses: match kind {
             CheckKind::Alert => AddressFilter::default(),
             _ => public(),

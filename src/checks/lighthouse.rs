@@ -19,6 +19,10 @@ const REPORT: usize = 64 << 20;
 /// How lighthouse comes onto a Debian machine: this version runs with Debian's node.
 const HOW: &str = "apt install chromium npm && npm install --global lighthouse@12";
 
+/// What is to be known where the loopback is closed.
+const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
+                      install passt, see Network= in archivist.conf(5)";
+
 /// Has lighthouse look at the URL.
 pub fn check(request: &Request) -> CheckResult {
     let mut result = CheckResult::new(Kind::Lighthouse, request.url.as_str());
@@ -105,7 +109,12 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     };
     let ended = runner.run(&mut command, "npm", limits);
     let ended = ended.map_err(|finding| Trouble::failed(finding.output_str))?;
-    judge(&ended, budget)
+    judge(&ended, budget).map_err(|mut trouble| {
+        if matches!(ended.ending, Ending::TimedOut) && !settings.reach.loopback {
+            trouble.text.push_str(CLOSED);
+        }
+        trouble
+    })
 }
 
 /// What is asked of lighthouse and of the browser that it starts.

@@ -12,7 +12,7 @@ moved=(archivist-hook-.service archivist-check-.service archivist-network@.servi
 clean() {
     in_capsule sh -c "systemctl stop test-victims test-public 2>/dev/null; ip netns delete $world 2>/dev/null
         cd /etc/systemd/system && rm -f ${moved[*]/%/.d/90-test.conf} archivist-reach.service.d/90-test.conf && rmdir --ignore-fail-on-non-empty *.d
-        sed -i '/ metadata.test/d' /etc/hosts; rm -f /opt/world.py; archivist watch remove test 2>/dev/null; systemctl daemon-reload
+        sed -i '/ metadata.test/d' /etc/hosts; rm -f /opt/world.py /usr/local/bin/lighthouse; archivist watch remove test 2>/dev/null; systemctl daemon-reload
         systemctl restart archivist-reach" >/dev/null
     forget_configuration
 }
@@ -160,6 +160,31 @@ checks_go_where_their_watch_is() {
     assert_eq "asked 10.9.9.2 GET /watched" "$(asked)" "who was asked by checks"
 }
 
+# A stand-in for lighthouse: its browser, on the loopback, looks at the page and asks everybody.
+a_browser_on_the_loopback_is_reached() {
+    move archivist-network@.service
+    in_capsule sh -c 'cat >/usr/local/bin/lighthouse && chmod 755 /usr/local/bin/lighthouse' <<'PY'
+#!/usr/bin/python3
+import http.server, json, sys, threading, urllib.request
+browser = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=browser.serve_forever, daemon=True).start()
+urllib.request.urlopen("http://127.0.0.1:%d/" % browser.server_port, timeout=5)
+urllib.request.urlopen(sys.argv[1], timeout=5)
+for victim in ("169.254.169.254", "10.9.9.2", "192.168.77.1", "100.100.100.200"):
+    try:
+        urllib.request.urlopen("http://%s:8099/lighthouse" % victim, timeout=1)
+    except OSError:
+        pass
+print(json.dumps({"categories": {"seo": {"score": 1}}}))
+PY
+    asked >/dev/null
+    archivist watch add --replace test "http://$public:8080/" --status no --lighthouse "every 1d" --crawl no >/dev/null
+    archivist watch run test --kind lighthouse >/dev/null
+    wait_for 40 check_is_done
+    assert_eq "true null" "$(query '"\(.[0].ok) \(.[0].error)"' watch history test)" "a check with a browser"
+    assert_eq "" "$(asked)" "who was asked by its browser"
+}
+
 check_is_done() { [[ $(query '.[0].state' watch history test) == "done" ]]; }
 
 # As in a container where the filter is accepted and not applied: the orchestrator says so, and nothing fails by it.
@@ -177,4 +202,5 @@ a_filter_without_effect_is_told() {
 
 cases a_renderer_in_a_namespace_of_its_own_is_covered hooks_of_the_machine_s_network name_servers_are_reached \
     hooks_in_networks_of_their_own the_network_is_a_wall_of_its_own checks_go_where_their_watch_is \
+    a_browser_on_the_loopback_is_reached \
     a_filter_without_effect_is_told

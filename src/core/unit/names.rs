@@ -134,7 +134,16 @@ impl Names {
     /// slice, which its unit puts it into. From the one with `neighbours`, private networks beside
     /// the machine are reached.
     pub fn network(&self, id: CrawlId, neighbours: bool) -> Network {
-        let slice = self.crawl_slice(id);
+        self.network_of(self.crawl_slice(id), neighbours)
+    }
+
+    /// The network that checks with a browser have to themselves, all that run at one time: the browser
+    /// listens on the loopback.
+    pub fn check_network(&self, neighbours: bool) -> Network {
+        self.network_of(self.check_slice(Pool::Slow), neighbours)
+    }
+
+    fn network_of(&self, slice: String, neighbours: bool) -> Network {
         let name = slice.strip_suffix(".slice").unwrap_or(&slice);
         let instance = name.strip_prefix("archivist-").unwrap_or(name);
         let kind = if neighbours { "-local" } else { "" };

@@ -120,6 +120,8 @@ pub struct CheckSpec<'a> {
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
     pub bind_read_only: Vec<PathBuf>,
+    /// [`UnitSpec::network`].
+    pub network: Option<Network>,
     pub addresses: AddressFilter,
     pub wants: Vec<String>,
 }
@@ -290,7 +292,7 @@ impl UnitSpec {
             bind: Vec::new(),
             bind_read_only: check.bind_read_only,
             tmp: None,
-            network: None,
+            network: check.network,
             addresses: check.addresses,
             wants: check.wants,
             user: None,

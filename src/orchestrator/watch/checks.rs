@@ -4,7 +4,9 @@ use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::CheckRow;
 use crate::work::units::Seen;
-use archivist_core::model::{CheckKind, CheckRecord, Outcome, Reading, RunId, without_userinfo};
+use archivist_core::model::{
+    CheckKind, CheckRecord, Outcome, Reach, Reading, RunId, without_userinfo,
+};
 use archivist_core::plan::{conclude, prune_at};
 use archivist_core::unit::{AddressFilter, CheckSpec, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
@@ -75,6 +77,7 @@ impl Turn<'_> {
             environment: Vec::new(),
             launcher: None,
             bind_read_only: Vec::new(),
+            network: None,
             addresses: AddressFilter::default(),
             wants: Vec::new(),
         };
@@ -87,9 +90,14 @@ impl Turn<'_> {
         } else {
             let arguments = ["check", check.kind.as_str()];
             spec.argv.extend(arguments.map(str::to_owned));
-            let way_out = self.engine.way_out_of_check(&check.url);
-            let reach = way_out.reach.to_string();
+            let way_out = self.engine.way_out_of_check(check.kind, &check.url);
+            let mut reach = way_out.reach.clone();
+            if way_out.is_own {
+                reach = reach.and(&Reach::loopback());
+            }
+            let reach = reach.to_string();
             spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
+            spec.network = way_out.check_network(&self.engine.names);
             spec.addresses = way_out.filter(&self.engine.scope);
         }
         if check.kind == CheckKind::Lighthouse {

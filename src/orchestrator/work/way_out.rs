@@ -4,7 +4,7 @@
 use crate::main_loop::engine::Engine;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::web::reach::{Hosts, nameservers};
-use archivist_core::model::{AddressKind, CrawlId, Reach, Reading, Subnet};
+use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Reading, Subnet};
 use archivist_core::unit::{AddressFilter, Names, Network};
 use archivist_shared::bus::documents::report::Reason;
 use archivist_shared::config::{NetworkMode, Scope};
@@ -48,6 +48,12 @@ impl WayOut {
     pub fn network(&self, crawl: CrawlId, names: &Names) -> Option<Network> {
         let neighbours = !self.reach.is_without_private();
         self.is_own.then(|| names.network(crawl, neighbours))
+    }
+
+    /// The network of a check with a browser, if it is not in the machine's.
+    pub fn check_network(&self, names: &Names) -> Option<Network> {
+        let neighbours = !self.reach.is_without_private();
+        self.is_own.then(|| names.check_network(neighbours))
     }
 
     /// What a unit refuses. In a network of its own the loopback is the crawl's. A user's service
@@ -147,11 +153,14 @@ impl Engine {
         }
     }
 
-    /// The way out of a check of this URL: checks are in the machine's network.
-    pub fn way_out_of_check(&self, url: &str) -> WayOut {
+    /// The way out of a check of this URL: checks are in the machine's network. But for lighthouse, whose browser
+    /// listens on the loopback: where the machine's is closed, it has a loopback of its own.
+    pub fn way_out_of_check(&self, kind: CheckKind, url: &str) -> WayOut {
+        let way_out = self.way_out([url]);
+        let browses = kind == CheckKind::Lighthouse && !way_out.reach.loopback;
         WayOut {
-            is_own: false,
-            ..self.way_out([url])
+            is_own: way_out.is_own && browses,
+            ..way_out
         }
     }
 }
@@ -290,6 +299,25 @@ mod tests {
                 Some(format!("{template}@crawl-3.service"))
             );
         }
+    }
+
+    #[test]
+    fn a_check_with_a_browser_has_a_loopback_of_its_own() {
+        let names = Names::new("archivist");
+        let unit = |reach, is_own| {
+            way_out(reach, is_own)
+                .check_network(&names)
+                .map(|it| it.unit)
+        };
+        assert_eq!(unit("public", false), None);
+        assert_eq!(
+            unit("public", true).as_deref(),
+            Some("archivist-network@check-slow.service")
+        );
+        assert_eq!(
+            unit("private", true).as_deref(),
+            Some("archivist-network-local@check-slow.service")
+        );
     }
 
     #[test]
