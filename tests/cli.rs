@@ -188,14 +188,6 @@ fn a_reader_that_went_away_is_no_error() {
 }
 
 #[test]
-fn a_worker_is_the_other_program_in_the_same_process() {
-    let (status, _, errors) = run(&["--user", "worker"]);
-    assert_eq!(status, 1, "{errors}");
-    assert!(errors.contains("cannot read the assignment"), "{errors}");
-    assert!(errors.contains("started by the orchestrator"), "{errors}");
-}
-
-#[test]
 fn an_orchestrator_is_the_other_program_in_its_scope() {
     let home = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_archivist"));

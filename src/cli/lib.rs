@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use verb::{
     add, cancel, check, completions, config, doctor, generate, heartbeat, hook, list, logs, open,
     orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status, watch,
-    why, worker,
+    why,
 };
 
 #[derive(Parser)]
@@ -93,9 +93,6 @@ enum Verb {
     /// Run the orchestrator (what archivist-orchestrator.service starts)
     #[command(hide = true)]
     Orchestrator(orchestrator::OrchestratorArgs),
-    /// Work through the assignment on standard input (what the orchestrator starts)
-    #[command(hide = true)]
-    Worker,
     /// Run the program of a built-in plugin
     #[command(hide = true)]
     Hook(hook::HookArgs),
@@ -152,7 +149,6 @@ pub fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(args),
         Verb::Check(args) => check::run(args, &scope),
         Verb::Orchestrator(args) => orchestrator::run(args, &scope),
-        Verb::Worker => worker::run(&scope),
     };
     match done {
         Ok(exit) => exit.into(),

@@ -48,7 +48,7 @@ pub enum WorkerError {
     Replaced(std::path::PathBuf),
 }
 
-/// `archivist worker`: exit status 0 when the work is complete and recorded.
+/// `archivist-orchestrator worker`: exit status 0 when the work is complete and recorded.
 pub fn main() -> ExitCode {
     archivist_shared::journal::init(None);
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("archivist worker: cannot make an event loop: {error}");
+            eprintln!("archivist-orchestrator: failed to create an event loop: {error}");
             return ExitCode::FAILURE;
         }
     };

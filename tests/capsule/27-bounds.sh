@@ -174,8 +174,8 @@ the_database_cannot_be_locked() {
     in_capsule chmod 640 $database $database-shm
     restart
     archivist status >/dev/null
-    assert_eq 600 "$(in_capsule stat -c %a $database $database-wal $database-shm | sort -u)" "modes of a database of before"
-    figure "the database: root's alone, one of before as well"
+    assert_eq 600 "$(in_capsule stat -c %a $database $database-wal $database-shm | sort -u)" "modes of a database that was open to others"
+    figure "the database: root's alone, also after a change of its mode"
 }
 
 forged_signals_are_not_believed() {

@@ -28,4 +28,3 @@ pub mod suppressed;
 pub mod urls;
 pub mod watch;
 pub mod why;
-pub mod worker;

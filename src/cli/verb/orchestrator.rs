@@ -20,8 +20,8 @@ pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
     become_it(scope, &arguments)
 }
 
-/// Returns only if it cannot: the process stays, another program goes on in it.
-pub fn become_it(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
+/// Replaces this process with the orchestrator's program (execve(2)). Returns only on failure.
+fn become_it(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
     let own = std::env::current_exe()
         .map_err(|error| Failure::failed(format!("cannot find our own program: {error}")))?;
     let program = ORCHESTRATOR.beside(&own);

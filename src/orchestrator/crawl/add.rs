@@ -55,7 +55,7 @@ impl Turn<'_> {
         so_far: Option<&Adding>,
     ) -> TurnResult<Progress> {
         if so_far.is_none() {
-            self.check_options(options, &Some(BTreeSet::from([user])))?;
+            self.check_options(options, &BTreeSet::from([user]))?;
         }
         let filter: UrlFilter = self.engine.url_filter(&options.config).map_err(invalid)?;
         let mut adding = so_far.cloned().unwrap_or_default();

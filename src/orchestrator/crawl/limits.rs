@@ -98,10 +98,8 @@ impl Turn<'_> {
         user: u32,
     ) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
-        let users = crawl.users.clone().map(|mut users| {
-            users.insert(user);
-            users
-        });
+        let mut users = crawl.users.clone();
+        users.insert(user);
         let config = crawl.config.clone().into_iter();
         let (mut derived, mut config): (Values, Values) =
             config.partition(|(key, _)| is_derived(key));
@@ -110,9 +108,7 @@ impl Turn<'_> {
         self.check_settings(&crawl.plugins, &config, &users)?;
         config.append(&mut derived);
         self.tx.set_crawl_config(id, &config)?;
-        if let Some(users) = users {
-            self.tx.set_crawl_users(id, &users)?;
-        }
+        self.tx.set_crawl_users(id, &users)?;
         self.engine.forget(id);
         Ok(())
     }

@@ -161,7 +161,7 @@ impl Turn<'_> {
                 user,
                 reply,
             } => {
-                let users = Some(BTreeSet::from([*user]));
+                let users = BTreeSet::from([*user]);
                 self.check_options(options, &users)?;
                 let draft = self.draft(options, &users)?;
                 self.answer_text(reply, serde_json::to_string(&draft)?);

@@ -6,8 +6,8 @@ mod watches;
 use super::{Result, StoreError, Tx};
 use crate::store::rows::crawl::parse_status;
 use crate::store::rows::result;
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, PAGE_TAGS_MAX, RunId};
-use archivist_core::model::{SnapshotId, TAG_MAX, Time, shown_setting, without_userinfo};
+use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, RunId};
+use archivist_core::model::{SnapshotId, Time, shown_setting, without_userinfo};
 use archivist_shared::bus::documents::report::{
     ANSWER_BYTES, Counts, Crawl, Filter, HookResult, Run, Snapshot,
 };
@@ -269,10 +269,9 @@ impl Tx<'_> {
     }
 
     fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
-        // Older versions kept tags of any number and length.
         let sql = format!(
-            "SELECT substr(name, 1, {TAG_MAX}) FROM tag JOIN {table}_tag ON tag.id = tag_id
-             WHERE {table}_id = ?1 ORDER BY name LIMIT {PAGE_TAGS_MAX}"
+            "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
+             WHERE {table}_id = ?1 ORDER BY name"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([id], |row| row.get(0))?;
@@ -347,7 +346,7 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
 mod tests {
     use super::*;
     use crate::store::{NewCrawl, NewSnapshot, Store};
-    use archivist_core::model::CrawlId;
+    use archivist_core::model::{CrawlId, PAGE_TAGS_MAX};
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {

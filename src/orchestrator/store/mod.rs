@@ -7,7 +7,7 @@ mod lists;
 mod open;
 pub mod rows;
 mod runner;
-mod schema;
+pub mod schema;
 mod view;
 
 pub use open::OpenError;

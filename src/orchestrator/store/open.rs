@@ -1,6 +1,6 @@
 //! Opening the database, and refusing what must not be opened.
 
-use super::schema::MIGRATIONS;
+use super::schema::{self, MIGRATIONS};
 use super::{Lasting, Store};
 use nix::sys::statfs::{self, FsType};
 use rusqlite::config::DbConfig;
@@ -141,7 +141,7 @@ impl Store {
             },
         };
         // Before anything that writes, and setting the journal's mode does.
-        let found = schema_of(&connection).map_err(told)?;
+        let found = schema::version(&connection).map_err(told)?;
         if found > MIGRATIONS.len() {
             return Err(OpenError::Newer {
                 path: path.to_owned(),
@@ -150,9 +150,14 @@ impl Store {
             });
         }
         configure(&connection).map_err(told)?;
-        migrate(&mut connection, path, found)?;
-        let known = schema(&newest().map_err(told)?).map_err(told)?;
-        let there = schema(&connection).map_err(told)?;
+        schema::migrate(&mut connection, MIGRATIONS).map_err(|source| OpenError::Migrate {
+            path: path.to_owned(),
+            from: found,
+            to: MIGRATIONS.len(),
+            source,
+        })?;
+        let known = definitions(&newest().map_err(told)?).map_err(told)?;
+        let there = definitions(&connection).map_err(told)?;
         if let Some(odd) = known.difference(&there).next() {
             return Err(OpenError::Damaged {
                 path: path.to_owned(),
@@ -182,25 +187,16 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Which migrations it has seen.
-fn schema_of(connection: &Connection) -> rusqlite::Result<usize> {
-    connection.pragma_query_value(None, "user_version", |row| {
-        row.get::<_, u32>(0).map(|n| n as usize)
-    })
-}
-
 /// An empty database of the newest schema.
 fn newest() -> rusqlite::Result<Connection> {
-    let connection = Connection::open_in_memory()?;
-    for migration in MIGRATIONS {
-        connection.execute_batch(migration)?;
-    }
+    let mut connection = Connection::open_in_memory()?;
+    schema::migrate(&mut connection, MIGRATIONS)?;
     Ok(connection)
 }
 
 /// Kind, name and definition of everything in a database, whatever its spaces. Others may have
 /// added to it.
-fn schema(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
+fn definitions(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
     let mut statement =
         connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''")?;
     let rows = statement.query_map([], |row| {
@@ -209,27 +205,6 @@ fn schema(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String,
         Ok((row.get(0)?, row.get(1)?, words.join(" ")))
     })?;
     rows.collect()
-}
-
-fn migrate(connection: &mut Connection, path: &Path, found: usize) -> Result<(), OpenError> {
-    let known = MIGRATIONS.len();
-    if found == known {
-        // Without waiting for whoever writes.
-        return Ok(());
-    }
-    let fail = |source| OpenError::Migrate {
-        path: path.to_owned(),
-        from: found,
-        to: known,
-        source,
-    };
-    let tx = connection.transaction().map_err(fail)?;
-    for migration in &MIGRATIONS[found..] {
-        tx.execute_batch(migration).map_err(fail)?;
-    }
-    tx.pragma_update(None, "user_version", known as u32)
-        .map_err(fail)?;
-    tx.commit().map_err(fail)
 }
 
 #[cfg(test)]
@@ -281,7 +256,7 @@ mod tests {
         };
         let store = open();
         assert_eq!(modes(), BTreeSet::from([MODE]));
-        // Those of older versions are closed when they are opened.
+        // What an administrator or a restored copy opened to others is closed at the next start.
         for file in std::fs::read_dir(directory.path()).unwrap() {
             std::fs::set_permissions(file.unwrap().path(), Permissions::from_mode(0o640)).unwrap();
         }

@@ -71,7 +71,7 @@ impl Engine {
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.parse().map_err(|error| format!("{error}"))?;
-        let refusal = self.refusal(&name, &Some(BTreeSet::from([user])));
+        let refusal = self.refusal(&name, &BTreeSet::from([user]));
         refusal.map_or(Ok(()), Err)
     }
 
@@ -92,12 +92,6 @@ impl Engine {
                 Ok(audience) => audience,
                 Err(error) => return Some(format!("'{}': {error}", path.display())),
             },
-        };
-        let Some(users) = users else {
-            let unknown =
-                "who added the crawl is not on record (an older version of archivist did)";
-            return (!audience.everyone)
-                .then(|| format!("persona '{name}' is not for everyone, and {unknown}"));
         };
         let mut users = users.iter().copied();
         let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
@@ -217,7 +211,7 @@ mod tests {
         let plan = |config: &[(&str, &str)]| {
             let pairs = config.iter();
             let config = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            let users = Some(BTreeSet::from([0]));
+            let users = BTreeSet::from([0]);
             let config = config.collect();
             let persona = engine.persona(&config, &users)?;
             engine.page_plan(&[], &config, persona, Path::new("/run/c1"))
@@ -267,9 +261,8 @@ mod tests {
             std::fs::create_dir_all(personas.join(name)).unwrap();
         }
         let work = Values::from([(ACTIVE.to_owned(), "work".to_owned())]);
-        let (none, of) = (Values::new(), |uids: &[u32]| {
-            Some(uids.iter().copied().collect())
-        });
+        let none = Values::new();
+        let of = |uids: &[u32]| -> Users { uids.iter().copied().collect() };
         let allow = |name: &str, text: &str| {
             let name: PersonaName = name.parse().unwrap();
             std::fs::write(personas.join(name.list()), text).unwrap();
@@ -286,10 +279,6 @@ mod tests {
         let both = of(&[4_000_000, 4_000_001]);
         assert!(engine.persona(&work, &of(&[4_000_000])).is_ok());
         assert!(engine.persona(&work, &both).is_err(), "settings of both");
-        assert!(
-            engine.persona(&work, &None).is_err(),
-            "nobody knows of whom"
-        );
         let crawl = |config: &Values, uids: &[u32], persona: Option<&str>| CrawlWork {
             id: archivist_core::model::CrawlId(1),
             status: match persona {
@@ -328,7 +317,7 @@ mod tests {
         let begun = crawl(&none, &[4_000_001], Some(""));
         assert_eq!(engine.persona_of(&begun), Ok(None));
         allow("Default", "everyone\n");
-        assert!(engine.persona(&none, &None).unwrap().is_some());
+        assert!(engine.persona(&none, &both).unwrap().is_some());
         allow("Default", "everyon\n");
         assert_eq!(engine.persona(&none, &both), Ok(None), "a damaged list");
         engine.scope.user = true;

@@ -16,9 +16,8 @@ pub struct NewCrawl<'a> {
     pub now: Time,
 }
 
-/// The ids of the users whose settings a crawl has: of the one who added it, and of those who amended
-/// it. None if an older version added it.
-pub type Users = Option<BTreeSet<u32>>;
+/// Ids of the users whose settings a crawl has: the user who added the crawl and those who amended it.
+pub type Users = BTreeSet<u32>;
 
 /// What its worker needs to know of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Tx<'_> {
                 let status: String = row.get(0)?;
                 let plugins: String = row.get(3)?;
                 let config: String = row.get(4)?;
-                let users: Option<String> = row.get(11)?;
+                let users: String = row.get(11)?;
                 let work = CrawlWork {
                     id,
                     status: Lifecycle::Queued,
@@ -104,7 +103,7 @@ impl Tx<'_> {
                     token: row.get(8)?,
                     directory: row.get(9)?,
                     hook_user: row.get(10)?,
-                    users: None,
+                    users: Users::new(),
                     persona: row.get(12)?,
                 };
                 Ok((work, status, plugins, config, users))
@@ -117,7 +116,7 @@ impl Tx<'_> {
             status: parse_status(&status)?,
             plugins: serde_json::from_str(&plugins)?,
             config: serde_json::from_str(&config)?,
-            users: users.map(|text| serde_json::from_str(&text)).transpose()?,
+            users: serde_json::from_str(&users)?,
             ..work
         }))
     }

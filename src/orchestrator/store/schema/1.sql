@@ -1,0 +1,276 @@
+-- Orchestrators that want to work on this data directory; at most one of them is active.
+CREATE TABLE runner (
+    epoch INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- Row number of the runner's lock file, the same for all epochs of one process.
+    seat INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'active', 'ended')),
+    unit TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    machine TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    components TEXT NOT NULL,
+    restarts INTEGER NOT NULL,
+    since INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX runner_active ON runner (state) WHERE state = 'active';
+
+CREATE TABLE crawl (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    status TEXT NOT NULL DEFAULT 'queued',
+    reason TEXT,
+    url TEXT NOT NULL,
+    max_depth INTEGER NOT NULL,
+    -- JSON: an array of names, and an object of settings.
+    plugins TEXT NOT NULL,
+    config TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER,
+    changed_at INTEGER,
+    retry_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    -- 0 before the crawl's setup hooks are done, 1 after them, 2 once all snapshots are final.
+    ready INTEGER NOT NULL DEFAULT 0,
+    -- 1 if the crawl skips pages that the archive has.
+    only_new INTEGER NOT NULL DEFAULT 0,
+    -- Host of the snapshot that was started last; 0 if none was.
+    last_host INTEGER NOT NULL DEFAULT 0,
+    -- N of the user archivist-hook-N; 0 is archivist-hook.
+    hook_user INTEGER NOT NULL DEFAULT 0,
+    -- JSON array of the ids of the users whose settings the crawl has.
+    users TEXT NOT NULL,
+    -- Persona of the latest attempt: '' if it had none, NULL before the first attempt.
+    persona TEXT,
+    token TEXT,
+    directory TEXT
+);
+CREATE INDEX crawl_due ON crawl (retry_at, id) WHERE status = 'queued';
+CREATE INDEX crawl_started ON crawl (id) WHERE status = 'started';
+CREATE INDEX crawl_hook_user ON crawl (hook_user)
+    WHERE hook_user > 0 AND status IN ('queued', 'started', 'paused');
+
+CREATE TABLE host (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    -- When the next snapshot may start, and the delay in milliseconds that the host asks for.
+    next_at INTEGER NOT NULL DEFAULT 0,
+    crawl_delay INTEGER NOT NULL DEFAULT 0,
+    asked TEXT,
+    asked_at INTEGER
+);
+
+CREATE TABLE snapshot (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+    parent_id INTEGER REFERENCES snapshot (id),
+    host_id INTEGER NOT NULL REFERENCES host (id),
+    url TEXT NOT NULL,
+    title TEXT,
+    bookmarked_at TEXT,
+    depth INTEGER NOT NULL,
+    status TEXT NOT NULL DEFAULT 'queued',
+    reason TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER,
+    changed_at INTEGER,
+    retry_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    token TEXT,
+    directory TEXT,
+    UNIQUE (crawl_id, url)
+);
+CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued';
+CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id) WHERE status = 'queued';
+CREATE INDEX snapshot_url ON snapshot (url);
+
+CREATE TABLE tag (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE crawl_tag (
+    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+    tag_id INTEGER NOT NULL REFERENCES tag (id),
+    PRIMARY KEY (crawl_id, tag_id)
+) WITHOUT ROWID;
+CREATE TABLE snapshot_tag (
+    snapshot_id INTEGER NOT NULL REFERENCES snapshot (id),
+    tag_id INTEGER NOT NULL REFERENCES tag (id),
+    PRIMARY KEY (snapshot_id, tag_id)
+) WITHOUT ROWID;
+
+CREATE TABLE result (
+    id INTEGER PRIMARY KEY,
+    -- 'c' or 's' and the id of the crawl or snapshot.
+    owner TEXT NOT NULL,
+    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+    snapshot_id INTEGER REFERENCES snapshot (id),
+    plugin TEXT NOT NULL,
+    hook TEXT NOT NULL,
+    status TEXT NOT NULL,
+    output TEXT,
+    error TEXT,
+    files TEXT NOT NULL DEFAULT '[]',
+    size INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER,
+    ended_at INTEGER,
+    UNIQUE (owner, plugin, hook)
+);
+CREATE INDEX result_crawl ON result (crawl_id);
+
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    epoch INTEGER NOT NULL REFERENCES runner (epoch),
+    kind TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    crawl_id INTEGER NOT NULL REFERENCES crawl (id),
+    snapshot_id INTEGER REFERENCES snapshot (id),
+    plugin TEXT,
+    hook TEXT,
+    attempt INTEGER NOT NULL,
+    unit TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    invocation TEXT,
+    argv TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('starting', 'running', 'ended')),
+    outcome TEXT,
+    exit_code INTEGER,
+    signal INTEGER,
+    -- 1 once the crawl or snapshot was paused while the run was open.
+    frozen INTEGER NOT NULL DEFAULT 0,
+    -- When the row was written, when systemd started the unit, when a background hook was ready.
+    recorded_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ready_at INTEGER,
+    ended_at INTEGER,
+    cpu_usec INTEGER,
+    memory_peak INTEGER,
+    io_read INTEGER,
+    io_write INTEGER,
+    ip_in INTEGER,
+    ip_out INTEGER
+);
+CREATE UNIQUE INDEX run_open ON run (unit) WHERE status <> 'ended';
+CREATE INDEX run_unit ON run (unit, id);
+CREATE INDEX run_owner ON run (owner);
+CREATE INDEX run_crawl ON run (crawl_id);
+
+-- How many rows of a kind have a status; crawl 0 is the sum of all crawls.
+CREATE TABLE tally (
+    kind TEXT NOT NULL,
+    crawl_id INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (kind, crawl_id, status)
+) WITHOUT ROWID;
+CREATE TRIGGER crawl_added AFTER INSERT ON crawl BEGIN
+    INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER crawl_moved AFTER UPDATE OF status ON crawl WHEN OLD.status <> NEW.status BEGIN
+    UPDATE tally SET n = n - 1 WHERE kind = 'crawl' AND crawl_id = 0 AND status = OLD.status;
+    INSERT INTO tally VALUES ('crawl', 0, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER snapshot_added AFTER INSERT ON snapshot BEGIN
+    INSERT INTO tally VALUES ('snapshot', 0, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO tally VALUES ('snapshot', NEW.crawl_id, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER snapshot_moved AFTER UPDATE OF status ON snapshot
+WHEN OLD.status <> NEW.status BEGIN
+    UPDATE tally SET n = n - 1
+        WHERE kind = 'snapshot' AND crawl_id IN (0, NEW.crawl_id) AND status = OLD.status;
+    INSERT INTO tally VALUES ('snapshot', 0, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO tally VALUES ('snapshot', NEW.crawl_id, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER result_added AFTER INSERT ON result BEGIN
+    INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER result_moved AFTER UPDATE OF status ON result
+WHEN OLD.status <> NEW.status BEGIN
+    UPDATE tally SET n = n - 1
+        WHERE kind = 'result' AND crawl_id = NEW.crawl_id AND status = OLD.status;
+    INSERT INTO tally VALUES ('result', NEW.crawl_id, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+-- How often hooks of a plugin succeeded and failed, whether their results are retried later or not.
+CREATE TABLE plugin_use (
+    plugin TEXT PRIMARY KEY,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER plugin_used AFTER UPDATE OF status ON result
+WHEN OLD.status <> NEW.status AND NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
+    INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
+        ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
+            failed = failed + excluded.failed;
+END;
+CREATE TRIGGER plugin_used_at_once AFTER INSERT ON result
+WHEN NEW.status IN ('succeeded', 'noresults', 'failed') BEGIN
+    INSERT INTO plugin_use VALUES (NEW.plugin, NEW.status <> 'failed', NEW.status = 'failed')
+        ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
+            failed = failed + excluded.failed;
+END;
+
+-- Programs that plugins require, as found on this machine.
+CREATE TABLE binary (
+    name TEXT PRIMARY KEY,
+    abspath TEXT NOT NULL,
+    version TEXT,
+    sha256 TEXT,
+    provider TEXT NOT NULL,
+    env TEXT NOT NULL DEFAULT '{}',
+    stamp TEXT,
+    found_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Health of each URL of each watch.
+CREATE TABLE watch (
+    name TEXT NOT NULL,
+    url TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0,
+    failing_since INTEGER,
+    down_since INTEGER,
+    PRIMARY KEY (name, url)
+) WITHOUT ROWID;
+
+-- A check is one run in a table of its own; the ids of both come from one sequence.
+CREATE TABLE check_result (
+    id INTEGER PRIMARY KEY,
+    watch TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    url TEXT NOT NULL,
+    request TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued'
+        CHECK (state IN ('queued', 'starting', 'running', 'done')),
+    queued_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER,
+    keep_for INTEGER NOT NULL,
+    keep_until INTEGER,
+    epoch INTEGER,
+    unit TEXT,
+    boot TEXT,
+    invocation TEXT,
+    outcome TEXT,
+    ok INTEGER,
+    status_code INTEGER,
+    response_ms INTEGER,
+    record TEXT
+);
+CREATE UNIQUE INDEX check_open ON check_result (watch, kind, url)
+    WHERE state <> 'done' AND kind <> 'alert';
+CREATE UNIQUE INDEX check_unit ON check_result (unit)
+    WHERE state IN ('starting', 'running');
+CREATE INDEX check_queue ON check_result (pool, id) WHERE state = 'queued';
+CREATE INDEX check_history ON check_result (watch, kind, url, id, ok);
+CREATE INDEX check_old ON check_result (keep_until) WHERE keep_until IS NOT NULL;
