@@ -11,7 +11,7 @@ pub mod page;
 pub mod process;
 mod programs;
 
-use crawl::{keeper, sonic};
+use crawl::{housekeeping, sonic};
 use process::invocation::Invocation;
 use process::record::Finding;
 use process::{reach, record};
@@ -59,9 +59,9 @@ const BUILTINS: [Builtin; 14] = [
     builtin!(title),
     builtin!(outlinks),
     builtin!(hashes),
-    builtin!(keeper),
-    builtin!("keeper_persona", keeper, keeper::persona),
-    builtin!("keeper_tidy", keeper, keeper::tidy),
+    builtin!(housekeeping),
+    builtin!("housekeeping_persona", housekeeping, housekeeping::persona),
+    builtin!("housekeeping_tidy", housekeeping, housekeeping::tidy),
 ];
 
 /// Runs the built-in program `name` with a hook's arguments and prints its record.

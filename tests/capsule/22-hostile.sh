@@ -43,8 +43,8 @@ os.kill(-1, signal.SIGKILL)
 print('{"type": "ArchiveResult", "status": "succeeded", "output_str": "alone"}')
 SH
     # Both crawls share temporary files among their own hooks, as those with a browser of abx-plugins do.
-    in_capsule cp -a /usr/share/archivist/plugins/keeper $plugins/testkeeper
-    in_capsule sed -i 's/"chrome"/"testvictim", "testhostile"/' $plugins/testkeeper/config.json
+    in_capsule cp -a /usr/share/archivist/plugins/housekeeping $plugins/testhousekeeping
+    in_capsule sed -i 's/"chrome"/"testvictim", "testhostile"/' $plugins/testhousekeeping/config.json
     capsule cp "$(dirname "$0")/sandbox/probe" "$CAPSULE:$signs/probe"
     in_capsule setpriv --reuid archivist --regid archivist-hook --clear-groups sh -c "umask 0007
         mkdir -p $state/lib/test; echo tool >$state/lib/test/tool"

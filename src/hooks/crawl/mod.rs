@@ -1,6 +1,6 @@
 //! What the hooks of one crawl share.
 
-pub mod keeper;
+pub mod housekeeping;
 pub mod persona;
 pub mod robots;
 pub mod sonic;

@@ -179,15 +179,15 @@ mod tests {
 
     fn engine(top: &Path) -> Engine {
         let isolation = json!({"type": "string", "default": "crawl"});
-        let keeper =
+        let housekeeping =
             json!({"x-accompanies": ["chrome"], "properties": {"CHROME_ISOLATION": isolation}});
         let hooks = [
-            "on_CrawlSetup__00_keeper.daemon.bg.sh",
-            "on_CrawlSetup__01_keeper_persona.sh",
-            "on_Snapshot__00_keeper_persona.sh",
+            "on_CrawlSetup__00_housekeeping.daemon.bg.sh",
+            "on_CrawlSetup__01_housekeeping_persona.sh",
+            "on_Snapshot__00_housekeeping_persona.sh",
         ];
         let plugins = [
-            plugin("keeper", keeper, &hooks),
+            plugin("housekeeping", housekeeping, &hooks),
             plugin("wget", json!({}), &["on_Snapshot__06_wget.sh"]),
         ];
         let text = String::new;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persona_brings_its_keeper_and_cookies() {
+    fn a_persona_selects_housekeeping_and_cookies() {
         let top = tempfile::tempdir().unwrap();
         let engine = engine(top.path());
         let personas = engine.scope.data_dir().join("personas");
@@ -229,7 +229,7 @@ mod tests {
         assert!(plan(&[(ACTIVE, "link")]).is_err());
 
         let with = plan(&[(ACTIVE, "work")]).unwrap();
-        assert_eq!(keys(&with), ["keeper", "keeper", "wget"]);
+        assert_eq!(keys(&with), ["housekeeping", "housekeeping", "wget"]);
         assert_eq!(with.persona, Some(personas.join("work")));
         assert!(with.shares_tmp);
         assert_eq!(for_hook(&with, &with.snapshot[0]), None);
@@ -241,7 +241,10 @@ mod tests {
         assert!(!with.snapshot[0].values.contains_key("COOKIES_FILE"));
         assert_eq!(keys(&plan(&[]).unwrap()), ["wget"], "nobody asked for it");
         let each = plan(&[(ACTIVE, "work"), ("CHROME_ISOLATION", "snapshot")]);
-        assert_eq!(keys(&each.unwrap()), ["keeper", "keeper", "keeper", "wget"]);
+        assert_eq!(
+            keys(&each.unwrap()),
+            ["housekeeping", "housekeeping", "housekeeping", "wget"]
+        );
 
         std::fs::create_dir_all(personas.join("Default")).unwrap();
         std::fs::write(personas.join("Default").join(COOKIES), "").unwrap();

@@ -165,9 +165,9 @@ mod tests {
                 &["on_BinaryRequest__12_puppeteer.py"],
             ),
             plugin(
-                "keeper",
+                "housekeeping",
                 json!({"x-accompanies": ["chrome"]}),
-                &["on_CrawlSetup__00_keeper.daemon.bg.sh"],
+                &["on_CrawlSetup__00_housekeeping.daemon.bg.sh"],
             ),
             plugin("title", needs_chrome, &["on_Snapshot__54_title.js"]),
             plugin(
@@ -239,7 +239,7 @@ mod tests {
                 "apt",
                 "chrome",
                 "chrome_mhtml",
-                "keeper",
+                "housekeeping",
                 "puppeteer",
                 "title",
                 "wget"
@@ -270,9 +270,16 @@ mod tests {
         let outcome = run(&[" Title ", "wget"], &[], &["chromium", "wget"]);
         assert_eq!(
             outcome.used,
-            ["apt", "chrome", "keeper", "puppeteer", "title", "wget"]
+            [
+                "apt",
+                "chrome",
+                "housekeeping",
+                "puppeteer",
+                "title",
+                "wget"
+            ]
         );
-        let without = run(&["wget", "keeper"], &[], &["chromium", "wget"]);
+        let without = run(&["wget", "housekeeping"], &[], &["chromium", "wget"]);
         assert_eq!(without.used, ["apt", "wget"], "a companion of nobody");
         assert_eq!(outcome.reasons["chrome_mhtml"], "not selected");
     }

@@ -173,7 +173,7 @@ mod tests {
             ("PERSONA_TEMPLATE".into(), text("templates/office")),
             ("PERSONAS_DIR".into(), text("personas")),
         ];
-        let it = Invocation::read("keeper", "{}", &[], environment);
+        let it = Invocation::read("housekeeping", "{}", &[], environment);
         take_persona(&it).unwrap();
         fs::write(at("templates/office/cookies.txt"), "two").unwrap();
         take_persona(&it).unwrap();
@@ -185,7 +185,7 @@ mod tests {
         fs::remove_dir_all(at("templates")).unwrap();
         let why = take_persona(&it).unwrap_err().output_str;
         assert!(why.contains("the persona office is not used"), "{why}");
-        take_persona(&Invocation::read("keeper", "{}", &[], [])).unwrap();
+        take_persona(&Invocation::read("housekeeping", "{}", &[], [])).unwrap();
     }
 
     #[test]
