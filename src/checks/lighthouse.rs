@@ -3,8 +3,9 @@
 use super::Request;
 use super::record::{CheckResult, Finding, Kind, Scores};
 use archivist_hooks::page::html::one_line;
-use archivist_hooks::process::output::Limits;
-use archivist_hooks::process::program::{Ended, Ending, Runner};
+use archivist_hooks::process::capture::OutputLimits;
+use archivist_hooks::process::exit::{ExitReason, ProgramOutput};
+use archivist_hooks::process::program::Runner;
 use archivist_hooks::process::scratch::Scratch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -103,9 +104,9 @@ fn look(request: &Request) -> Result<Report, Trouble> {
         .env("TMPDIR", scratch.dir())
         .env("CI", "1")
         .current_dir(scratch.dir());
-    let limits = Limits {
+    let limits = OutputLimits {
         output: REPORT,
-        ..Limits::default()
+        ..OutputLimits::default()
     };
     let ended = runner.run(&mut command, "npm", limits);
     let ended = ended.map_err(|finding| Trouble::failed(finding.output_str))?;
@@ -166,16 +167,16 @@ fn is_program(path: &Path) -> bool {
     path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
-fn judge(ended: &Ended, budget: Duration) -> Result<Report, Trouble> {
+fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
     let report = serde_json::from_slice::<Report>(&ended.output);
-    match (ended.ending, report) {
+    match (ended.exit, report) {
         // It exits with 1 for a page that did not load, and says why in its report.
-        (Ending::Exited(_), Ok(report)) => Ok(report),
-        (Ending::Exited(0), Err(error)) => Err(Trouble::failed(format!(
+        (ExitReason::Exited(_), Ok(report)) => Ok(report),
+        (ExitReason::Exited(0), Err(error)) => Err(Trouble::failed(format!(
             "lighthouse wrote no report: {error}"
         ))),
-        (ending, _) => {
-            let reason = ending.reason("lighthouse", budget);
+        (exit, _) => {
+            let reason = exit.describe("lighthouse", budget);
             Err(Trouble::failed(match last_words(&ended.log) {
                 Some(said) => format!("{reason}: {said}"),
                 None => reason,

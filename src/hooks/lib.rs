@@ -1,9 +1,9 @@
-//! The programs behind the built-in plugins, started by their hook files as `archivist hook NAME`.
+//! The programs behind the built-in plugins. Their hook files execute `archivist hook NAME`.
 //!
-//! Each program takes an [`Invocation`] and returns a [`Finding`]; [`main`] prints it as the one
-//! ArchiveResult record of the run. Hooks follow the contract of archivist-hooks(7): the working
-//! directory is the plugin's own output directory, standard output carries records, standard
-//! error is the log.
+//! Each program takes an [`Invocation`] and returns a [`Finding`], which [`main`] prints as the
+//! ArchiveResult record of the run. Programs follow the contract of archivist-hooks(7): the working
+//! directory is the plugin's output directory, standard output carries records, and standard error
+//! is the log. They may start other programs (chromium, wget, curl).
 
 mod chromium;
 pub mod crawl;
@@ -12,16 +12,16 @@ pub mod process;
 mod programs;
 
 use crawl::{housekeeping, sonic};
+use process::finding::Finding;
 use process::invocation::Invocation;
-use process::record::Finding;
-use process::{reach, record};
+use process::{finding, reach};
 use programs::{dom, favicon, hashes, headers, outlinks, pdf, screenshot, title, wget};
 use std::process::ExitCode;
 
-/// How a program ends early: with a finding too, so that there is always a record.
+/// Result of a program. An early end is also a finding, so that every run has a record.
 type Outcome = Result<Finding, Finding>;
 
-/// A built-in program: its name, its plugin, the plugin's `config.json`, and what it does.
+/// A built-in program: its name, its plugin, the plugin's `config.json`, and its function.
 struct Builtin {
     name: &'static str,
     plugin: &'static str,
@@ -66,11 +66,11 @@ const BUILTINS: [Builtin; 14] = [
 
 /// Runs the built-in program `name` with a hook's arguments and prints its record.
 ///
-/// The exit status is 0 when it is done (with or without results), 10 when the configuration or
-/// a missing program skips it, 1 when it failed.
+/// The exit status is 0 if the program succeeded (with or without results), 10 if the configuration
+/// or a missing program skips it, 1 if it failed, and 2 if there is no program of this name.
 pub fn main(name: &str, args: &[String]) -> ExitCode {
     if name == "sonic" {
-        // No plugin of ours: hooks of one ask for it.
+        // This program belongs to no built-in plugin: hooks of other plugins request it.
         let invocation = Invocation::read("sonic", "{}", args, std::env::vars_os());
         return conclude(&sonic::main(args, &invocation), &invocation);
     }
@@ -79,23 +79,27 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     }
     let Some(builtin) = BUILTINS.iter().find(|builtin| builtin.name == name) else {
         let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
-        eprintln!("no built-in hook '{name}'; there are {}", known.join(", "));
+        eprintln!(
+            "unknown built-in hook '{name}'; known hooks: {}",
+            known.join(", ")
+        );
         return ExitCode::from(2);
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
-    let finding = reach::explained(finding, invocation.web_url().ok().as_ref());
+    let finding = reach::with_explanation(finding, invocation.web_url().ok().as_ref());
     conclude(&finding, &invocation)
 }
 
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {
-    // For the journal, where systemd before 254 puts nothing else under the fields of a quiet hook.
+    // For the journal: with a hook that logs nothing, systemd before 254 stores no entry that has
+    // the unit's extra fields.
     eprintln!(
         "{}: {}",
         finding.status.word(),
         finding.output_str.escape_debug()
     );
-    record::print(finding, &invocation.context);
+    finding::print(finding, &invocation.context);
     ExitCode::from(finding.exit_code())
 }
 
@@ -110,6 +114,7 @@ fn perform(builtin: &Builtin, invocation: &Invocation) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::finding::EXIT_SKIPPED;
 
     #[test]
     fn every_plugin_has_a_switch_and_a_time_limit() {
@@ -122,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_switched_off_plugin_is_skipped_under_any_of_its_names() {
+    fn disabled_plugin_is_skipped_under_each_alias_of_its_switch() {
         for name in ["TITLE_ENABLED", "SAVE_TITLE", "USE_TITLE"] {
             let env = [(name.into(), "false".into())];
             let builtin = BUILTINS.iter().find(|b| b.name == "title").unwrap();
             let invocation = Invocation::read("title", builtin.schema, &[], env);
             assert_eq!(
                 perform(builtin, &invocation).unwrap_err().exit_code(),
-                10,
+                EXIT_SKIPPED,
                 "{name}"
             );
         }

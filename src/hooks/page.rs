@@ -1,13 +1,14 @@
-//! The snapshot's page as other hooks left it, or fetched anew; and files written in one go.
+//! The snapshot's page, read from the output of other hooks or fetched again; and atomic writes of
+//! output files.
 
 pub mod fetch;
 pub mod html;
 
 use super::chromium;
 use crate::page::fetch::Fetched;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::Finding;
 use scraper::Html;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -16,43 +17,49 @@ use std::path::{Component, Path, PathBuf};
 use tokio::time::timeout;
 use url::Url;
 
-/// A page that was read.
+/// A parsed page.
 pub struct Page {
-    /// Its HTML.
+    /// Its HTML document.
     pub html: Html,
-    /// Its address, after redirects.
+    /// Its URL after redirects.
     pub address: Url,
 }
 
-/// Finds the page: as chromium has it, as wget saved it, else with curl, in this order.
-pub fn find(it: &Invocation, runner: &mut Runner) -> Result<Page, Finding> {
-    let url = it.web_url()?;
-    let most = it.settings.size("PAGE_MAX_SIZE");
-    let page = |html: &str, it: &Invocation| Page {
+/// Finds the page: the HTML that chromium saved or shows, else the file that wget saved, else a new
+/// request with curl.
+pub fn find(invocation: &Invocation, runner: &mut Runner) -> Result<Page, Finding> {
+    let url = invocation.web_url()?;
+    let most = invocation.settings.size("PAGE_MAX_SIZE");
+    let page = |html: &str, invocation: &Invocation| Page {
         html: Html::parse_document(html),
-        address: final_url(it).unwrap_or_else(|| url.clone()),
+        address: final_url(invocation).unwrap_or_else(|| url.clone()),
     };
-    let saved = |path: PathBuf| {
-        let bytes = start_of(&path, most)?;
-        eprintln!("reading {}", path.display());
-        Some(page(&html::decode(&bytes, ""), it))
+    let saved = |path: PathBuf, content_type: &str| {
+        let bytes = read_start(&path, most)?;
+        eprintln!("reading '{}'", path.display());
+        Some(page(&html::decode(&bytes, content_type), invocation))
     };
-    if let Some(page) = saved(it.sibling("dom", "output.html")) {
+    // Chromium's HTML is UTF-8, whatever its meta element says.
+    if let Some(page) = saved(
+        invocation.sibling("dom", "output.html"),
+        "text/html; charset=utf-8",
+    ) {
         return Ok(page);
     }
-    if let Some(html) = in_tab(it, runner, most) {
-        return Ok(page(&html, it));
+    if let Some(html) = in_tab(invocation, runner, most) {
+        return Ok(page(&html, invocation));
     }
-    if let Some(page) = wget_main_file(it).and_then(saved) {
+    let served_type = served_content_type(invocation);
+    if let Some(page) = wget_main_file(invocation).and_then(|path| saved(path, &served_type)) {
         return Ok(page);
     }
-    let within = runner.left();
-    let fetched = fetch::get(runner, it, &url, most, within)?;
+    let within = runner.remaining();
+    let fetched = fetch::get(runner, invocation, &url, most, within)?;
     parse(fetched)
 }
 
-/// A fetched page; one without a body, or that is no HTML, is a finding.
-/// An error page is a page: browsers show it too.
+/// Parses a fetched page. Error pages are pages too, as in browsers. A response without a body or
+/// with another content type is a finding.
 pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
     let last = fetched.last();
     if let Some(problem) = fetched.problem.as_ref().filter(|_| fetched.body.is_empty()) {
@@ -77,7 +84,7 @@ fn is_html(content_type: &str) -> bool {
     matches!(kind.as_str(), "text/html" | "application/xhtml+xml") || kind.ends_with("+xml")
 }
 
-/// Whether a browser shows it as a page: no PDF, no archive, no download.
+/// Whether a browser shows the content type as a page, instead of a PDF viewer or a download.
 pub fn is_viewable(content_type: &str) -> bool {
     let kind = essence(content_type);
     let known = matches!(
@@ -96,61 +103,75 @@ fn essence(content_type: &str) -> String {
         .to_ascii_lowercase()
 }
 
-fn headers_json(it: &Invocation) -> Option<Value> {
-    let bytes = start_of(&it.sibling("headers", "headers.json"), 1 << 20)?;
+/// `Content-Type` of the page's response, or an empty string if no hook has stored it.
+fn served_content_type(invocation: &Invocation) -> String {
+    let stored = headers_json(invocation)
+        .and_then(|headers| Some(headers["content_type"].as_str()?.to_owned()));
+    stored.unwrap_or_default()
+}
+
+fn headers_json(invocation: &Invocation) -> Option<Value> {
+    let bytes = read_start(&invocation.sibling("headers", "headers.json"), 1 << 20)?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Where the URL led to: by what chromium saw, which follows scripts too, else by the headers.
-fn final_url(it: &Invocation) -> Option<Url> {
-    let seen = chromium::navigation(it).map(|navigation| navigation.final_url);
-    let said = || Some(headers_json(it)?["final_url"].as_str()?.to_owned());
-    Url::parse(&seen.or_else(said)?)
+/// The URL after redirects: as chromium reports it, which includes redirects by scripts, else from
+/// the response headers.
+fn final_url(invocation: &Invocation) -> Option<Url> {
+    let in_browser = chromium::navigation(invocation).map(|navigation| navigation.final_url);
+    let in_headers = || Some(headers_json(invocation)?["final_url"].as_str()?.to_owned());
+    Url::parse(&in_browser.or_else(in_headers)?)
         .ok()
         .filter(|url| url.has_host())
 }
 
-/// The page as it is in chromium, if the snapshot has a tab; its trouble is not ours, there are
-/// other ways to the page.
-fn in_tab(it: &Invocation, runner: &mut Runner, most: u64) -> Option<String> {
-    chromium::navigation(it)?;
-    // A page that keeps its process busy never answers.
-    let within = runner.left() / 2;
-    let read = chromium::of_page(it, runner, most, async |view| {
-        let late = |_| Finding::failed("no answer");
+/// The page's HTML from chromium, if the snapshot has a tab. Errors are only logged, because the
+/// caller has other sources of the page.
+fn in_tab(invocation: &Invocation, runner: &mut Runner, most: u64) -> Option<String> {
+    chromium::navigation(invocation)?;
+    // The renderer process of a busy page does not answer.
+    let within = runner.remaining() / 2;
+    let read = chromium::with_page(invocation, runner, most, async |view| {
+        let late = |_| Finding::failed("chromium did not answer");
         Ok(timeout(within, view.html()).await.map_err(late)??)
     });
     match read {
         Ok((html, _)) if (html.len() as u64) <= most => Some(html),
         Ok(_) => None,
         Err(finding) => {
-            eprintln!("no page in chromium: {}", finding.output_str.escape_debug());
+            eprintln!(
+                "failed to read the page from chromium: {}, ignoring",
+                finding.output_str.escape_debug()
+            );
             None
         }
     }
 }
 
-/// What wget's record names as its main file, before wget rewrote the links in it.
-fn wget_main_file(it: &Invocation) -> Option<PathBuf> {
-    let text = start_of(&it.sibling("wget", "stdout.log"), 1 << 20)?;
+/// Path of the main file that wget's record names. Prefers the copy from before wget rewrote the
+/// links.
+fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
+    let text = read_start(&invocation.sibling("wget", "stdout.log"), 1 << 20)?;
     let text = String::from_utf8_lossy(&text);
     let mut records = text
         .lines()
         .rev()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let record = records.find(|it| it["type"] == "ArchiveResult" && it["status"] == "succeeded")?;
+    let is_success =
+        |record: &Value| record["type"] == "ArchiveResult" && record["status"] == "succeeded";
+    let record = records.find(is_success)?;
     let main = Path::new(record["output_str"].as_str()?);
     let inside = main
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     let page = matches!(main.extension()?.to_str()?, "html" | "htm" | "xhtml");
-    let saved = it.sibling("wget", "").join(main);
+    let saved = invocation.sibling("wget", "").join(main);
     let original = PathBuf::from(format!("{}.orig", saved.display()));
     (inside && page).then(|| if original.is_file() { original } else { saved })
 }
 
-/// The start of a regular file that has something in it.
-pub fn start_of(path: &Path, most: u64) -> Option<Vec<u8>> {
+/// The first `most` bytes of a regular file. `None` if the file is empty or cannot be read.
+pub fn read_start(path: &Path, most: u64) -> Option<Vec<u8>> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
@@ -163,13 +184,14 @@ pub fn start_of(path: &Path, most: u64) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// Writes a file of the output directory whole: a run that fails leaves the older one in place.
+/// Writes a file of the output directory atomically: a run that fails leaves the previous file in
+/// place.
 pub fn write(name: &str, bytes: &[u8]) -> Result<(), Finding> {
     let part = format!(".{name}.part");
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, name));
     written.map_err(|error| {
         let _ = fs::remove_file(&part);
-        Finding::failed(format!("failed to write {name}: {error}"))
+        Finding::failed(format!("failed to write '{name}': {error}"))
     })
 }
 
@@ -189,16 +211,16 @@ mod tests {
     }
 
     #[test]
-    fn wget_s_main_file_is_found_by_its_record_and_only_inside() {
+    fn wget_main_file_is_found_by_record_and_only_in_its_directory() {
         let snap = tempfile::tempdir().unwrap();
-        let it = invocation(snap.path());
+        let invocation = invocation(snap.path());
         let wget = snap.path().join("wget");
         fs::create_dir_all(wget.join("a.test")).unwrap();
         fs::write(wget.join("a.test/index.html"), "x").unwrap();
         let record = |path: &str| {
             let line = serde_json::json!({"type": "ArchiveResult", "status": "succeeded", "output_str": path});
             fs::write(wget.join("stdout.log"), format!("saving\n{{\n{line}\n")).unwrap();
-            wget_main_file(&it)
+            wget_main_file(&invocation)
         };
         assert_eq!(
             record("a.test/index.html"),
@@ -215,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_show() {
+    fn viewable_content_types_are_those_that_browsers_show() {
         for kind in [
             "",
             "text/html; charset=utf-8",

@@ -70,7 +70,7 @@ fn every_page_comes_to_an_end() {
     page("missing", "dom").assert(0, "succeeded", "output.html");
     page("download", "pdf").assert(0, "noresults", "not a page: application/octet-stream");
     page("document.pdf", "screenshot").assert(0, "noresults", "not a page: application/pdf");
-    let looping = "chromium could not load the page: net::ERR_TOO_MANY_REDIRECTS";
+    let looping = "failed to load the page in chromium: net::ERR_TOO_MANY_REDIRECTS";
     page("redirect-loop", "dom").assert(1, "failed", looping);
     let hanging = page("hang", "dom");
     let reason = hanging.result()["output_str"].as_str().unwrap_or_default();

@@ -58,7 +58,7 @@ fn a_hook_that_is_told_to_end_prints_its_record() {
     // The first line says that the hook catches signals from now on.
     let daemon = snap.daemon("wget", &site.url("hang"), &[]);
     let ran = daemon.told(&snap);
-    ran.assert(1, "failed", "wget was stopped: the hook was told to end");
+    ran.assert(1, "failed", "wget was stopped: the hook received SIGTERM");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! The browser's process: Debian's chromium, headless, always inside its own sandbox, steered
-//! over a pipe, with a profile in a temporary directory that goes away with it.
+//! The browser process: Debian's chromium, headless, always inside its own sandbox, controlled over
+//! a pipe. Its profile is in a temporary directory that is removed when the process ends.
 
 use super::load::window;
 use crate::page::html::one_line;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::cannot;
-use crate::process::record::Finding;
+use crate::process::program::start_failure;
 use crate::process::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
@@ -17,37 +17,38 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long the browser may take to end once it was asked to.
-const GRACE: Duration = Duration::from_secs(5);
-/// Hooks have no bus, by design; chromium complains about that some twenty times a run.
-const NOISE: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
-/// The longest piece of the log that is looked at as one line, in bytes.
-const LINE: u64 = 16 * 1024;
+/// Time that the browser gets to exit after `Browser.close`; then it is killed.
+const EXIT_GRACE: Duration = Duration::from_secs(5);
+/// Log lines to drop: hooks have no D-Bus by design, and chromium logs that about twenty times a
+/// run.
+const DROPPED_LOG_TEXTS: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
+/// Longest log line in bytes; longer lines are read in parts.
+const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
-/// A browser that was started.
+/// A running browser process.
 pub struct Browser {
     child: Child,
-    told: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<String>>>,
     log: tokio::task::JoinHandle<()>,
     /// Removed after the process has ended.
     _home: Scratch,
 }
 
-/// Both directions of the pipe on which the browser is steered.
+/// Both directions of the pipe that controls the browser.
 pub type Pipe = (ChildStdin, ChildStdout);
 
 impl Browser {
-    /// Starts chromium. To be called within a runtime.
-    pub fn start(it: &Invocation) -> Result<(Browser, Pipe), Finding> {
+    /// Starts chromium. Call this within a tokio runtime.
+    pub fn start(invocation: &Invocation) -> Result<(Browser, Pipe), Finding> {
         let home = Scratch::new("chromium")?;
-        // Chromium's pipe is the descriptors 3 and 4. The script is fixed text, and what it
-        // runs comes as arguments: nothing of it is expanded.
+        // Chromium reads commands from descriptor 3 and writes to descriptor 4. The script is a
+        // constant, and the shell expands none of its arguments.
         let steered = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
-        let program = it.settings.text("CHROME_BINARY");
+        let program = invocation.settings.text("CHROME_BINARY");
         find(&program)?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", steered, "sh", &program]);
-        command.args(arguments(it, &home)?);
+        command.args(arguments(invocation, &home)?);
         environment(&mut command, &home)?;
         command
             .stdin(Stdio::piped())
@@ -61,53 +62,58 @@ impl Browser {
         let (Some(input), Some(output), Some(log)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(Finding::failed("chromium was started without its pipes"));
+            return Err(Finding::failed("failed to open the pipes of chromium"));
         };
-        let told = Arc::new(Mutex::new(None));
+        let failure = Arc::new(Mutex::new(None));
         let browser = Browser {
             child,
-            log: tokio::spawn(read_log(log, told.clone())),
-            told,
+            log: tokio::spawn(read_log(log, failure.clone())),
+            failure,
             _home: home,
         };
         Ok((browser, (input, output)))
     }
 
-    /// Waits until the browser has ended; why, in words. By itself it never does.
+    /// Waits until the browser exits and returns the reason. A browser that works never exits by
+    /// itself.
     pub async fn ended(&mut self) -> String {
         let status = self.child.wait().await;
-        // Its children may hold the log open.
+        // Child processes of the browser may keep the log open.
         let _ = timeout(Duration::from_millis(500), &mut self.log).await;
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*told, status) {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*failure, status) {
             (Some(reason), _) => reason.clone(),
-            (None, Ok(status)) => in_words(status),
-            (None, Err(error)) => format!("chromium is lost: {error}"),
+            (None, Ok(status)) => exit_reason(status),
+            (None, Err(error)) => format!("failed to wait for chromium: {error}"),
         }
     }
 
-    /// Waits for the end that it was asked for; then ends it by force.
+    /// Waits for the browser to exit after `Browser.close`, and kills it when the grace period
+    /// ends.
     pub async fn end(mut self) {
-        if timeout(GRACE, self.child.wait()).await.is_err() {
-            eprintln!("chromium does not end, killing it");
+        if timeout(EXIT_GRACE, self.child.wait()).await.is_err() {
+            eprintln!(
+                "chromium did not exit within {} s, killing it",
+                EXIT_GRACE.as_secs()
+            );
             let _ = self.child.kill().await;
         }
     }
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn exit_reason(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("chromium ended by itself (exit {code})"),
+        (Some(code), _) => format!("chromium exited unexpectedly (exit {code})"),
         (None, Some(signal)) => {
             let name = nix::sys::signal::Signal::try_from(signal);
             let name = name.map_or_else(|_| signal.to_string(), |name| name.to_string());
             format!("chromium was killed ({name})")
         }
-        (None, None) => "chromium ended".to_owned(),
+        (None, None) => "chromium exited unexpectedly".to_owned(),
     }
 }
 
-/// The shell would report a missing program as exit 127: it is looked up first.
+/// Looks the program up in PATH first: the shell would report a missing program as exit status 127.
 fn find(program: &str) -> Result<(), Finding> {
     let there = |path: &std::path::Path| nix::unistd::access(path, nix::unistd::AccessFlags::X_OK);
     let found = if program.contains('/') {
@@ -120,7 +126,7 @@ fn find(program: &str) -> Result<(), Finding> {
     if found {
         Ok(())
     } else {
-        Err(cannot(
+        Err(start_failure(
             program,
             &std::io::ErrorKind::NotFound.into(),
             "chromium",
@@ -128,8 +134,8 @@ fn find(program: &str) -> Result<(), Finding> {
     }
 }
 
-fn arguments(it: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> {
-    let settings = &it.settings;
+fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> {
+    let settings = &invocation.settings;
     let mut profile = OsString::from("--user-data-dir=");
     profile.push(home.path("profile"));
     let mut arguments = vec![profile];
@@ -158,7 +164,7 @@ fn arguments(it: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> 
         "--mute-audio",
         "--deny-permission-prompts",
         "--hide-scrollbars",
-        // Tabs of several snapshots at once: none of them is one in the background.
+        // Several snapshots have a tab each: throttle none of them as a background tab.
         "--disable-background-timer-throttling",
         "--disable-backgrounding-occluded-windows",
         "--disable-renderer-backgrounding",
@@ -174,11 +180,13 @@ fn arguments(it: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> 
     Ok(arguments)
 }
 
-/// Caches, crash reports and certificates go where HOME and these point.
+/// Redirects HOME and the temporary directory, where chromium puts caches, crash reports and
+/// certificates.
 fn environment(command: &mut Command, home: &Scratch) -> Result<(), Finding> {
     let own = home.path("home");
-    fs::create_dir_all(&own)
-        .map_err(|error| Finding::failed(format!("failed to make {}: {error}", own.display())))?;
+    fs::create_dir_all(&own).map_err(|error| {
+        Finding::failed(format!("failed to create '{}': {error}", own.display()))
+    })?;
     for name in [
         "XDG_CONFIG_HOME",
         "XDG_CACHE_HOME",
@@ -193,32 +201,37 @@ fn environment(command: &mut Command, home: &Scratch) -> Result<(), Finding> {
     Ok(())
 }
 
-/// Hands the log on line by line, and keeps what it says of the browser's end.
-async fn read_log(pipe: ChildStderr, told: Arc<Mutex<Option<String>>>) {
+/// Copies chromium's log to standard error line by line, and stores the first line that explains a
+/// failure.
+async fn read_log(pipe: ChildStderr, failure: Arc<Mutex<Option<String>>>) {
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
-        match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
+        match (&mut reader)
+            .take(LOG_LINE_MAX_BYTES)
+            .read_until(b'\n', &mut line)
+            .await
+        {
             Ok(1..) => {}
             _ => return,
         }
         let text = String::from_utf8_lossy(&line);
-        if NOISE.iter().any(|noise| text.contains(noise)) {
+        if DROPPED_LOG_TEXTS.iter().any(|noise| text.contains(noise)) {
             continue;
         }
         eprintln!("{}", text.trim_end());
-        if let Some(reason) = trouble(&text) {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.get_or_insert(reason);
+        if let Some(reason) = failure_reason(&text) {
+            let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(reason);
         }
     }
 }
 
-/// What a line of chromium's log says in words that an administrator can act on.
-fn trouble(line: &str) -> Option<String> {
+/// Reason for an administrator when a line of chromium's log reports a fatal problem.
+fn failure_reason(line: &str) -> Option<String> {
     if line.contains("Running as root without --no-sandbox") {
         return Some(
-            "chromium does not run as root with its sandbox on; run hooks as an ordinary user"
+            "chromium refuses to run as root with its sandbox on; run hooks as an ordinary user"
                 .to_owned(),
         );
     }
@@ -229,8 +242,8 @@ fn trouble(line: &str) -> Option<String> {
     ];
     if sandbox.iter().any(|text| line.contains(text)) {
         return Some(
-            "chromium has no sandbox here: user namespaces are missing. Look at RestrictNamespaces= of the unit and the \
-             sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
+            "chromium's sandbox needs user namespaces, which are not available. Check RestrictNamespaces= of the unit and the \
+              sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
                 .to_owned(),
         );
     }
@@ -243,23 +256,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn troubles_are_told_in_words() {
-        assert_eq!(trouble("ERROR:gpu.cc:1 nothing to see"), None);
-        let sandbox = trouble("FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox!").unwrap();
+    fn log_lines_that_report_failures_get_a_reason() {
+        assert_eq!(failure_reason("ERROR:gpu.cc:1 nothing to see"), None);
+        let sandbox =
+            failure_reason("FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox!").unwrap();
         assert!(sandbox.contains("user namespaces"), "{sandbox}");
-        let fatal = trouble("[1:2:FATAL:x.cc(1)] no memory\n").unwrap();
+        let fatal = failure_reason("[1:2:FATAL:x.cc(1)] no memory\n").unwrap();
         assert_eq!(fatal, "chromium failed: [1:2:FATAL:x.cc(1)] no memory");
         assert!(
-            trouble("Running as root without --no-sandbox is not")
+            failure_reason("Running as root without --no-sandbox is not")
                 .unwrap()
                 .contains("ordinary user")
         );
     }
 
     #[test]
-    fn ends_are_told_in_words() {
-        let words = |raw| in_words(ExitStatus::from_raw(raw));
+    fn exit_reason_names_signal_or_status() {
+        let words = |raw| exit_reason(ExitStatus::from_raw(raw));
         assert_eq!(words(9), "chromium was killed (SIGKILL)");
-        assert_eq!(words(21 << 8), "chromium ended by itself (exit 21)");
+        assert_eq!(words(21 << 8), "chromium exited unexpectedly (exit 21)");
     }
 }

@@ -1,9 +1,9 @@
-//! A client of the DevTools protocol, for one tab and over a browser's socket.
+//! A client of the Chrome DevTools Protocol (CDP) for one tab, over the browser's socket.
 //!
-//! Only what these hooks need: calls one after another, and the few events that they wait for.
+//! It has only what these hooks need: one call at a time, and the few events that they wait for.
 
 use super::frames::{Frame, Frames};
-use crate::process::record::Finding;
+use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Events that somebody waits for; all others are dropped as they come.
+/// Events that a caller waits for. The client drops all others.
 const KEPT: [&str; 5] = [
     "Page.loadEventFired",
     "Network.responseReceived",
@@ -27,23 +27,23 @@ const CRASHED: &str = "Inspector.targetCrashed";
 const DETACHED: &str = "Target.detachedFromTarget";
 const DIALOG: &str = "Page.javascriptDialogOpening";
 
-/// Why the browser gave no answer.
+/// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CdpError {
-    /// The connection is gone: nobody answers any more.
-    #[error("chromium is gone: {0}")]
+    /// The connection to the browser is closed.
+    #[error("lost the connection to chromium: {0}")]
     Gone(String),
-    /// The page's process crashed, or somebody closed the tab.
+    /// The page's renderer process crashed, or another client closed the tab.
     #[error("{0}")]
     Closed(&'static str),
-    /// The browser says no.
+    /// The browser returned an error.
     #[error("chromium refused {method}: {message}")]
     Refused { method: String, message: String },
-    /// The answer is above the limit that was set.
-    #[error("the answer to {0} is too large")]
+    /// The answer exceeds the limit of this connection.
+    #[error("chromium's answer to {0} is too large")]
     TooLarge(String),
-    /// The answer is not what the protocol says.
-    #[error("chromium's answer to {method} cannot be read: {source}")]
+    /// The answer does not follow the protocol.
+    #[error("failed to parse chromium's answer to {method}: {source}")]
     Garbled {
         method: String,
         source: serde_json::Error,
@@ -62,16 +62,16 @@ impl From<CdpError> for Finding {
     }
 }
 
-/// What the browser says without being asked.
+/// An event: a message from the browser that answers no call.
 #[derive(Debug)]
-pub struct Event {
-    /// Its name, such as `Page.loadEventFired`.
+pub struct CdpEvent {
+    /// Name of the event, such as `Page.loadEventFired`.
     pub method: String,
-    /// Its details.
+    /// Parameters of the event.
     pub params: Value,
 }
 
-/// The outside of a message.
+/// The fields of a message that decide where it goes.
 #[derive(Deserialize)]
 pub struct Head<'a> {
     pub id: Option<u64>,
@@ -93,24 +93,24 @@ struct Refusal {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct EventMessage {
     params: Value,
 }
 
-/// An answer of which nothing is needed.
-pub type Nothing = IgnoredAny;
+/// The result of a call whose fields are not needed.
+pub type Ignored = IgnoredAny;
 
-/// A connection to a browser, and the session of one tab once it is attached.
+/// A connection to a browser, attached to the session of at most one tab.
 pub struct Client {
     frames: Frames<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     last: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<CdpEvent>,
     session: Option<String>,
 }
 
 impl Client {
-    /// Connects to a browser's socket; answers above `most` bytes are refused.
+    /// Connects to the socket of a browser. Answers above `most` bytes are refused.
     pub async fn connect(socket: &Path, most: usize) -> Result<Client, CdpError> {
         let stream = super::session::through_directory(socket, |path| {
             std::os::unix::net::UnixStream::connect(path)
@@ -120,7 +120,10 @@ impl Client {
             UnixStream::from_std(stream)
         });
         let stream = stream.map_err(|error| {
-            CdpError::Gone(format!("no answer at {}: {error}", socket.display()))
+            CdpError::Gone(format!(
+                "failed to connect to '{}': {error}",
+                socket.display()
+            ))
         })?;
         let (reader, writer) = stream.into_split();
         Ok(Client {
@@ -132,7 +135,7 @@ impl Client {
         })
     }
 
-    /// Attaches to a tab: from now on calls are for it.
+    /// Attaches to a tab. All later calls go to this tab.
     pub async fn attach(&mut self, target: &str) -> Result<(), CdpError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -163,8 +166,8 @@ impl Client {
         }
     }
 
-    /// The next event of those that are waited for.
-    pub async fn event(&mut self) -> Result<Event, CdpError> {
+    /// Waits for the next event of [`KEPT`].
+    pub async fn event(&mut self) -> Result<CdpEvent, CdpError> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
@@ -175,14 +178,14 @@ impl Client {
         }
     }
 
-    /// The events that came while something else was waited for.
-    pub fn events_so_far(&mut self) -> impl Iterator<Item = Event> + '_ {
+    /// Removes and returns the events that arrived during calls.
+    pub fn events_so_far(&mut self) -> impl Iterator<Item = CdpEvent> + '_ {
         self.events.drain(..)
     }
 
     async fn frame(&mut self) -> Result<Frame, CdpError> {
         let frame = self.frames.next().await?;
-        frame.ok_or_else(|| CdpError::Gone("the connection was closed".to_owned()))
+        frame.ok_or_else(|| CdpError::Gone("the browser closed it".to_owned()))
     }
 
     async fn send(&mut self, method: &str, params: Value) -> Result<u64, CdpError> {
@@ -197,27 +200,27 @@ impl Client {
         Ok(self.last)
     }
 
-    /// Takes note of a message; its id if it is an answer.
+    /// Processes one message and returns its id if it is an answer.
     ///
-    /// A page that opens a dialog stands still until somebody closes it: that is done at once.
+    /// Dialogs are dismissed immediately, because a page that opens one stops until it is closed.
     async fn take(&mut self, message: &[u8]) -> Result<Option<u64>, CdpError> {
         let garbled = |source| CdpError::Garbled {
-            method: "nothing".to_owned(),
+            method: "an event".to_owned(),
             source,
         };
         let head: Head = serde_json::from_slice(message).map_err(garbled)?;
         match head.method.as_deref() {
             None => return Ok(head.id),
-            Some(CRASHED) => return Err(CdpError::Closed("the page crashed its process")),
+            Some(CRASHED) => return Err(CdpError::Closed("the page's renderer process crashed")),
             Some(DETACHED) => return Err(CdpError::Closed("the tab was closed")),
             Some(DIALOG) => {
                 let refuse = json!({"accept": false});
                 self.send("Page.handleJavaScriptDialog", refuse).await?;
             }
             Some(method) if KEPT.contains(&method) => {
-                let told: Told = serde_json::from_slice(message).map_err(garbled)?;
-                let (method, params) = (method.to_owned(), told.params);
-                self.events.push_back(Event { method, params });
+                let event: EventMessage = serde_json::from_slice(message).map_err(garbled)?;
+                let (method, params) = (method.to_owned(), event.params);
+                self.events.push_back(CdpEvent { method, params });
             }
             Some(_) => {}
         }
@@ -238,7 +241,7 @@ fn answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, CdpErr
         } => Ok(result),
         Reply { error, .. } => Err(CdpError::Refused {
             method,
-            message: error.map_or_else(|| "no reason".to_owned(), |error| error.message),
+            message: error.map_or_else(|| "no reason given".to_owned(), |error| error.message),
         }),
     }
 }

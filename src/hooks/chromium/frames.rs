@@ -1,33 +1,34 @@
-//! Messages of the DevTools protocol as chromium's pipe has them: JSON, each ended by a zero byte.
+//! Framing of the DevTools protocol on chromium's pipe: JSON messages, each terminated by a NUL
+//! byte.
 
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of a message that is too large is kept: it begins with its id.
-const HEAD: usize = 256;
+/// Bytes that are kept of a message above the limit: enough for its id.
+const KEPT_START_BYTES: usize = 256;
 
-/// What came.
+/// One frame of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A whole message, without its zero byte.
+    /// A complete message without its NUL byte.
     Message(Vec<u8>),
-    /// The start of a message above the limit; the rest was read and dropped.
+    /// The start of a message above the limit. The rest was discarded.
     TooLarge(Vec<u8>),
 }
 
-/// Cuts a stream into messages of at most `limit` bytes.
+/// Splits a stream into messages of at most `limit` bytes.
 pub struct Frames<R> {
     from: R,
     buffer: Vec<u8>,
-    /// As much of the buffer has no zero byte in it.
+    /// Number of bytes of the buffer that are known to contain no NUL byte.
     searched: usize,
     limit: usize,
-    /// The start of the message that is being dropped.
+    /// The start of the message that is being discarded.
     dropping: Option<Vec<u8>>,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    /// Reads from `from`.
+    /// Creates a reader of `from`.
     pub fn new(from: R, limit: usize) -> Frames<R> {
         Frames {
             from,
@@ -38,8 +39,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// The next message; `None` when the stream has ended, whatever was begun by then.
-    /// Nothing is lost if the future is dropped before it is ready.
+    /// Returns the next message, or `None` at the end of the stream, which discards an incomplete
+    /// message. Cancel safe: no data is lost if the future is dropped.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.cut() {
@@ -56,7 +57,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         let Some(end) = end.map(|end| self.searched + end) else {
             self.searched = self.buffer.len();
             if self.searched > self.limit || self.dropping.is_some() {
-                let kept = &self.buffer[..self.searched.min(HEAD)];
+                let kept = &self.buffer[..self.searched.min(KEPT_START_BYTES)];
                 self.dropping.get_or_insert_with(|| kept.to_vec());
                 self.buffer.clear();
                 self.searched = 0;
@@ -70,7 +71,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Some(match self.dropping.take() {
             Some(head) => Frame::TooLarge(head),
             None if message.len() > self.limit => {
-                message.truncate(HEAD);
+                message.truncate(KEPT_START_BYTES);
                 Frame::TooLarge(message)
             }
             None => Frame::Message(message),
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_in_any_pieces() {
+    async fn messages_are_split_at_any_read_boundary() {
         let seen = all(20, &[b"{\"a\"", b":1}\0{}\0", b"\0[1]", b"\0half"]).await;
         assert_eq!(
             seen,
@@ -118,10 +119,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_large_is_dropped_and_the_next_one_is_read() {
+    async fn oversized_message_is_dropped_and_the_next_one_is_read() {
         let large = vec![b'x'; 5000];
         let seen = all(100, &[b"one\0", &large, b"\0two\0"]).await;
         assert_eq!((&seen[0], &seen[2]), (&message("one"), &message("two")));
-        assert!(matches!(&seen[1], Frame::TooLarge(head) if head.len() <= HEAD && head[0] == b'x'));
+        assert!(
+            matches!(&seen[1], Frame::TooLarge(head) if head.len() <= KEPT_START_BYTES && head[0] == b'x')
+        );
     }
 }

@@ -1,32 +1,33 @@
-//! `chromium_launch`: the crawl's browser, from before its first page until after its last.
+//! `chromium_launch`: runs the browser of a crawl, from before its first page until after its last.
 
 use super::super::Outcome;
-use super::relay::Served;
+use super::relay::BrowserServer;
 use super::session::{BROWSER, CDP_URL, SOCKET};
-use super::{Isolation, here};
+use super::{Isolation, working_directory};
 use crate::chromium::session;
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::{Runner, Told};
-use crate::process::record::{Finding, progress};
+use crate::process::program::{Runner, StopSignals};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Starts the browser, says where it is, and closes it when told to end.
-pub fn run(it: &Invocation) -> Outcome {
-    if Isolation::of(it) == Isolation::Snapshot {
+/// Starts the browser, publishes its address, and closes it on SIGTERM.
+pub fn run(invocation: &Invocation) -> Outcome {
+    if Isolation::of(invocation) == Isolation::Snapshot {
         return Err(Finding::skipped(
-            "CHROMIUM_ISOLATION=snapshot: every snapshot has a browser of its own",
+            "CHROMIUM_ISOLATION=snapshot: every snapshot has its own browser",
         ));
     }
-    let mut runner = Runner::new(it.budget())?;
-    let budget = it.budget();
-    let outcome = runner.carry_out(async |told| attend(it, budget, told).await);
-    session::withdraw(&[CDP_URL, SOCKET]);
+    let mut runner = Runner::new(invocation.budget())?;
+    let budget = invocation.budget();
+    let outcome =
+        runner.block_on(async |stop_signals| serve(invocation, budget, stop_signals).await);
+    session::remove_files(&[CDP_URL, SOCKET]);
     if let Err(finding) = &outcome {
         let error = Some(finding.output_str.clone());
         session::write(
             BROWSER,
-            &session::Browser {
+            &session::BrowserInfo {
                 error,
                 ..Default::default()
             },
@@ -35,25 +36,29 @@ pub fn run(it: &Invocation) -> Outcome {
     outcome
 }
 
-async fn attend(it: &Invocation, budget: Duration, told: &mut Told) -> Outcome {
-    session::withdraw(&[CDP_URL, SOCKET, BROWSER]);
-    let directory = here()?;
+async fn serve(
+    invocation: &Invocation,
+    budget: Duration,
+    stop_signals: &mut StopSignals,
+) -> Outcome {
+    session::remove_files(&[CDP_URL, SOCKET, BROWSER]);
+    let directory = working_directory()?;
     let mut served = tokio::select! {
-        started = timeout(budget, Served::start(it, &directory)) => started.map_err(|_| {
+        started = timeout(budget, BrowserServer::start(invocation, &directory)) => started.map_err(|_| {
             Finding::failed(format!("chromium did not answer within {} s", budget.as_secs()))
         })??,
-        () = told.wait() => return Err(Finding::failed("told to end before chromium answered")),
+        () = stop_signals.wait() => return Err(Finding::failed("the hook received SIGTERM before chromium answered")),
     };
-    session::announce(&served.socket)?;
+    session::publish_socket(&served.socket)?;
     session::write(BROWSER, &served.browser)?;
     let product = served.browser.product.clone();
     progress(&format!("{product} is ready"));
     tokio::select! {
         finding = served.ended() => return Err(finding),
-        () = told.wait() => {}
+        () = stop_signals.wait() => {}
     }
-    session::withdraw(&[CDP_URL, SOCKET]);
+    session::remove_files(&[CDP_URL, SOCKET]);
     served.close().await;
-    // The hooks of a crawl have no record of their own; browser.json is what is left.
+    // Hooks of a crawl print no record; browser.json keeps the result.
     Ok(Finding::succeeded(product).without_record())
 }

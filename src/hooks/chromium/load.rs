@@ -1,40 +1,41 @@
-//! Loading a page in a tab, once, for all hooks that save it.
+//! Loads a page in a tab, once, for all hooks that save it.
 
 use super::super::page;
-use super::cdp::{CdpError, Client, Nothing};
+use super::cdp::{CdpError, Client, Ignored};
 use super::session::Navigation;
 use crate::page::html::one_line;
-use crate::process::record::Finding;
+use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// What is left of the time for what comes after the page.
-const LAST: Duration = Duration::from_millis(500);
+/// Time that is reserved for the steps after loading.
+const CLOSING_RESERVE: Duration = Duration::from_millis(500);
 
-/// What is to be loaded, and how long that may take.
-pub struct Order<'a> {
+/// What to load, and how long each step may take.
+pub struct LoadRequest<'a> {
     pub url: &'a str,
-    /// The tab, whose main frame has the same id.
+    /// Target id of the tab, which is also the id of its main frame.
     pub target: &'a str,
-    /// Width and height of the window in pixels.
+    /// Width and height of the viewport in pixels.
     pub window: (u32, u32),
-    /// Until the page has loaded.
-    pub patience: Duration,
-    /// Page time for its scripts after that.
+    /// Time limit until the page's load event.
+    pub load_timeout: Duration,
+    /// Virtual time for the page's scripts after its load event.
     pub settle: Duration,
-    /// When everything has to be over.
+    /// Deadline of all steps.
     pub until: Instant,
 }
 
-/// How long a page may take to load: three fifths of the time, at most half a minute. The rest
-/// is for its scripts.
-pub fn patience(left: Duration) -> Duration {
+/// Time limit of a page's load: three fifths of the remaining time, at most 30 seconds. The page's
+/// scripts get the rest.
+pub fn load_timeout(left: Duration) -> Duration {
     (left * 3 / 5).min(Duration::from_secs(30))
 }
 
-/// The window size `WIDTH,HEIGHT`, made sane.
+/// Parses a window size `WIDTH,HEIGHT` in pixels. A missing side gets its default; each is clamped
+/// to 100..=16384.
 pub fn window(text: &str) -> (u32, u32) {
     let side = |part: Option<&str>, default: u32| {
         part.and_then(|text| text.trim().parse().ok())
@@ -71,68 +72,68 @@ struct Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Tree {
-    frame_tree: Frame,
+struct FrameTree {
+    frame_tree: FrameNode,
 }
 
 #[derive(Deserialize)]
-struct Frame {
-    frame: Main,
+struct FrameNode {
+    frame: MainFrame,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Main {
+struct MainFrame {
     url: String,
     mime_type: String,
 }
 
-/// Loads the page in the tab that the client is attached to, and gives its scripts their time.
-/// Fails unless a page has come; a page that never finishes has a note.
-pub async fn load(client: &mut Client, order: &Order<'_>) -> Result<Navigation, Finding> {
+/// Loads the page in the attached tab, and lets its scripts run. Returns how the page loaded; a
+/// page that never finishes has a note. Fails when no page arrived.
+pub async fn load(client: &mut Client, request: &LoadRequest<'_>) -> Result<Navigation, Finding> {
     let begin = Instant::now();
-    let deadline = begin + order.patience;
-    let seconds = order.patience.as_secs();
+    let deadline = begin + request.load_timeout;
+    let seconds = request.load_timeout.as_secs();
     let late = |_| Finding::failed(format!("the page did not answer within {seconds} s"));
-    prepare(client, order.window).await?;
-    let to = json!({"url": order.url});
+    prepare(client, request.window).await?;
+    let to = json!({"url": request.url});
     let navigated = timeout_at(deadline, client.call("Page.navigate", to)).await;
     let navigated: Navigated = navigated.map_err(late)??;
     let mut response = Answer::default();
-    let mut has_loaded = take_events(client, order.target, &mut response);
+    let mut has_loaded = take_events(client, request.target, &mut response);
     judge(&navigated, &response)?;
     let mut note = None;
     while !has_loaded && note.is_none() {
         match timeout_at(deadline, client.event()).await {
             Ok(Ok(event)) if event.method == "Page.loadEventFired" => has_loaded = true,
-            Ok(Ok(event)) => take_response(event.params, order.target, &mut response),
+            Ok(Ok(event)) => take_response(event.params, request.target, &mut response),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => note = Some(format!("still loading after {seconds} s")),
         }
     }
-    // A page may keep its process so busy that even this has no answer.
-    let rest = Instant::now() + order.settle * 2 + Duration::from_secs(5);
-    let rest = rest.min(order.until - LAST);
+    // A page may keep its renderer process so busy that this call gets no answer either.
+    let rest = Instant::now() + request.settle * 2 + Duration::from_secs(5);
+    let rest = rest.min(request.until - CLOSING_RESERVE);
     let settled = match note {
         Some(_) => stop(client, rest).await,
-        None => settle(client, order, rest, &mut response).await,
+        None => settle(client, request, rest, &mut response).await,
     };
     let main = match settled {
         Ok(Some(main)) => main,
         Ok(None) => {
-            note.get_or_insert_with(|| "its scripts never rest".to_owned());
-            Main {
-                url: order.url.to_owned(),
+            note.get_or_insert_with(|| "its scripts did not finish".to_owned());
+            MainFrame {
+                url: request.url.to_owned(),
                 mime_type: response.mime_type.clone(),
             }
         }
         Err(error) => return Err(error.into()),
     };
-    unless_viewable(&main.mime_type)?;
+    require_viewable(&main.mime_type)?;
     Ok(Navigation {
         wait_until: "load".to_owned(),
         elapsed: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
-        url: order.url.to_owned(),
+        url: request.url.to_owned(),
         final_url: main.url,
         status: Some(response.status).filter(|status| *status > 0),
         mime_type: main.mime_type,
@@ -143,27 +144,27 @@ pub async fn load(client: &mut Client, order: &Order<'_>) -> Result<Navigation, 
 }
 
 async fn prepare(client: &mut Client, (width, height): (u32, u32)) -> Result<(), CdpError> {
-    let _: Nothing = client.call("Page.enable", json!({})).await?;
-    // Bodies are not asked for: none is to be kept.
+    let _: Ignored = client.call("Page.enable", json!({})).await?;
+    // Response bodies are not needed: keep the browser from buffering them.
     let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
-    let _: Nothing = client.call("Network.enable", none).await?;
+    let _: Ignored = client.call("Network.enable", none).await?;
     let focus = json!({"enabled": true});
-    let _: Nothing = client
+    let _: Ignored = client
         .call("Emulation.setFocusEmulationEnabled", focus)
         .await?;
     resize(client, (width, height)).await
 }
 
-/// Gives the tab a size in pixels, whatever its window has.
+/// Sets the size of the tab's viewport in pixels, independent of its window.
 pub async fn resize(client: &mut Client, (width, height): (u32, u32)) -> Result<(), CdpError> {
     let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-    let _: Nothing = client
+    let _: Ignored = client
         .call("Emulation.setDeviceMetricsOverride", size)
         .await?;
     Ok(())
 }
 
-/// Whether the page has loaded already, by the events that came with the answer.
+/// Processes the events that arrived during the call. Returns whether the page has loaded.
 fn take_events(client: &mut Client, target: &str, response: &mut Answer) -> bool {
     let mut has_loaded = false;
     for event in client.events_so_far() {
@@ -175,7 +176,8 @@ fn take_events(client: &mut Client, target: &str, response: &mut Answer) -> bool
     has_loaded
 }
 
-/// The last answer for the main frame counts: pages lead elsewhere by script.
+/// Stores the response if it is the main frame's document. The last one counts, because scripts may
+/// navigate elsewhere.
 fn take_response(params: Value, target: &str, last: &mut Answer) {
     if let Ok(response) = serde_json::from_value::<Response>(params)
         && response.kind == "Document"
@@ -196,13 +198,13 @@ fn judge(navigated: &Navigated, response: &Answer) -> Result<(), Finding> {
     if !error.is_empty() {
         let error = one_line(error, 100);
         return Err(Finding::failed(format!(
-            "chromium could not load the page: {error}"
+            "failed to load the page in chromium: {error}"
         )));
     }
-    unless_viewable(&response.mime_type)
+    require_viewable(&response.mime_type)
 }
 
-fn unless_viewable(kind: &str) -> Result<(), Finding> {
+fn require_viewable(kind: &str) -> Result<(), Finding> {
     if page::is_viewable(kind) {
         Ok(())
     } else {
@@ -213,10 +215,10 @@ fn unless_viewable(kind: &str) -> Result<(), Finding> {
     }
 }
 
-/// Ends the loading; what has come is the page. `None` if the page's process does not answer.
-async fn stop(client: &mut Client, deadline: Instant) -> Result<Option<Main>, CdpError> {
+/// Stops loading and keeps what has loaded. Returns `None` if the renderer process does not answer.
+async fn stop(client: &mut Client, deadline: Instant) -> Result<Option<MainFrame>, CdpError> {
     let stopping = async {
-        let _: Nothing = client.call("Page.stopLoading", json!({})).await?;
+        let _: Ignored = client.call("Page.stopLoading", json!({})).await?;
         main_frame(client).await
     };
     timeout_at(deadline, stopping)
@@ -224,19 +226,19 @@ async fn stop(client: &mut Client, deadline: Instant) -> Result<Option<Main>, Cd
         .map_or(Ok(None), |main| main.map(Some))
 }
 
-/// Gives the scripts their time, which runs faster than ours when they only wait, and then stands
-/// still: all hooks see the same page. `None` if that does not come to an end.
+/// Lets the page's scripts run in virtual time, which skips idle time, and then freezes the page,
+/// so that all hooks see the same state. Returns `None` if that does not finish by `deadline`.
 async fn settle(
     client: &mut Client,
-    order: &Order<'_>,
+    request: &LoadRequest<'_>,
     deadline: Instant,
     response: &mut Answer,
-) -> Result<Option<Main>, CdpError> {
+) -> Result<Option<MainFrame>, CdpError> {
     let settling = async {
-        if !order.settle.is_zero() {
+        if !request.settle.is_zero() {
             let budget = json!({"policy": "pauseIfNetworkFetchesPending",
-                "budget": order.settle.as_millis() as u64, "maxVirtualTimeTaskStarvationCount": 9999});
-            let _: Nothing = client
+                "budget": request.settle.as_millis() as u64, "maxVirtualTimeTaskStarvationCount": 9999});
+            let _: Ignored = client
                 .call("Emulation.setVirtualTimePolicy", budget)
                 .await?;
             loop {
@@ -244,7 +246,7 @@ async fn settle(
                 if event.method == "Emulation.virtualTimeBudgetExpired" {
                     break;
                 }
-                take_response(event.params, order.target, response);
+                take_response(event.params, request.target, response);
             }
         }
         main_frame(client).await
@@ -254,9 +256,9 @@ async fn settle(
         .map_or(Ok(None), |main| main.map(Some))
 }
 
-async fn main_frame(client: &mut Client) -> Result<Main, CdpError> {
-    let tree: Tree = client.call("Page.getFrameTree", json!({})).await?;
-    let _: Nothing = client.call("Network.disable", json!({})).await?;
+async fn main_frame(client: &mut Client) -> Result<MainFrame, CdpError> {
+    let tree: FrameTree = client.call("Page.getFrameTree", json!({})).await?;
+    let _: Ignored = client.call("Network.disable", json!({})).await?;
     Ok(tree.frame_tree.frame)
 }
 
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_sizes_are_made_sane() {
+    fn window_sizes_are_parsed_and_clamped() {
         assert_eq!(window("1440,2000"), (1440, 2000));
         assert_eq!(window(" 800x600 "), (800, 600));
         assert_eq!(window("0,99999999"), (100, 16384));
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_judged() {
+    fn downloads_are_no_results_and_network_errors_are_failures() {
         let judged = |error: Option<&str>, is_download, kind: &str| {
             let navigated = Navigated {
                 error_text: error.map(str::to_owned),
@@ -297,12 +299,12 @@ mod tests {
         assert_eq!(code, 1);
         assert_eq!(
             words,
-            "chromium could not load the page: net::ERR_NAME_NOT_RESOLVED"
+            "failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED"
         );
     }
 
     #[test]
-    fn the_main_frame_s_last_answer_counts() {
+    fn last_response_of_the_main_frame_counts() {
         let mut last = Answer::default();
         let answer = |frame: &str, kind: &str, status: u64| json!({"frameId": frame, "type": kind, "response": {"status": status, "mimeType": "text/html"}});
         take_response(answer("T", "Document", 302), "T", &mut last);

@@ -1,7 +1,7 @@
-//! One browser for the pages of a crawl, and a tab of it for each.
+//! One browser for the pages of a crawl, with one tab for each page.
 //!
-//! `chromium_launch` runs the browser in a unit of its own and serves it at a socket;
-//! `chromium_tab` loads a snapshot's page once; the hooks that save the page attach to that tab.
+//! `chromium_launch` runs the browser in its own unit and serves it on a socket. `chromium_tab`
+//! loads the page of a snapshot once. The hooks that save the page attach to that tab.
 
 mod browser;
 mod cdp;
@@ -14,32 +14,32 @@ mod session;
 pub mod tab;
 mod view;
 
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::record::Finding;
 pub use load::window;
 use std::path::PathBuf;
-pub use view::{MOST, navigation, of_page};
+pub use view::{PAGE_MAX_BYTES, navigation, with_page};
 
-/// `CHROMIUM_ISOLATION=`: whose the browser is.
+/// `CHROMIUM_ISOLATION=`: which pages share a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Isolation {
-    /// All snapshots of a crawl share one.
+    /// All snapshots of a crawl share one browser.
     Crawl,
-    /// Every snapshot has its own.
+    /// Every snapshot has its own browser.
     Snapshot,
 }
 
 impl Isolation {
-    fn of(it: &Invocation) -> Isolation {
-        match it.settings.text("CHROMIUM_ISOLATION").trim() {
+    fn of(invocation: &Invocation) -> Isolation {
+        match invocation.settings.text("CHROMIUM_ISOLATION").trim() {
             "snapshot" => Isolation::Snapshot,
             _ => Isolation::Crawl,
         }
     }
 }
 
-/// The working directory, which other hooks know by the same name.
-fn here() -> Result<PathBuf, Finding> {
+/// The working directory: the plugin's output directory, in which other hooks look for the socket.
+fn working_directory() -> Result<PathBuf, Finding> {
     std::env::current_dir()
-        .map_err(|error| Finding::failed(format!("no working directory: {error}")))
+        .map_err(|error| Finding::failed(format!("failed to read the working directory: {error}")))
 }

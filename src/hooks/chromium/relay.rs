@@ -1,9 +1,10 @@
-//! A browser that many hooks use: its pipe on one side, a socket in its directory on the other.
+//! Shares one browser among many hooks: relays between the browser's pipe and a socket in the
+//! output directory.
 //!
-//! Why not `--remote-debugging-port=`: the network is the machine's, and whoever can open a
-//! connection to 127.0.0.1 learns the unguessable part of the address from `/json/version`, a
-//! hook of another crawl as well as a page that another browser shows. A socket in a directory
-//! is seen by the hooks of its crawl only.
+//! `--remote-debugging-port=` is not used because every process on the machine can connect to
+//! 127.0.0.1 and read the secret part of the address from `/json/version`: hooks of other crawls,
+//! and pages in other browsers. Only the hooks of the same crawl can reach a socket in its
+//! directory.
 
 use super::browser::{Browser, Pipe};
 use super::cdp::Client;
@@ -11,8 +12,8 @@ use super::frames::{Frame, Frames};
 use super::routes::{ClientId, Outgoing, Routes};
 use super::session::{SOCKET, through_directory};
 use crate::chromium::session;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::record::Finding;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,39 +25,42 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// The largest message of a browser that is passed on, in bytes: the HTML that hooks may ask
-/// for, and room for what JSON makes longer.
-const MOST_ANSWER: usize = 384 << 20;
-/// The largest request of a hook.
-const MOST_REQUEST: usize = 4 << 20;
-/// Messages that a client may leave unread before it is given up.
-const UNREAD: usize = 4096;
-/// Clients at one time.
-const MOST_CLIENTS: usize = 256;
+/// Largest message of the browser in bytes: the HTML that hooks may request (256 MiB), and half as
+/// much for JSON escapes.
+const ANSWER_MAX_BYTES: usize = 384 << 20;
+/// Largest request of a hook in bytes.
+const REQUEST_MAX_BYTES: usize = 4 << 20;
+/// Unread messages after which a client is disconnected.
+const UNREAD_MAX: usize = 4096;
+/// Largest number of concurrent clients.
+const CLIENTS_MAX: usize = 256;
 
-/// A browser that is served at a socket, until this is dropped.
-pub struct Served {
-    /// Name and version.
-    pub browser: session::Browser,
-    /// Where it is reached.
+/// A browser that is served on a socket until this value is dropped.
+pub struct BrowserServer {
+    /// Product name, version and user agent.
+    pub browser: session::BrowserInfo,
+    /// Path of the socket.
     pub socket: PathBuf,
     close: oneshot::Sender<()>,
     task: JoinHandle<String>,
 }
 
-impl Served {
-    /// Starts a browser and waits until it answers at a socket in `directory`. To be given a
-    /// deadline, and to be called within a runtime.
-    pub async fn start(it: &Invocation, directory: &Path) -> Result<Served, Finding> {
+impl BrowserServer {
+    /// Starts a browser and waits until it answers on a socket in `directory`. The caller sets the
+    /// deadline. Call this within a tokio runtime.
+    pub async fn start(
+        invocation: &Invocation,
+        directory: &Path,
+    ) -> Result<BrowserServer, Finding> {
         let socket = directory.join(SOCKET);
         let listener = bind(&socket).map_err(|error| {
             Finding::failed(format!("failed to listen at {}: {error}", socket.display()))
         })?;
-        let (browser, pipe) = Browser::start(it)?;
-        let (close, told) = oneshot::channel();
-        let mut task = tokio::spawn(serve(browser, pipe, listener, told));
+        let (browser, pipe) = Browser::start(invocation)?;
+        let (close, close_requested) = oneshot::channel();
+        let mut task = tokio::spawn(serve(browser, pipe, listener, close_requested));
         let greeting = async {
-            let mut client = Client::connect(&socket, MOST_REQUEST).await?;
+            let mut client = Client::connect(&socket, REQUEST_MAX_BYTES).await?;
             client.call("Browser.getVersion", json!({})).await
         };
         let browser = tokio::select! {
@@ -64,23 +68,23 @@ impl Served {
             why = &mut task => return Err(gone(why)),
         };
         match browser {
-            Ok(browser) => Ok(Served {
+            Ok(browser) => Ok(BrowserServer {
                 browser,
                 socket,
                 close,
                 task,
             }),
-            // It hung up: its end says more.
+            // The browser closed the connection: its exit gives the reason.
             Err(_) => Err(gone(task.await)),
         }
     }
 
-    /// Until the browser ends by itself, which is a failure; never ready before.
+    /// Waits until the browser exits by itself and returns the failure.
     pub async fn ended(&mut self) -> Finding {
         gone((&mut self.task).await)
     }
 
-    /// Closes the browser in order.
+    /// Closes the browser and waits until it has exited.
     pub async fn close(self) {
         let _ = self.close.send(());
         let _ = self.task.await;
@@ -88,7 +92,7 @@ impl Served {
 }
 
 fn gone(why: Result<String, tokio::task::JoinError>) -> Finding {
-    Finding::failed(why.unwrap_or_else(|error| format!("the browser's relay failed: {error}")))
+    Finding::failed(why.unwrap_or_else(|error| format!("failed to relay to the browser: {error}")))
 }
 
 fn bind(socket: &Path) -> io::Result<UnixListener> {
@@ -102,37 +106,37 @@ fn bind(socket: &Path) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-enum Input {
-    Said(ClientId, Vec<u8>),
-    Left(ClientId),
-    Browser(Frame),
+enum RelayInput {
+    Request(ClientId, Vec<u8>),
+    Disconnected(ClientId),
+    Message(Frame),
 }
 
-/// Carries messages until the browser has ended; why it did.
+/// Relays messages until the browser exits. Returns the reason for its exit.
 async fn serve(
     mut browser: Browser,
     pipe: Pipe,
     listener: UnixListener,
     mut close: oneshot::Receiver<()>,
 ) -> String {
-    let (heard, mut hearing) = mpsc::channel(16);
+    let (inputs, mut received) = mpsc::channel(16);
     let (orders, waiting) = mpsc::unbounded_channel();
     tokio::spawn(write_all(pipe.0, waiting));
-    tokio::spawn(read_browser(pipe.1, heard.clone()));
+    tokio::spawn(read_browser(pipe.1, inputs.clone()));
     let mut relay = Relay {
         routes: Routes::default(),
         clients: BTreeMap::new(),
         orders,
-        heard,
+        inputs,
         last: 0,
     };
     loop {
         tokio::select! {
             Ok((stream, _)) = listener.accept() => relay.join(stream),
-            Some(input) = hearing.recv() => relay.take(input),
+            Some(input) = received.recv() => relay.take(input),
             why = browser.ended() => return why,
             _ = &mut close => {
-                let order = relay.routes.own("Browser.close", json!({}));
+                let order = relay.routes.own_request("Browser.close", json!({}));
                 relay.send(order);
                 browser.end().await;
                 return "chromium was closed".to_owned();
@@ -145,19 +149,19 @@ struct Relay {
     routes: Routes,
     clients: BTreeMap<ClientId, mpsc::Sender<Vec<u8>>>,
     orders: mpsc::UnboundedSender<Vec<u8>>,
-    heard: mpsc::Sender<Input>,
+    inputs: mpsc::Sender<RelayInput>,
     last: ClientId,
 }
 
 impl Relay {
     fn join(&mut self, stream: UnixStream) {
-        if self.clients.len() >= MOST_CLIENTS {
+        if self.clients.len() >= CLIENTS_MAX {
             return;
         }
         self.last += 1;
-        let (id, heard) = (self.last, self.heard.clone());
+        let (id, inputs) = (self.last, self.inputs.clone());
         let (reader, mut writer) = stream.into_split();
-        let (sender, mut unsent) = mpsc::channel::<Vec<u8>>(UNREAD);
+        let (sender, mut unsent) = mpsc::channel::<Vec<u8>>(UNREAD_MAX);
         tokio::spawn(async move {
             while let Some(message) = unsent.recv().await {
                 let sent = async {
@@ -170,33 +174,33 @@ impl Relay {
             }
         });
         tokio::spawn(async move {
-            let mut frames = Frames::new(reader, MOST_REQUEST);
+            let mut frames = Frames::new(reader, REQUEST_MAX_BYTES);
             while let Ok(Some(Frame::Message(message))) = frames.next().await {
-                if heard.send(Input::Said(id, message)).await.is_err() {
+                if inputs.send(RelayInput::Request(id, message)).await.is_err() {
                     return;
                 }
             }
-            let _ = heard.send(Input::Left(id)).await;
+            let _ = inputs.send(RelayInput::Disconnected(id)).await;
         });
         self.clients.insert(id, sender);
-        self.routes.joined(id);
+        self.routes.add_client(id);
     }
 
-    fn take(&mut self, input: Input) {
+    fn take(&mut self, input: RelayInput) {
         match input {
-            // One that was given up may still have said something.
-            Input::Said(id, message) if self.clients.contains_key(&id) => {
+            // A client that was disconnected may have a request in the queue.
+            RelayInput::Request(id, message) if self.clients.contains_key(&id) => {
                 let to = self.routes.take_request(id, &message);
                 self.send(to);
             }
-            Input::Said(..) => {}
-            Input::Left(id) => self.leave(id),
-            Input::Browser(Frame::Message(message)) => {
+            RelayInput::Request(..) => {}
+            RelayInput::Disconnected(id) => self.leave(id),
+            RelayInput::Message(Frame::Message(message)) => {
                 for to in self.routes.take_message(&message) {
                     self.send(to);
                 }
             }
-            Input::Browser(Frame::TooLarge(start)) => {
+            RelayInput::Message(Frame::TooLarge(start)) => {
                 if let Some(to) = self.routes.too_large(&start) {
                     self.send(to);
                 }
@@ -206,7 +210,7 @@ impl Relay {
 
     fn leave(&mut self, id: ClientId) {
         self.clients.remove(&id);
-        for order in self.routes.left(id) {
+        for order in self.routes.remove_client(id) {
             self.send(order);
         }
     }
@@ -238,10 +242,10 @@ async fn write_all(
     }
 }
 
-async fn read_browser(pipe: tokio::process::ChildStdout, heard: mpsc::Sender<Input>) {
-    let mut frames = Frames::new(pipe, MOST_ANSWER);
+async fn read_browser(pipe: tokio::process::ChildStdout, inputs: mpsc::Sender<RelayInput>) {
+    let mut frames = Frames::new(pipe, ANSWER_MAX_BYTES);
     while let Ok(Some(frame)) = frames.next().await {
-        if heard.send(Input::Browser(frame)).await.is_err() {
+        if inputs.send(RelayInput::Message(frame)).await.is_err() {
             return;
         }
     }

@@ -1,8 +1,8 @@
-//! Which message is whose, as a pure machine: many clients, one browser.
+//! Routing of messages between many clients and one browser, without I/O.
 //!
-//! Every request gets an id of the browser's own; its answer goes back with the client's. Events
-//! go to the client that attached to their tab. What a client opened is closed when it leaves,
-//! however it leaves.
+//! Every request gets an id that is unique in the browser; its answer is returned with the client's
+//! own id. Events go to the client that is attached to their tab. When a client disconnects, for
+//! whatever reason, its sessions and browser contexts are closed.
 
 use super::cdp::Head;
 use serde::{Deserialize, Serialize};
@@ -10,29 +10,29 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A client of the relay.
+/// Number of a client of the relay.
 pub type ClientId = u64;
 
-/// A message and where it goes.
+/// A message and its destination.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outgoing {
     Browser(Vec<u8>),
     Client(ClientId, Vec<u8>),
 }
 
-/// See the module's description.
+/// Routing tables: pending requests, and the owner of each session and browser context.
 #[derive(Default)]
 pub struct Routes {
     last: u64,
     clients: BTreeSet<ClientId>,
     pending: BTreeMap<u64, Pending>,
-    /// Session of a tab → who attached.
+    /// Session id of a tab → the client that attached.
     sessions: BTreeMap<String, ClientId>,
-    /// Browser context → who made it.
+    /// Browser context id → the client that created the context.
     contexts: BTreeMap<String, ClientId>,
 }
 
-/// A request that has no answer yet.
+/// A request without an answer yet.
 struct Pending {
     client: ClientId,
     id: u64,
@@ -48,7 +48,7 @@ struct Request<'a> {
     session: Option<String>,
 }
 
-/// An answer, of which only the id is of interest.
+/// An answer. Only its id is rewritten; the rest passes unparsed.
 #[derive(Deserialize, Serialize)]
 struct Answer<'a> {
     id: u64,
@@ -60,33 +60,34 @@ struct Answer<'a> {
     session: Option<&'a RawValue>,
 }
 
-/// What an answer may say has been opened, and an event may be about.
+/// Ids that an answer returns for what it opened, and that an event names.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct OpenedIds {
     session_id: Option<String>,
     browser_context_id: Option<String>,
 }
 
-/// Answers longer than this open nothing: those that do are ids.
-const SHORT: usize = 4096;
+/// Answers of this many bytes or more are not searched for ids: those that open something contain
+/// only ids.
+const OPENING_ANSWER_MAX_BYTES: usize = 4096;
 
 impl Routes {
-    /// A client has come.
-    pub fn joined(&mut self, client: ClientId) {
+    /// Registers a client.
+    pub fn add_client(&mut self, client: ClientId) {
         self.clients.insert(client);
     }
 
-    /// A client says something. What is no request is answered with the reason.
+    /// Routes a client's request to the browser. Invalid requests get an error answer.
     pub fn take_request(&mut self, client: ClientId, message: &[u8]) -> Outgoing {
         let request: Request = match serde_json::from_slice(message) {
             Ok(request) => request,
-            Err(error) => return refusal(client, 0, &format!("no request: {error}")),
+            Err(error) => return refusal(client, 0, &format!("invalid request: {error}")),
         };
         if let Some(session) = &request.session
             && self.sessions.get(session) != Some(&client)
         {
-            return refusal(client, request.id, "no session of yours");
+            return refusal(client, request.id, "the session belongs to another client");
         }
         self.last += 1;
         let id = request.id;
@@ -95,14 +96,14 @@ impl Routes {
         if let Some(session) = request.session {
             own["sessionId"] = session.into();
         }
-        // What the browser is asked for is small.
+        // Parameters of requests are small, so parsing them is cheap.
         if let Some(params) = request.params {
             own["params"] = serde_json::from_str(params.get()).unwrap_or(Value::Null);
         }
         Outgoing::Browser(own.to_string().into_bytes())
     }
 
-    /// The browser says something.
+    /// Routes a message of the browser: an answer, or an event.
     pub fn take_message(&mut self, message: &[u8]) -> Vec<Outgoing> {
         let Ok(head) = serde_json::from_slice::<Head>(message) else {
             return Vec::new();
@@ -113,17 +114,17 @@ impl Routes {
                 .sessions
                 .get(session.as_ref())
                 .map(|client| (*client, message.to_vec())),
-            (None, None) => self.about(message),
+            (None, None) => self.browser_event(message),
         };
         match to {
-            // Whoever asked left before the answer came: what it opens is closed again.
-            Some((client, _)) if !self.clients.contains(&client) => self.left(client),
+            // The client left before the answer: close what the request opened.
+            Some((client, _)) if !self.clients.contains(&client) => self.remove_client(client),
             Some((client, message)) => vec![Outgoing::Client(client, message)],
             None => Vec::new(),
         }
     }
 
-    /// The browser said more than fits; `start` is how that begins.
+    /// Answers a request whose answer exceeds the limit. `start` is the start of that answer.
     pub fn too_large(&mut self, start: &[u8]) -> Option<Outgoing> {
         let text = String::from_utf8_lossy(start);
         let digits = text.strip_prefix("{\"id\":")?;
@@ -136,8 +137,8 @@ impl Routes {
         ))
     }
 
-    /// A client has gone: what it opened is closed.
-    pub fn left(&mut self, client: ClientId) -> Vec<Outgoing> {
+    /// Unregisters a client and returns the requests that close what it opened.
+    pub fn remove_client(&mut self, client: ClientId) -> Vec<Outgoing> {
         self.clients.remove(&client);
         let gone = |map: &mut BTreeMap<String, ClientId>| -> Vec<String> {
             let names: Vec<_> = map.iter().filter(|(_, owner)| **owner == client).collect();
@@ -157,12 +158,12 @@ impl Routes {
         let calls: Vec<_> = detach.chain(dispose).collect();
         calls
             .into_iter()
-            .map(|(method, params)| self.own(method, params))
+            .map(|(method, params)| self.own_request(method, params))
             .collect()
     }
 
-    /// A request of the relay itself, whose answer is nobody's.
-    pub fn own(&mut self, method: &str, params: Value) -> Outgoing {
+    /// Creates a request of the relay itself. Its answer goes to no client.
+    pub fn own_request(&mut self, method: &str, params: Value) -> Outgoing {
         self.last += 1;
         let request = json!({"id": self.last, "method": method, "params": params});
         Outgoing::Browser(request.to_string().into_bytes())
@@ -173,9 +174,9 @@ impl Routes {
         let pending = self.pending.remove(&answer.id)?;
         let opened = answer
             .result
-            .filter(|result| result.get().len() < SHORT)
+            .filter(|result| result.get().len() < OPENING_ANSWER_MAX_BYTES)
             .and_then(|result| serde_json::from_str(result.get()).ok());
-        if let Some(Named {
+        if let Some(OpenedIds {
             session_id,
             browser_context_id,
         }) = opened
@@ -190,14 +191,14 @@ impl Routes {
         Some((pending.client, bytes))
     }
 
-    /// An event of the browser itself: of interest is only the end of a session.
-    fn about(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
+    /// Processes an event without a session. Only the end of a session is passed on.
+    fn browser_event(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
         #[derive(Deserialize)]
-        struct Event {
+        struct EndedSession {
             method: String,
-            params: Named,
+            params: OpenedIds,
         }
-        let event: Event = serde_json::from_slice(message).ok()?;
+        let event: EndedSession = serde_json::from_slice(message).ok()?;
         if event.method != "Target.detachedFromTarget" {
             return None;
         }
@@ -238,7 +239,7 @@ mod tests {
 
     /// Attaches `client` to a tab as session `name`.
     fn attach(routes: &mut Routes, client: ClientId, name: &str) {
-        routes.joined(client);
+        routes.add_client(client);
         let request =
             json!({"id": 1, "method": "Target.attachToTarget", "params": {"flatten": true}});
         let id = ask(routes, client, request)["id"].clone();
@@ -246,10 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn two_clients_with_the_same_ids_get_their_own_answers() {
+    fn clients_with_equal_request_ids_get_their_own_answers() {
         let mut routes = Routes::default();
-        routes.joined(1);
-        routes.joined(2);
+        routes.add_client(1);
+        routes.add_client(2);
         let first = ask(
             &mut routes,
             1,
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn events_and_sessions_belong_to_who_attached() {
+    fn events_and_sessions_belong_to_the_attached_client() {
         let mut routes = Routes::default();
         attach(&mut routes, 1, "S1");
         attach(&mut routes, 2, "S2");
@@ -285,7 +286,7 @@ mod tests {
         let refused = ask(&mut routes, 1, foreign);
         assert_eq!(
             (&refused["id"], refused["error"]["message"].as_str()),
-            (&json!(3), Some("no session of yours"))
+            (&json!(3), Some("the session belongs to another client"))
         );
         let unknown = json!({"method": "Target.targetCreated", "params": {}});
         assert_eq!(say(&mut routes, unknown), None);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_opened_is_closed_when_it_leaves() {
+    fn leaving_client_closes_its_sessions_and_contexts() {
         let mut routes = Routes::default();
         attach(&mut routes, 1, "S1");
         attach(&mut routes, 2, "S2");
@@ -310,7 +311,7 @@ mod tests {
             json!({"id": id, "result": {"browserContextId": "C1"}}),
         )
         .unwrap();
-        let closing: Vec<_> = routes.left(1).into_iter().map(sent).collect();
+        let closing: Vec<_> = routes.remove_client(1).into_iter().map(sent).collect();
         let of = |n: usize| {
             (
                 closing[n]["method"].as_str().unwrap(),
@@ -329,16 +330,16 @@ mod tests {
             )
         );
         assert_eq!(closing.len(), 2);
-        assert!(routes.left(1).is_empty());
+        assert!(routes.remove_client(1).is_empty());
     }
 
     #[test]
-    fn what_opens_too_late_is_closed_at_once() {
+    fn context_that_opens_after_its_client_left_is_closed() {
         let mut routes = Routes::default();
-        routes.joined(1);
+        routes.add_client(1);
         let request = json!({"id": 1, "method": "Target.createBrowserContext"});
         let id = ask(&mut routes, 1, request)["id"].clone();
-        assert!(routes.left(1).is_empty());
+        assert!(routes.remove_client(1).is_empty());
         let late = json!({"id": id, "result": {"browserContextId": "C1"}}).to_string();
         let closing: Vec<_> = routes
             .take_message(late.as_bytes())
@@ -350,16 +351,16 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_answered_or_dropped() {
+    fn malformed_messages_are_refused_or_dropped() {
         let mut routes = Routes::default();
-        routes.joined(1);
+        routes.add_client(1);
         for text in ["", "{", "[]", "{\"id\":\"x\"}", "\u{fffd}"] {
             let refused = sent(routes.take_request(1, text.as_bytes()));
             assert!(
                 refused["error"]["message"]
                     .as_str()
                     .unwrap()
-                    .starts_with("no request")
+                    .starts_with("invalid request")
             );
             assert!(routes.take_message(text.as_bytes()).is_empty());
         }

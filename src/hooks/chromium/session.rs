@@ -1,13 +1,14 @@
-//! The files by which hooks find the browser and its tab.
+//! The files through which hooks find the browser and its tab.
 //!
-//! In `CRAWL_DIR/chromium` is the crawl's browser: `browser.json` when it is ready or has failed,
-//! `cdp_url.txt` and the socket that it names while it runs. In `SNAP_DIR/chromium` is the
-//! snapshot's tab: `cdp_url.txt`, `target_id.txt`, `url.txt`, and `navigation.json` when the page
-//! has come or failed. Markers of what is gone are removed.
+//! `CRAWL_DIR/chromium` belongs to the crawl's browser: `browser.json` appears when the browser is
+//! ready or has failed; `cdp_url.txt` and the socket that it names exist while the browser runs.
+//! `SNAP_DIR/chromium` belongs to the snapshot's tab: `cdp_url.txt`, `target_id.txt`, `url.txt`,
+//! and `navigation.json`, which appears when the page has loaded or failed. Hooks remove the files
+//! of a browser or tab that is gone.
 
 use super::super::page;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::record::Finding;
 use futures_util::StreamExt;
 use inotify::{Inotify, WatchMask};
 use serde::{Deserialize, Serialize};
@@ -16,9 +17,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// Name of the plugin, and of its directories.
+/// Name of the plugin and of its output directories.
 pub const PLUGIN: &str = "chromium";
-/// The socket on which a browser is reached.
+/// Name of the browser's socket.
 pub const SOCKET: &str = "cdp.sock";
 pub const CDP_URL: &str = "cdp_url.txt";
 pub const TARGET_ID: &str = "target_id.txt";
@@ -29,18 +30,18 @@ pub const NAVIGATION: &str = "navigation.json";
 /// `browser.json`: the browser of a crawl or snapshot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Browser {
-    /// Name and version.
+pub struct BrowserInfo {
+    /// Product name and version.
     #[serde(default)]
     pub product: String,
     #[serde(default)]
     pub user_agent: String,
-    /// Why there is none.
+    /// Why the browser is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// `navigation.json`: how the page came.
+/// `navigation.json`: how the page loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Navigation {
@@ -49,25 +50,25 @@ pub struct Navigation {
     pub elapsed: u64,
     pub url: String,
     pub final_url: String,
-    /// HTTP status.
+    /// HTTP status code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u64>,
     pub mime_type: String,
-    /// RFC 3339.
+    /// Time of the load in RFC 3339 format.
     pub timestamp: String,
-    /// Set if the page never finished: what is saved shows it as far as it had come.
+    /// Set if the page did not finish loading: the saved page shows an intermediate state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Why there is no page.
+    /// Why the page is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// There is no page because the URL is none: the error is no failure.
+    /// Whether the URL leads to a download instead of a page, so that the error is not a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_no_page: bool,
 }
 
 impl Navigation {
-    /// The navigation that ended with this finding.
+    /// Creates the navigation of a page that ended with this finding.
     pub fn failed(url: &str, finding: &Finding) -> Navigation {
         Navigation {
             url: url.to_owned(),
@@ -77,8 +78,9 @@ impl Navigation {
         }
     }
 
-    /// The page is there; otherwise what is to be said of everything that wants it.
-    pub fn arrived(self) -> Result<Navigation, Finding> {
+    /// Returns the navigation if the page is available, else the finding of every hook that needs
+    /// the page.
+    pub fn into_result(self) -> Result<Navigation, Finding> {
         match (&self.error, self.is_no_page) {
             (None, _) => Ok(self),
             (Some(reason), true) => Err(Finding::noresults(reason.clone())),
@@ -87,36 +89,39 @@ impl Navigation {
     }
 }
 
-/// Where the crawl's browser says what it is.
-pub fn crawl_directory(it: &Invocation) -> PathBuf {
-    let crawl = it.settings.variable("CRAWL_DIR").unwrap_or("..");
+/// Output directory of the crawl's browser.
+pub fn crawl_directory(invocation: &Invocation) -> PathBuf {
+    let crawl = invocation.settings.variable("CRAWL_DIR").unwrap_or("..");
     Path::new(crawl).join(PLUGIN)
 }
 
-/// The socket that a `cdp_url.txt` names.
+/// Path of the socket that `cdp_url.txt` names.
 pub fn socket_in(directory: &Path) -> Result<PathBuf, Finding> {
     let file = directory.join(CDP_URL);
     let text = fs::read_to_string(&file).map_err(|error| {
-        Finding::failed(format!("no browser runs: {}: {error}", file.display()))
+        Finding::failed(format!(
+            "no browser is running: failed to read '{}': {error}",
+            file.display()
+        ))
     })?;
     let path = text.trim().strip_prefix("unix:").map(PathBuf::from);
-    path.ok_or_else(|| Finding::failed(format!("no address of a browser in {}", file.display())))
+    path.ok_or_else(|| Finding::failed(format!("'{}' has no socket address", file.display())))
 }
 
-/// Writes `cdp_url.txt` into the working directory, and nothing else that is there of old.
-pub fn announce(socket: &Path) -> Result<(), Finding> {
+/// Writes `cdp_url.txt` with the path of the socket into the working directory.
+pub fn publish_socket(socket: &Path) -> Result<(), Finding> {
     page::write(CDP_URL, format!("unix:{}\n", socket.display()).as_bytes())
 }
 
-/// Writes a document into the working directory.
+/// Writes a JSON document into the working directory.
 pub fn write(name: &str, document: &impl Serialize) -> Result<(), Finding> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| Finding::failed(format!("failed to write {name}: {error}")))?;
     page::write(name, format!("{text}\n").as_bytes())
 }
 
-/// Removes files of the working directory that nobody is to find any more.
-pub fn withdraw(names: &[&str]) {
+/// Removes files of the working directory that describe a browser or tab which is gone.
+pub fn remove_files(names: &[&str]) {
     for name in names {
         match fs::remove_file(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -127,20 +132,21 @@ pub fn withdraw(names: &[&str]) {
     }
 }
 
-/// Waits until a file is there, and reads it. To be given a deadline.
-pub async fn awaited<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Finding> {
+/// Waits until a file exists and parses it as JSON. The caller sets the deadline.
+pub async fn wait_for<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Finding> {
     let fail = |error: &dyn std::fmt::Display| {
-        Finding::failed(format!("failed to read {}: {error}", path.display()))
+        Finding::failed(format!("failed to read '{}': {error}", path.display()))
     };
     appears(path).await.map_err(|error| fail(&error))?;
-    let bytes = page::start_of(path, 1 << 20).ok_or_else(|| fail(&"not a file with text in it"))?;
+    let bytes =
+        page::read_start(path, 1 << 20).ok_or_else(|| fail(&"not a regular file, or empty"))?;
     serde_json::from_slice(&bytes).map_err(|error| fail(&error))
 }
 
 async fn appears(path: &Path) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let inotify = Inotify::init()?;
-    // Watched before it is looked for: what comes in between is an event.
+    // Watch first and look afterwards, so that no file is missed in between.
     inotify
         .watches()
         .add(directory, WatchMask::MOVED_TO | WatchMask::CREATE)?;
@@ -151,8 +157,8 @@ async fn appears(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does something with a socket under a path that is short enough for one: archive directories
-/// may be longer than the 107 bytes of unix(7).
+/// Calls `act` with a short path to the socket: addresses are limited to 107 bytes (unix(7)), and
+/// paths of archive directories may be longer.
 pub fn through_directory<T>(
     socket: &Path,
     act: impl FnOnce(&Path) -> io::Result<T>,
@@ -171,23 +177,23 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_failed_navigation_fails_all_that_want_the_page() {
+    fn failed_navigation_fails_every_hook_that_needs_the_page() {
         let failed = Navigation::failed("http://a.test/", &Finding::failed("net::ERR_X"));
         let text = serde_json::to_string(&failed).unwrap();
         let back: Navigation = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.clone().arrived().unwrap_err().exit_code(), 1);
+        assert_eq!(back.clone().into_result().unwrap_err().exit_code(), 1);
         let none = Navigation::failed("http://a.test/", &Finding::noresults("a download"));
-        assert_eq!(none.arrived().unwrap_err().exit_code(), 0);
+        assert_eq!(none.into_result().unwrap_err().exit_code(), 0);
         assert!(
             serde_json::from_str::<Navigation>("{\"url\":\"x\"}")
                 .unwrap()
-                .arrived()
+                .into_result()
                 .is_ok()
         );
     }
 
     #[test]
-    fn sockets_in_long_directories() {
+    fn sockets_in_directories_with_long_paths_are_reachable() {
         let top = tempfile::tempdir().unwrap();
         let long = top.path().join("d".repeat(200));
         fs::create_dir(&long).unwrap();
@@ -204,10 +210,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_comes_later_is_read() {
+    async fn file_that_appears_later_is_read() {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join(NAVIGATION);
-        let wait = awaited::<Navigation>(&file);
+        let wait = wait_for::<Navigation>(&file);
         let write = async {
             fs::write(top.path().join("other"), "x").unwrap();
             tokio::task::yield_now().await;

@@ -1,65 +1,69 @@
-//! `chromium_tab`: the snapshot's page in a tab, which other hooks then save.
+//! `chromium_tab`: loads the snapshot's page in a tab, which other hooks then save.
 
 use super::super::Outcome;
-use super::cdp::{CdpError, Client, Nothing};
-use super::load::Order;
-use super::relay::Served;
+use super::cdp::{CdpError, Client, Ignored};
+use super::load::LoadRequest;
+use super::relay::BrowserServer;
 use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
-use super::{Isolation, here};
+use super::{Isolation, working_directory};
 use crate::chromium::load;
 use crate::chromium::session;
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::{Runner, Told};
-use crate::process::record::{Finding, progress};
+use crate::process::program::{Runner, StopSignals};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Events and small answers; what is larger is for others.
-const MOST_ANSWER: usize = 4 << 20;
+/// Largest answer in bytes: this client only gets events and small answers.
+const ANSWER_MAX_BYTES: usize = 4 << 20;
 
-/// Loads the page in a tab of its own and keeps that open until told to end.
-pub fn run(it: &Invocation) -> Outcome {
-    session::withdraw(&[CDP_URL, TARGET_ID, URL, NAVIGATION]);
-    let outcome = Runner::new(it.budget()).and_then(|mut runner| {
-        let deadline = Instant::now() + it.budget();
-        runner.carry_out(async |told| attend(it, deadline, told).await)
+/// Loads the page in a new tab and keeps the tab open until SIGTERM.
+pub fn run(invocation: &Invocation) -> Outcome {
+    session::remove_files(&[CDP_URL, TARGET_ID, URL, NAVIGATION]);
+    let outcome = Runner::new(invocation.budget()).and_then(|mut runner| {
+        let deadline = Instant::now() + invocation.budget();
+        runner.block_on(async |stop_signals| serve(invocation, deadline, stop_signals).await)
     });
-    session::withdraw(&[CDP_URL, TARGET_ID, SOCKET]);
+    session::remove_files(&[CDP_URL, TARGET_ID, SOCKET]);
     outcome
 }
 
-/// Where the snapshot's tab is.
+/// The open tab of a snapshot.
 struct Tab {
     client: Client,
     target: String,
     socket: PathBuf,
 }
 
-async fn attend(it: &Invocation, deadline: Instant, told: &mut Told) -> Outcome {
+async fn serve(
+    invocation: &Invocation,
+    deadline: Instant,
+    stop_signals: &mut StopSignals,
+) -> Outcome {
     let mut own = None;
-    let arriving = timeout_at(deadline, arrive(it, deadline, &mut own));
+    let arriving = timeout_at(deadline, open_page(invocation, deadline, &mut own));
     let arrived = tokio::select! {
         arrived = arriving => arrived.unwrap_or_else(|_| {
-            let seconds = it.budget().as_secs();
+            let seconds = invocation.budget().as_secs();
             Err(Finding::failed(format!("chromium did not open a tab within {seconds} s")))
         }),
-        () = told.wait() => Err(Finding::failed("told to end before the page had come")),
+        () = stop_signals.wait() => Err(Finding::failed("the hook received SIGTERM before the page had loaded")),
     };
     let outcome = match arrived {
         Ok((mut tab, navigation)) => {
             session::write(NAVIGATION, &navigation)?;
-            progress(&story(&navigation));
-            let outcome = watch(&mut tab, &mut own, told).await;
+            progress(&describe(&navigation));
+            let outcome = watch(&mut tab, &mut own, stop_signals).await;
             outcome.map(|()| {
-                let finding = Finding::succeeded(story(&navigation));
+                let finding = Finding::succeeded(describe(&navigation));
                 finding.with("final_url", navigation.final_url)
             })
         }
         Err(finding) => {
-            session::write(NAVIGATION, &Navigation::failed(&it.url, &finding))?;
+            session::write(NAVIGATION, &Navigation::failed(&invocation.url, &finding))?;
             Err(finding)
         }
     };
@@ -69,55 +73,55 @@ async fn attend(it: &Invocation, deadline: Instant, told: &mut Told) -> Outcome 
     outcome
 }
 
-/// Opens the tab and loads the page. A browser that is started for that is put into `own`.
-async fn arrive(
-    it: &Invocation,
+/// Opens the tab and loads the page. If the snapshot has its own browser, stores it in `own`.
+async fn open_page(
+    invocation: &Invocation,
     deadline: Instant,
-    own: &mut Option<Served>,
+    own: &mut Option<BrowserServer>,
 ) -> Result<(Tab, Navigation), Finding> {
-    let url = it.web_url()?;
-    let socket = match Isolation::of(it) {
-        Isolation::Crawl => crawl_socket(it).await?,
+    let url = invocation.web_url()?;
+    let socket = match Isolation::of(invocation) {
+        Isolation::Crawl => crawl_socket(invocation).await?,
         Isolation::Snapshot => {
-            let served = own.insert(Served::start(it, &here()?).await?);
+            let served = own.insert(BrowserServer::start(invocation, &working_directory()?).await?);
             session::write(BROWSER, &served.browser)?;
             served.socket.clone()
         }
     };
-    let window = load::window(&it.settings.text("RESOLUTION"));
+    let window = load::window(&invocation.settings.text("RESOLUTION"));
     let mut tab = open(socket, window).await?;
-    session::announce(&tab.socket)?;
-    super::super::page::write(URL, format!("{}\n", it.url).as_bytes())?;
+    session::publish_socket(&tab.socket)?;
+    super::super::page::write(URL, format!("{}\n", invocation.url).as_bytes())?;
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
-    let order = Order {
+    let request = LoadRequest {
         url: url.as_str(),
         target: &tab.target,
         window,
-        patience: load::patience(deadline - Instant::now()),
-        settle: Duration::from_millis(it.settings.number("CHROME_SETTLE_MS")),
+        load_timeout: load::load_timeout(deadline - Instant::now()),
+        settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         until: deadline,
     };
-    let mut navigation = load::load(&mut tab.client, &order).await?;
-    navigation.url = it.url.clone();
+    let mut navigation = load::load(&mut tab.client, &request).await?;
+    navigation.url = invocation.url.clone();
     Ok((tab, navigation))
 }
 
-/// The crawl's browser, when it is ready.
-async fn crawl_socket(it: &Invocation) -> Result<PathBuf, Finding> {
-    let directory = session::crawl_directory(it);
+/// Waits for the crawl's browser and returns its socket.
+async fn crawl_socket(invocation: &Invocation) -> Result<PathBuf, Finding> {
+    let directory = session::crawl_directory(invocation);
     if !directory.is_dir() {
         return Err(Finding::failed(
             "the crawl has no browser: its hook chromium_launch did not run",
         ));
     }
-    let browser: session::Browser = session::awaited(&directory.join(BROWSER)).await?;
+    let browser: session::BrowserInfo = session::wait_for(&directory.join(BROWSER)).await?;
     match browser.error {
         Some(reason) => Err(Finding::failed(format!("the crawl's browser: {reason}"))),
         None => session::socket_in(&directory),
     }
 }
 
-/// Opens a tab in a context of its own: no snapshot sees the cookies of another.
+/// Opens a tab in its own browser context, so that snapshots do not share cookies.
 async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -129,13 +133,13 @@ async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpEr
     struct Target {
         target_id: String,
     }
-    let mut client = Client::connect(&socket, MOST_ANSWER).await?;
+    let mut client = Client::connect(&socket, ANSWER_MAX_BYTES).await?;
     let context: Context = client
         .call("Target.createBrowserContext", json!({}))
         .await?;
     let context = context.browser_context_id;
     let deny = json!({"behavior": "deny", "browserContextId": context});
-    let _: Nothing = client.call("Browser.setDownloadBehavior", deny).await?;
+    let _: Ignored = client.call("Browser.setDownloadBehavior", deny).await?;
     let wanted = json!({"url": "about:blank", "browserContextId": context, "newWindow": true,
         "width": width, "height": height});
     let target: Target = client.call("Target.createTarget", wanted).await?;
@@ -147,9 +151,13 @@ async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpEr
     })
 }
 
-/// Keeps the page company until the hook is told to end: its dialogs are closed, its crash and
-/// the browser's end are noticed. The tab is closed with the connection.
-async fn watch(tab: &mut Tab, own: &mut Option<Served>, told: &mut Told) -> Result<(), Finding> {
+/// Serves the tab until SIGTERM: dismisses dialogs, and detects a crash of the page or the browser.
+/// Closing the connection closes the tab.
+async fn watch(
+    tab: &mut Tab,
+    own: &mut Option<BrowserServer>,
+    stop_signals: &mut StopSignals,
+) -> Result<(), Finding> {
     loop {
         let browser_ended = async {
             match own {
@@ -158,7 +166,7 @@ async fn watch(tab: &mut Tab, own: &mut Option<Served>, told: &mut Told) -> Resu
             }
         };
         tokio::select! {
-            () = told.wait() => return Ok(()),
+            () = stop_signals.wait() => return Ok(()),
             event = tab.client.event() => drop(event?),
             finding = browser_ended => {
                 *own = None;
@@ -168,7 +176,7 @@ async fn watch(tab: &mut Tab, own: &mut Option<Served>, told: &mut Told) -> Resu
     }
 }
 
-fn story(navigation: &Navigation) -> String {
+fn describe(navigation: &Navigation) -> String {
     let status = navigation
         .status
         .map_or_else(String::new, |status| format!(" http={status}"));

@@ -1,82 +1,83 @@
-//! The snapshot's tab as the hooks use it that save the page.
+//! The snapshot's tab from the side of the hooks that save the page.
 
 use super::super::page;
-use super::cdp::{CdpError, Client, Nothing};
+use super::cdp::{CdpError, Client, Ignored};
 use super::load;
 use super::session::{NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
 use crate::chromium::session;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::Finding;
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// HTML and other output that is taken from a page, in bytes, whatever the settings say.
-pub const MOST: u64 = 256 << 20;
-/// How much of a PDF is asked for at a time, in bytes.
-const PIECE: u64 = 1 << 20;
+/// Upper limit of the HTML and other output of a page in bytes, whatever the settings say.
+pub const PAGE_MAX_BYTES: u64 = 256 << 20;
+/// Bytes of a PDF per request.
+const PDF_CHUNK_BYTES: u64 = 1 << 20;
 
-/// The tab, and how its page came.
+/// A connection to the tab, and how its page loaded.
 pub struct View {
     client: Client,
-    /// How the page came.
+    /// How the page loaded.
     pub navigation: Navigation,
 }
 
-/// How the snapshot's page came, if it did.
-pub fn navigation(it: &Invocation) -> Option<Navigation> {
-    let bytes = page::start_of(&directory(it).join(NAVIGATION), 1 << 20)?;
+/// How the snapshot's page loaded, or `None` if no page loaded for this URL.
+pub fn navigation(invocation: &Invocation) -> Option<Navigation> {
+    let bytes = page::read_start(&directory(invocation).join(NAVIGATION), 1 << 20)?;
     let navigation: Navigation = serde_json::from_slice(&bytes).ok()?;
     navigation
-        .arrived()
+        .into_result()
         .ok()
-        .filter(|it_came| it_came.url == it.url)
+        .filter(|it_came| it_came.url == invocation.url)
 }
 
-fn directory(it: &Invocation) -> PathBuf {
-    it.sibling(PLUGIN, "")
+fn directory(invocation: &Invocation) -> PathBuf {
+    invocation.sibling(PLUGIN, "")
 }
 
-/// Waits for the snapshot's page and does `work` with it; no answer may have more than about
-/// `most` bytes. What goes wrong with the page is the finding of everything that wants it.
-pub fn of_page<T>(
-    it: &Invocation,
+/// Waits for the snapshot's page and calls `work` with its tab. Answers are limited to about `most`
+/// bytes. When the page failed to load, its failure is the finding of every hook that needs the
+/// page.
+pub fn with_page<T>(
+    invocation: &Invocation,
     runner: &mut Runner,
     most: u64,
     work: impl AsyncFnOnce(&mut View) -> Result<T, Finding>,
 ) -> Result<(T, Navigation), Finding> {
-    it.web_url()?;
-    if !directory(it).is_dir() {
+    invocation.web_url()?;
+    if !directory(invocation).is_dir() {
         return Err(Finding::failed(
             "the page was not opened in chromium: its hook chromium_tab did not run",
         ));
     }
     runner.within("waiting for the page", async {
-        let mut view = open(it, most).await?;
+        let mut view = open(invocation, most).await?;
         let done = work(&mut view).await?;
         Ok((done, view.navigation))
     })
 }
 
-async fn open(it: &Invocation, most: u64) -> Result<View, Finding> {
-    let directory = directory(it);
-    let navigation: Navigation = session::awaited(&directory.join(NAVIGATION)).await?;
-    let navigation = navigation.arrived()?;
+async fn open(invocation: &Invocation, most: u64) -> Result<View, Finding> {
+    let directory = directory(invocation);
+    let navigation: Navigation = session::wait_for(&directory.join(NAVIGATION)).await?;
+    let navigation = navigation.into_result()?;
     let text = |name: &str| {
-        let bytes = page::start_of(&directory.join(name), 1 << 16);
+        let bytes = page::read_start(&directory.join(name), 1 << 16);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         text.map(|text| text.trim().to_owned())
-            .ok_or_else(|| Finding::failed("the page's tab is closed"))
+            .ok_or_else(|| Finding::failed("the tab of the page is closed"))
     };
     let (target, url) = (text(TARGET_ID)?, text(URL)?);
-    if url != it.url {
+    if url != invocation.url {
         return Err(Finding::failed(format!(
-            "the tab shows another page: '{url}'"
+            "the tab shows a different page: '{url}'"
         )));
     }
-    // JSON may need six bytes for one, and does for none of what is asked for here.
+    // The answers requested here are HTML and base64: JSON escapes add less than half.
     let most = usize::try_from(most.saturating_mul(3) / 2 + (4 << 20)).unwrap_or(usize::MAX);
     let mut client = Client::connect(&session::socket_in(&directory)?, most).await?;
     client.attach(&target).await?;
@@ -84,10 +85,10 @@ async fn open(it: &Invocation, most: u64) -> Result<View, Finding> {
 }
 
 impl View {
-    /// The whole document as it is now.
+    /// The document's HTML in its present state.
     ///
-    /// Asked of the browser and not of a script: a page can name its elements so that scripts
-    /// get them for `document.documentElement`.
+    /// The request goes to the browser, not to a script: a page can name its elements so that
+    /// scripts get an element for `document.documentElement`.
     pub async fn html(&mut self) -> Result<String, CdpError> {
         #[derive(Deserialize)]
         struct Document {
@@ -112,8 +113,8 @@ impl View {
         Ok(outer.outer_html)
     }
 
-    /// A picture of the window at this size, as PNG.
-    pub async fn picture(&mut self, size: (u32, u32)) -> Result<Vec<u8>, Finding> {
+    /// A screenshot of the viewport at `size` in pixels, as PNG.
+    pub async fn screenshot(&mut self, size: (u32, u32)) -> Result<Vec<u8>, Finding> {
         #[derive(Deserialize)]
         struct Shot {
             data: String,
@@ -124,7 +125,7 @@ impl View {
         decode(&shot.data)
     }
 
-    /// The page printed, as PDF of at most `most` bytes.
+    /// The page as PDF of at most `most` bytes.
     pub async fn pdf(&mut self, most: u64) -> Result<Vec<u8>, Finding> {
         #[derive(Deserialize)]
         struct Printed {
@@ -143,7 +144,7 @@ impl View {
         let printed: Printed = self.client.call("Page.printToPDF", how).await?;
         let mut bytes = Vec::new();
         loop {
-            let next = json!({"handle": printed.stream, "size": PIECE});
+            let next = json!({"handle": printed.stream, "size": PDF_CHUNK_BYTES});
             let piece: Piece = self.client.call("IO.read", next).await?;
             if piece.base64_encoded {
                 bytes.extend(decode(&piece.data)?)
@@ -156,7 +157,7 @@ impl View {
                 )));
             }
             if piece.eof {
-                let _: Nothing = self
+                let _: Ignored = self
                     .client
                     .call("IO.close", json!({"handle": printed.stream}))
                     .await?;
@@ -168,5 +169,5 @@ impl View {
 
 fn decode(text: &str) -> Result<Vec<u8>, Finding> {
     let decoded = base64::engine::general_purpose::STANDARD.decode(text);
-    decoded.map_err(|error| Finding::failed(format!("chromium sent no base64: {error}")))
+    decoded.map_err(|error| Finding::failed(format!("failed to decode chromium's base64: {error}")))
 }

@@ -1,35 +1,34 @@
-//! What the hooks of one crawl share: a heartbeat that says the crawl is alive, and a temporary
-//! directory, with a copy of the persona in use, that is emptied when it is over.
+//! Maintains what the hooks of one crawl share: a heartbeat file that shows that the crawl runs,
+//! and a temporary directory with a copy of the persona, which is emptied when the crawl ends.
 //!
-//! Hooks of the package abx-plugins look for `.heartbeat.json` in a crawl's and a snapshot's
-//! directory before they take a browser for abandoned, and they take EPERM from `kill(pid, 0)`
-//! for a dead owner: so the process that the file names has to be one of the hooks' user.
+//! Hooks of the package abx-plugins read `.heartbeat.json` in the directory of a crawl or snapshot
+//! before they treat a browser as abandoned, and they take EPERM from `kill(pid, 0)` for a dead
+//! owner. Therefore the process that the file names runs as the user of the hooks.
 
 use crate::Outcome;
-use crate::crawl::persona::{BOUNDS, copy};
+use crate::crawl::persona::{COPY_BOUNDS, copy};
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::record::Finding;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
 use serde_json::json;
 use std::fs;
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The file, and the name under which it is written first.
+/// Name of the heartbeat file, and of the temporary file that replaces it.
 const HEARTBEAT: [&str; 2] = [".heartbeat.json", ".heartbeat.json.new"];
-/// Milliseconds between two beats.
-const BEAT: u16 = 5000;
-/// Seconds without a beat after which the crawl counts as abandoned.
-const KILL_AFTER: u32 = 180;
+/// Milliseconds between two heartbeats.
+const HEARTBEAT_INTERVAL_MS: u16 = 5000;
+/// Seconds without a heartbeat after which other hooks treat the crawl as abandoned.
+const ABANDONED_AFTER_SECONDS: u32 = 180;
 
-/// Beats until SIGTERM.
-pub fn run(it: &Invocation) -> Outcome {
-    let crawl_dir = crawl_dir(it)?;
+/// Writes heartbeats until SIGTERM.
+pub fn run(invocation: &Invocation) -> Outcome {
+    let crawl_dir = crawl_dir(invocation)?;
     let mut ends = SigSet::empty();
     ends.add(Signal::SIGTERM);
     ends.add(Signal::SIGINT);
@@ -42,40 +41,44 @@ pub fn run(it: &Invocation) -> Outcome {
     for name in ["personas", "semaphores"] {
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path)
-            .map_err(|error| failed(&format!("make {}", path.display()), &error))?;
+            .map_err(|error| failed(&format!("create '{}'", path.display()), &error))?;
     }
-    let crawl = it.settings.variable("CRAWL_ID").unwrap_or_default();
-    let mut said = false;
+    let crawl = invocation.settings.variable("CRAWL_ID").unwrap_or_default();
+    let mut is_ready = false;
     loop {
         beat(&crawl_dir, crawl).map_err(|error| failed("write the heartbeat", &error))?;
-        if !said {
-            println!("the crawl is alive");
-            let _ = std::io::stdout().flush();
-            said = true;
+        if !is_ready {
+            progress("the crawl is running");
+            is_ready = true;
         }
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::from(BEAT)) {
+        match poll(&mut fds, PollTimeout::from(HEARTBEAT_INTERVAL_MS)) {
             Ok(0) | Err(Errno::EINTR) => {}
             Ok(_) => break,
-            Err(error) => return Err(failed("wait", &error)),
+            Err(error) => return Err(failed("wait for signals", &error)),
         }
     }
     for name in HEARTBEAT {
         let _ = fs::remove_file(crawl_dir.join(name));
     }
-    Ok(Finding::succeeded("the crawl is over"))
+    Ok(Finding::succeeded("the crawl has ended"))
 }
 
-/// Copies the persona for a crawl, or for a page that has a browser of its own.
-pub fn persona(it: &Invocation) -> Outcome {
-    take_persona(it)?;
-    Ok(Finding::noresults("the persona is there"))
+/// Copies the persona for a crawl, or for a snapshot with its own browser.
+pub fn persona(invocation: &Invocation) -> Outcome {
+    copy_persona(invocation)?;
+    Ok(Finding::noresults("the persona is available"))
 }
 
-/// Copies the persona that is to be used, before any hook can look for it. One
-/// that is there is at work: this hook was started again.
-fn take_persona(it: &Invocation) -> Result<(), Finding> {
-    let known = |name| it.settings.variable(name).filter(|text| !text.is_empty());
+/// Copies the persona before any hook can read it. An existing copy stays, because a browser may
+/// use it: then this hook was started again.
+fn copy_persona(invocation: &Invocation) -> Result<(), Finding> {
+    let known = |name| {
+        invocation
+            .settings
+            .variable(name)
+            .filter(|text| !text.is_empty())
+    };
     let (Some(from), Some(all)) = (known("PERSONA_TEMPLATE"), known("PERSONAS_DIR")) else {
         return Ok(());
     };
@@ -89,32 +92,33 @@ fn take_persona(it: &Invocation) -> Result<(), Finding> {
     }
     let failed = |error: &dyn std::fmt::Display| {
         Finding::failed(format!(
-            "the persona {} is not used: {error}",
+            "failed to copy the persona '{}': {error}",
             name.display()
         ))
     };
-    // Whoever finds it finds all of it.
+    // The rename makes the copy appear complete.
     let scratch = Path::new(all).join(".new");
     fs::create_dir_all(all).map_err(|error| failed(&error))?;
     if scratch.exists() {
         fs::remove_dir_all(&scratch).map_err(|error| failed(&error))?;
     }
-    copy(from, &scratch, BOUNDS)
+    copy(from, &scratch, COPY_BOUNDS)
         .inspect_err(|_| drop(fs::remove_dir_all(&scratch)))
         .map_err(|error| failed(&error))?;
     fs::rename(&scratch, &to).map_err(|error| failed(&error))
 }
 
-/// Empties the temporary directory, where everything is of the hooks' user.
+/// Empties the temporary directory, whose files belong to the user of the hooks.
 ///
-/// Only as a hook of a crawl, which has a directory of its own: by hand it would empty the system's /tmp.
-pub fn tidy(it: &Invocation) -> Outcome {
-    crawl_dir(it)?;
-    let Some(shared) = it.settings.variable("TMPDIR").map(PathBuf::from) else {
+/// Requires CRAWL_DIR, which only hooks of a crawl have: otherwise a call by hand would empty the
+/// system's /tmp.
+pub fn tidy(invocation: &Invocation) -> Outcome {
+    crawl_dir(invocation)?;
+    let Some(shared) = invocation.settings.variable("TMPDIR").map(PathBuf::from) else {
         return Err(Finding::failed("TMPDIR is not set"));
     };
     let failed = |error: std::io::Error| {
-        Finding::failed(format!("failed to empty {}: {error}", shared.display()))
+        Finding::failed(format!("failed to empty '{}': {error}", shared.display()))
     };
     let mut count = 0;
     for entry in fs::read_dir(&shared).map_err(failed)? {
@@ -128,19 +132,19 @@ pub fn tidy(it: &Invocation) -> Outcome {
         count += 1;
     }
     Ok(match count {
-        0 => Finding::noresults("nothing was left"),
-        _ => Finding::succeeded("temporary files are removed"),
+        0 => Finding::noresults("there were no temporary files"),
+        _ => Finding::succeeded("removed the temporary files"),
     })
 }
 
-fn crawl_dir(it: &Invocation) -> Result<PathBuf, Finding> {
-    match it.settings.variable("CRAWL_DIR") {
+fn crawl_dir(invocation: &Invocation) -> Result<PathBuf, Finding> {
+    match invocation.settings.variable("CRAWL_DIR") {
         Some(path) if !path.is_empty() => Ok(path.into()),
         _ => Err(Finding::failed("CRAWL_DIR is not set")),
     }
 }
 
-/// Replaces the file in one step: whoever reads it finds a whole record.
+/// Replaces the heartbeat file atomically, so that readers see a complete record.
 fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
     let [name, scratch] = HEARTBEAT.map(|name| directory.join(name));
     let now = SystemTime::now()
@@ -151,7 +155,7 @@ fn beat(directory: &Path, crawl: &str) -> std::io::Result<()> {
         "crawl_id": crawl,
         "owner_pid": std::process::id(),
         "last_alive_at": now.as_secs_f64(),
-        "kill_after_seconds": KILL_AFTER,
+        "kill_after_seconds": ABANDONED_AFTER_SECONDS,
     });
     fs::write(&scratch, record.to_string())?;
     fs::rename(&scratch, name)
@@ -162,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_persona_is_taken_once_and_whole() {
+    fn persona_is_copied_once_and_completely() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().join(name);
         fs::create_dir_all(at("templates/office")).unwrap();
@@ -173,23 +177,23 @@ mod tests {
             ("PERSONA_TEMPLATE".into(), text("templates/office")),
             ("PERSONAS_DIR".into(), text("personas")),
         ];
-        let it = Invocation::read("housekeeping", "{}", &[], environment);
-        take_persona(&it).unwrap();
+        let invocation = Invocation::read("housekeeping", "{}", &[], environment);
+        copy_persona(&invocation).unwrap();
         fs::write(at("templates/office/cookies.txt"), "two").unwrap();
-        take_persona(&it).unwrap();
+        copy_persona(&invocation).unwrap();
         let copy = fs::read_to_string(at("personas/office/cookies.txt")).unwrap();
-        assert_eq!(copy, "one", "a browser may be at work on it");
+        assert_eq!(copy, "one", "a browser may use the copy");
         assert_eq!(fs::read_dir(at("personas")).unwrap().count(), 1);
 
         fs::remove_dir_all(at("personas/office")).unwrap();
         fs::remove_dir_all(at("templates")).unwrap();
-        let why = take_persona(&it).unwrap_err().output_str;
-        assert!(why.contains("the persona office is not used"), "{why}");
-        take_persona(&Invocation::read("housekeeping", "{}", &[], [])).unwrap();
+        let why = copy_persona(&invocation).unwrap_err().output_str;
+        assert!(why.contains("failed to copy the persona 'office'"), "{why}");
+        copy_persona(&Invocation::read("housekeeping", "{}", &[], [])).unwrap();
     }
 
     #[test]
-    fn a_beat_names_a_process_and_a_time() {
+    fn heartbeat_names_process_and_time() {
         let directory = tempfile::tempdir().unwrap();
         beat(directory.path(), "c12").unwrap();
         let text = fs::read_to_string(directory.path().join(HEARTBEAT[0])).unwrap();

@@ -1,8 +1,8 @@
-//! The copy of a persona. Each crawl works on one of its own, so that browsers of two crawls never
-//! share a profile, and what a page does to it is gone with the crawl.
+//! Copies a persona. Each crawl uses its own copy, so that browsers of two crawls never share a
+//! profile, and changes by a page end with the crawl.
 //!
-//! Root copies trees of other users with it as well: whatever they do to the tree meanwhile, only its
-//! regular files are read, and only as many as the bounds allow.
+//! Root also uses this module to copy trees of other users. Whatever these change during the copy,
+//! only regular files of the tree are read, and at most as much as the bounds allow.
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -13,55 +13,55 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where a browser keeps its profile, in a persona.
+/// Name of the browser profile's directory in a persona.
 pub const PROFILE: &str = "chrome_profile";
-/// What says that a browser is at work on a profile: a link to its host and process.
+/// File that marks a profile as in use by a browser: a symbolic link to the host and process.
 pub const IN_USE: &str = "SingletonLock";
 
-/// What a copy may hold: files and directories, bytes in all, and directories in one another.
+/// OutputLimits of a copy: number of files and directories, bytes in total, and depth of directories.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct CopyBounds {
     pub entries: usize,
     pub bytes: u64,
     pub depth: usize,
-    /// Whether files that their owner may execute stay executable.
+    /// Whether files with the owner's execute permission stay executable.
     pub programs: bool,
 }
 
-/// Larger than any profile that somebody uses, and small enough to be copied for each crawl.
-pub const BOUNDS: Bounds = Bounds {
+/// Larger than any real profile, and small enough to be copied for each crawl.
+pub const COPY_BOUNDS: CopyBounds = CopyBounds {
     entries: 200_000,
     bytes: 4 << 30,
     depth: 64,
     programs: false,
 };
 
-/// Why there is no copy.
+/// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    #[error("cannot {verb} '{path}': {source}")]
+    #[error("failed to {verb} '{path}': {source}")]
     File {
         verb: &'static str,
         path: PathBuf,
         source: io::Error,
     },
     #[error(
-        "'{path}' is too large: more than {} MiB, {} files or {} directories in one another",
+        "'{path}' is too large: the limits are {} MiB, {} files and {} levels of directories",
         bounds.bytes >> 20, bounds.entries, bounds.depth
     )]
-    TooLarge { path: PathBuf, bounds: Bounds },
+    TooLarge { path: PathBuf, bounds: CopyBounds },
 }
 
-/// Opens a file or directory for reading if no part of `path` is a symbolic link. A pipe is opened
-/// at once, without a writer.
+/// Opens a file or directory for reading if no part of `path` is a symbolic link. Opening a pipe
+/// does not wait for a writer.
 ///
 /// # Errors
-/// ELOOP, with words that name the cause, if a part is a link.
+/// ELOOP, reported with a message that names the cause, if a part is a symbolic link.
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     open_at(AT_FDCWD, path, ResolveFlag::RESOLVE_NO_SYMLINKS)
 }
 
-/// The same for a path below a directory, which it cannot leave.
+/// Like [`open_without_links`], for a path below `directory`, which it cannot leave.
 pub fn open_below(directory: &File, path: &Path) -> io::Result<File> {
     let resolve = ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_BENEATH;
     open_at(directory, path, resolve)
@@ -73,19 +73,20 @@ fn open_at(directory: impl AsFd, path: &Path, resolve: ResolveFlag) -> io::Resul
     match openat2(directory, path, how) {
         Ok(file) => Ok(file.into()),
         Err(Errno::ELOOP) => Err(io::Error::other(
-            "it is, or is reached by, a symbolic link, which is not followed",
+            "the path contains a symbolic link, which is not followed",
         )),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Copies the directories and regular files of `from` to `to`, which is made. Links, sockets and
-/// pipes are left out, and none is followed on the way; so is what a browser leaves behind to
-/// say that it runs, or where.
+/// Copies the directories and regular files of `from` to `to`, which must not exist. Skips and
+/// never follows symbolic links; also skips sockets, pipes, and the files by which a running
+/// browser marks its profile.
 ///
 /// # Errors
-/// When something cannot be read or written, or exceeds `bounds`. What was copied until then stays.
-pub fn copy(from: &Path, to: &Path, bounds: Bounds) -> Result<(), CopyError> {
+/// If a file cannot be read or written, or if the tree exceeds `bounds`. Files that were copied
+/// before the error stay.
+pub fn copy(from: &Path, to: &Path, bounds: CopyBounds) -> Result<(), CopyError> {
     let top = File::options()
         .read(true)
         .custom_flags(O_DIRECTORY)
@@ -94,11 +95,16 @@ pub fn copy(from: &Path, to: &Path, bounds: Bounds) -> Result<(), CopyError> {
     copy_opened(&top, from, to, bounds)
 }
 
-/// The same for a directory that is open. `shown` is its path, for messages.
+/// Like [`copy`], for an open directory. `shown` is its path in messages.
 ///
 /// # Errors
 /// As for [`copy`].
-pub fn copy_opened(top: &File, shown: &Path, to: &Path, bounds: Bounds) -> Result<(), CopyError> {
+pub fn copy_opened(
+    top: &File,
+    shown: &Path,
+    to: &Path,
+    bounds: CopyBounds,
+) -> Result<(), CopyError> {
     let mut left = bounds;
     tree(top, shown, to, &mut left).map_err(|error| match error {
         CopyError::TooLarge { path, .. } => CopyError::TooLarge { path, bounds },
@@ -111,12 +117,12 @@ fn failed(verb: &'static str, path: &Path, source: io::Error) -> CopyError {
     CopyError::File { verb, path, source }
 }
 
-/// `shown` is where `dir` was found, for people.
-fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), CopyError> {
+/// Copies one directory. `shown` is the path of `dir` in messages.
+fn tree(dir: &File, shown: &Path, to: &Path, left: &mut CopyBounds) -> Result<(), CopyError> {
     let too_large = too_large(shown, *left);
     left.depth = left.depth.checked_sub(1).ok_or_else(too_large.clone())?;
-    fs::create_dir(to).map_err(|error| failed("make", to, error))?;
-    // Through the descriptor: a directory that becomes a link under our hands leads nowhere.
+    fs::create_dir(to).map_err(|error| failed("create", to, error))?;
+    // Reads through the descriptor: if the path becomes a link meanwhile, it is not followed.
     let here = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
     let unreadable = |error| failed("read", shown, error);
     for entry in fs::read_dir(&here).map_err(unreadable)? {
@@ -131,7 +137,7 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), Co
             Err(error) if is_special(&error) => continue,
             Err(error) => return Err(failed("read", &path, error)),
         };
-        let kind = file.metadata().map_err(|e| failed("look at", &path, e))?;
+        let kind = file.metadata().map_err(|e| failed("inspect", &path, e))?;
         if kind.is_dir() {
             tree(&file, &path, &target, left)?;
         } else if kind.is_file() {
@@ -147,7 +153,7 @@ fn tree(dir: &File, shown: &Path, to: &Path, left: &mut Bounds) -> Result<(), Co
     Ok(())
 }
 
-/// Not followed if it is a link, not waited for if it is a pipe.
+/// Opens without following a link and without waiting for the writer of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
@@ -155,7 +161,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn is_special(error: &io::Error) -> bool {
-    // A link, a socket, or a device that is none; or it is gone again.
+    // A symbolic link, a socket, a device without a driver, or a file that was removed meanwhile.
     let code = error.raw_os_error().map(Errno::from_raw);
     matches!(
         code,
@@ -167,7 +173,7 @@ fn is_of_a_running_browser(name: &str) -> bool {
     name.starts_with("Singleton") || name == "DevToolsActivePort"
 }
 
-fn too_large(shown: &Path, bounds: Bounds) -> impl Fn() -> CopyError + Clone {
+fn too_large(shown: &Path, bounds: CopyBounds) -> impl Fn() -> CopyError + Clone {
     let path = shown.to_owned();
     move || CopyError::TooLarge {
         path: path.clone(),
@@ -180,14 +186,14 @@ fn contents(
     shown: &Path,
     to: &Path,
     program: bool,
-    left: &mut Bounds,
+    left: &mut CopyBounds,
 ) -> Result<(), CopyError> {
     let write = |error| failed("write", to, error);
     let mode = if program { 0o777 } else { 0o666 };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     let mut target = options.open(to).map_err(write)?;
-    // It may grow meanwhile: one byte more than allowed, to see that there is more.
+    // The file may grow during the copy: read one byte more than allowed to detect that.
     let mut bounded = io::Read::take(&mut from, left.bytes.saturating_add(1));
     let copied = io::copy(&mut bounded, &mut target).map_err(write)?;
     let rest = left.bytes.checked_sub(copied);
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_and_directories_are_taken() {
+    fn only_files_and_directories_are_copied() {
         let top = profile();
         let at = |name: &str| top.path().join(name);
         symlink("/etc/passwd", at("from/link")).unwrap();
@@ -221,21 +227,21 @@ mod tests {
         let _socket = UnixListener::bind(at("from/socket")).unwrap();
         nix::unistd::mkfifo(&at("from/pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
 
-        copy(&at("from"), &at("to"), BOUNDS).unwrap();
+        copy(&at("from"), &at("to"), COPY_BOUNDS).unwrap();
         let read = |name: &str| fs::read_to_string(at(name)).unwrap();
         assert_eq!(read("to/chrome_profile/Default/Cookies"), "kept");
         assert_eq!(read("to/cookies.txt"), "cookies");
         let names = |name: &str| fs::read_dir(at(name)).unwrap().count();
         assert_eq!((names("to"), names("to/chrome_profile")), (2, 1));
         assert!(
-            copy(&at("from"), &at("to"), BOUNDS).is_err(),
-            "nothing is copied over"
+            copy(&at("from"), &at("to"), COPY_BOUNDS).is_err(),
+            "an existing copy is not overwritten"
         );
-        assert!(copy(&at("missing"), &at("other"), BOUNDS).is_err());
+        assert!(copy(&at("missing"), &at("other"), COPY_BOUNDS).is_err());
     }
 
     #[test]
-    fn links_on_the_way_are_refused() {
+    fn links_in_the_path_are_refused() {
         let top = profile();
         let at = |name: &str| top.path().canonicalize().unwrap().join(name);
         symlink("from", at("link")).unwrap();
@@ -252,14 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn programs_stay_programs_where_asked_for() {
+    fn execute_permission_is_kept_on_request() {
         let top = profile();
         let hook = top.path().join("from/hook.py");
         fs::write(&hook, "#!").unwrap();
         fs::set_permissions(&hook, fs::Permissions::from_mode(0o6755)).unwrap();
         let mode = |programs: bool| {
             let to = top.path().join(format!("to-{programs}"));
-            let bounds = Bounds { programs, ..BOUNDS };
+            let bounds = CopyBounds {
+                programs,
+                ..COPY_BOUNDS
+            };
             copy(&top.path().join("from"), &to, bounds).unwrap();
             fs::metadata(to.join("hook.py")).unwrap().mode() & 0o6100
         };
@@ -267,22 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_bounded() {
+    fn copy_respects_its_bounds() {
         let top = profile();
-        let refused = |bounds: Bounds| {
+        let refused = |bounds: CopyBounds| {
             let to = tempfile::tempdir().unwrap();
             let done = copy(&top.path().join("from"), &to.path().join("to"), bounds);
             matches!(done, Err(CopyError::TooLarge { .. }))
         };
-        let just = Bounds {
+        let just = CopyBounds {
             entries: 4,
             bytes: 11,
             depth: 3,
             programs: false,
         };
         assert!(!refused(just));
-        assert!(refused(Bounds { entries: 3, ..just }));
-        assert!(refused(Bounds { bytes: 10, ..just }));
-        assert!(refused(Bounds { depth: 2, ..just }));
+        assert!(refused(CopyBounds { entries: 3, ..just }));
+        assert!(refused(CopyBounds { bytes: 10, ..just }));
+        assert!(refused(CopyBounds { depth: 2, ..just }));
     }
 }

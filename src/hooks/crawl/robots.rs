@@ -1,5 +1,6 @@
-//! How much time a host asks for between two pages: Crawl-delay of its robots.txt. Asked for once
-//! for each crawl and host; nothing else in that file is heeded, as people choose their pages.
+//! Delay between two pages that a host requests with Crawl-delay in its robots.txt, which is
+//! fetched once for each crawl and host. Other rules of the file are ignored, because users choose
+//! their pages.
 
 use crate::page::fetch;
 use crate::process::invocation::Invocation;
@@ -10,27 +11,29 @@ use std::path::Path;
 use std::time::Duration;
 use url::Url;
 
-/// Bytes of a robots.txt that are read.
-const MOST: u64 = 64 << 10;
-const WITHIN: Duration = Duration::from_secs(5);
-const OUR_NAME: &str = "archivist";
+/// Largest part of a robots.txt that is read, in bytes.
+const ROBOTS_MAX_BYTES: u64 = 64 << 10;
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+const USER_AGENT_TOKEN: &str = "archivist";
 
-/// What the host of `url` asks for; nothing when it was asked in this crawl, or does not say.
-pub fn crawl_delay(runner: &mut Runner, it: &Invocation, url: &Url) -> Option<Duration> {
+/// Delay that the host of `url` requests. `None` if another hook has fetched the file in this
+/// crawl, or if the file sets no delay.
+pub fn crawl_delay(runner: &mut Runner, invocation: &Invocation, url: &Url) -> Option<Duration> {
     let crawl = std::env::var_os("CRAWL_DIR")?;
     if !is_first(Path::new(&crawl), &url.origin().ascii_serialization()) {
         return None;
     }
     let robots = url.join("/robots.txt").ok()?;
-    let within = runner.left().min(WITHIN);
-    let fetched = fetch::get(runner, it, &robots, MOST, within).ok()?;
+    let within = runner.remaining().min(FETCH_TIMEOUT);
+    let fetched = fetch::get(runner, invocation, &robots, ROBOTS_MAX_BYTES, within).ok()?;
     match fetched.last().status {
-        200 => Robots::parse(&String::from_utf8_lossy(&fetched.body), OUR_NAME).delay,
+        200 => Robots::parse(&String::from_utf8_lossy(&fetched.body), USER_AGENT_TOKEN).delay,
         _ => None,
     }
 }
 
-/// Whether nobody asked this origin before in the crawl: the first one makes a file.
+/// Whether this is the first request for this origin in the crawl. The first hook creates a marker
+/// file.
 fn is_first(crawl: &Path, origin: &str) -> bool {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '.' {
@@ -55,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_origin_is_asked_once() {
+    fn each_origin_is_fetched_once() {
         let crawl = tempfile::tempdir().unwrap();
         assert!(is_first(crawl.path(), "http://a.test:8080"));
         assert!(!is_first(crawl.path(), "http://a.test:8080"));
@@ -64,12 +67,12 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A host cannot have itself left alone for longer, or us fall over it.
+        /// A host can request no delay above the limit, and no file makes the parser panic.
         #[test]
-        fn any_file_is_survived_and_no_delay_is_too_long(text in r"(?s).{0,200}",
+        fn any_robots_txt_is_parsed_and_delays_are_bounded(text in r"(?s).{0,200}",
             near in "((User-agent: (archivist|\\*)|Crawl-delay: ?[-+0-9.eE]{0,12}|Disallow: /)[ #\r]?\n){0,12}") {
             for text in [text, near] {
-                if let Some(delay) = Robots::parse(&text, OUR_NAME).delay {
+                if let Some(delay) = Robots::parse(&text, USER_AGENT_TOKEN).delay {
                     assert!(delay <= Duration::from_secs(3600), "{delay:?}");
                 }
             }

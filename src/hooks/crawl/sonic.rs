@@ -1,59 +1,60 @@
-//! The sonic server that a hook of a crawl's setup asked for: started where none answers, in the
-//! place of this program, so that it gets the signals that end a hook.
+//! Starts the sonic search server that a hook of a crawl's setup requested, unless a server already
+//! answers. The server replaces this process, so that it receives the signals of the hook.
 
+use crate::process::finding;
+use crate::process::finding::Finding;
 use crate::process::invocation::{Invocation, argument};
-use crate::process::record;
-use crate::process::record::Finding;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long a server may take to answer that is there already.
-const ANSWER: Duration = Duration::from_millis(500);
+/// Time limit for the greeting of a running server.
+const GREETING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Reads `--config=`, `--host=`, `--port=`; the program is the setting SONIC_BINARY of the plugin
-/// that asked.
+/// Reads `--config=`, `--host=` and `--port=`. The program is the setting SONIC_BINARY of the
+/// plugin that requested the server.
 pub fn main(args: &[String], invocation: &Invocation) -> Finding {
     let given = |name| argument(args, name).unwrap_or_default();
     let Ok(port) = given("port").parse() else {
-        return Finding::failed("no --port=");
+        return Finding::failed("the argument --port= is missing or not a port");
     };
     let program = invocation.settings.variable("SONIC_BINARY");
     let program = program.filter(|name| !name.is_empty()).unwrap_or("sonic");
     run(given("config"), given("host"), port, program)
 }
 
-/// Becomes the server; returns only where there is nothing to become.
+/// Executes the server in place of this process. Returns only if that is not possible or not
+/// needed.
 fn run(config: &str, host: &str, port: u16, program: &str) -> Finding {
     if answers(host, port) {
-        return Finding::noresults(format!("a server answers at {host}:{port} already"));
+        return Finding::noresults(format!("a server already answers at {host}:{port}"));
     }
-    record::progress(&format!("starting {program} for {host}:{port}"));
+    finding::progress(&format!("starting {program} for {host}:{port}"));
     let error = Command::new(program).args(["-c", config]).exec();
     match error.kind() {
         std::io::ErrorKind::NotFound => Finding::skipped(format!(
-            "there is no program '{program}'; see: archivist plugins --binaries"
+            "{program} is not installed; see: archivist plugins --binaries"
         )),
-        _ => Finding::failed(format!("cannot start {program}: {error}")),
+        _ => Finding::failed(format!("failed to start {program}: {error}")),
     }
 }
 
-/// Whether a sonic server greets who connects.
+/// Whether a sonic server answers with its greeting.
 fn answers(host: &str, port: u16) -> bool {
     let Ok(addresses) = (host, port).to_socket_addrs() else {
         return false;
     };
     let mut streams = addresses
         .take(2)
-        .filter_map(|address| TcpStream::connect_timeout(&address, ANSWER).ok());
+        .filter_map(|address| TcpStream::connect_timeout(&address, GREETING_TIMEOUT).ok());
     streams.any(|stream| greets(&stream))
 }
 
 fn greets(stream: &TcpStream) -> bool {
     let mut line = Vec::new();
-    let _ = stream.set_read_timeout(Some(ANSWER));
+    let _ = stream.set_read_timeout(Some(GREETING_TIMEOUT));
     let mut reader = BufReader::new(stream.take(1024));
     reader.read_until(b'\n', &mut line).is_ok() && line.starts_with(b"CONNECTED")
 }
@@ -61,6 +62,7 @@ fn greets(stream: &TcpStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::finding::EXIT_SKIPPED;
     use std::io::Write;
     use std::net::TcpListener;
 
@@ -75,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_there_is_used() {
+    fn running_server_is_used() {
         let port = serve(b"CONNECTED <sonic-server v1.4.9>\r\n");
         let finding = run("/none", "127.0.0.1", port, "/no/such/program");
         assert_eq!(finding.exit_code(), 0);
@@ -83,17 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn another_service_at_its_port_is_none() {
+    fn other_service_on_the_port_is_not_a_server() {
         assert!(!answers("127.0.0.1", serve(b"HTTP/1.1 200 OK\r\n")));
         assert!(!answers("127.0.0.1", serve(b"")));
         assert!(!answers("no such host", 1));
     }
 
     #[test]
-    fn a_missing_program_is_skipped() {
+    fn missing_program_is_skipped() {
         let port = serve(b"");
         let finding = run("/none", "127.0.0.1", port, "/no/such/program");
-        assert_eq!(finding.exit_code(), 10);
+        assert_eq!(finding.exit_code(), EXIT_SKIPPED);
         assert!(finding.output_str.contains("/no/such/program"));
     }
 }

@@ -1,38 +1,48 @@
-//! Fetches one URL with curl: the headers of every response on the way, and the start of the body.
+//! Fetches one URL with curl(1): the headers of every response including redirects, and the start
+//! of the body.
+//!
+//! Hooks use curl instead of the HTTP client of site checks, because the contract of plugins
+//! promises curl's behaviour: `COOKIES_FILE` is a Netscape cookie file of the persona,
+//! `*_ARGS_EXTRA` are curl options (proxies, client certificates, address overrides), and
+//! `CURL_BINARY` selects the program. Curl also speaks HTTP/2 and ends at the hook's deadline with
+//! the part of the body that arrived. Its process runs under the hook's address filter, whose
+//! refusal `process::reach` explains. Site checks need the time until the headers and a filter for
+//! each connection, which curl does not offer.
 
+use crate::process::capture::OutputLimits;
+use crate::process::exit::{ExitReason, ProgramOutput};
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::output::Limits;
-use crate::process::program::{Ended, Ending, Runner};
+use crate::process::program::Runner;
 use crate::process::reach;
-use crate::process::record::Finding;
 use crate::process::scratch::Scratch;
 use std::process::Command;
 use std::time::Duration;
 use url::Url;
 
-/// The names and values of one response's headers, in the order they came.
+/// Names (in lower case) and values of a response's headers in their order.
 pub type Headers = Vec<(String, String)>;
 
-/// One response: of a redirect, or the last one.
+/// One response: a redirect, or the last response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
-    /// The URL that was asked for.
+    /// The requested URL.
     pub url: Url,
-    /// The status number.
+    /// The status code.
     pub status: u16,
-    /// The text after it, often empty.
+    /// The reason phrase, which is often empty.
     pub reason: String,
-    /// The headers, names in lower case.
+    /// The headers. Names are in lower case.
     pub headers: Headers,
 }
 
 impl Hop {
-    /// Whether it points elsewhere.
+    /// Whether the response redirects to another URL.
     pub fn is_redirect(&self) -> bool {
         (300..400).contains(&self.status) && self.header("location").is_some()
     }
 
-    /// The first header of a name given in lower case.
+    /// Value of the first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -41,14 +51,14 @@ impl Hop {
     }
 }
 
-/// What curl brought.
+/// The result of a transfer.
 #[derive(Debug)]
 pub struct Fetched {
-    /// Every response, the last one last; never empty.
+    /// Every response in order; never empty.
     pub hops: Vec<Hop>,
-    /// The start of the last body, as many bytes as were asked for.
+    /// The start of the last body, up to the requested number of bytes.
     pub body: Vec<u8>,
-    /// What went wrong after the headers had come: the body may be cut, or empty.
+    /// The error after the headers arrived, if any: the body may be incomplete or empty.
     pub problem: Option<String>,
 }
 
@@ -59,20 +69,20 @@ impl Fetched {
     }
 }
 
-/// Fetches a URL, following redirects to http and https only, and keeps `most` bytes of the body.
+/// Fetches a URL, follows redirects to http and https only, and keeps `most` bytes of the body.
 ///
-/// `within` limits this one transfer; what had come of the body by then is kept. Fails when no
-/// response came, or when a redirect led nowhere.
+/// `within` limits this transfer; the part of the body that arrived by then is kept. Fails when no
+/// response arrived, or when the target of a redirect did not answer.
 pub fn get(
     runner: &mut Runner,
-    it: &Invocation,
+    invocation: &Invocation,
     url: &Url,
     most: u64,
     within: Duration,
 ) -> Result<Fetched, Finding> {
     let scratch = Scratch::new("curl")?;
     let dump = scratch.path("headers");
-    let mut command = Command::new(it.settings.text("CURL_BINARY"));
+    let mut command = Command::new(invocation.settings.text("CURL_BINARY"));
     command.args([
         "--disable",
         "--silent",
@@ -102,20 +112,24 @@ pub fn get(
         "--max-time",
         &format!("{:.1}", within.as_secs_f64().max(0.1)),
     ]);
-    if !it.settings.flag("CHECK_SSL_VALIDITY") {
+    if !invocation.settings.flag("CHECK_SSL_VALIDITY") {
         command.arg("--insecure");
     }
     for (option, key) in [("--user-agent", "USER_AGENT"), ("--cookie", "COOKIES_FILE")] {
-        let value = it.settings.text(key);
+        let value = invocation.settings.text(key);
         if !value.is_empty() {
             command.args([option, &value]);
         }
     }
-    command.args(it.settings.list(&format!("{}_ARGS_EXTRA", it.prefix())));
+    command.args(
+        invocation
+            .settings
+            .list(&format!("{}_ARGS_EXTRA", invocation.prefix())),
+    );
     command.arg("--url").arg(without_fragment(url).as_str());
-    let limits = Limits {
+    let limits = OutputLimits {
         output: usize::try_from(most).unwrap_or(usize::MAX),
-        ..Limits::default()
+        ..OutputLimits::default()
     };
     let ended = runner.run(&mut command, "curl", limits)?;
     let hops = parse_hops(
@@ -125,25 +139,27 @@ pub fn get(
     judge(ended, hops, runner)
 }
 
-fn judge(ended: Ended, hops: Vec<Hop>, runner: &Runner) -> Result<Fetched, Finding> {
-    let problem = (!matches!(ended.ending, Ending::Exited(0) | Ending::Enough)).then(|| {
-        let reason = ended.ending.reason("curl", runner.budget);
-        let said = ended
-            .log
-            .lines()
-            .rev()
-            .find_map(|line| line.strip_prefix("curl: "));
-        said.map_or(reason.clone(), |said| format!("{reason}: {said}"))
-    });
+fn judge(ended: ProgramOutput, hops: Vec<Hop>, runner: &Runner) -> Result<Fetched, Finding> {
+    let problem =
+        (!matches!(ended.exit, ExitReason::Exited(0) | ExitReason::OutputLimit)).then(|| {
+            let reason = ended.exit.describe("curl", runner.budget);
+            let message = ended
+                .log
+                .lines()
+                .rev()
+                .find_map(|line| line.strip_prefix("curl: "));
+            message.map_or(reason.clone(), |message| format!("{reason}: {message}"))
+        });
     let arrived = hops.last().is_some_and(|hop| !hop.is_redirect());
     match problem {
         Some(reason) if !arrived => {
             let finding = Finding::failed(reason);
-            // The hook's own URL is looked at when it ends.
+            // The hook's caller explains failures of the hook's own URL; this one is the target of
+            // a redirect.
             let target = hops
                 .last()
                 .and_then(|hop| hop.url.join(hop.header("location")?).ok());
-            Err(reach::explained(finding, target.as_ref()))
+            Err(reach::with_explanation(finding, target.as_ref()))
         }
         None if hops.is_empty() => Err(Finding::failed("the server sent no HTTP headers")),
         problem => Ok(Fetched {
@@ -160,9 +176,10 @@ fn without_fragment(url: &Url) -> Url {
     url
 }
 
-/// Reads what `--dump-header` wrote: blocks of headers, from which the URLs of redirects follow.
+/// Parses the output of `--dump-header`: blocks of headers, one for each response, from which the
+/// URLs of redirects follow.
 ///
-/// Interim responses (1xx) are left out. A redirect without a readable Location ends the chain.
+/// Skips interim responses (1xx). A redirect without a valid Location ends the chain.
 pub fn parse_hops(dump: &str, start: &Url) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
     let mut url = start.clone();
@@ -224,7 +241,7 @@ mod tests {
         HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n\r\n";
 
     #[test]
-    fn every_hop_has_its_url() {
+    fn each_response_has_its_url() {
         let hops = parse_hops(DUMP, &Url::parse("http://a.test/a").unwrap());
         let seen: Vec<_> = hops
             .iter()
@@ -244,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_dumps_are_no_hops() {
+    fn malformed_dumps_have_no_responses() {
         let url = Url::parse("http://a.test/").unwrap();
         for dump in [
             "",

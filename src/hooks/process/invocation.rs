@@ -1,6 +1,6 @@
-//! What a hook was started with: its arguments, its environment, its directories.
+//! The input of a hook: its arguments, its environment, its directories.
 
-use crate::process::record::Finding;
+use crate::process::finding::Finding;
 use crate::process::settings::Settings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -9,26 +9,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// One start of a hook program.
+/// One run of a hook program.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The plugin's name; its output directory has the same.
+    /// Name of the plugin and of its output directory.
     pub plugin: String,
-    /// `--url=`, as it came.
+    /// `--url=`, unchanged.
     pub url: String,
     /// `--depth=`, else `snapshot_depth` of the context, else 0.
     pub depth: u64,
     /// The snapshot's directory: SNAP_DIR, else the parent of the working directory.
     pub snap_dir: PathBuf,
-    /// EXTRA_CONTEXT with `--extra-context=` over it: merged under every record.
+    /// EXTRA_CONTEXT, overridden by `--extra-context=`: fields that are added to every record.
     pub context: Map<String, Value>,
     /// The plugin's settings.
     pub settings: Settings,
 }
 
 impl Invocation {
-    /// Reads `--name=value` arguments, those it does not know left alone, and the environment.
-    /// Bytes that are not UTF-8 are replaced.
+    /// Reads arguments of the form `--name=value` and the environment. Ignores unknown arguments
+    /// and replaces bytes that are not UTF-8.
     pub fn read(
         plugin: &str,
         schema: &str,
@@ -60,25 +60,26 @@ impl Invocation {
         }
     }
 
-    /// The plugin's name as its settings have it: `WGET`.
+    /// Prefix of the plugin's settings, such as `WGET`.
     pub fn prefix(&self) -> String {
         self.plugin.to_ascii_uppercase().replace('-', "_")
     }
 
-    /// The URL, if it is one that these plugins fetch.
+    /// The URL, if its scheme is http or https.
     pub fn web_url(&self) -> Result<Url, Finding> {
-        let url = Url::parse(&self.url)
-            .map_err(|error| Finding::failed(format!("not a URL: {error}: '{}'", self.url)))?;
+        let url = Url::parse(&self.url).map_err(|error| {
+            Finding::failed(format!("failed to parse the URL '{}': {error}", self.url))
+        })?;
         match url.scheme() {
             "http" | "https" => Ok(url),
             other => Err(Finding::failed(format!(
-                "only http and https URLs are fetched, not '{other}:'"
+                "scheme '{other}:' is not supported, only http and https"
             ))),
         }
     }
 
-    /// How long the hook's programs may take: less than the unit's own limit by a seventh, at
-    /// most ten seconds, so that there is time to stop them and to print a record.
+    /// Time for the hook's programs: the unit's limit minus a seventh of it or ten seconds,
+    /// whichever is less, which remain to stop the programs and to print a record.
     pub fn budget(&self) -> Duration {
         let limit = self
             .settings
@@ -87,12 +88,13 @@ impl Invocation {
         Duration::from_secs_f64(limit - (limit / 7.0).min(10.0))
     }
 
-    /// A file of another plugin of the same snapshot.
+    /// Path of a file of another plugin of the same snapshot.
     pub fn sibling(&self, plugin: &str, file: &str) -> PathBuf {
         self.snap_dir.join(plugin).join(file)
     }
 }
 
+/// Value of the first argument `--name=value`.
 pub fn argument<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
     args.iter().find_map(|arg| {
         arg.strip_prefix("--")?
@@ -126,16 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_both_generations_and_unknown_ones() {
+    fn positional_and_unknown_arguments_are_ignored() {
         let odd = "--url=http://a.test/?q=$(reboot)&n=%n'\"\n";
-        let it = read(
+        let invocation = read(
             &["345", odd, "--depth=2", "--event-id=7", "--verbose", "x=y"],
             &[],
         );
-        assert_eq!(it.url, &odd["--url=".len()..]);
-        assert_eq!(it.depth, 2);
+        assert_eq!(invocation.url, &odd["--url=".len()..]);
+        assert_eq!(invocation.depth, 2);
         assert!(
-            it.web_url()
+            invocation
+                .web_url()
                 .unwrap()
                 .as_str()
                 .starts_with("http://a.test/?q=$(reboot)&n=%n")
@@ -144,26 +147,29 @@ mod tests {
 
     #[test]
     fn depth_and_context_come_from_the_environment() {
-        let it = read(
+        let invocation = read(
             &[],
             &[("EXTRA_CONTEXT", r#"{"snapshot_id":"9","snapshot_depth":3}"#)],
         );
         assert_eq!(
-            (it.depth, it.context["snapshot_id"].as_str()),
+            (invocation.depth, invocation.context["snapshot_id"].as_str()),
             (3, Some("9"))
         );
-        let it = read(
+        let invocation = read(
             &["--extra-context={\"a\":1}", "--snapshot-id=4"],
             &[("EXTRA_CONTEXT", "broken")],
         );
         assert_eq!(
-            (it.context["a"].as_u64(), it.context["snapshot_id"].as_str()),
+            (
+                invocation.context["a"].as_u64(),
+                invocation.context["snapshot_id"].as_str()
+            ),
             (Some(1), Some("4"))
         );
     }
 
     #[test]
-    fn only_web_urls_are_fetched() {
+    fn only_http_and_https_urls_are_supported() {
         for url in [
             "",
             "example",
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_ends_before_the_limit() {
+    fn budget_ends_before_the_unit_s_limit() {
         assert_eq!(
             read(&[], &[("TITLE_TIMEOUT", "7")]).budget(),
             Duration::from_secs(6)

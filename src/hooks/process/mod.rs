@@ -1,9 +1,10 @@
-//! One hook as a process: its invocation, the programs it runs, its record.
+//! One hook as a process: its input, the programs it runs, its record.
 
+pub mod capture;
+pub mod exit;
+pub mod finding;
 pub mod invocation;
-pub mod output;
 pub mod program;
 pub mod reach;
-pub mod record;
 pub mod scratch;
 pub mod settings;

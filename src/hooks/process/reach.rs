@@ -1,6 +1,7 @@
-//! What the unit of a hook does not let it reach, found out by trying, so that an error can name it.
+//! Explains failed connections: tests whether the address filter of the hook's unit refuses an
+//! address.
 
-use crate::process::record::Finding;
+use crate::process::finding::Finding;
 use archivist_core::model::AddressKind;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
@@ -9,34 +10,34 @@ use std::sync::mpsc;
 use std::time::Duration;
 use url::{Host, Url};
 
-/// How long looking up a name may take once the hook has failed anyway.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// What every reason here has.
-const REMEDIES: &str = " that hooks do not reach";
-/// Where nothing is known of the address.
-const ELSEWHERE: &str =
-    "it was led to an address that hooks do not reach: see Reach= in archivist.conf(5)";
-/// Discard (RFC 863): nothing listens there.
-const PORT: u16 = 9;
+/// Time limit of a name lookup after the hook has failed.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Text that every explanation contains.
+const EXPLANATION_MARK: &str = " that hooks do not reach";
+/// Explanation when the refused address is not known.
+const UNKNOWN_ADDRESS: &str =
+    "the page leads to an address that hooks do not reach: see Reach= in archivist.conf(5)";
+/// The discard service (RFC 863), which usually has no listener.
+const DISCARD_PORT: u16 = 9;
 
-/// Whether the kernel refuses to send to this address: by the unit's address filter, or by the
-/// rules of the network that the unit is in. Where it does not, an empty datagram is sent.
+/// Whether the kernel refuses to send to this address, because of the unit's address filter or the
+/// rules of its network namespace. Sends an empty datagram if the kernel allows it.
 fn is_refused(ip: IpAddr) -> bool {
     let own: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let sent = UdpSocket::bind((own, 0)).and_then(|socket| socket.send_to(&[], (ip, PORT)));
+    let sent = UdpSocket::bind((own, 0)).and_then(|socket| socket.send_to(&[], (ip, DISCARD_PORT)));
     sent.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// `archivist hook reach`, for archivist-reach.service, which refuses the loopback. The exit status
-/// is 0 when that has an effect, 1 when it has none.
+/// `archivist hook reach`, for archivist-reach.service, whose unit denies the loopback addresses.
+/// The exit status is 0 if the kernel enforces that, else 1.
 pub fn test() -> ExitCode {
     if is_refused(Ipv4Addr::LOCALHOST.into()) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("IPAddressDeny= has no effect here");
+    eprintln!("the kernel does not enforce IPAddressDeny=");
     ExitCode::FAILURE
 }
 
@@ -47,17 +48,18 @@ fn addresses(url: &Url) -> Vec<IpAddr> {
         Some(Host::Domain(name)) => name.to_owned(),
         None => return Vec::new(),
     };
-    // A resolver that does not answer must not keep the hook from its record.
+    // The lookup runs in a thread, so that a resolver that does not answer cannot delay the hook's
+    // record.
     let (found, answer) = mpsc::channel();
     std::thread::spawn(move || {
-        let all = (name.as_str(), PORT).to_socket_addrs();
+        let all = (name.as_str(), DISCARD_PORT).to_socket_addrs();
         let all = all.into_iter().flatten().map(|address| address.ip());
         let _ = found.send(all.collect());
     });
-    answer.recv_timeout(PATIENCE).unwrap_or_default()
+    answer.recv_timeout(LOOKUP_TIMEOUT).unwrap_or_default()
 }
 
-/// Why none of this can be reached, if that is the unit's doing.
+/// Why hooks do not reach any of these URLs, if the unit's address filter is the cause.
 pub fn explain<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Option<String> {
     urls.into_iter().find_map(|url| {
         let host = url.host_str().unwrap_or_default();
@@ -84,23 +86,23 @@ fn reason(host: &str, ip: IpAddr, kind: AddressKind) -> String {
     )
 }
 
-/// What wget and chromium say when the kernel does not let them connect (EACCES, EPERM).
+/// Messages of wget and chromium for EACCES and EPERM from connect(2).
 const DENIED: [&str; 3] = [
     "failed: Permission denied",
     "failed: Operation not permitted",
     "net::ERR_NETWORK_ACCESS_DENIED",
 ];
 
-/// The finding with the reason, if it is a failure that the unit is to blame for.
-pub fn explained(finding: Finding, url: Option<&Url>) -> Finding {
-    if finding.exit_code() != 1 || finding.output_str.contains(REMEDIES) {
+/// Adds the explanation to a failure that the unit's address filter caused.
+pub fn with_explanation(finding: Finding, url: Option<&Url>) -> Finding {
+    if finding.exit_code() != 1 || finding.output_str.contains(EXPLANATION_MARK) {
         return finding;
     }
     if let Some(why) = explain(url) {
         return finding.because(&why);
     }
     if DENIED.iter().any(|text| finding.output_str.contains(text)) {
-        finding.because(ELSEWHERE)
+        finding.because(UNKNOWN_ADDRESS)
     } else {
         finding
     }
@@ -111,25 +113,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_refuses_is_not_blamed() {
-        // Nothing filters the process that runs tests.
+    fn failure_without_a_filter_is_not_explained() {
+        // No address filter applies to the test process.
         let local = Url::parse("http://127.0.0.1:1/").unwrap();
         assert_eq!(explain([&local]), None);
-        let finding = explained(Finding::failed("connection refused"), Some(&local));
+        let finding = with_explanation(Finding::failed("connection refused"), Some(&local));
         assert_eq!(finding.output_str, "connection refused");
-        // A redirect that was refused, of which the program names no address.
-        let refused = explained(
+        // A redirect was refused, and the program does not name the address.
+        let refused = with_explanation(
             Finding::failed("net::ERR_NETWORK_ACCESS_DENIED"),
             Some(&local),
         );
-        let text = explained(refused, Some(&local)).output_str;
-        assert_eq!(text, format!("net::ERR_NETWORK_ACCESS_DENIED; {ELSEWHERE}"));
+        let text = with_explanation(refused, Some(&local)).output_str;
+        assert_eq!(
+            text,
+            format!("net::ERR_NETWORK_ACCESS_DENIED; {UNKNOWN_ADDRESS}")
+        );
     }
 
     #[test]
-    fn what_is_never_reached_is_named() {
+    fn filtered_address_is_named() {
         let meta = Url::parse("http://[::ffff:169.254.169.254]/latest").unwrap();
-        let found = explained(Finding::failed("no answer"), Some(&meta)).output_str;
+        let found = with_explanation(Finding::failed("no answer"), Some(&meta)).output_str;
         assert!(found.starts_with("no answer; ::ffff:"), "{found}");
         assert!(found.ends_with("metadata network that hooks do not reach: nothing allows it"));
         let text = reason(

@@ -1,16 +1,16 @@
-//! A temporary directory that goes away with its owner.
+//! Temporary directories that are removed on drop.
 
-use crate::process::record::Finding;
+use crate::process::finding::Finding;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A directory under TMPDIR, readable by its owner only, removed on drop.
+/// A directory in TMPDIR that only its owner can access. It is removed on drop.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes the directory `archivist-PURPOSE-PID-N`; one that is there already is never used.
+    /// Creates the directory `archivist-PURPOSE-PID-N`. Never uses an existing directory.
     pub fn new(purpose: &str) -> Result<Scratch, Finding> {
         let parent = std::env::temp_dir();
         for attempt in 0..100 {
@@ -24,18 +24,18 @@ impl Scratch {
                 Err(error) => {
                     let place = parent.display();
                     return Err(Finding::failed(format!(
-                        "failed to make a temporary directory in {place}: {error}"
+                        "failed to create a temporary directory in '{place}': {error}"
                     )));
                 }
             }
         }
         Err(Finding::failed(format!(
-            "no free temporary name in {}",
+            "failed to create a temporary directory in '{}': all names are in use",
             parent.display()
         )))
     }
 
-    /// The directory, or a file in it.
+    /// Path of a file in the directory; the directory itself for an empty name.
     pub fn path(&self, name: &str) -> PathBuf {
         if name.is_empty() {
             self.0.clone()
@@ -44,7 +44,7 @@ impl Scratch {
         }
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.0
     }
@@ -53,7 +53,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("failed to remove {}: {error}, ignoring", self.0.display());
+            eprintln!("failed to remove '{}': {error}, ignoring", self.0.display());
         }
     }
 }

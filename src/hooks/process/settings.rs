@@ -1,4 +1,5 @@
-//! The values of a plugin's settings: environment over fallback over the default in `config.json`.
+//! Values of a plugin's settings: the environment overrides the fallback setting, which overrides
+//! the default in `config.json`.
 
 use archivist_core::model::parse_size;
 use serde_json::{Map, Value};
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 
 const BASE: &str = include_str!("../../../plugins/base/config.json");
 
-/// The settings of one plugin, its own and those of the plugin `base`.
+/// Settings of one plugin, including those of the plugin `base`.
 #[derive(Debug)]
 pub struct Settings {
     properties: Map<String, Value>,
@@ -14,8 +15,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the `properties` of a plugin's `config.json`. Text that is no such file is no
-    /// settings: the built-in ones are checked by a test.
+    /// Reads the `properties` of a plugin's `config.json`. An invalid file has no settings: a test
+    /// checks the built-in files.
     pub fn new(schema: &str, environment: BTreeMap<String, String>) -> Settings {
         let mut properties = Map::new();
         for text in [BASE, schema] {
@@ -31,7 +32,8 @@ impl Settings {
         }
     }
 
-    /// A variable of the environment that is no setting, such as SNAP_DIR.
+    /// Value of an environment variable that is not a setting, such as SNAP_DIR. Empty values count
+    /// as unset.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment
             .get(name)
@@ -39,7 +41,7 @@ impl Settings {
             .filter(|value| !value.is_empty())
     }
 
-    /// Text; a list or number is given as JSON.
+    /// Value as text. Lists and numbers are formatted as JSON.
     pub fn text(&self, key: &str) -> String {
         match self.resolve(key, 0) {
             Some(Value::String(text)) => text,
@@ -48,7 +50,7 @@ impl Settings {
         }
     }
 
-    /// A whole number; what does not read as one counts as the default in `config.json`.
+    /// Value as whole number. An invalid value counts as the default in `config.json`.
     pub fn number(&self, key: &str) -> u64 {
         let whole = |value: &Value| match value {
             Value::String(text) => text.trim().parse::<f64>().ok(),
@@ -61,7 +63,7 @@ impl Settings {
             .unwrap_or(0.0) as u64
     }
 
-    /// True for `true`, `1`, `yes`, `on`; false for everything else that is set.
+    /// Whether the value is `true`, `1`, `yes` or `on`.
     pub fn flag(&self, key: &str) -> bool {
         match self.resolve(key, 0) {
             Some(Value::Bool(flag)) => flag,
@@ -75,7 +77,7 @@ impl Settings {
         }
     }
 
-    /// A list, in the environment a JSON array or words between commas.
+    /// Value as list. In the environment, a list is a JSON array or words separated by commas.
     pub fn list(&self, key: &str) -> Vec<String> {
         let value = match self.resolve(key, 0) {
             Some(Value::String(text)) => match serde_json::from_str(&text) {
@@ -98,7 +100,7 @@ impl Settings {
             .collect()
     }
 
-    /// A size in bytes, with the units of [`parse_size`]; 0 is no limit.
+    /// Value as size in bytes, in the format of [`parse_size`]. 0 means no limit.
     pub fn size(&self, key: &str) -> u64 {
         let default = || {
             self.default(key)
@@ -113,7 +115,7 @@ impl Settings {
         self.properties.get(key)?.get("default").cloned()
     }
 
-    /// Own name, aliases, the fallback's value if that is set somewhere, the default.
+    /// Resolves a key: its own variable, its aliases, its fallback setting, its default.
     fn resolve(&self, key: &str, depth: u8) -> Option<Value> {
         self.given(key, depth).or_else(|| self.default(key))
     }
@@ -121,7 +123,7 @@ impl Settings {
     fn given(&self, key: &str, depth: u8) -> Option<Value> {
         let property = self.properties.get(key);
         let aliases = property
-            .and_then(|it| it.get("x-aliases"))
+            .and_then(|property| property.get("x-aliases"))
             .and_then(Value::as_array);
         let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
         for name in std::iter::once(key).chain(aliases) {
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn own_name_then_alias_then_fallback_then_default() {
+    fn own_name_precedes_alias_fallback_and_default() {
         assert_eq!(wget(&[]).number("WGET_TIMEOUT"), 60);
         assert_eq!(wget(&[("TIMEOUT", "7")]).number("WGET_TIMEOUT"), 7);
         assert_eq!(
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_json_or_words_between_commas() {
+    fn lists_are_json_or_separated_by_commas() {
         let list = |text| wget(&[("WGET_EXTRA_ARGS", text)]).list("WGET_ARGS_EXTRA");
         assert_eq!(list(r#"["-e", "a,b"]"#), ["-e", "a,b"]);
         assert_eq!(list("--a, --b"), ["--a", "--b"]);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_makes_no_sense_is_the_default() {
+    fn invalid_size_is_the_default() {
         assert_eq!(
             wget(&[("WGET_MAX_SIZE", "much")]).size("WGET_MAX_SIZE"),
             1 << 30

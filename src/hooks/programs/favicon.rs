@@ -1,34 +1,35 @@
-//! `favicon`: the icon that the page names, else `/favicon.ico` of its site. Nobody else is asked.
+//! `favicon`: saves the icon that the page names, else `/favicon.ico` of its site. Requests no
+//! other service.
 
 use crate::page::fetch;
 use crate::page::html;
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::{Finding, progress};
 use crate::{Outcome, page};
 use std::collections::HashSet;
 use url::Url;
 
-/// How many icons of a page are tried.
-const TRIES: usize = 4;
-/// How much of the page is read: icons stand in its head.
-const HEAD: u64 = 512 * 1024;
+/// Number of the page's icons that are tried.
+const PAGE_ICONS_MAX: usize = 4;
+/// Bytes of the page that are read: icons are named in its head.
+const PAGE_START_BYTES: u64 = 512 * 1024;
 
-/// Fetches the page, then its icons until one is an image.
-pub fn run(it: &Invocation) -> Outcome {
-    let url = it.web_url()?;
-    let mut runner = Runner::new(it.budget())?;
+/// Fetches the page, then its icons until one of them is an image.
+pub fn run(invocation: &Invocation) -> Outcome {
+    let url = invocation.web_url()?;
+    let mut runner = Runner::new(invocation.budget())?;
     progress("looking for an icon");
-    let within = runner.left() / 2;
-    let fetched = fetch::get(&mut runner, it, &url, HEAD, within)?;
+    let within = runner.remaining() / 2;
+    let fetched = fetch::get(&mut runner, invocation, &url, PAGE_START_BYTES, within)?;
     let address = fetched.last().url.clone();
     let named = page::parse(fetched)
         .map(|page| html::icons(&page.html, &address))
         .unwrap_or_default();
-    let most = it.settings.size("FAVICON_MAX_SIZE");
+    let most = invocation.settings.size("FAVICON_MAX_SIZE");
     for icon in candidates(named, &address) {
-        let within = runner.left();
-        let Ok(image) = fetch::get(&mut runner, it, &icon, most, within) else {
+        let within = runner.remaining();
+        let Ok(image) = fetch::get(&mut runner, invocation, &icon, most, within) else {
             continue;
         };
         let Some(extension) = image_extension(&image.body).filter(|_| image.problem.is_none())
@@ -50,7 +51,7 @@ fn candidates(named: Vec<Url>, address: &Url) -> Vec<Url> {
     let mut all: Vec<_> = named
         .into_iter()
         .filter(|url| seen.insert(url.clone()))
-        .take(TRIES)
+        .take(PAGE_ICONS_MAX)
         .collect();
     if let Ok(default) = address.join("/favicon.ico")
         && seen.insert(default.clone())
@@ -60,7 +61,7 @@ fn candidates(named: Vec<Url>, address: &Url) -> Vec<Url> {
     all
 }
 
-/// The file name extension of an image, by its content; none for what is no image.
+/// File name extension of an image by its content. `None` if the content is not an image.
 fn image_extension(bytes: &[u8]) -> Option<&'static str> {
     let starts: [(&[u8], &str); 8] = [
         (b"\x89PNG\r\n\x1a\n", "png"),
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_known_by_their_content() {
+    fn images_are_recognised_by_content() {
         assert_eq!(image_extension(b"\x89PNG\r\n\x1a\n...."), Some("png"));
         assert_eq!(image_extension(b"\0\0\x01\0\x01\0"), Some("ico"));
         assert_eq!(image_extension(b"RIFF....WEBPVP8 "), Some("webp"));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_site_s_own_icon_is_the_last_resort() {
+    fn default_icon_of_the_site_is_tried_last() {
         let address = Url::parse("http://a.test/dir/page").unwrap();
         let icon = Url::parse("http://a.test/i.png").unwrap();
         let all = candidates(vec![icon.clone(), icon.clone()], &address);

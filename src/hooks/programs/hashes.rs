@@ -1,10 +1,11 @@
-//! `hashes`: the SHA-256 of every file and directory of the snapshot, in `hashes.json`.
+//! `hashes`: writes the SHA-256 of every file and directory of the snapshot to `hashes.json`.
 //!
-//! A directory's hash is that of its entries, sorted by name: for each `file ` or `dir `, the
-//! entry's hash in hexadecimal, a blank, the name, a zero byte. So one hash stands for all below.
+//! The hash of a directory covers its entries sorted by name: for each `file ` or `dir `, the
+//! entry's hash in hexadecimal, a blank, the name, and a NUL byte. So one hash covers the whole
+//! tree.
 
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::record::Finding;
 use crate::{Outcome, page};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -14,23 +15,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Directories that are not part of the archive, wherever they are.
+/// Directories that are not part of the archive at any depth.
 const IGNORED_DIRECTORIES: [&str; 2] = [".git", "__pycache__"];
 
 /// Hashes the snapshot's directory.
-pub fn run(it: &Invocation) -> Outcome {
+pub fn run(invocation: &Invocation) -> Outcome {
     let mut tree = Tree {
-        deadline: Instant::now() + it.budget(),
-        ..Tree::new(&it.plugin)
+        deadline: Instant::now() + invocation.budget(),
+        ..Tree::new(&invocation.plugin)
     };
     let root = tree
-        .directory(&it.snap_dir, Path::new(""))
+        .directory(&invocation.snap_dir, Path::new(""))
         .map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => Finding::failed(format!(
-                "time limit: not done after {} s",
-                it.budget().as_secs()
+                "stopped after {} s: time limit",
+                invocation.budget().as_secs()
             )),
-            _ => Finding::failed(format!("failed to hash {}: {error}", it.snap_dir.display())),
+            _ => Finding::failed(format!(
+                "failed to hash '{}': {error}",
+                invocation.snap_dir.display()
+            )),
         })?;
     page::write(
         "hashes.json",
@@ -65,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// Hashes a directory and everything in it; `path` is relative to the snapshot's.
+    /// Hashes a directory and everything in it. `path` is relative to the snapshot's directory.
     fn directory(&mut self, dir: &Path, path: &Path) -> io::Result<Hashed> {
         let mut entries: Vec<_> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
         entries.sort_by_key(|entry| entry.file_name());
@@ -115,7 +119,8 @@ impl Tree {
         Ok(sum)
     }
 
-    /// Our own output, logs that still grow, and what is not part of the archive.
+    /// Whether to skip a path: this hook's own output, logs that still grow, and what is not part
+    /// of the archive.
     fn leaves_out(&self, path: &Path, is_dir: bool) -> bool {
         let depth = path.components().count();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,7 +131,7 @@ impl Tree {
         match depth {
             1 => name == "index.jsonl" || name == "index.html",
             2 => {
-                // Those of earlier attempts are numbered.
+                // Logs of earlier attempts have a number at the end.
                 let numbered = |(_, number): &(&str, &str)| number.parse::<u32>().is_ok();
                 let log = name.rsplit_once('.').filter(numbered);
                 let log = log.map_or(name.as_ref(), |(log, _)| log);
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_by_itself_is_left_out() {
+    fn files_that_change_later_are_skipped() {
         let snap = tempfile::tempdir().unwrap();
         put(snap.path(), "wget/a.test/index.html", "page");
         let before = hash(snap.path())["root_hash"].clone();
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_limited() {
+    fn hashing_stops_at_the_deadline() {
         let snap = tempfile::tempdir().unwrap();
         put(snap.path(), "a/b", "c");
         let mut tree = Tree::new("hashes");

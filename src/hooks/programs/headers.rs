@@ -1,25 +1,25 @@
-//! `headers`: the response headers of the URL and of every redirect before it, in `headers.json`.
+//! `headers`: writes the response headers of the URL and of every redirect to `headers.json`.
 
 use crate::crawl::robots;
 use crate::page::fetch;
 use crate::page::fetch::Hop;
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::{Finding, progress};
 use crate::{Outcome, page};
 use serde_json::{Map, Value, json};
 
 /// Fetches the URL up to the first byte of its body.
-pub fn run(it: &Invocation) -> Outcome {
-    let url = it.web_url()?;
-    let mut runner = Runner::new(it.budget())?;
-    progress("asking for the headers");
-    let within = runner.left();
-    let fetched = fetch::get(&mut runner, it, &url, 0, within)?;
+pub fn run(invocation: &Invocation) -> Outcome {
+    let url = invocation.web_url()?;
+    let mut runner = Runner::new(invocation.budget())?;
+    progress("requesting the headers");
+    let within = runner.remaining();
+    let fetched = fetch::get(&mut runner, invocation, &url, 0, within)?;
     let last = fetched.last();
     page::write(
         "headers.json",
-        format!("{:#}\n", document(it, &fetched.hops)).as_bytes(),
+        format!("{:#}\n", document(invocation, &fetched.hops)).as_bytes(),
     )?;
     let found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
@@ -32,14 +32,14 @@ pub fn run(it: &Invocation) -> Outcome {
         Some(seconds) => found.with("retry_after", seconds),
         None => found,
     };
-    Ok(match robots::crawl_delay(&mut runner, it, &url) {
+    Ok(match robots::crawl_delay(&mut runner, invocation, &url) {
         Some(delay) => found.with("crawl_delay_ms", delay.as_millis() as u64),
         None => found,
     })
 }
 
-/// Seconds for which a server that is overloaded, or thinks that of us, wants to be left alone
-/// (RFC 9110, 10.2.3): a number or a date.
+/// Seconds after which an overloaded server wants to be asked again (Retry-After with status 429 or
+/// 503; RFC 9110, section 10.2.3): a number or a date.
 fn retry_after(last: &Hop, now: jiff::Timestamp) -> Option<u64> {
     if !matches!(last.status, 429 | 503) {
         return None;
@@ -52,8 +52,8 @@ fn retry_after(last: &Hop, now: jiff::Timestamp) -> Option<u64> {
     u64::try_from(date.as_second() - now.as_second()).ok()
 }
 
-/// `headers.json`: keys as other plugins of this contract know them, and the redirects.
-fn document(it: &Invocation, hops: &[Hop]) -> Value {
+/// Content of `headers.json`: the keys that other plugins of this contract read, and the redirects.
+fn document(invocation: &Invocation, hops: &[Hop]) -> Value {
     let last = &hops[hops.len() - 1];
     let redirects: Vec<_> = hops[..hops.len() - 1]
         .iter()
@@ -63,7 +63,7 @@ fn document(it: &Invocation, hops: &[Hop]) -> Value {
         })
         .collect();
     json!({
-        "url": it.url,
+        "url": invocation.url,
         "final_url": last.url.as_str(),
         "status": last.status,
         "statusText": last.reason,
@@ -73,7 +73,7 @@ fn document(it: &Invocation, hops: &[Hop]) -> Value {
     })
 }
 
-/// Headers as an object; one that came more than once has its values on lines of their own.
+/// Headers as a JSON object. The values of a repeated header are separated by line feeds.
 fn headers(hop: &Hop) -> Map<String, Value> {
     let mut map = Map::new();
     for (name, value) in &hop.headers {
@@ -96,7 +96,7 @@ mod tests {
     use url::Url;
 
     #[test]
-    fn a_server_that_is_overloaded_says_for_how_long() {
+    fn retry_after_is_read_from_overloaded_servers() {
         let after = |status: u16, text: &str| {
             let dump = format!("HTTP/1.1 {status} X\r\nRetry-After: {text}\r\n\r\n");
             let hops = fetch::parse_hops(&dump, &Url::parse("http://a.test/").unwrap());
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn the_document_names_the_end_and_the_way_to_it() {
+    fn document_has_final_response_and_redirects() {
         let dump = "HTTP/1.1 302 Found\r\nLocation: /$(reboot)\r\n\r\nHTTP/1.1 404 Not \"Found\"\r\nA: 1\r\nA: 2\r\n\r\n";
         let hops = fetch::parse_hops(dump, &Url::parse("http://a.test/").unwrap());
         let schema = include_str!("../../../plugins/headers/config.json");
-        let it = Invocation::read("headers", schema, &["--url=http://a.test/".into()], []);
-        let document = document(&it, &hops);
+        let invocation = Invocation::read("headers", schema, &["--url=http://a.test/".into()], []);
+        let document = document(&invocation, &hops);
         assert_eq!(document["final_url"], "http://a.test/$(reboot)");
         assert_eq!(document["status"], 404);
         assert_eq!(document["redirects"][0]["location"], "/$(reboot)");
@@ -126,7 +126,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_answer_is_survived(text in r"(?s).{0,200}", value in "[-+0-9A-Za-z,: ]{0,40}", status in 100u16..600) {
+        fn any_response_is_parsed(text in r"(?s).{0,200}", value in "[-+0-9A-Za-z,: ]{0,40}", status in 100u16..600) {
             let url = Url::parse("http://a.test/").unwrap();
             let near = format!("HTTP/1.1 {status} X\r\nRetry-After: {value}\r\n\r\n");
             for dump in [text, near] {

@@ -1,4 +1,4 @@
-//! The built-in hook programs that need no browser of their own, or one of Debian's once.
+//! The built-in hook programs that save or describe one page.
 
 pub mod dom;
 pub mod favicon;

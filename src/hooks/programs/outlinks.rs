@@ -1,27 +1,27 @@
-//! `outlinks`: the links of the page, as records on standard output and in `urls.jsonl`.
+//! `outlinks`: prints the links of the page as records, and writes them to `urls.jsonl`.
 
 use crate::page::html;
 use crate::page::html::Link;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::Finding;
 use crate::{Outcome, page};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use url::Url;
 
 /// Finds the page and lists its links.
-pub fn run(it: &Invocation) -> Outcome {
-    let mut runner = Runner::new(it.budget())?;
-    let page = page::find(it, &mut runner)?;
+pub fn run(invocation: &Invocation) -> Outcome {
+    let mut runner = Runner::new(invocation.budget())?;
+    let page = page::find(invocation, &mut runner)?;
     let mut own = vec![page.address.clone()];
-    own.extend(it.web_url());
-    let most = it.settings.number("OUTLINKS_MAX");
+    own.extend(invocation.web_url());
+    let most = invocation.settings.number("OUTLINKS_MAX");
     let (links, left_out) = choose(html::links(&page.html, &page.address), &own, most);
     if links.is_empty() {
-        return Ok(Finding::noresults("the page has no links to elsewhere"));
+        return Ok(Finding::noresults("the page has no links to other pages"));
     }
-    let records: Vec<_> = links.iter().map(|link| record(link, it)).collect();
+    let records: Vec<_> = links.iter().map(|link| record(link, invocation)).collect();
     let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
     page::write("urls.jsonl", lines.as_bytes())?;
     let mut text = match links.len() {
@@ -29,13 +29,13 @@ pub fn run(it: &Invocation) -> Outcome {
         count => format!("{count} links"),
     };
     if left_out > 0 {
-        text += &format!(", {left_out} more left out by OUTLINKS_MAX={most}");
+        text += &format!(", {left_out} more omitted because of OUTLINKS_MAX={most}");
     }
     Ok(Finding::succeeded(text).with_records(records))
 }
 
-/// Each URL once, in the page's order, without the page itself; at most `most`, 0 for no limit.
-/// Says how many the limit left out.
+/// Removes duplicates and the page itself, and keeps the first `most` links in the page's order; 0
+/// means no limit. Returns the links and the number of links above the limit.
 fn choose(links: Vec<Link>, own: &[Url], most: u64) -> (Vec<Link>, usize) {
     let mut seen: HashSet<Url> = own.iter().cloned().collect();
     seen.extend(own.iter().cloned().map(|mut url| {
@@ -56,15 +56,15 @@ fn choose(links: Vec<Link>, own: &[Url], most: u64) -> (Vec<Link>, usize) {
     (chosen, left_out)
 }
 
-fn record(link: &Link, it: &Invocation) -> Value {
+fn record(link: &Link, invocation: &Invocation) -> Value {
     let mut record = Map::new();
     record.insert("type".into(), "Snapshot".into());
     record.insert("url".into(), link.url.as_str().into());
     if !link.text.is_empty() {
         record.insert("title".into(), link.text.as_str().into());
     }
-    record.insert("depth".into(), (it.depth + 1).into());
-    record.insert("plugin".into(), it.plugin.as_str().into());
+    record.insert("depth".into(), (invocation.depth + 1).into());
+    record.insert("plugin".into(), invocation.plugin.as_str().into());
     Value::Object(record)
 }
 
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn each_url_once_in_order_and_not_the_page_itself() {
+    fn duplicates_and_the_page_itself_are_removed_in_order() {
         let links = [
             "http://a.test/2",
             "http://a.test/",
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_says_what_it_left_out() {
+    fn links_above_the_limit_are_counted() {
         let links = (0..10)
             .map(|n| link(&format!("http://a.test/{n}")))
             .collect();
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn records_are_one_deeper_than_their_page() {
+    fn links_are_one_level_deeper_than_their_page() {
         let schema = include_str!("../../../plugins/outlinks/config.json");
-        let it = Invocation::read("outlinks", schema, &["--depth=2".into()], []);
+        let invocation = Invocation::read("outlinks", schema, &["--depth=2".into()], []);
         let link = Link {
             text: "a \"b\"".into(),
             ..link("http://a.test/?q=%n$(x)")
         };
         let expected = r#"{"type":"Snapshot","url":"http://a.test/?q=%n$(x)","title":"a \"b\"","depth":3,"plugin":"outlinks"}"#;
-        assert_eq!(record(&link, &it).to_string(), expected);
+        assert_eq!(record(&link, &invocation).to_string(), expected);
     }
 }

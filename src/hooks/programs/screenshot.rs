@@ -1,29 +1,31 @@
-//! `screenshot`: a picture of the page, in `screenshot.png`.
+//! `screenshot`: saves a screenshot of the page in `screenshot.png`.
 
 use crate::chromium;
-use crate::chromium::{MOST, window};
+use crate::chromium::{PAGE_MAX_BYTES, window};
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::{Finding, progress};
 use crate::{Outcome, page};
 
-/// Takes the picture and checks that it is one.
-pub fn run(it: &Invocation) -> Outcome {
-    let mut runner = Runner::new(it.budget())?;
-    progress("taking a picture with chromium");
-    let size = window(&it.settings.text("SCREENSHOT_RESOLUTION"));
-    let taken = chromium::of_page(it, &mut runner, MOST, async |view| view.picture(size).await);
-    let (picture, navigation) = taken?;
-    if !is_png(&picture) {
-        let size = picture.len();
-        let reason = format!("chromium made a broken picture ({size} bytes)");
+/// Takes the screenshot and checks that the PNG is complete.
+pub fn run(invocation: &Invocation) -> Outcome {
+    let mut runner = Runner::new(invocation.budget())?;
+    progress("taking a screenshot with chromium");
+    let size = window(&invocation.settings.text("SCREENSHOT_RESOLUTION"));
+    let taken = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
+        view.screenshot(size).await
+    });
+    let (screenshot, navigation) = taken?;
+    if !is_png(&screenshot) {
+        let size = screenshot.len();
+        let reason = format!("chromium returned an incomplete PNG ({size} bytes)");
         return Err(Finding::failed(reason));
     }
-    page::write("screenshot.png", &picture)?;
+    page::write("screenshot.png", &screenshot)?;
     Ok(Finding::succeeded("screenshot.png").with_note(navigation.note))
 }
 
-/// A PNG from its signature to its last chunk.
+/// Whether the bytes are a PNG from its signature to its last chunk.
 fn is_png(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x89PNG\r\n\x1a\n")
         && bytes.len() > 57
@@ -35,7 +37,7 @@ mod tests {
     use super::is_png;
 
     #[test]
-    fn half_a_picture_is_none() {
+    fn incomplete_png_is_refused() {
         let mut whole = b"\x89PNG\r\n\x1a\n".to_vec();
         whole.extend([0; 60]);
         assert!(!is_png(&whole));

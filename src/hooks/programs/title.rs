@@ -1,15 +1,15 @@
-//! `title`: the page's title, in `title.txt` and as the result.
+//! `title`: writes the page's title to `title.txt` and returns it as the result.
 
 use crate::page::html;
+use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::Runner;
-use crate::process::record::Finding;
 use crate::{Outcome, page};
 
 /// Finds the page and writes its title.
-pub fn run(it: &Invocation) -> Outcome {
-    let mut runner = Runner::new(it.budget())?;
-    let page = page::find(it, &mut runner)?;
+pub fn run(invocation: &Invocation) -> Outcome {
+    let mut runner = Runner::new(invocation.budget())?;
+    let page = page::find(invocation, &mut runner)?;
     match html::title(&page.html) {
         Some(title) => {
             page::write("title.txt", format!("{title}\n").as_bytes())?;

@@ -1,11 +1,12 @@
-//! `wget`: the page with what it needs, as files under `HOST[+PORT]/` and as `warc/page.warc.gz`.
+//! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`.
 
 use crate::Outcome;
 use crate::page::html::one_line;
+use crate::process::capture::OutputLimits;
+use crate::process::exit::{ExitReason, ProgramOutput};
+use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::output::Limits;
-use crate::process::program::{Ended, Ending, Runner};
-use crate::process::record::{Finding, progress};
+use crate::process::program::Runner;
 use crate::process::scratch::Scratch;
 use nix::sys::signal::Signal;
 use regex::Regex;
@@ -17,22 +18,22 @@ use url::Url;
 
 const WARC: &str = "warc/page.warc.gz";
 
-/// Runs wget and judges what it left.
-pub fn run(it: &Invocation) -> Outcome {
-    let url = it.web_url()?;
-    let mut runner = Runner::new(it.budget())?;
+/// Runs wget and judges its result by the saved files.
+pub fn run(invocation: &Invocation) -> Outcome {
+    let url = invocation.web_url()?;
+    let mut runner = Runner::new(invocation.budget())?;
     let scratch = Scratch::new("wget")?;
     progress("saving the page with wget");
-    let mut command = command(it, &url, &scratch, runner.budget)?;
+    let mut command = command(invocation, &url, &scratch, runner.budget)?;
     let ended = runner.run(
         &mut command,
         "wget",
-        Limits {
+        OutputLimits {
             output: 64 * 1024,
-            ..Limits::default()
+            ..OutputLimits::default()
         },
     )?;
-    let finding = judge(&ended, it, runner.budget);
+    let finding = judge(&ended, invocation, runner.budget);
     let warc = Path::new(WARC).metadata().is_ok_and(|file| file.len() > 0);
     Ok(if warc {
         finding.with("warc", WARC)
@@ -41,15 +42,16 @@ pub fn run(it: &Invocation) -> Outcome {
     })
 }
 
-/// The whole of wget's command line. `prlimit` sets the size limit: wget's own quota does not
-/// hold for the first file. One WARC file holds everything, so a limit per file is enough.
+/// Builds wget's command line. `prlimit` limits the size of each file, because wget's own quota
+/// does not apply to the first file; the WARC file contains all responses, so this also limits
+/// their total.
 fn command(
-    it: &Invocation,
+    invocation: &Invocation,
     url: &Url,
     scratch: &Scratch,
     budget: Duration,
 ) -> Result<Command, Finding> {
-    let settings = &it.settings;
+    let settings = &invocation.settings;
     let wget = settings.text("WGET_BINARY");
     let mut command = match settings.size("WGET_MAX_SIZE") {
         0 => Command::new(wget),
@@ -60,9 +62,9 @@ fn command(
             command
         }
     };
-    // The log is read by main_file and complaint, so it must be in English.
+    // main_file() and last_error() parse the log, so it must be in English.
     command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
-    // Names like those of Windows have no quotes, colons or control characters in them.
+    // Names in the Windows style contain no quotes, colons or control characters.
     command.args([
         "--no-config",
         "--no-verbose",
@@ -86,7 +88,7 @@ fn command(
     }
     if settings.flag("WGET_WARC_ENABLED") {
         fs::create_dir_all("warc")
-            .map_err(|error| Finding::failed(format!("failed to make warc/: {error}")))?;
+            .map_err(|error| Finding::failed(format!("failed to create 'warc': {error}")))?;
         command.arg(format!("--warc-file={}", WARC.trim_end_matches(".warc.gz")));
         command.arg("--warc-tempdir").arg(scratch.dir());
     }
@@ -97,7 +99,7 @@ fn command(
     Ok(command)
 }
 
-/// The limit that the unit sets with LimitFSIZE=, which nobody may raise; see proc(5).
+/// Hard limit of file sizes in bytes, which the unit sets with LimitFSIZE= (proc_pid_limits(5)).
 fn file_size_limit() -> u64 {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits
@@ -107,29 +109,29 @@ fn file_size_limit() -> u64 {
     hard.unwrap_or(u64::MAX)
 }
 
-/// The main file is what counts: requisites that are missing do not make a page a failure.
-fn judge(ended: &Ended, it: &Invocation, budget: Duration) -> Finding {
-    let reason = match ended.ending {
-        Ending::Exited(127) if ended.log.contains("prlimit: failed to execute") => {
+/// Judges a run by its main file: missing requisites are not a failure.
+fn judge(ended: &ProgramOutput, invocation: &Invocation, budget: Duration) -> Finding {
+    let reason = match ended.exit {
+        ExitReason::Exited(127) if ended.log.contains("prlimit: failed to execute") => {
             return Finding::skipped("wget is not installed (Debian package wget)");
         }
-        Ending::Killed(number) if number == Signal::SIGXFSZ as i32 => too_large(it),
-        other => match complaint(&ended.log).or_else(|| meaning(other).map(String::from)) {
-            Some(said) => format!("{}: {said}", other.reason("wget", budget)),
-            None => other.reason("wget", budget),
+        ExitReason::Killed(number) if number == Signal::SIGXFSZ as i32 => too_large(invocation),
+        other => match last_error(&ended.log).or_else(|| meaning(other).map(String::from)) {
+            Some(detail) => format!("{}: {detail}", other.describe("wget", budget)),
+            None => other.describe("wget", budget),
         },
     };
     match main_file(&ended.log) {
         // Status 3: a file could not be written.
-        Some(_) if ended.ending == Ending::Exited(3) => Finding::failed(reason),
-        Some(main) if ended.ending == Ending::Exited(0) => Finding::succeeded(main),
+        Some(_) if ended.exit == ExitReason::Exited(3) => Finding::failed(reason),
+        Some(main) if ended.exit == ExitReason::Exited(0) => Finding::succeeded(main),
         Some(main) => Finding::succeeded(main).with("note", reason),
-        None if ended.ending == Ending::Exited(0) => Finding::noresults("wget saved no file"),
+        None if ended.exit == ExitReason::Exited(0) => Finding::noresults("wget saved no file"),
         None => Finding::failed(reason),
     }
 }
 
-/// The first file that wget says it has saved whole, if it is there and in our directory.
+/// Path of the first file that wget logged as saved, if it exists in the working directory.
 fn main_file(log: &str) -> Option<String> {
     let saved = Regex::new(r#"(?m)^\S+ \S+ URL:.* -> "([^"]+)" \[[0-9]+\]$"#).ok()?;
     let path = saved.captures(log)?.get(1)?.as_str().to_string();
@@ -139,34 +141,34 @@ fn main_file(log: &str) -> Option<String> {
     (inside && Path::new(&path).is_file()).then_some(path)
 }
 
-fn too_large(it: &Invocation) -> String {
-    let (own, unit) = (it.settings.size("WGET_MAX_SIZE"), file_size_limit());
+fn too_large(invocation: &Invocation) -> String {
+    let (own, unit) = (invocation.settings.size("WGET_MAX_SIZE"), file_size_limit());
     if own == 0 || unit < own {
         return format!("wget was stopped: more than LimitFSIZE={unit} of its unit");
     }
-    let own = it.settings.text("WGET_MAX_SIZE");
+    let own = invocation.settings.text("WGET_MAX_SIZE");
     format!("wget was stopped: more than WGET_MAX_SIZE={own}")
 }
 
-/// What wget(1) says of its exit statuses; of some failures it logs nothing.
-fn meaning(ending: Ending) -> Option<&'static str> {
-    match ending {
-        Ending::Exited(3) => Some("a file could not be written"),
-        Ending::Exited(4) => Some("the network or the server broke off"),
-        Ending::Exited(5) => Some("the certificate could not be verified"),
-        Ending::Exited(6) => Some("the server asks for a password"),
-        Ending::Exited(7) => Some("protocol error"),
-        Ending::Exited(8) => Some("the server answered with an error"),
+/// Meaning of wget's exit statuses according to wget(1), for failures without a message in the log.
+fn meaning(exit: ExitReason) -> Option<&'static str> {
+    match exit {
+        ExitReason::Exited(3) => Some("failed to write a file"),
+        ExitReason::Exited(4) => Some("the network or the server interrupted the transfer"),
+        ExitReason::Exited(5) => Some("failed to verify the certificate"),
+        ExitReason::Exited(6) => Some("the server requires a password"),
+        ExitReason::Exited(7) => Some("protocol error"),
+        ExitReason::Exited(8) => Some("the server answered with an error"),
         _ => None,
     }
 }
 
-/// What wget says went wrong, in its own words: an error of the server, else its last line that
-/// is neither about a saved file nor a summary.
-fn complaint(log: &str) -> Option<String> {
+/// The error in wget's log: an error of the server, else the last line that is neither about a
+/// saved file nor a summary.
+fn last_error(log: &str) -> Option<String> {
     let server = Regex::new(r"(?m)^\S+ \S+ (ERROR [0-9]+: .*)$").ok()?;
     let other = || {
-        let dull = [
+        let irrelevant = [
             "URL:",
             "FINISHED --",
             "Total wall clock",
@@ -175,7 +177,7 @@ fn complaint(log: &str) -> Option<String> {
         ];
         log.lines()
             .rev()
-            .find(|line| !line.is_empty() && !dull.iter().any(|text| line.contains(text)))
+            .find(|line| !line.is_empty() && !irrelevant.iter().any(|text| line.contains(text)))
     };
     let text = server
         .captures(log)
@@ -188,25 +190,26 @@ fn complaint(log: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::finding::EXIT_SKIPPED;
 
     const MISSING: &str = "http://a.test/missing:\n2026-11-21 09:00:00 ERROR 404: Not Found.\n";
 
-    fn finding(ending: Ending, log: &str) -> Finding {
-        let it = Invocation::read(
+    fn finding(exit: ExitReason, log: &str) -> Finding {
+        let invocation = Invocation::read(
             "wget",
             include_str!("../../../plugins/wget/config.json"),
             &[],
             [],
         );
-        let ended = Ended {
-            ending,
+        let ended = ProgramOutput {
+            exit,
             output: Vec::new(),
             log: log.into(),
         };
-        judge(&ended, &it, Duration::from_secs(50))
+        judge(&ended, &invocation, Duration::from_secs(50))
     }
 
-    /// A log that says it saved a file which is really there, relative to the crate's directory.
+    /// A log that reports a saved file which exists, relative to the package's directory.
     fn saved(path: &str) -> String {
         format!(
             "2026-11-21 09:00:00 URL:http://a.test/?q=\"x\" [12/12] -> \"{path}\" [1]\n{MISSING}"
@@ -214,28 +217,31 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_judged_by_its_main_file() {
-        for ending in [
-            Ending::Exited(0),
-            Ending::Exited(8),
-            Ending::TimedOut,
-            Ending::Killed(25),
+    fn page_is_judged_by_its_main_file() {
+        for exit in [
+            ExitReason::Exited(0),
+            ExitReason::Exited(8),
+            ExitReason::TimedOut,
+            ExitReason::Killed(25),
         ] {
-            let finding = finding(ending, &saved("lib.rs"));
+            let finding = finding(exit, &saved("lib.rs"));
             assert_eq!(
                 (finding.exit_code(), finding.output_str.as_str()),
                 (0, "lib.rs"),
-                "{ending:?}"
+                "{exit:?}"
             );
         }
-        assert_eq!(finding(Ending::Exited(3), &saved("lib.rs")).exit_code(), 1);
+        assert_eq!(
+            finding(ExitReason::Exited(3), &saved("lib.rs")).exit_code(),
+            1
+        );
     }
 
     #[test]
-    fn files_elsewhere_or_missing_are_no_main_file() {
+    fn missing_and_outside_files_are_not_the_main_file() {
         for path in ["/etc/passwd", "../archivist/lib.rs", "src/nothing.rs"] {
             assert_eq!(
-                finding(Ending::Exited(8), &saved(path)).exit_code(),
+                finding(ExitReason::Exited(8), &saved(path)).exit_code(),
                 1,
                 "{path}"
             );
@@ -243,28 +249,28 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_why() {
-        let text = |ending, log| finding(ending, log).output_str;
+    fn failures_have_a_reason() {
+        let text = |exit, log| finding(exit, log).output_str;
         assert_eq!(
-            text(Ending::Exited(8), MISSING),
+            text(ExitReason::Exited(8), MISSING),
             "wget failed (exit 8): ERROR 404: Not Found"
         );
         assert_eq!(
-            text(Ending::TimedOut, ""),
+            text(ExitReason::TimedOut, ""),
             "wget was stopped after 50 s: time limit"
         );
         assert_eq!(
-            text(Ending::Killed(25), ""),
+            text(ExitReason::Killed(25), ""),
             "wget was stopped: more than WGET_MAX_SIZE=1g"
         );
         assert_eq!(
-            text(Ending::Exited(4), "failed: Connection refused.\n"),
+            text(ExitReason::Exited(4), "failed: Connection refused.\n"),
             "wget failed (exit 4): failed: Connection refused"
         );
         let finding = finding(
-            Ending::Exited(127),
+            ExitReason::Exited(127),
             "prlimit: failed to execute wget: No such file or directory\n",
         );
-        assert_eq!(finding.exit_code(), 10);
+        assert_eq!(finding.exit_code(), EXIT_SKIPPED);
     }
 }

@@ -9,7 +9,7 @@ use crate::client::exit::Failure;
 use crate::display::look;
 use archivist_core::model::{Audience, COOKIES, PersonaName};
 use archivist_hooks::crawl::persona::{
-    BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
+    COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -125,7 +125,7 @@ fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
                 profile.display()
             )));
         }
-        copy_opened(&top, profile, &new.join(PROFILE), BOUNDS)
+        copy_opened(&top, profile, &new.join(PROFILE), COPY_BOUNDS)
             .map_err(|error| Failure::failed(error.to_string()))?;
     }
     if let Some(cookies) = &args.cookies {

@@ -10,7 +10,7 @@ use super::unit::Sandbox;
 use crate::client::exit::{Exit, Failure};
 use crate::display::look;
 use crate::verb::plugins::unit;
-use archivist_hooks::crawl::persona::{Bounds, copy_opened, open_below};
+use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
 use archivist_shared::config::Scope;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
@@ -25,7 +25,7 @@ const VERSION: &str = "1.11.86";
 /// What the unit runs.
 const SETUP: &str = "/usr/lib/archivist/setup-abx";
 /// More than the package has by far.
-const BOUNDS: Bounds = Bounds {
+const COPY_BOUNDS: CopyBounds = CopyBounds {
     entries: 20_000,
     bytes: 256 << 20,
     depth: 16,
@@ -148,7 +148,7 @@ fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
     let shown = stage.path.join(&made);
     let top =
         open_below(&stage.directory, &made).map_err(|error| failed("read", &shown, &error))?;
-    let copied = copy_opened(&top, &shown, &new, BOUNDS);
+    let copied = copy_opened(&top, &shown, &new, COPY_BOUNDS);
     copied.map_err(|error| {
         let _ = fs::remove_dir_all(&new);
         Failure::failed(error.to_string())

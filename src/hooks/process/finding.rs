@@ -1,23 +1,26 @@
-//! What a hook found out, and the one record that says it.
+//! The result of a hook, and the record that reports it.
 
 use serde_json::{Map, Value};
 use std::io::Write;
 
-/// The statuses of an ArchiveResult.
+/// Exit status of a skipped hook: the one of the contract, as [`std::process::ExitCode`] takes it.
+pub const EXIT_SKIPPED: u8 = archivist_core::model::EXIT_SKIPPED as u8;
+
+/// Status of an ArchiveResult.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// There is output.
+    /// The hook has output.
     Succeeded,
-    /// It ran well, there was nothing to find.
+    /// The hook ran without errors and found nothing.
     NoResults,
-    /// The configuration or a missing program says not to run.
+    /// The configuration or a missing program prevents the run.
     Skipped,
-    /// It did not work.
+    /// The hook failed.
     Failed,
 }
 
 impl Status {
-    /// The word of the ArchiveResult.
+    /// The status in an ArchiveResult.
     pub fn word(self) -> &'static str {
         match self {
             Status::Succeeded => "succeeded",
@@ -31,24 +34,28 @@ impl Status {
 /// The result of a hook.
 #[derive(Debug)]
 pub struct Finding {
-    /// How it ended.
+    /// Status of the run.
     pub status: Status,
-    /// The main output's path relative to the plugin's directory, or a short text.
+    /// Path of the main output relative to the plugin's directory, or a short text.
     pub output_str: String,
     /// Further fields of the ArchiveResult.
     fields: Vec<(&'static str, Value)>,
-    /// Records printed before the ArchiveResult.
+    /// Records that are printed before the ArchiveResult.
     pub records: Vec<Value>,
-    /// Whether nothing is printed.
+    /// Whether no record is printed.
     silent: bool,
 }
 
-/// The longest `output_str` in characters: a record is a line, not a file.
-const LONGEST: usize = 2000;
+/// Longest `output_str` in characters, because a record is one line.
+const OUTPUT_STR_MAX_CHARS: usize = 2000;
 
 impl Finding {
     fn new(status: Status, output_str: impl Into<String>) -> Finding {
-        let output_str: String = output_str.into().chars().take(LONGEST).collect();
+        let output_str: String = output_str
+            .into()
+            .chars()
+            .take(OUTPUT_STR_MAX_CHARS)
+            .collect();
         Finding {
             status,
             output_str,
@@ -58,22 +65,22 @@ impl Finding {
         }
     }
 
-    /// There is output; the text is its relative path or a short description.
+    /// The hook has output. `output_str` is its relative path or a short description.
     pub fn succeeded(output_str: impl Into<String>) -> Finding {
         Finding::new(Status::Succeeded, output_str)
     }
 
-    /// It ran well and there is nothing.
+    /// The hook found nothing.
     pub fn noresults(reason: impl Into<String>) -> Finding {
         Finding::new(Status::NoResults, reason)
     }
 
-    /// It was not to run here.
+    /// The hook does not run with this configuration or on this machine.
     pub fn skipped(reason: impl Into<String>) -> Finding {
         Finding::new(Status::Skipped, reason)
     }
 
-    /// It failed, and why.
+    /// The hook failed for this reason.
     pub fn failed(reason: impl Into<String>) -> Finding {
         let finding = Finding::new(Status::Failed, reason);
         let reason = finding.output_str.clone();
@@ -86,7 +93,7 @@ impl Finding {
         self
     }
 
-    /// Adds what is to be known of the output, if anything.
+    /// Adds a remark about the output, if any.
     pub fn with_note(self, note: Option<String>) -> Finding {
         match note {
             Some(note) => self.with("note", note),
@@ -94,33 +101,33 @@ impl Finding {
         }
     }
 
-    /// Adds why it failed to what is said.
+    /// Appends a cause to the message of a failure.
     pub fn because(mut self, why: &str) -> Finding {
         let text = format!("{}; {why}", self.output_str);
-        self.output_str = text.chars().take(LONGEST).collect();
+        self.output_str = text.chars().take(OUTPUT_STR_MAX_CHARS).collect();
         for (_, value) in self.fields.iter_mut().filter(|(name, _)| *name == "error") {
             *value = self.output_str.clone().into();
         }
         self
     }
 
-    /// Adds records of other types, printed before the ArchiveResult.
+    /// Adds records of other types, which are printed before the ArchiveResult.
     pub fn with_records(mut self, records: Vec<Value>) -> Finding {
         self.records = records;
         self
     }
 
-    /// Leaves the exit status to speak for itself.
+    /// Prints no record: the exit status alone reports the result.
     pub fn without_record(mut self) -> Finding {
         self.silent = true;
         self
     }
 
-    /// The exit status of the contract: 0 done, 10 skipped, 1 failed.
+    /// Exit status of the contract: 0 for success, 10 for skipped, 1 for failed.
     pub fn exit_code(&self) -> u8 {
         match self.status {
             Status::Succeeded | Status::NoResults => 0,
-            Status::Skipped => 10,
+            Status::Skipped => EXIT_SKIPPED,
             Status::Failed => 1,
         }
     }
@@ -139,9 +146,10 @@ impl Finding {
     }
 }
 
-/// Prints the records of a finding, the ArchiveResult last, each over the context's fields.
+/// Prints the records of a finding, the ArchiveResult last. Each includes the fields of the
+/// context.
 ///
-/// A reader that has gone away is no error: there is nobody left to tell.
+/// Ignores write errors: the reader of the pipe has exited.
 pub fn print(finding: &Finding, context: &Map<String, Value>) {
     if finding.silent {
         return;
@@ -153,7 +161,7 @@ pub fn print(finding: &Finding, context: &Map<String, Value>) {
     let _ = out.flush();
 }
 
-/// Prints a line of progress. The first one tells the worker that a background hook is ready.
+/// Prints a line of progress. The first line tells the worker that a background hook is ready.
 pub fn progress(text: &str) {
     let _ = writeln!(
         std::io::stdout(),
@@ -162,7 +170,7 @@ pub fn progress(text: &str) {
     );
 }
 
-/// One record as a line of JSON, its own fields over those of the context.
+/// Formats a record as one line of JSON. Its fields override those of the context.
 fn line(record: &Value, context: &Map<String, Value>) -> String {
     let mut merged = context.clone();
     if let Value::Object(own) = record {
@@ -177,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_record_lies_over_the_context_and_on_one_line() {
+    fn record_overrides_the_context_and_is_one_line() {
         let context = json!({"snapshot_id": "7", "status": "queued"});
         let finding = Finding::succeeded("a\n$(reboot) \"%n\"").with("final_url", "http://a.test/");
         let text = line(&finding.archive_result(), context.as_object().unwrap());
@@ -191,13 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_those_of_the_contract() {
+    fn exit_codes_follow_the_contract() {
         let codes = [
             Finding::succeeded(""),
             Finding::noresults(""),
             Finding::skipped(""),
             Finding::failed(""),
         ];
-        assert_eq!(codes.map(|finding| finding.exit_code()), [0, 0, 10, 1]);
+        assert_eq!(
+            codes.map(|finding| finding.exit_code()),
+            [0, 0, EXIT_SKIPPED, 1]
+        );
     }
 }

@@ -1,32 +1,33 @@
-//! What a program writes: its output up to a limit, its log handed on line by line.
+//! Captures the output of a program up to a limit, and copies its log line by line.
 
-use crate::process::program::{Ended, Ending};
+use crate::process::exit::{ExitReason, ProgramOutput};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
-/// How long output may still come after the program has ended (its children may hold the pipe).
-const DRAIN: Duration = Duration::from_millis(500);
-/// How much of a program's log is kept in memory; all of it goes to our own standard error.
-const LOG_KEPT: usize = 256 * 1024;
+/// Time for which output is read after the program has exited, because its children may keep the
+/// pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Bytes of a program's log that are kept in memory. All of the log goes to standard error.
+const LOG_MAX_BYTES: usize = 256 * 1024;
 
-/// The longest piece of a program's log that is looked at as one line, in bytes.
-const LINE: u64 = 16 * 1024;
+/// Longest log line in bytes; longer lines are processed in parts.
+const LOG_LINE_MAX_BYTES: u64 = 16 * 1024;
 
-/// What a program may write before it is stopped.
+/// Output at which a program is stopped.
 #[derive(Default)]
-pub struct Limits {
-    /// Bytes of standard output that are kept; one more and it has been enough.
+pub struct OutputLimits {
+    /// Bytes of standard output that are kept. The program is stopped when it writes more.
     pub output: usize,
-    /// Text in the log after which nothing useful can come.
-    pub hopeless: Option<&'static str>,
-    /// Lines of the log that have one of these in them are dropped.
+    /// Log text that means that the program cannot succeed any more.
+    pub fatal_text: Option<&'static str>,
+    /// Log lines that contain one of these texts are dropped.
     pub noise: &'static [&'static str],
 }
 
-/// A piece of what a program wrote.
+/// A part of a program's output.
 pub enum Chunk {
     /// Standard output.
     Output(Vec<u8>),
@@ -34,18 +35,18 @@ pub enum Chunk {
     Log(Vec<u8>),
 }
 
-/// What a program has written so far.
-pub struct Seen {
-    limits: Limits,
+/// The captured output of a program.
+pub struct Capture {
+    limits: OutputLimits,
     output: Vec<u8>,
     log: Vec<u8>,
     full: bool,
 }
 
-impl Seen {
-    /// Nothing yet.
-    pub fn new(limits: Limits) -> Seen {
-        Seen {
+impl Capture {
+    /// Creates an empty capture.
+    pub fn new(limits: OutputLimits) -> Capture {
+        Capture {
             limits,
             output: Vec::new(),
             log: Vec::new(),
@@ -53,7 +54,7 @@ impl Seen {
         }
     }
 
-    /// Keeps a chunk; true when it was enough.
+    /// Stores a chunk. Returns true when the program should be stopped.
     pub fn take(&mut self, chunk: Chunk) -> bool {
         match chunk {
             Chunk::Output(bytes) => {
@@ -64,39 +65,42 @@ impl Seen {
                 self.full
             }
             Chunk::Log(bytes) => {
-                let room = LOG_KEPT - self.log.len();
+                let room = LOG_MAX_BYTES - self.log.len();
                 let start = self.log.len().saturating_sub(256);
                 self.log.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 let news = String::from_utf8_lossy(&self.log[start..]);
-                self.limits.hopeless.is_some_and(|text| news.contains(text))
+                self.limits
+                    .fatal_text
+                    .is_some_and(|text| news.contains(text))
             }
         }
     }
 
-    /// Takes what still comes, for a moment at most.
+    /// Stores the chunks that arrive within [`DRAIN_TIMEOUT`].
     pub async fn drain(&mut self, chunks: &mut UnboundedReceiver<Chunk>) {
-        let deadline = Instant::now() + DRAIN;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
         while let Ok(Some(chunk)) = timeout_at(deadline, chunks.recv()).await {
             self.take(chunk);
         }
     }
 
-    /// Everything, now that the program has ended.
-    pub fn ended(self, ending: Ending) -> Ended {
-        let ending = if self.full && ending == Ending::Exited(0) {
-            Ending::Enough
+    /// Combines the captured output with the reason for the program's exit.
+    pub fn finish(self, exit: ExitReason) -> ProgramOutput {
+        let exit = if self.full && exit == ExitReason::Exited(0) {
+            ExitReason::OutputLimit
         } else {
-            ending
+            exit
         };
-        Ended {
-            ending,
+        ProgramOutput {
+            exit,
             output: self.output,
             log: String::from_utf8_lossy(&self.log).into_owned(),
         }
     }
 }
 
-/// Two threads read the pipes, so that neither can fill while the other is waited for.
+/// Starts two threads that read the pipes, so that neither pipe can fill up while the other is
+/// read.
 pub fn read_both(child: &mut Child, noise: &'static [&'static str]) -> UnboundedReceiver<Chunk> {
     let (sender, receiver) = unbounded_channel();
     if let Some(pipe) = child.stdout.take() {
@@ -121,12 +125,16 @@ fn read_output(mut pipe: impl Read, sender: &UnboundedSender<Chunk>) {
     }
 }
 
-/// Hands the log on line by line, very long lines in pieces, and reads it to its end.
+/// Sends the log line by line until its end. Very long lines are sent in parts.
 fn read_log(pipe: impl Read, noise: &[&str], sender: &UnboundedSender<Chunk>) {
     let mut reader = BufReader::new(pipe);
     loop {
         let mut line = Vec::new();
-        match reader.by_ref().take(LINE).read_until(b'\n', &mut line) {
+        match reader
+            .by_ref()
+            .take(LOG_LINE_MAX_BYTES)
+            .read_until(b'\n', &mut line)
+        {
             Ok(1..) => {}
             _ => return,
         }

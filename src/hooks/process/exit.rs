@@ -1,0 +1,59 @@
+//! Why a program ended, and what it wrote.
+
+use nix::sys::signal::Signal;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// Why a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The program exited with this status.
+    Exited(i32),
+    /// Another process killed the program with this signal.
+    Killed(i32),
+    /// The hook stopped the program at the time limit.
+    TimedOut,
+    /// The hook stopped the program because it received SIGTERM or SIGINT.
+    HookStopped,
+    /// The hook stopped the program because of its output limits.
+    OutputLimit,
+}
+
+impl ExitReason {
+    /// Converts the status of a process that has exited.
+    pub fn of(status: ExitStatus) -> ExitReason {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => ExitReason::Exited(code),
+            (None, signal) => ExitReason::Killed(signal.unwrap_or(0)),
+        }
+    }
+
+    /// Reason for the end of a program of this name.
+    pub fn describe(self, program: &str, budget: Duration) -> String {
+        match self {
+            ExitReason::Exited(status) => format!("{program} failed (exit {status})"),
+            ExitReason::Killed(number) => match Signal::try_from(number) {
+                Ok(signal) => format!("{program} was killed ({signal})"),
+                Err(_) => format!("{program} was killed (signal {number})"),
+            },
+            ExitReason::TimedOut => format!(
+                "{program} was stopped after {} s: time limit",
+                budget.as_secs()
+            ),
+            ExitReason::HookStopped => format!("{program} was stopped: the hook received SIGTERM"),
+            ExitReason::OutputLimit => format!("{program} was stopped: its output was too large"),
+        }
+    }
+}
+
+/// Result of a program.
+#[derive(Debug)]
+pub struct ProgramOutput {
+    /// Why the program ended.
+    pub exit: ExitReason,
+    /// The start of its standard output, up to the limit.
+    pub output: Vec<u8>,
+    /// The start of its standard error.
+    pub log: String,
+}
