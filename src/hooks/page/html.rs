@@ -1,51 +1,62 @@
-//! What is read out of a page's HTML: its title, its links, its icons. All of it is hostile text.
+//! Reads the title, links and icons of a page's HTML. All of it is untrusted text.
 
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 use scraper::{ElementRef, Html, Selector};
 use url::Url;
 
 const XHTML: &str = "http://www.w3.org/1999/xhtml";
-/// The longest URL in bytes that is taken from a page.
-const LONGEST_URL: usize = 8192;
+/// Longest URL in bytes that is taken from a page.
+const URL_MAX_BYTES: usize = 8192;
 
-/// Bytes of a page as text: UTF-8 with what is broken replaced, or Latin-1 where the server or
-/// the page says so.
+/// Decodes the bytes of a page.
+///
+/// A byte order mark decides, then `charset=` of the content type, then that of a `meta` element in
+/// the first 1024 bytes, as in the encoding sniffing algorithm of the HTML standard; the default is
+/// UTF-8. Labels are those of the WHATWG Encoding standard. Text that is labelled Latin-1 or
+/// windows-1252 but is valid UTF-8 is UTF-8, because servers often send a wrong default. Malformed
+/// bytes become U+FFFD.
 pub fn decode(bytes: &[u8], content_type: &str) -> String {
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]).to_ascii_lowercase();
-    let named = charset(&content_type.to_ascii_lowercase()).or_else(|| charset(&start));
-    match named.as_deref() {
-        Some("iso-8859-1" | "latin1" | "windows-1252" | "iso-8859-15")
-            if std::str::from_utf8(bytes).is_err() =>
-        {
-            bytes.iter().copied().map(char::from).collect()
-        }
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]);
+    let named = labelled(content_type).or_else(|| labelled(&start).map(in_meta));
+    let encoding = named.unwrap_or(UTF_8);
+    let is_mislabelled = encoding == WINDOWS_1252 && std::str::from_utf8(bytes).is_ok();
+    let encoding = if is_mislabelled { UTF_8 } else { encoding };
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// The encoding that the first `charset=` in the text names, if the label is known.
+fn labelled(text: &str) -> Option<&'static Encoding> {
+    let text = text.to_ascii_lowercase();
+    let (_, rest) = text.split_once("charset")?;
+    let value = rest.trim_start().strip_prefix('=')?;
+    let label = value.trim_start().trim_start_matches(['"', '\'']);
+    let end = label.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c));
+    Encoding::for_label(label[..end.unwrap_or(label.len())].as_bytes())
+}
+
+/// The encoding for a label in a `meta` element, which proves that the text is not UTF-16.
+fn in_meta(encoding: &'static Encoding) -> &'static Encoding {
+    match encoding {
+        e if e == UTF_16LE || e == UTF_16BE => UTF_8,
+        e if e == X_USER_DEFINED => WINDOWS_1252,
+        e => e,
     }
 }
 
-fn charset(text: &str) -> Option<String> {
-    let rest = text
-        .split_once("charset=")?
-        .1
-        .trim_start_matches(['"', '\'']);
-    let end = rest
-        .find(|c: char| !c.is_ascii_alphanumeric() && !"-_:".contains(c))
-        .unwrap_or(rest.len());
-    Some(rest[..end].to_string())
-}
-
-/// Text on one line: white space and control characters become single blanks, at most `most`
-/// characters are kept.
+/// Converts text to one line of at most `most` characters: runs of white space and control
+/// characters become one blank.
 pub fn one_line(text: &str, most: usize) -> String {
     let plain = text.replace(|c: char| c.is_control(), " ");
     let words: Vec<_> = plain.split_whitespace().collect();
     words.join(" ").chars().take(most).collect()
 }
 
-/// The page's title, else its `og:title`; empty titles are none.
+/// The page's title, else its `og:title`. `None` if both are empty.
 pub fn title(page: &Html) -> Option<String> {
-    let element = select(page, "title").find(|it| &*it.value().name.ns == XHTML);
-    let own = element.map(|it| one_line(&it.text().collect::<String>(), 1024));
-    let open_graph = || select(page, "meta[property='og:title']").find_map(|it| it.attr("content"));
+    let element = select(page, "title").find(|element| &*element.value().name.ns == XHTML);
+    let own = element.map(|element| one_line(&element.text().collect::<String>(), 1024));
+    let open_graph =
+        || select(page, "meta[property='og:title']").find_map(|element| element.attr("content"));
     own.filter(|text| !text.is_empty()).or_else(|| {
         open_graph()
             .map(|text| one_line(text, 1024))
@@ -53,16 +64,16 @@ pub fn title(page: &Html) -> Option<String> {
     })
 }
 
-/// A link of a page: an absolute http or https URL without fragment, and its text.
+/// A link of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where it points.
+    /// Target: an absolute http or https URL without fragment.
     pub url: Url,
-    /// The text of the link, on one line, often empty.
+    /// Text of the link on one line, often empty.
     pub text: String,
 }
 
-/// Every link of the page in its order, not yet free of repetitions.
+/// All links of the page in their order, including duplicates.
 pub fn links(page: &Html, address: &Url) -> Vec<Link> {
     let base = base(page, address);
     let mut links = Vec::new();
@@ -85,39 +96,43 @@ pub fn links(page: &Html, address: &Url) -> Vec<Link> {
     links
 }
 
-/// The icons that the page names, those for browsers before those for home screens.
+/// The icons that the page names: those for browsers before those for home screens.
 pub fn icons(page: &Html, address: &Url) -> Vec<Url> {
     let base = base(page, address);
     let named = |wanted: &str| {
-        let elements = select(page, "link[rel][href]").filter(|it| {
-            let mut words = it.attr("rel").unwrap_or_default().split_ascii_whitespace();
+        let elements = select(page, "link[rel][href]").filter(|element| {
+            let mut words = element
+                .attr("rel")
+                .unwrap_or_default()
+                .split_ascii_whitespace();
             words.any(|word| word.eq_ignore_ascii_case(wanted))
         });
         elements
-            .filter_map(|it| web_url(&base, it.attr("href")?))
+            .filter_map(|element| web_url(&base, element.attr("href")?))
             .collect::<Vec<_>>()
     };
     [named("icon"), named("apple-touch-icon")].concat()
 }
 
-/// The page's address, or what its first `base` element makes of it.
+/// The base URL for links: the page's URL, resolved against its first `base` element.
 pub fn base(page: &Html, address: &Url) -> Url {
-    let href = select(page, "base[href]").find_map(|it| it.attr("href"));
+    let href = select(page, "base[href]").find_map(|element| element.attr("href"));
     let joined = href.and_then(|href| address.join(href.trim()).ok());
     joined
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .unwrap_or_else(|| address.clone())
 }
 
-/// What a page's attribute points to, if that is a web page; without fragment.
+/// Resolves the value of an attribute to an http or https URL without fragment. `None` for other
+/// schemes, fragments, and URLs above the length limit.
 pub fn web_url(base: &Url, target: &str) -> Option<Url> {
     let target = target.trim();
-    if target.is_empty() || target.starts_with('#') || target.len() > LONGEST_URL {
+    if target.is_empty() || target.starts_with('#') || target.len() > URL_MAX_BYTES {
         return None;
     }
     let mut url = base.join(target).ok()?;
     url.set_fragment(None);
-    let fits = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= LONGEST_URL;
+    let fits = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= URL_MAX_BYTES;
     fits.then_some(url)
 }
 
@@ -133,12 +148,12 @@ fn refresh_target<'a>(element: &ElementRef<'a>) -> Option<&'a str> {
     key.trim().eq_ignore_ascii_case("url").then_some(target)
 }
 
-/// The elements that fit a selector, in the page's order; none if it is no selector.
+/// The elements that match a selector in the page's order. None if the selector is invalid.
 pub fn select<'a>(page: &'a Html, selector: &str) -> impl Iterator<Item = ElementRef<'a>> {
     let selector = Selector::parse(selector).ok();
     page.root_element()
         .descendent_elements()
-        .filter(move |it| selector.as_ref().is_some_and(|s| s.matches(it)))
+        .filter(move |element| selector.as_ref().is_some_and(|s| s.matches(element)))
 }
 
 #[cfg(test)]
@@ -158,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_data_on_one_line() {
+    fn titles_are_text_on_one_line() {
         let read = |text: &str| title(&page(text));
         assert_eq!(
             read("<title> a\n\t b\u{7}c </title>").as_deref(),
@@ -187,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_against_address_and_base() {
+    fn links_are_resolved_against_base_element_and_url() {
         assert_eq!(
             urls(
                 "<a href=b>1</a><a href='/c#f'>2</a><a href='//o.test/'>3</a><area href='?q'><iframe src=i>"
@@ -211,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemes_fragments_and_broken_urls_are_no_links() {
+    fn other_schemes_fragments_and_malformed_urls_are_not_links() {
         let text = "<a href='javascript:alert(1)'><a href='file:///etc/passwd'><a href='#x'><a href=''>\
             <a href='http://[bad/'><a href='data:text/html,x'><a href='mailto:a@b.test'><a href='  '>";
         assert!(urls(text).is_empty());
@@ -230,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_is_a_link() {
+    fn meta_refresh_is_a_link() {
         assert_eq!(
             urls("<meta http-equiv=Refresh content='5; URL=\"/next\"'>"),
             ["http://a.test/next"]
@@ -242,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn icons_for_browsers_come_first() {
+    fn icons_for_browsers_precede_those_for_home_screens() {
         let text = "<link rel=apple-touch-icon href=/t.png><link rel='SHORTCUT Icon' href=f.ico><link rel=mask href=m>";
         let found = icons(&page(text), &Url::parse("http://a.test/d/").unwrap());
         assert_eq!(
@@ -252,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn latin_1_is_read_where_it_is_named() {
+    fn latin_1_is_decoded_where_it_is_labelled() {
         assert_eq!(decode(b"caf\xe9", "text/html; charset=ISO-8859-1"), "café");
         assert_eq!(
             decode(b"<meta charset='windows-1252'>caf\xe9", ""),
@@ -263,5 +278,69 @@ mod tests {
             "café"
         );
         assert_eq!(decode(b"caf\xe9", "text/html"), "caf\u{fffd}");
+    }
+
+    #[test]
+    fn windows_1252_is_not_latin_1() {
+        // 0x80 is the euro sign, 0x93 and 0x94 are quotation marks; in ISO 8859-1 they are control
+        // characters.
+        let bytes = b"\x93\x80 5\x94 \x96 caf\xe9";
+        for label in ["windows-1252", "ISO-8859-1", "latin1", "us-ascii"] {
+            let text = decode(bytes, &format!("text/html; charset={label}"));
+            assert_eq!(text, "\u{201c}\u{20ac} 5\u{201d} \u{2013} café", "{label}");
+        }
+        assert_eq!(
+            decode(b"\xa4", "text/html; charset=iso-8859-15"),
+            "\u{20ac}"
+        );
+    }
+
+    #[test]
+    fn shift_jis_and_other_legacy_encodings_are_decoded() {
+        // The second byte of U+8868 and U+30BD is a backslash.
+        let bytes = b"\x93\xfa\x96\x7b\x8c\xea \x95\x5c\x83\x5c";
+        for label in ["Shift_JIS", "\"x-sjis\"", "MS_Kanji", "windows-31j"] {
+            let text = decode(bytes, &format!("text/html;charset={label}"));
+            assert_eq!(text, "日本語 表ソ", "{label}");
+        }
+        let page = b"<META http-equiv=Content-Type content='text/html; CHARSET = Shift_JIS'><title>\x93\xfa\x96\x7b</title>";
+        assert_eq!(
+            title(&Html::parse_document(&decode(page, ""))).as_deref(),
+            Some("日本")
+        );
+        assert_eq!(
+            decode(b"\xc6\xfc\xcb\xdc", "text/html; charset=EUC-JP"),
+            "日本"
+        );
+        assert_eq!(
+            decode(b"\x1b$BF|K\\\x1b(B", "text/html; charset=iso-2022-jp"),
+            "日本"
+        );
+        assert_eq!(
+            decode(b"\xcf\xf0\xe8", "text/html; charset=windows-1251"),
+            "При"
+        );
+    }
+
+    #[test]
+    fn byte_order_mark_precedes_header_and_header_precedes_meta() {
+        assert_eq!(
+            decode(b"\xff\xfea\0\xe9\0", "text/html; charset=shift_jis"),
+            "aé"
+        );
+        assert_eq!(decode(b"\xef\xbb\xbfcaf\xc3\xa9", ""), "café");
+        let page = "<meta charset=shift_jis>日本".as_bytes();
+        assert!(decode(page, "text/html; charset=utf-8").ends_with("日本"));
+        assert!(decode(b"<meta charset=utf-16>caf\xc3\xa9", "").ends_with("café"));
+        assert_eq!(decode(b"caf\xc3\xa9", "text/html; charset=klingon"), "café");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_decoded(bytes: Vec<u8>, content_type in ".{0,40}", label in "(?i)charset ?=[\"']?[-a-z0-9_:]{0,12}") {
+            decode(&bytes, &content_type);
+            decode(&bytes, &label);
+            decode(&[label.as_bytes(), &bytes].concat(), "");
+        }
     }
 }
