@@ -1,16 +1,16 @@
-//! Carries out what the sequence says: thin I/O around it.
+//! Carries out the actions of a [`Sequence`]: starts and stops hooks, and reports their results.
 
 use super::WorkerError;
 use super::link::Link;
-use super::sequence::{Action, Input, Purpose, Sequence};
+use super::sequence::{HookAction, HookEvent, Purpose, Sequence};
 use crate::files::directory;
-use crate::files::leftover::Units;
+use crate::files::leftover::EndedUnits;
 use crate::output::claims::Claims;
-use crate::output::growth::Growth;
-use crate::output::read;
-use crate::output::room;
+use crate::output::disk;
+use crate::output::growth::GrowthMonitor;
+use crate::output::report;
 use crate::output::stdout;
-use crate::page::index::Index;
+use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict};
 use archivist_plugin::Directory;
 use archivist_plugin::files::output::Listing;
@@ -29,35 +29,36 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-/// What a worker has for its hooks.
+/// What a worker needs to run hooks.
 pub struct Work<'a> {
     pub assignment: &'a Assignment,
-    /// The owner's directory.
+    /// Directory of the crawl or snapshot.
     pub directory: &'a Arc<Directory>,
     pub link: &'a Rc<Link>,
-    pub index: &'a Rc<Index>,
-    pub units: &'a Units,
+    pub index: &'a Rc<SnapshotIndex>,
+    pub units: &'a EndedUnits,
 }
 
-/// What the tasks of one sequence share.
+/// State that the tasks of one sequence share.
 struct Shared {
     assignment: Assignment,
     directory: Arc<Directory>,
-    units: Units,
+    units: EndedUnits,
     link: Rc<Link>,
-    index: Rc<Index>,
-    inputs: mpsc::UnboundedSender<Result<Input, ClientError>>,
-    /// Hooks that others asked for, to be appended.
-    wanted: RefCell<Vec<HookTask>>,
+    index: Rc<SnapshotIndex>,
+    inputs: mpsc::UnboundedSender<Result<HookEvent, ClientError>>,
+    /// Hooks that other hooks requested and that the sequence has not taken yet.
+    requested: RefCell<Vec<HookTask>>,
     claims: Arc<Mutex<Claims>>,
-    growth: Growth,
+    growth: GrowthMonitor,
 }
 
-/// Only the grace at its end is reckoned from it: the unit's limit is the orchestrator's.
-const WANTED_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Time limit of requested hooks. Only the grace at their end depends on it: the orchestrator sets
+/// the limit of their unit.
+const REQUESTED_HOOK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Work<'_> {
-    /// Runs `hooks` to their end, the daemons among them for `purpose`.
+    /// Runs `hooks` until they have ended. `purpose` decides how long daemons run.
     pub async fn drive(
         &self,
         hooks: Vec<HookTask>,
@@ -90,44 +91,44 @@ async fn drive(
         link: work.link.clone(),
         index: work.index.clone(),
         inputs,
-        wanted: RefCell::default(),
+        requested: RefCell::default(),
         claims: Arc::default(),
-        growth: Growth::new(),
+        growth: GrowthMonitor::new(),
     });
     let begin = Instant::now();
     let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
     let mut sequence = Sequence::new(hooks.clone(), &done, purpose, ready_limit, stop_limit);
-    let mut actions = sequence.handle(Input::Begin, begin.elapsed());
+    let mut actions = sequence.handle(HookEvent::Begin, begin.elapsed());
     loop {
         for action in actions {
             match action {
-                Action::Start(place) => {
-                    let (shared, hook) = (shared.clone(), hooks[place].clone());
-                    if std::mem::replace(&mut started[place], true) {
-                        tracing::info!("{} is started once more", hook.key);
+                HookAction::Start(position) => {
+                    let (shared, hook) = (shared.clone(), hooks[position].clone());
+                    if std::mem::replace(&mut started[position], true) {
+                        tracing::info!("{}: restarting the hook", hook.key);
                     }
-                    // What a worker before us left is joined once, whatever follows is new.
-                    let join = std::mem::take(&mut join[place]);
-                    tokio::task::spawn_local(run_hook(shared, hook, place, join));
+                    // Joins a run that an earlier worker left once; later starts are new runs.
+                    let join = std::mem::take(&mut join[position]);
+                    tokio::task::spawn_local(run_hook(shared, hook, position, join));
                 }
-                Action::Stop(place) | Action::Kill(place) => {
-                    let force = matches!(action, Action::Kill(_));
-                    let (shared, key) = (shared.clone(), hooks[place].key.clone());
+                HookAction::Stop(position) | HookAction::Kill(position) => {
+                    let force = matches!(action, HookAction::Kill(_));
+                    let (shared, key) = (shared.clone(), hooks[position].key.clone());
                     tokio::task::spawn_local(async move {
                         if let Err(error) = shared.link.stop(&key, force).await {
                             let _ = shared.inputs.send(Err(error));
                         }
                     });
                 }
-                Action::Forwarded if purpose == Purpose::Pages => {
+                HookAction::AllStarted if purpose == Purpose::CrawlPages => {
                     let shared = shared.clone();
                     tokio::task::spawn_local(async move {
                         let released = shared.link.snapshots_done().await;
-                        let _ = shared.inputs.send(released.map(|()| Input::Release));
+                        let _ = shared.inputs.send(released.map(|()| HookEvent::Release));
                     });
                 }
-                Action::Forwarded => {}
-                Action::Done => return Ok(()),
+                HookAction::AllStarted => {}
+                HookAction::Done => return Ok(()),
             }
         }
         let deadline = sequence.deadline().map(|deadline| begin + deadline);
@@ -142,9 +143,9 @@ async fn drive(
                 Some(input) => input?,
                 None => return Ok(()),
             },
-            () = wake => Input::Deadline,
+            () = wake => HookEvent::Deadline,
         };
-        for hook in shared.wanted.take() {
+        for hook in shared.requested.take() {
             if sequence.add(hook.clone()) {
                 hooks.push(hook);
                 join.push(false);
@@ -155,29 +156,31 @@ async fn drive(
     }
 }
 
-/// Which hooks have had their turn. A daemon of an earlier attempt is gone, and what it was to
-/// the hooks beside it: while one of these is open it is started again, and with it what its plugin
-/// did in the foreground after that. So the new tab of a browser has the page in it once more.
+/// Which hooks need no run, because an earlier attempt has their final result.
+///
+/// Daemons of an earlier attempt have ended. While a hook that may use them is open, they run
+/// again, and so do later foreground hooks of the same plugin: this loads the page in the new tab
+/// of a browser.
 fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let is_final = |hook: &HookTask| known(hook).is_some_and(|known| known.state.is_final());
     let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
     let some_open = hooks.iter().any(|hook| !is_daemon(hook) && !is_final(hook));
     let is_new = |daemon: &HookTask| !known(daemon).is_some_and(|known| known.joinable);
-    let completes = |place: usize| {
-        let before = hooks[..place].iter();
+    let completes = |position: usize| {
+        let before = hooks[..position].iter();
         let mut daemons = before.filter(|other| is_daemon(other) && is_new(other));
-        hooks[place].mode == HookMode::Foreground
-            && daemons.any(|daemon| daemon.plugin == hooks[place].plugin)
+        hooks[position].mode == HookMode::Foreground
+            && daemons.any(|daemon| daemon.plugin == hooks[position].plugin)
     };
-    let again = |place: usize| some_open && (is_daemon(&hooks[place]) || completes(place));
+    let again = |position: usize| some_open && (is_daemon(&hooks[position]) || completes(position));
     (0..hooks.len())
-        .map(|place| is_final(&hooks[place]) && !again(place))
+        .map(|position| is_final(&hooks[position]) && !again(position))
         .collect()
 }
 
-/// Name of the file with a hook's standard output. Other plugins look for `stdout.log`, which is
-/// that of the newest hook where a plugin has several.
+/// Name of the file with a hook's standard output. If a plugin has several hooks, each has its own
+/// file, and `stdout.log`, which other plugins read, links to the newest one.
 fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     let all = assignment.hooks.iter().chain(&assignment.last_hooks);
     let siblings = all
@@ -190,92 +193,93 @@ fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
     }
 }
 
-async fn run_hook(shared: Rc<Shared>, hook: HookTask, place: usize, join: bool) {
-    let mut done = try_hook(&shared, &hook, place, join).await;
-    while let Ok(Next::Again) = done {
-        done = try_hook(&shared, &hook, place, false).await;
+async fn run_hook(shared: Rc<Shared>, hook: HookTask, position: usize, join: bool) {
+    let mut done = try_hook(&shared, &hook, position, join).await;
+    while let Ok(Next::Repeat) = done {
+        done = try_hook(&shared, &hook, position, false).await;
     }
     let input = done.map(|next| match next {
-        Next::Missed => Input::Missed(place),
-        Next::Died => Input::Died(place),
-        Next::Again | Next::Recorded => Input::Ended(place),
+        Next::RetryLater => HookEvent::FailedEmpty(position),
+        Next::RestartDaemon => HookEvent::DaemonFailed(position),
+        Next::Repeat | Next::Recorded => HookEvent::Ended(position),
     });
     let _ = shared.inputs.send(input);
 }
 
 /// What follows a run of a hook.
 enum Next {
-    /// Somebody interrupted it to have it run once more.
-    Again,
-    /// Its result is recorded.
+    /// The run was interrupted in order to repeat it.
+    Repeat,
+    /// The result is recorded.
     Recorded,
-    /// The same, and another try may help when there is more for it to work with.
-    Missed,
-    /// The same, and it was a daemon of the crawl.
-    Died,
+    /// The result is recorded, and a retry after the other hooks may succeed.
+    RetryLater,
+    /// The result is recorded. The hook was a daemon of the crawl and failed.
+    RestartDaemon,
 }
 
 fn next(owner: Owner, mode: HookMode, outcome: &Outcome, report: &Report) -> Next {
     let failed = report.verdict.state == ResultState::Failed;
     let refused = matches!(outcome, Outcome::NotStarted(_));
     match (owner, mode) {
-        _ if missed_something(owner, outcome, report) => Next::Missed,
-        (Owner::Crawl(_), HookMode::Daemon) if failed && !refused => Next::Died,
+        _ if failed_without_files(owner, outcome, report) => Next::RetryLater,
+        (Owner::Crawl(_), HookMode::Daemon) if failed && !refused => Next::RestartDaemon,
         _ => Next::Recorded,
     }
 }
 
-/// Whether a hook failed by its own judgement and left nothing. One that was ended by force had
-/// all its time, and to be skipped is a matter of settings.
-fn missed_something(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
+/// Whether a hook of a page failed by itself and left no files. A hook that reached its time limit
+/// needs no retry, and skipped hooks depend on settings.
+fn failed_without_files(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
     matches!((owner, outcome), (Owner::Snapshot(_), Outcome::Exit(_)))
         && report.verdict.state == ResultState::Failed
         && report.files.is_empty()
 }
 
-/// Whether a hook failed by itself and all that is known of it is how it ended.
-fn says_nothing(verdict: &Verdict, outcome: &Outcome) -> bool {
+/// Whether a hook failed by itself, and its outcome is all that is known about the failure.
+fn has_no_reason(verdict: &Verdict, outcome: &Outcome) -> bool {
     let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
-    let told = verdict.error.as_deref();
+    let reason = verdict.error.as_deref();
     verdict.state == ResultState::Failed
         && by_itself
-        && told.is_none_or(|told| told == outcome.to_string())
+        && reason.is_none_or(|reason| reason == outcome.to_string())
 }
 
-/// What is seen of a hook's output while it runs.
-struct Watch {
+/// Observes a hook's output while the hook runs.
+struct OutputWatch {
     too_large: Rc<Cell<bool>>,
     ready_at: Rc<Cell<Option<Time>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Watch {
-    /// `fresh`: the output is this run's alone. In that of a run that is joined, the first line may be old.
+impl OutputWatch {
+    /// `fresh`: the output belongs to this run alone. The first line of a joined run's output may
+    /// be old.
     fn begin(
         shared: &Rc<Shared>,
         hook: &HookTask,
-        place: usize,
+        position: usize,
         file: &File,
         path: &Path,
         fresh: bool,
-    ) -> Result<Watch, WorkerError> {
+    ) -> Result<OutputWatch, WorkerError> {
         let growth = shared.growth.follow(file, path);
         let file = file.try_clone().map_err(|source| WorkerError::File {
-            verb: "share",
+            verb: "duplicate",
             path: path.to_owned(),
             source,
         })?;
         let too_large = Rc::new(Cell::new(false));
         let ready_at = Rc::new(Cell::new(None));
-        let tells = fresh && hook.mode != HookMode::Foreground;
+        let reports_ready = fresh && hook.mode != HookMode::Foreground;
         let (flag, ready) = (too_large.clone(), ready_at.clone());
         let (worker, key) = (shared.clone(), hook.key.clone());
-        let on_seen = move |seen| match seen {
-            stdout::Seen::FirstLine => {
-                ready.set(tells.then(|| jiff::Timestamp::now().into()));
-                let _ = worker.inputs.send(Ok(Input::Ready(place)));
+        let on_event = move |event| match event {
+            stdout::OutputEvent::FirstLine => {
+                ready.set(reports_ready.then(|| jiff::Timestamp::now().into()));
+                let _ = worker.inputs.send(Ok(HookEvent::Ready(position)));
             }
-            stdout::Seen::TooLarge => {
+            stdout::OutputEvent::TooLarge => {
                 flag.set(true);
                 let (worker, key) = (worker.clone(), key.clone());
                 tokio::task::spawn_local(async move { worker.link.stop(&key, true).await });
@@ -283,11 +287,11 @@ impl Watch {
         };
         let (name, limit) = (hook.key.clone(), shared.assignment.output_limit);
         let task = tokio::task::spawn_local(async move {
-            if let Err(error) = stdout::watch(file, growth, limit, on_seen).await {
-                tracing::warn!("cannot watch the output of {name}: {error}, ignoring");
+            if let Err(error) = stdout::watch(file, growth, limit, on_event).await {
+                tracing::warn!("failed to watch the output of {name}: {error}, ignoring");
             }
         });
-        Ok(Watch {
+        Ok(OutputWatch {
             too_large,
             ready_at,
             task,
@@ -295,8 +299,9 @@ impl Watch {
     }
 }
 
-/// Whether an error comes of what hooks did to a directory, and not of the machine's state: another attempt would find the same.
-fn is_of_hooks(error: &WorkerError) -> bool {
+/// Whether hooks caused an error by changing a directory. Unlike other errors, a retry would not
+/// help.
+fn is_caused_by_hooks(error: &WorkerError) -> bool {
     match error {
         WorkerError::Replaced(_) => true,
         WorkerError::File { source, .. } => source.kind() == ErrorKind::PermissionDenied,
@@ -304,7 +309,7 @@ fn is_of_hooks(error: &WorkerError) -> bool {
     }
 }
 
-/// Records that a hook failed before its start; the hooks after it have their turn.
+/// Records that a hook failed before its start. Later hooks run.
 async fn refuse(
     shared: &Shared,
     hook: &HookTask,
@@ -316,7 +321,7 @@ async fn refuse(
     if join {
         shared.link.stop(&hook.key, true).await?;
     }
-    let mut report = read::refused(&hook.key, why.clone());
+    let mut report = report::not_started(&hook.key, why.clone());
     report.verdict = shared.link.report(&report).await?;
     let ended = Ended::without_run(Outcome::NotStarted(why));
     if let Err(error) = shared.index.result(hook, &report, &ended) {
@@ -328,14 +333,16 @@ async fn refuse(
 async fn try_hook(
     shared: &Rc<Shared>,
     hook: &HookTask,
-    place: usize,
+    position: usize,
     join: bool,
 ) -> Result<Next, ClientError> {
     let assignment = &shared.assignment;
     let refused = |error: WorkerError| ClientError::Refused(error.to_string());
     let own = match directory::enter(&shared.directory, &hook.plugin) {
         Ok(own) => Arc::new(own),
-        Err(error) if is_of_hooks(&error) => return refuse(shared, hook, &error, join).await,
+        Err(error) if is_caused_by_hooks(&error) => {
+            return refuse(shared, hook, &error, join).await;
+        }
         Err(error) => return Err(refused(error)),
     };
     let name = stdout_name(assignment, hook);
@@ -347,58 +354,60 @@ async fn try_hook(
     };
     let file = match stdout::open(&own, &name, join) {
         Ok(file) => file,
-        Err(error) if is_of_hooks(&error) => return refuse(shared, hook, &error, join).await,
+        Err(error) if is_caused_by_hooks(&error) => {
+            return refuse(shared, hook, &error, join).await;
+        }
         Err(error) => return Err(refused(error)),
     };
     if !join {
-        stdout::show(&own, &name);
+        stdout::link_newest(&own, &name);
     }
 
     let path = own.path().join(&name);
-    let watch = Watch::begin(shared, hook, place, &file, &path, !join).map_err(refused)?;
+    let watch = OutputWatch::begin(shared, hook, position, &file, &path, !join).map_err(refused)?;
     let ended = match shared.link.run(&hook.key, &file).await {
-        // What the orchestrator refuses to run is a result as well.
+        // A refusal by the orchestrator is also a result.
         Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
         other => other?,
     };
     watch.task.abort();
-    shared.units.note(ended.unit.as_deref());
+    shared.units.add(ended.unit.as_deref());
     if let Err(error) = shared.index.process(hook, &ended) {
         tracing::warn!("{error}, ignoring");
     }
     if ended.again {
-        return Ok(Next::Again);
+        return Ok(Next::Repeat);
     }
 
     let remark = watch.too_large.get().then(|| {
         format!(
-            "it printed more than {} bytes and was ended",
+            "it printed more than {} bytes and was killed",
             assignment.output_limit
         )
     });
-    // A daemon leaves nothing of its own.
+    // A daemon has no output of its own.
     let lack = match hook.mode {
         HookMode::Daemon => None,
-        _ => room::lack(&own).map(str::to_owned).or(ended.lack.clone()),
+        _ => disk::lack(&own).map(str::to_owned).or(ended.lack.clone()),
     };
     let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
-    let place = read::Place {
+    let context = report::RunContext {
         directory: own.clone(),
         before,
         of_crawl: matches!(assignment.owner, Owner::Crawl(_)),
         claims: shared.claims.clone(),
     };
     let reading =
-        spawn_blocking(move || read::report(&key, &plugin, &outcome, &file, &place, remark));
+        spawn_blocking(move || report::build(&key, &plugin, &outcome, &file, &context, remark));
     let mut report = reading
         .await
         .map_err(|error| ClientError::Refused(error.to_string()))?;
     report.ready_at = watch.ready_at.get();
     report.verdict = match ended.verdict.clone() {
         Some(recorded) => recorded,
-        None => room::doubt(report.verdict, &ended.outcome, lack),
+        None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
     };
-    if says_nothing(&report.verdict, &ended.outcome) {
+    if has_no_reason(&report.verdict, &ended.outcome) {
         let words = shared.link.last_words(&hook.key).await?;
         let known = report.verdict.error.take();
         let both = known
@@ -408,19 +417,19 @@ async fn try_hook(
     }
     report.verdict = shared.link.report(&report).await?;
     if report.verdict.state != ResultState::Failed {
-        stdout::forget(&own, &name);
+        stdout::remove_earlier(&own, &name);
     }
     if report.derived.sonic.is_some() && matches!(assignment.owner, Owner::Crawl(_)) {
-        let task = HookTask::sonic(&hook.plugin, WANTED_LIMIT);
-        shared.wanted.borrow_mut().push(task);
+        let task = HookTask::sonic(&hook.plugin, REQUESTED_HOOK_LIMIT);
+        shared.requested.borrow_mut().push(task);
     }
     if let Err(error) = shared.index.result(hook, &report, &ended) {
         tracing::warn!("{error}, ignoring");
     }
     let next = next(assignment.owner, hook.mode, &ended.outcome, &report);
-    if matches!(next, Next::Died) {
-        let why = report.verdict.error.as_deref().unwrap_or("it failed");
-        tracing::warn!("{} died: {why}", hook.key);
+    if matches!(next, Next::RestartDaemon) {
+        let why = report.verdict.error.as_deref().unwrap_or("no reason given");
+        tracing::warn!("{}: the daemon failed: {why}", hook.key);
     }
     Ok(next)
 }

@@ -1,5 +1,5 @@
-//! The worker: the inside of ONE crawl or snapshot, as an unprivileged process in a unit of its
-//! own. It decides on the order of hooks and reads what they say; it starts nothing itself.
+//! The worker: runs the hooks of ONE crawl or snapshot as an unprivileged process in its own unit.
+//! It decides on the order of hooks and reads their output. The orchestrator starts the hooks.
 
 mod drive;
 mod files;
@@ -8,17 +8,17 @@ mod output;
 mod page;
 mod sequence;
 
-pub use sequence::{Action, Input, Sequence};
+pub use sequence::{HookAction, HookEvent, Sequence};
 
 use archivist_core::model::{Owner, without_userinfo};
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::documents::work::{Assignment, HookMode, HookTask};
 use drive::Work;
-use files::leftover::Units;
+use files::leftover::EndedUnits;
 use files::{directory, heartbeat, leftover};
 use link::Link;
-use page::index::Index;
 use page::pages;
+use page::snapshot_index::SnapshotIndex;
 use sequence::Purpose;
 use std::io::Read;
 use std::process::ExitCode;
@@ -26,29 +26,30 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Largest assignment that is read.
+/// Largest assignment in bytes.
 const ASSIGNMENT_MAX: u64 = 16 << 20;
 
-/// Why a worker gives up. systemd reports it as a failed unit, the orchestrator tries again.
+/// Why a worker stops before its work is complete. systemd reports a failed unit, and the
+/// orchestrator retries.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error(
-        "cannot read the assignment from standard input: {0}\nworkers are started by the orchestrator, not by hand"
+        "failed to read the assignment from standard input: {0}\nthe orchestrator starts workers; they cannot be started by hand"
     )]
     Assignment(String),
     #[error(transparent)]
     Client(#[from] archivist_shared::bus::client::ClientError),
-    #[error("cannot {verb} '{path}': {source}")]
+    #[error("failed to {verb} '{path}': {source}")]
     File {
         verb: &'static str,
         path: std::path::PathBuf,
         source: std::io::Error,
     },
-    #[error("plugin directory '{}' is not a directory of its own: a hook replaced it", .0.display())]
+    #[error("failed to enter plugin directory '{}': a hook replaced it", .0.display())]
     Replaced(std::path::PathBuf),
 }
 
-/// `archivist-orchestrator worker`: exit status 0 when the work is complete and recorded.
+/// Runs `archivist worker`. The exit status is 0 when the work is complete and recorded.
 pub fn main() -> ExitCode {
     archivist_shared::journal::init(None);
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -57,19 +58,19 @@ pub fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("archivist-orchestrator: failed to create an event loop: {error}");
+            eprintln!("archivist worker: failed to create an event loop: {error}");
             return ExitCode::FAILURE;
         }
     };
     let work = tokio::task::LocalSet::new();
     let done = work.block_on(&runtime, run());
-    // A thread may still be waiting for the lists of the archive.
+    // A thread may still wait for the lock of the archive's index.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Its page was given up, or another worker has it by now.
+        // The page was cancelled, or another worker has it by now.
         Err(error @ WorkerError::Client(ClientError::Denied(_))) => {
-            tracing::warn!("{error}; this worker ends");
+            tracing::warn!("{error}; this worker exits");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -98,7 +99,7 @@ async fn run() -> Result<(), WorkerError> {
     let is_crawl = matches!(assignment.owner, Owner::Crawl(_));
     let link = Rc::new(Link::connect(address, assignment.token.clone()).await?);
     let standing = link.attach().await?;
-    beat();
+    notify_systemd();
     let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
     let own = Arc::new(directory::make(&assignment.directory)?);
     directory::make_plugins(&own, &assignment)?;
@@ -108,9 +109,9 @@ async fn run() -> Result<(), WorkerError> {
     if !is_crawl {
         heartbeat::follow(&of_crawl, &own);
     }
-    let index = Rc::new(Index::open(&assignment, &own)?);
+    let index = Rc::new(SnapshotIndex::open(&assignment, &own)?);
     tracing::info!(
-        "working on {} {}: {} hooks, {} of them done before",
+        "working on {} {}: {} hooks, {} of them have final results",
         assignment.owner,
         without_userinfo(&assignment.url),
         assignment.hooks.len() + assignment.last_hooks.len(),
@@ -126,12 +127,12 @@ async fn run() -> Result<(), WorkerError> {
         directory: &own,
         link: &link,
         index: &index,
-        units: &Units::default(),
+        units: &EndedUnits::default(),
     };
     let hooks = assignment.hooks.clone();
     work.drive(hooks, &standing, purpose(&assignment)).await?;
     let last = assignment.last_hooks.clone();
-    work.drive(last, &standing, Purpose::Beside).await?;
+    work.drive(last, &standing, Purpose::OtherHooks).await?;
     if !is_crawl {
         heartbeat::end(&own);
     }
@@ -140,27 +141,27 @@ async fn run() -> Result<(), WorkerError> {
     }
     leftover::end(&own, work.units).await;
     pages::publish(&assignment, &own, &index).await;
-    // No STOPPING=1: systemd takes it for a stop of the unit, which is then gone with its exit, and whoever was not
-    // listening at that moment never learns how it ended.
+    // Send no STOPPING=1: systemd takes it for a stop of the unit and forgets the unit at its exit,
+    // so a client that did not listen at that moment never learns the exit status.
     Ok(())
 }
 
-/// What the daemons of an assignment are there for. Where a hook is left out, nobody knows what it would
-/// have been about.
+/// Purpose of an assignment's daemons. If a hook is skipped, its relation to the daemons is
+/// unknown, so they count as services for other hooks.
 fn purpose(assignment: &Assignment) -> Purpose {
     let in_foreground = |hook: &HookTask| hook.mode == HookMode::Foreground;
     let all_there = assignment.about.skipped.is_empty();
     match assignment.owner {
-        Owner::Crawl(_) => Purpose::Pages,
+        Owner::Crawl(_) => Purpose::CrawlPages,
         Owner::Snapshot(_) if all_there && !assignment.hooks.iter().any(in_foreground) => {
-            Purpose::Own
+            Purpose::OwnWork
         }
-        Owner::Snapshot(_) => Purpose::Beside,
+        Owner::Snapshot(_) => Purpose::OtherHooks,
     }
 }
 
-/// Tells systemd that the worker is up, and from then on that its loop turns.
-fn beat() {
+/// Notifies systemd that the worker is ready, and resets its watchdog periodically from then on.
+fn notify_systemd() {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let Some(every) = sd_notify::watchdog_enabled().map(|limit| limit / 2) else {
         return;

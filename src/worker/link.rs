@@ -1,5 +1,5 @@
-//! The worker's line to the orchestrator, which may be restarted or replaced at any time: every
-//! call can be made again, and is, when the answer did not come.
+//! The worker's connection to the orchestrator, which may be restarted or replaced at any time. All
+//! calls are idempotent and are repeated if no answer arrives.
 
 use archivist_core::model::Verdict;
 use archivist_shared::bus::client::{Address, ClientError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use zbus::Fd;
 use zbus::fdo::DBusProxy;
 
-/// How long the bus itself may be gone before the worker gives up.
+/// Time without a bus after which the worker gives up.
 const BUS_GONE_MAX: Duration = Duration::from_secs(60);
 
 pub struct Link {
@@ -35,22 +35,22 @@ impl Link {
         self.proxy.borrow().clone()
     }
 
-    /// Takes up the work.
+    /// Registers the worker. Returns what is on record about its hooks.
     pub async fn attach(&self) -> Result<Standing, ClientError> {
         loop {
             match self.proxy().attach(&self.token).await {
                 Ok(text) => return parse(&text),
-                Err(error) => self.survive(error).await?,
+                Err(error) => self.wait_until_reachable(error).await?,
             }
         }
     }
 
-    /// Runs a hook to its end.
+    /// Runs a hook and waits for its end.
     pub async fn run(&self, hook: &str, stdout: &File) -> Result<Ended, ClientError> {
         loop {
             match self.proxy().run(&self.token, hook, Fd::from(stdout)).await {
                 Ok(text) => return parse(&text),
-                Err(error) => self.survive(error).await?,
+                Err(error) => self.wait_until_reachable(error).await?,
             }
         }
     }
@@ -59,30 +59,31 @@ impl Link {
         loop {
             match self.proxy().stop(&self.token, hook, force).await {
                 Ok(()) => return Ok(()),
-                Err(error) => self.survive(error).await?,
+                Err(error) => self.wait_until_reachable(error).await?,
             }
         }
     }
 
-    /// Returns when the report is on disk, with the verdict that is on record there.
+    /// Reports a result. Returns the recorded verdict when the report is on disk.
     pub async fn report(&self, report: &Report) -> Result<Verdict, ClientError> {
         let text = serde_json::to_string(report).unwrap_or_default();
         loop {
             match self.proxy().report(&self.token, &text).await {
                 Ok(verdict) => return parse(&verdict),
-                Err(error) => self.survive(error).await?,
+                Err(error) => self.wait_until_reachable(error).await?,
             }
         }
     }
 
-    /// What the newest run of this hook wrote to standard error at last; nothing where nobody can say.
+    /// Last lines that the newest run of this hook wrote to standard error, or an empty string if
+    /// they are not available.
     pub async fn last_words(&self, hook: &str) -> Result<String, ClientError> {
         loop {
             match self.proxy().last_words(&self.token, hook).await {
                 Ok(words) => return Ok(words),
-                Err(error) => match self.survive(error).await {
+                Err(error) => match self.wait_until_reachable(error).await {
                     Err(ClientError::Refused(why)) => {
-                        tracing::debug!("what {hook} wrote at last is not known: {why}");
+                        tracing::debug!("{hook}: its last log lines are not available: {why}");
                         return Ok(String::new());
                     }
                     other => other?,
@@ -91,22 +92,22 @@ impl Link {
         }
     }
 
-    /// Returns when the crawl has no open snapshot any more.
+    /// Waits until the crawl has no open snapshot.
     pub async fn snapshots_done(&self) -> Result<(), ClientError> {
         loop {
             match self.proxy().snapshots_done(&self.token).await {
                 Ok(()) => return Ok(()),
-                Err(error) => self.survive(error).await?,
+                Err(error) => self.wait_until_reachable(error).await?,
             }
         }
     }
 
-    /// Waits until the orchestrator can be called again, or passes on an error that another call
-    /// would not mend.
-    async fn survive(&self, error: zbus::Error) -> Result<(), ClientError> {
+    /// Waits until the orchestrator can be called again. Returns errors that a repeated call would
+    /// not fix.
+    async fn wait_until_reachable(&self, error: zbus::Error) -> Result<(), ClientError> {
         match self.address.explain(error) {
             ClientError::Unreachable { why, .. } => {
-                tracing::info!("the orchestrator is gone, waiting for it: {why}");
+                tracing::info!("lost the connection to the orchestrator, waiting for it: {why}");
             }
             other => return Err(other),
         }
@@ -118,7 +119,7 @@ impl Link {
             .map_err(|error| self.address.explain(error))
     }
 
-    /// Waits for the name on the bus to be owned; the bus starts the orchestrator if it can.
+    /// Waits until the name on the bus has an owner. The bus starts the orchestrator if it can.
     async fn wait_for_owner(&self) -> zbus::Result<()> {
         let bus = DBusProxy::new(self.proxy().inner().connection()).await?;
         let name = self.address.name.as_str();
@@ -139,7 +140,8 @@ impl Link {
         Ok(())
     }
 
-    /// The bus was restarted. It has no event for coming back, so this tries at growing distances.
+    /// Reconnects after a restart of the bus. There is no event for that, so the delay between
+    /// attempts doubles, up to five seconds.
     async fn reconnect(&self) -> Result<(), ClientError> {
         let mut delay = Duration::from_millis(50);
         let deadline = tokio::time::Instant::now() + BUS_GONE_MAX;
@@ -159,6 +161,8 @@ impl Link {
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ClientError> {
     serde_json::from_str(text).map_err(|error| {
-        ClientError::Refused(format!("the orchestrator's answer cannot be read: {error}"))
+        ClientError::Refused(format!(
+            "failed to parse the orchestrator's answer: {error}"
+        ))
     })
 }

@@ -1,50 +1,51 @@
-//! The order of the hooks of one crawl or snapshot, as a pure machine: events in, actions out.
+//! The order of the hooks of one crawl or snapshot as a state machine: events in, actions out.
 //!
-//! Hooks start in order. A foreground hook is waited for; a background hook only until it is
-//! ready. At the end the finite background hooks first get the rest of their own time. Then those
-//! foreground hooks that missed something while these were at work have another try, the daemons
-//! still beside them. Then all daemons are asked to end at once, the last started first, each with
-//! its remaining time as grace, and what is left after that is ended by force.
+//! Hooks start in order. The sequence waits for the end of a foreground hook, and for a background
+//! hook only until it is ready. When all hooks have started, finite background hooks get the rest
+//! of their time. Then foreground hooks that failed without files while finite hooks were running
+//! are retried, with the daemons still running. Finally all daemons are stopped at once, the last
+//! started first, each with its remaining time as grace, and are then killed.
 //!
-//! Where nothing runs in the foreground the daemons are the work: each then has its own time to end by
+//! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by
 //! itself.
 //!
-//! The daemons of a crawl are what its pages live on: one that dies is started again for the pages
-//! to come, a few times.
+//! The pages of a crawl depend on its daemons: a daemon that fails is restarted for the following
+//! pages, up to a limit.
 
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What happened, by the place of a hook in the assignment.
+/// What happened. Numbers are positions of hooks in the assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum HookEvent {
     Begin,
     /// A background hook printed its first line.
     Ready(usize),
     /// A hook ended and its result is recorded.
     Ended(usize),
-    /// The same of one that failed and left nothing: it may want what others had not brought yet.
-    Missed(usize),
-    /// The same of a daemon that failed.
-    Died(usize),
-    /// The deadline that was asked for has passed.
+    /// A hook failed without files and its result is recorded: a retry may find what other hooks
+    /// add.
+    FailedEmpty(usize),
+    /// A daemon failed and its result is recorded.
+    DaemonFailed(usize),
+    /// The requested deadline has passed.
     Deadline,
-    /// The background hooks are not needed any more.
+    /// The background hooks are no longer needed.
     Release,
 }
 
-/// What is to be done.
+/// What to do next. Numbers are positions of hooks in the assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum HookAction {
     Start(usize),
-    /// Ask it to end.
+    /// Send SIGTERM.
     Stop(usize),
-    /// End it by force.
+    /// Send SIGKILL.
     Kill(usize),
-    /// All hooks had their turn; background hooks may run on until [`Input::Release`].
-    Forwarded,
-    /// Nothing runs any more.
+    /// All hooks have started; background hooks may continue until [`HookEvent::Release`].
+    AllStarted,
+    /// All hooks have ended.
     Done,
 }
 
@@ -58,59 +59,60 @@ enum State {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Starting the hook with this place, or waiting for it.
-    Forward(usize),
-    /// Waiting to be released.
-    Held,
+    /// Starting the hook at this position, or waiting for it.
+    Starting(usize),
+    /// Waiting for [`HookEvent::Release`].
+    WaitingForRelease,
     /// Waiting for finite background hooks.
-    Draining,
-    /// Waiting for daemons that run for their own sake.
-    Attending,
-    /// Starting once more what missed something, or waiting for it.
-    Again,
-    /// Waiting for daemons that were asked to end.
-    Ending,
+    WaitingForFinite,
+    /// Waiting for daemons that are the work themselves.
+    WaitingForDaemons,
+    /// Retrying hooks, one after another.
+    Retrying,
+    /// Waiting for daemons that were told to stop.
+    Stopping,
     Done,
 }
 
-/// What the daemons are there for once all hooks had their turn.
+/// What the daemons are for once all hooks have started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The pages of a crawl: they live until [`Input::Release`].
-    Pages,
-    /// Themselves: each has its own time to end by itself.
-    Own,
-    /// The hooks that had their turn: they end with these.
-    Beside,
+    /// The pages of a crawl: daemons run until [`HookEvent::Release`].
+    CrawlPages,
+    /// Themselves: each daemon has its own time to end by itself.
+    OwnWork,
+    /// The other hooks: daemons end after these.
+    OtherHooks,
 }
 
-/// How often a daemon is started again that dies while pages live on it.
-const REVIVALS_MAX: u32 = 3;
-/// Shortest grace between being asked to end and being ended by force.
-const LEAST_GRACE: Duration = Duration::from_secs(2);
+/// Number of times that a failed daemon of a crawl is restarted.
+const DAEMON_RESTARTS_MAX: u32 = 3;
+/// Shortest grace between SIGTERM and SIGKILL.
+const GRACE_MIN: Duration = Duration::from_secs(2);
 
-/// See the module's description. Times are since the worker began.
+/// The state of the sequence. Times are relative to the start of the worker.
 #[derive(Debug)]
 pub struct Sequence {
     hooks: Vec<HookTask>,
     states: Vec<State>,
-    /// How often each was started again after it died.
-    revivals: Vec<u32>,
+    /// Number of restarts of each daemon.
+    restarts: Vec<u32>,
     phase: Phase,
-    /// Foreground hooks that are to be started once more.
-    again: VecDeque<usize>,
-    /// When the last of the finite background hooks that ended did so.
+    /// Foreground hooks to retry.
+    retries: VecDeque<usize>,
+    /// End of the finite background hook that ended last.
     finite_end: Option<Duration>,
-    /// The daemons are what the work is about.
-    attend: bool,
-    /// Hold the background hooks until they are released.
+    /// Whether the daemons are the work.
+    daemons_are_work: bool,
+    /// Whether background hooks continue until [`HookEvent::Release`].
     hold: bool,
     ready_limit: Duration,
     stop_limit: Duration,
 }
 
 impl Sequence {
-    /// `done` says of each hook whether its result is final from an earlier attempt.
+    /// Creates a sequence. `done` says for each hook whether an earlier attempt has its final
+    /// result.
     pub fn new(
         hooks: Vec<HookTask>,
         done: &[bool],
@@ -118,82 +120,84 @@ impl Sequence {
         ready_limit: Duration,
         stop_limit: Duration,
     ) -> Sequence {
-        let state = |place: usize| match done.get(place) {
+        let state = |position: usize| match done.get(position) {
             Some(true) => State::Ended,
             _ => State::Waiting,
         };
         let states = (0..hooks.len()).map(state).collect();
         Sequence {
-            attend: purpose == Purpose::Own,
-            revivals: vec![0; hooks.len()],
+            daemons_are_work: purpose == Purpose::OwnWork,
+            restarts: vec![0; hooks.len()],
             hooks,
             states,
-            phase: Phase::Forward(0),
-            again: VecDeque::new(),
+            phase: Phase::Starting(0),
+            retries: VecDeque::new(),
             finite_end: None,
-            hold: purpose == Purpose::Pages,
+            hold: purpose == Purpose::CrawlPages,
             ready_limit,
             stop_limit,
         }
     }
 
-    /// Appends a hook that another one asked for; too late when all had their turn already.
+    /// Appends a hook that another hook requested. Returns false for a known hook, and when all
+    /// hooks have started already.
     pub fn add(&mut self, hook: HookTask) -> bool {
         let known = self.hooks.iter().any(|other| other.key == hook.key);
-        let added = matches!(self.phase, Phase::Forward(_)) && !known;
+        let added = matches!(self.phase, Phase::Starting(_)) && !known;
         if added {
             self.hooks.push(hook);
             self.states.push(State::Waiting);
-            self.revivals.push(0);
+            self.restarts.push(0);
         }
         added
     }
 
-    /// Takes note of `input` at `now` and says what to do.
-    pub fn handle(&mut self, input: Input, now: Duration) -> Vec<Action> {
+    /// Applies an event at the time `now`. Returns the actions that follow.
+    pub fn handle(&mut self, input: HookEvent, now: Duration) -> Vec<HookAction> {
         let mut actions = Vec::new();
         match input {
-            Input::Begin => {}
-            Input::Ready(place) => {
-                if let Some(State::Running { ready, .. }) = self.states.get_mut(place) {
+            HookEvent::Begin => {}
+            HookEvent::Ready(position) => {
+                if let Some(State::Running { ready, .. }) = self.states.get_mut(position) {
                     *ready = true;
                 }
             }
-            Input::Ended(place) => self.ended(place, now),
-            Input::Missed(place) => {
-                if self.may_find_more(place) {
-                    self.again.push_back(place);
+            HookEvent::Ended(position) => self.ended(position, now),
+            HookEvent::FailedEmpty(position) => {
+                if self.may_retry(position) {
+                    self.retries.push_back(position);
                 }
-                self.ended(place, now);
+                self.ended(position, now);
             }
-            Input::Died(place) => {
-                let revive = self.is_missed_by_pages(place);
-                self.ended(place, now);
-                if revive {
-                    self.revivals[place] += 1;
-                    self.start(place, now, &mut actions);
+            HookEvent::DaemonFailed(position) => {
+                let restart = self.needs_restart(position);
+                self.ended(position, now);
+                if restart {
+                    self.restarts[position] += 1;
+                    self.start(position, now, &mut actions);
                 }
             }
-            Input::Deadline => self.enforce(now, &mut actions),
-            Input::Release => self.hold = false,
+            HookEvent::Deadline => self.enforce(now, &mut actions),
+            HookEvent::Release => self.hold = false,
         }
         self.advance(now, &mut actions);
         actions
     }
 
-    /// When [`Input::Deadline`] is wanted next.
+    /// Time of the next [`HookEvent::Deadline`], if one is needed.
     pub fn deadline(&self) -> Option<Duration> {
         let waiting = match self.phase {
-            Phase::Forward(place) => match self.states.get(place) {
+            Phase::Starting(position) => match self.states.get(position) {
                 Some(State::Running {
                     since,
                     ready: false,
-                }) if self.is_background(place) => Some(*since + self.ready_limit),
+                }) if self.is_background(position) => Some(*since + self.ready_limit),
                 _ => None,
             },
-            Phase::Attending => {
+            Phase::WaitingForDaemons => {
                 let all = 0..self.hooks.len();
-                all.filter_map(|place| self.attended_until(place)).min()
+                all.filter_map(|position| self.daemon_deadline(position))
+                    .min()
             }
             _ => None,
         };
@@ -207,48 +211,49 @@ impl Sequence {
         stopping.chain(waiting).min()
     }
 
-    fn ended(&mut self, place: usize, now: Duration) {
-        let Some(state) = self.states.get_mut(place) else {
+    fn ended(&mut self, position: usize, now: Duration) {
+        let Some(state) = self.states.get_mut(position) else {
             return;
         };
         *state = State::Ended;
-        if self.hooks[place].mode == HookMode::Finite {
+        if self.hooks[position].mode == HookMode::Finite {
             self.finite_end = Some(now);
         }
     }
 
-    /// Whether another try of a foreground hook could end otherwise than this one, its first: a
-    /// finite hook was at work beside it. What was there before it started it has seen.
-    fn may_find_more(&self, place: usize) -> bool {
-        let Some(State::Running { since, .. }) = self.states.get(place) else {
+    /// Whether a retry of a foreground hook could have another result: a finite hook ran at the
+    /// same time, which may have added something. This is true only for the first run of a hook.
+    fn may_retry(&self, position: usize) -> bool {
+        let Some(State::Running { since, .. }) = self.states.get(position) else {
             return false;
         };
-        let beside = self.runs(HookMode::Finite) || self.finite_end.is_some_and(|end| end > *since);
-        matches!(self.phase, Phase::Forward(_)) && !self.is_background(place) && beside
+        let concurrent =
+            self.runs(HookMode::Finite) || self.finite_end.is_some_and(|end| end > *since);
+        matches!(self.phase, Phase::Starting(_)) && !self.is_background(position) && concurrent
     }
 
-    /// Whether a daemon that died is what the pages of a crawl live on: it was up, nobody asked it
-    /// to end, and it has not died too often.
-    fn is_missed_by_pages(&self, place: usize) -> bool {
+    /// Whether to restart a daemon that failed: pages of a crawl need it, it was ready before, it
+    /// was not told to stop, and it has restarts left.
+    fn needs_restart(&self, position: usize) -> bool {
         let was_up = matches!(
-            self.states.get(place),
+            self.states.get(position),
             Some(State::Running { ready: true, .. })
         );
         let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
         self.hold
             && was_up
-            && self.hooks.get(place).is_some_and(is_daemon)
-            && self.revivals[place] < REVIVALS_MAX
+            && self.hooks.get(position).is_some_and(is_daemon)
+            && self.restarts[position] < DAEMON_RESTARTS_MAX
     }
 
-    fn is_background(&self, place: usize) -> bool {
-        self.hooks[place].mode != HookMode::Foreground
+    fn is_background(&self, position: usize) -> bool {
+        self.hooks[position].mode != HookMode::Foreground
     }
 
-    /// How long a daemon that runs for its own sake is left to end by itself.
-    fn attended_until(&self, place: usize) -> Option<Duration> {
-        let hook = &self.hooks[place];
-        match self.states[place] {
+    /// Time at which a daemon that is the work itself is stopped.
+    fn daemon_deadline(&self, position: usize) -> Option<Duration> {
+        let hook = &self.hooks[position];
+        match self.states[position] {
             State::Running { since, .. } if hook.mode == HookMode::Daemon => {
                 Some(since + hook.patience)
             }
@@ -256,82 +261,89 @@ impl Sequence {
         }
     }
 
-    /// Passes what the deadlines say.
-    fn enforce(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        for (place, state) in self.states.iter_mut().enumerate() {
+    /// Applies deadlines that have passed.
+    fn enforce(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
+        for (position, state) in self.states.iter_mut().enumerate() {
             match state {
                 State::Running { since, ready } if !*ready && *since + self.ready_limit <= now => {
                     *ready = true;
                 }
                 State::Stopping { until, killed } if !*killed && *until <= now => {
                     *killed = true;
-                    actions.push(Action::Kill(place));
+                    actions.push(HookAction::Kill(position));
                 }
                 _ => {}
             }
         }
     }
 
-    fn advance(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    fn advance(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
         loop {
             match self.phase {
-                Phase::Forward(place) if place == self.hooks.len() => {
-                    actions.push(Action::Forwarded);
-                    self.phase = Phase::Held;
+                Phase::Starting(position) if position == self.hooks.len() => {
+                    actions.push(HookAction::AllStarted);
+                    self.phase = Phase::WaitingForRelease;
                 }
-                Phase::Forward(place) => match self.states[place] {
+                Phase::Starting(position) => match self.states[position] {
                     State::Waiting => {
-                        if self.hooks[place].after_background && self.stop_background(now, actions)
+                        if self.hooks[position].after_background
+                            && self.stop_background(now, actions)
                         {
                             return;
                         }
-                        self.start(place, now, actions);
+                        self.start(position, now, actions);
                         return;
                     }
-                    State::Running { ready, .. } if !(ready && self.is_background(place)) => return,
+                    State::Running { ready, .. } if !(ready && self.is_background(position)) => {
+                        return;
+                    }
                     State::Stopping { .. } => return,
-                    _ => self.phase = Phase::Forward(place + 1),
+                    _ => self.phase = Phase::Starting(position + 1),
                 },
-                Phase::Held if self.hold => return,
-                Phase::Held => self.phase = Phase::Draining,
-                Phase::Draining if self.runs(HookMode::Finite) => return,
-                Phase::Draining if self.attend => self.phase = Phase::Attending,
-                Phase::Draining => self.phase = Phase::Again,
-                Phase::Attending => {
-                    let due = |s: &Self, place| s.attended_until(place).is_some_and(|at| at <= now);
+                Phase::WaitingForRelease if self.hold => return,
+                Phase::WaitingForRelease => self.phase = Phase::WaitingForFinite,
+                Phase::WaitingForFinite if self.runs(HookMode::Finite) => return,
+                Phase::WaitingForFinite if self.daemons_are_work => {
+                    self.phase = Phase::WaitingForDaemons
+                }
+                Phase::WaitingForFinite => self.phase = Phase::Retrying,
+                Phase::WaitingForDaemons => {
+                    let due = |s: &Self, position| {
+                        s.daemon_deadline(position).is_some_and(|at| at <= now)
+                    };
                     self.stop(due, now, actions);
                     if self.runs(HookMode::Daemon) {
                         return;
                     }
-                    self.phase = Phase::Again;
+                    self.phase = Phase::Retrying;
                 }
-                Phase::Again if self.runs(HookMode::Foreground) => return,
-                Phase::Again => match self.again.pop_front() {
-                    Some(place) => {
-                        self.start(place, now, actions);
+                Phase::Retrying if self.runs(HookMode::Foreground) => return,
+                Phase::Retrying => match self.retries.pop_front() {
+                    Some(position) => {
+                        self.start(position, now, actions);
                         return;
                     }
                     None => {
-                        self.phase = Phase::Ending;
+                        self.phase = Phase::Stopping;
                         self.stop_background(now, actions);
                     }
                 },
-                Phase::Ending if self.states.iter().any(|state| *state != State::Ended) => return,
-                Phase::Ending => {
+                Phase::Stopping if self.states.iter().any(|state| *state != State::Ended) => return,
+                Phase::Stopping => {
                     self.phase = Phase::Done;
-                    actions.push(Action::Done);
+                    actions.push(HookAction::Done);
                 }
                 Phase::Done => return,
             }
         }
     }
 
-    fn start(&mut self, place: usize, now: Duration, actions: &mut Vec<Action>) {
-        self.states[place] = State::Running {
+    fn start(&mut self, position: usize, now: Duration, actions: &mut Vec<HookAction>) {
+        self.states[position] = State::Running {
             since: now,
             ready: false,
         };
-        actions.push(Action::Start(place));
+        actions.push(HookAction::Start(position));
     }
 
     fn runs(&self, mode: HookMode) -> bool {
@@ -341,36 +353,36 @@ impl Sequence {
         })
     }
 
-    /// Asks everything that runs in the background to end, the last started first. Finite hooks
-    /// are left their own time, which their unit's limit bounds. Whether anything runs still.
-    fn stop_background(&mut self, now: Duration, actions: &mut Vec<Action>) -> bool {
+    /// Stops all daemons, the last started first. Finite hooks keep their own time, which the limit
+    /// of their unit bounds. Returns whether any background hook still runs.
+    fn stop_background(&mut self, now: Duration, actions: &mut Vec<HookAction>) -> bool {
         self.stop(|_, _| true, now, actions);
         self.states
             .iter()
             .any(|state| matches!(state, State::Running { .. } | State::Stopping { .. }))
     }
 
-    /// Asks those of the daemons that run to end that are `meant`, the last started first.
+    /// Stops the running daemons for which `meant` is true, the last started first.
     fn stop(
         &mut self,
         meant: impl Fn(&Self, usize) -> bool,
         now: Duration,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<HookAction>,
     ) {
-        for place in (0..self.hooks.len()).rev() {
-            let State::Running { since, .. } = self.states[place] else {
+        for position in (0..self.hooks.len()).rev() {
+            let State::Running { since, .. } = self.states[position] else {
                 continue;
             };
-            if self.hooks[place].mode != HookMode::Daemon || !meant(self, place) {
+            if self.hooks[position].mode != HookMode::Daemon || !meant(self, position) {
                 continue;
             }
-            let left = (since + self.hooks[place].limit).saturating_sub(now);
-            let grace = left.min(self.stop_limit).max(LEAST_GRACE);
-            self.states[place] = State::Stopping {
+            let left = (since + self.hooks[position].limit).saturating_sub(now);
+            let grace = left.min(self.stop_limit).max(GRACE_MIN);
+            self.states[position] = State::Stopping {
                 until: now + grace,
                 killed: false,
             };
-            actions.push(Action::Stop(place));
+            actions.push(HookAction::Stop(position));
         }
     }
 }

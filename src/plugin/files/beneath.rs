@@ -159,7 +159,7 @@ impl Directory {
     }
 
     /// Takes the directory away from everybody but its owner.
-    pub fn close(&self) -> io::Result<()> {
+    pub fn restrict_to_owner(&self) -> io::Result<()> {
         chmod(self.as_fd(), 0o700)
     }
 }

@@ -1,4 +1,4 @@
-//! What follows the end of a hook, and which hooks a worker that takes up an owner runs.
+//! Tests of what follows a run, and of which hooks run in a new attempt.
 
 use super::*;
 use archivist_core::model::{CrawlId, SnapshotId};
@@ -6,7 +6,7 @@ use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::work::{Derived, Known};
 
 #[test]
-fn what_failed_by_itself_and_left_nothing_missed_something() {
+fn hook_that_failed_by_itself_without_files_may_be_retried() {
     let of = |owner, outcome, state, files| {
         let verdict = Verdict { state, error: None };
         let file = report::File {
@@ -31,7 +31,7 @@ fn what_failed_by_itself_and_left_nothing_missed_something() {
         };
         matches!(
             next(owner, HookMode::Foreground, &outcome, &report),
-            Next::Missed
+            Next::RetryLater
         )
     };
     use ResultState::{Failed, Skipped};
@@ -46,7 +46,7 @@ fn what_failed_by_itself_and_left_nothing_missed_something() {
 }
 
 #[test]
-fn a_retry_starts_the_daemons_again() {
+fn retry_restarts_daemons_and_their_foreground_hooks() {
     let hook = |plugin: &str, key: &str, mode: HookMode| HookTask {
         key: key.into(),
         plugin: plugin.into(),
@@ -78,7 +78,7 @@ fn a_retry_starts_the_daemons_again() {
     assert_eq!(judged(all, false), [true; 5]);
     let picture = [Succeeded, Succeeded, Succeeded, Queued, Succeeded];
     assert_eq!(judged(picture, false), [true, false, false, false, true]);
-    // A worker takes over from one that died: the tab has its page.
+    // A worker replaces one that crashed while the tab still has its page.
     let taken_over = [Succeeded, Started, Succeeded, Queued, Queued];
     assert_eq!(judged(taken_over, true), [true, false, true, false, false]);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Output directories: written by the worker and by hooks, two users that share a group.
+//! Creates output directories. The worker and the hooks, two users with a common group, write to
+//! them.
 
 use crate::WorkerError;
 use archivist_plugin::Directory;
@@ -9,37 +10,39 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Mode of the directories on the way: hooks pass through.
-const WAY: u32 = 0o750;
-/// Mode of directories that hooks write.
-const SHARED: u32 = 0o770;
-/// Mode of an owner's directory: with the sticky bit hooks make files of their own there, but rename and remove none of ours.
-const OWN: u32 = 0o1770;
+/// Mode of parent directories, which hooks may only traverse.
+const PARENT_MODE: u32 = 0o750;
+/// Mode of directories that hooks may write to.
+const SHARED_MODE: u32 = 0o770;
+/// Mode of the directory of a crawl or snapshot. The sticky bit lets hooks create files but not
+/// rename or remove those of the worker.
+const OWNER_MODE: u32 = 0o1770;
 
-/// Makes the directory of a crawl or snapshot, and opens it. The set-group-ID bit comes from the archive's directory; setting
-/// it here is what RestrictSUIDSGID= forbids.
+/// Creates and opens the directory of a crawl or snapshot. It inherits the set-group-ID bit from
+/// the archive's directory, because RestrictSUIDSGID= forbids to set it here.
 pub fn make(path: &Path) -> Result<Directory, WorkerError> {
-    make_way(path)?;
-    build(path, OWN, false)?;
+    make_parent(path)?;
+    build(path, OWNER_MODE, false)?;
     Directory::open(path).map_err(failed("open", path))
 }
 
-/// Makes a directory for temporary files, where hooks do what they want.
+/// Creates a directory for temporary files of hooks.
 pub fn make_shared(path: &Path) -> Result<(), WorkerError> {
-    make_way(path)?;
-    build(path, SHARED, false)
+    make_parent(path)?;
+    build(path, SHARED_MODE, false)
 }
 
-/// Makes the directories of all plugins of the assignment, before there is a hook that could put anything in their place.
+/// Creates the directories of all plugins of the assignment before any hook runs, so that no hook
+/// can put something else in their place.
 pub fn make_plugins(own: &Directory, assignment: &Assignment) -> Result<(), WorkerError> {
     for hook in assignment.hooks.iter().chain(&assignment.last_hooks) {
-        make_plugin(own, &hook.plugin).map_err(failed("make", &own.path().join(&hook.plugin)))?;
+        make_plugin(own, &hook.plugin).map_err(failed("create", &own.path().join(&hook.plugin)))?;
     }
     Ok(())
 }
 
 fn make_plugin(own: &Directory, plugin: &str) -> std::io::Result<()> {
-    match own.make(plugin, SHARED) {
+    match own.make(plugin, SHARED_MODE) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         other => return other,
     }
@@ -52,15 +55,15 @@ fn make_plugin(own: &Directory, plugin: &str) -> std::io::Result<()> {
         path.display()
     );
     own.clear(plugin)?;
-    own.make(plugin, SHARED)
+    own.make(plugin, SHARED_MODE)
 }
 
-/// Opens the directory of a plugin, which is made if it is missing.
+/// Opens the directory of a plugin, and creates it if it is missing.
 pub fn enter(own: &Directory, plugin: &str) -> Result<Directory, WorkerError> {
     let path = own.path().join(plugin);
-    match own.make(plugin, SHARED) {
+    match own.make(plugin, SHARED_MODE) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(failed("make", &path)(error));
+            return Err(failed("create", &path)(error));
         }
         _ => {}
     }
@@ -70,16 +73,17 @@ pub fn enter(own: &Directory, plugin: &str) -> Result<Directory, WorkerError> {
     })
 }
 
-/// Removes a directory that hooks have emptied. What is left in one goes with its age:
-/// tmpfiles.d(5).
+/// Removes a directory that hooks have emptied. systemd-tmpfiles(8) removes the files in other
+/// directories by age.
 pub fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_dir(path) {
-        tracing::debug!("cannot remove '{}': {error}, ignoring", path.display());
+        tracing::debug!("failed to remove '{}': {error}, ignoring", path.display());
     }
 }
 
-fn make_way(path: &Path) -> Result<(), WorkerError> {
-    path.parent().map_or(Ok(()), |way| build(way, WAY, true))
+fn make_parent(path: &Path) -> Result<(), WorkerError> {
+    path.parent()
+        .map_or(Ok(()), |parent| build(parent, PARENT_MODE, true))
 }
 
 fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
@@ -89,7 +93,7 @@ fn build(path: &Path, mode: u32, recursive: bool) -> Result<(), WorkerError> {
         .create(path)
     {
         Err(error) if !(error.kind() == ErrorKind::AlreadyExists && path.is_dir()) => {
-            Err(failed("make", path)(error))
+            Err(failed("create", path)(error))
         }
         _ => Ok(()),
     }
@@ -109,7 +113,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_plugin_directory_is_no_link() {
+    fn plugin_directory_is_never_a_symbolic_link() {
         let top = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         let own = make(&top.path().join("day/host/s1")).unwrap();
@@ -118,10 +122,10 @@ mod tests {
         symlink(outside.path(), own.path().join("title")).unwrap();
         let error = enter(&own, "title").unwrap_err().to_string();
         assert!(
-            error.ends_with("s1/title' is not a directory of its own: a hook replaced it"),
+            error.ends_with("s1/title': a hook replaced it"),
             "{error}"
         );
-        // A retry begins with what is to be there.
+        // A retry replaces what a hook put there.
         make_plugin(&own, "title").unwrap();
         assert_eq!(
             enter(&own, "title").unwrap().path(),

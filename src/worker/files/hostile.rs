@@ -1,9 +1,10 @@
-//! What a worker does in directories that a hook keeps replacing by links: nothing of it is ever done elsewhere.
+//! Tests that a worker never reads or changes files outside a directory whose content a hook keeps
+//! replacing with links.
 
 use crate::files::directory;
 use crate::files::write;
 use crate::output::claims::Claims;
-use crate::output::read;
+use crate::output::report;
 use crate::output::stdout;
 use archivist_core::model::Outcome;
 use archivist_plugin::Directory;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Where hooks and the worker put things, so that links under these names are in the way.
+/// Names that hooks and the worker use in the directory.
 const NAMES: [&str; 8] = [
     "stdout.log",
     "stdout.log.1",
@@ -31,7 +32,7 @@ const NAMES: [&str; 8] = [
 ];
 const SECRET: &str = "http://secret.test/";
 
-/// A directory of another crawl: everything in it that can be told apart afterwards.
+/// Metadata and content of everything in a directory of another crawl.
 fn victim(path: &Path) -> BTreeMap<PathBuf, (u32, u64, u64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut ahead = vec![path.to_owned()];
@@ -72,12 +73,12 @@ fn make_victim(path: &Path) {
     }
 }
 
-/// One step of the hook: exchanges, removes or makes what has a name in its directories.
+/// One action of the hostile hook.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The plugin's directory and the link beside it.
+    /// Exchanges the plugin's directory and a symbolic link.
     Swap,
-    /// Something in the directory and something else in there.
+    /// Exchanges two entries of the directory.
     Exchange(usize, usize),
     Link(usize, bool),
     Write(usize),
@@ -96,7 +97,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn hostile(own: &Directory, outside: &Path, step: &Step) {
-    let Ok(real) = own.enter("plugin").or_else(|_| own.enter("beside")) else {
+    let Ok(real) = own.enter("plugin").or_else(|_| own.enter("link")) else {
         return;
     };
     let link = |target: &Path, directory: &Directory, name: &str| {
@@ -109,9 +110,9 @@ fn hostile(own: &Directory, outside: &Path, step: &Step) {
     match *step {
         Step::Swap => {
             if own.enter("plugin").is_ok() {
-                link(outside, own, "beside");
+                link(outside, own, "link");
             }
-            swap(own, "plugin", "beside");
+            swap(own, "plugin", "link");
         }
         Step::Exchange(a, b) => swap(&real, NAMES[a], NAMES[b]),
         Step::Link(n, deep) => {
@@ -132,36 +133,44 @@ fn hostile(own: &Directory, outside: &Path, step: &Step) {
     }
 }
 
-/// What a worker does for a hook and at the end, on whatever is there. Returns the names and URLs that came in.
+/// Everything that a worker does for a hook and at the end of a snapshot. Returns the names and
+/// URLs that it reported.
 fn work(own: &Directory, join: bool) -> Vec<String> {
-    let mut learnt = Vec::new();
+    let mut reported = Vec::new();
     let plugin = match directory::enter(own, "plugin") {
         Ok(plugin) => Arc::new(plugin),
         Err(error) => {
             assert!(error.to_string().ends_with("a hook replaced it"), "{error}");
-            return learnt;
+            return reported;
         }
     };
     let before = Listing::of(&plugin);
-    // Any of it may fail, as a hook takes away what was just made.
+    // Each step may fail, because the hook may remove what the worker has just created.
     if let Ok(file) = stdout::open(&plugin, "a.stdout.log", join) {
-        stdout::show(&plugin, "a.stdout.log");
-        let place = read::Place {
+        stdout::link_newest(&plugin, "a.stdout.log");
+        let context = report::RunContext {
             directory: plugin.clone(),
             before: Some(before),
             of_crawl: false,
             claims: Arc::new(Mutex::new(Claims::default())),
         };
-        let report = read::report("plugin/a", "plugin", &Outcome::Exit(0), &file, &place, None);
-        learnt.extend(report.files.into_iter().map(|file| file.path));
-        learnt.extend(report.children.into_iter().map(|child| child.url));
-        stdout::forget(&plugin, "a.stdout.log");
+        let report = report::build(
+            "plugin/a",
+            "plugin",
+            &Outcome::Exit(0),
+            &file,
+            &context,
+            None,
+        );
+        reported.extend(report.files.into_iter().map(|file| file.path));
+        reported.extend(report.children.into_iter().map(|child| child.url));
+        stdout::remove_earlier(&plugin, "a.stdout.log");
     }
     let _ = write::replace(&plugin, "index.html", "ours");
     let _ = write::open_to_append(&plugin, "urls.jsonl");
     assert!(!plugin.has_file("sub/private-report"));
     let _ = tidy::sweep(own);
-    learnt
+    reported
 }
 
 proptest! {
@@ -177,7 +186,7 @@ proptest! {
         own.make("plugin", 0o770).unwrap();
 
         let stop = AtomicBool::new(false);
-        let learnt: Vec<String> = std::thread::scope(|scope| {
+        let reported: Vec<String> = std::thread::scope(|scope| {
             scope.spawn(|| {
                 for step in steps.iter().cycle() {
                     if stop.load(Ordering::Relaxed) {
@@ -186,16 +195,16 @@ proptest! {
                     hostile(&own, &outside, step);
                 }
             });
-            let learnt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let reported = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 joins.iter().flat_map(|join| work(&own, *join)).collect()
             }));
             stop.store(true, Ordering::Relaxed);
-            learnt.unwrap()
+            reported.unwrap()
         });
-        prop_assert!(!learnt.iter().any(|text| text.contains("private-report") || text.contains(SECRET)), "{:?}", learnt);
-        // Whose links these are does not matter: when no hook is left, none leads out of there.
+        prop_assert!(!reported.iter().any(|text| text.contains("private-report") || text.contains(SECRET)), "{:?}", reported);
+        // When no hook runs any more, no link leads out of the directory.
         let problems = tidy::sweep(&own).unwrap();
         prop_assert!(problems.is_empty(), "{:?}", problems);
-        prop_assert!(victim(&outside) == untouched, "what is outside was changed");
+        prop_assert!(victim(&outside) == untouched, "files outside were changed");
     }
 }

@@ -1,4 +1,5 @@
-//! The end of an owner's work: when nothing of its hooks runs any more, its directory is made harmless.
+//! The end of a crawl or snapshot: waits until no process of its hooks runs, and makes its
+//! directory safe to read.
 
 use archivist_plugin::files::tidy;
 use archivist_plugin::{Directory, Problem};
@@ -15,28 +16,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long processes may outlive their hook: longer than systemd leaves them (TimeoutStopSec= of hooks).
-const LEFT_MAX: Duration = Duration::from_secs(45);
+/// Time that processes may outlive their hook: longer than TimeoutStopSec= of hooks.
+const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(45);
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Units of the hooks that have ended. A unit is stopped after that, so processes that its hook left may run for a while.
+/// EndedUnits of hooks that have ended. systemd stops a unit after the end of its main process, so other
+/// processes of the hook may still run.
 #[derive(Clone, Default)]
-pub struct Units(Rc<RefCell<BTreeSet<String>>>);
+pub struct EndedUnits(Rc<RefCell<BTreeSet<String>>>);
 
-impl Units {
-    pub fn note(&self, unit: Option<&str>) {
+impl EndedUnits {
+    pub fn add(&self, unit: Option<&str>) {
         self.0.borrow_mut().extend(unit.map(str::to_owned));
     }
 }
 
-/// Waits for what hooks left running, and makes the owner's directory harmless. A directory of which that cannot be said is
-/// closed to everybody but the worker's user.
-pub async fn end(own: &Arc<Directory>, units: &Units) {
-    let (units, swept) = (units.0.take(), own.clone());
-    // The watchdog is to be told of a worker that waits.
-    let ending = tokio::task::spawn_blocking(move || wait_and_sweep(&swept, &units)).await;
+/// Waits for processes that hooks left, and removes dangerous files from the directory. If that
+/// fails, only the worker's user keeps access to the directory.
+pub async fn end(own: &Arc<Directory>, units: &EndedUnits) {
+    let (units, directory) = (units.0.take(), own.clone());
+    // Runs in a thread, so that the worker keeps notifying systemd's watchdog.
+    let ending = tokio::task::spawn_blocking(move || wait_and_clean(&directory, &units)).await;
     let problems = ending.unwrap_or_else(|error| vec![problem(own, &error)]);
-    close(own, &problems);
+    restrict(own, &problems);
 }
 
 fn problem(own: &Directory, what: &dyn std::fmt::Display) -> Problem {
@@ -46,13 +48,13 @@ fn problem(own: &Directory, what: &dyn std::fmt::Display) -> Problem {
     }
 }
 
-fn wait_and_sweep(own: &Directory, units: &BTreeSet<String>) -> Vec<Problem> {
+fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(slice) = slice() {
-        let deadline = Instant::now() + LEFT_MAX;
+        let deadline = Instant::now() + LEFTOVER_TIMEOUT;
         for unit in units {
             if let Err(error) = wait_for_end(&slice.join(unit), deadline) {
-                problems.push(problem(own, &format!("cannot wait for {unit}: {error}")));
+                problems.push(problem(own, &format!("failed to wait for {unit}: {error}")));
             }
         }
     }
@@ -63,7 +65,7 @@ fn wait_and_sweep(own: &Directory, units: &BTreeSet<String>) -> Vec<Problem> {
     problems
 }
 
-fn close(own: &Directory, problems: &[Problem]) {
+fn restrict(own: &Directory, problems: &[Problem]) {
     if problems.is_empty() {
         return;
     }
@@ -71,23 +73,23 @@ fn close(own: &Directory, problems: &[Problem]) {
         tracing::error!("'{}': {}", problem.path.display(), problem.what);
     }
     let path = own.path().display();
-    match own.close() {
+    match own.restrict_to_owner() {
         Ok(()) => tracing::error!(
-            "closed '{path}' (mode 0700): it may hold links out of it, or programs; look through it before it is \
-             copied or served with links followed"
+            "restricted '{path}' to its owner (mode 0700): it may contain links out of it, or programs; inspect it before \
+            copying it, and before serving it in a way that follows links"
         ),
-        Err(error) => tracing::error!("cannot close '{path}': {error}, ignoring"),
+        Err(error) => tracing::error!("failed to restrict '{path}': {error}, ignoring"),
     }
 }
 
-/// The control group of the crawl's slice, where the units of its workers and hooks are.
+/// Control group of the crawl's slice, which contains the units of its workers and hooks.
 fn slice() -> Option<PathBuf> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new(CGROUPS).join(own).parent()?.to_owned())
 }
 
-/// Returns when no process is in the control group, or there is none.
+/// Waits until the control group contains no process or does not exist.
 ///
 /// # Errors
 /// TimedOut at the deadline.
@@ -101,7 +103,7 @@ fn wait_for_end(group: &Path, deadline: Instant) -> io::Result<()> {
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
         }
-        // cgroups(7): a change of the file is an exceptional condition.
+        // cgroups(7): poll(2) reports a change of this file as an exceptional condition.
         let mut fds = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
         match poll(
             &mut fds,
@@ -117,7 +119,7 @@ fn wait_for_end(group: &Path, deadline: Instant) -> io::Result<()> {
 fn is_populated(events: &File) -> io::Result<bool> {
     let mut text = [0; 256];
     let length = match events.read_at(&mut text, 0) {
-        // The group was removed.
+        // systemd removed the control group.
         Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => 0,
         other => other?,
     };
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_that_is_not_harmless_is_closed() {
+    async fn unsafe_directory_is_restricted_to_its_owner() {
         let top = tempfile::tempdir().unwrap();
         let own = crate::files::directory::make(&top.path().join("s1")).unwrap();
         std::fs::create_dir(own.path().join("wget")).unwrap();
@@ -145,21 +147,21 @@ mod tests {
             Arc::new(own),
             mode(&Directory::open(&top.path().join("s1")).unwrap()),
         );
-        end(&own, &Units::default()).await;
+        end(&own, &EndedUnits::default()).await;
         assert_eq!(mode(&own), before);
         for path in ["etc", "wget/etc"] {
             assert!(!own.path().join(path).is_symlink());
         }
         let problem = Problem {
             path: own.path().join("wget"),
-            what: "it lies too deep".to_owned(),
+            what: "too many levels of directories".to_owned(),
         };
-        close(&own, &[problem]);
+        restrict(&own, &[problem]);
         assert_eq!(mode(&own), 0o700);
     }
 
     #[test]
-    fn processes_of_a_group_are_waited_for_until_the_deadline() {
+    fn wait_for_a_control_group_ends_at_the_deadline() {
         let past = Instant::now();
         wait_for_end(Path::new("/nonexistent"), past).unwrap();
         let top = tempfile::tempdir().unwrap();
@@ -188,9 +190,9 @@ mod tests {
             }
         }
         let made = begin.elapsed();
-        let problems = wait_and_sweep(&own, &names.into_iter().collect());
+        let problems = wait_and_clean(&own, &names.into_iter().collect());
         println!(
-            "made in {made:?}, waited for and swept in {:?}",
+            "made in {made:?}, waited for and directory in {:?}",
             begin.elapsed() - made
         );
         assert!(problems.is_empty(), "{problems:?}");

@@ -1,5 +1,5 @@
-//! Files of ours in directories that hooks may write: nothing that a hook puts in their place is
-//! followed, and who reads them sees the old file or the new one, whole.
+//! Writes the worker's files in directories that hooks can change: follows no links, and readers
+//! see either the old or the new file, complete.
 
 use crate::WorkerError;
 use archivist_plugin::Directory;
@@ -16,11 +16,12 @@ fn failed(directory: &Directory, name: &str) -> impl Fn(io::Error) -> WorkerErro
     }
 }
 
-/// Puts `text` into `directory` as the file `name`. One writer at a time.
+/// Replaces the file `name` of `directory` by one that contains `text`. Only one writer at a time
+/// is supported.
 pub fn replace(directory: &Directory, name: &str, text: &str) -> Result<(), WorkerError> {
     let new = format!(".{name}.new");
     let write = || {
-        // What is left of a writer that was killed, or what a hook put there.
+        // Removes the file of a writer that was killed, or anything that a hook put there.
         directory.clear(&new)?;
         let mut file = directory.create(&new, 0o640)?;
         file.write_all(text.as_bytes())?;
@@ -35,17 +36,17 @@ pub fn replace(directory: &Directory, name: &str, text: &str) -> Result<(), Work
     write().map_err(failed(directory, name))
 }
 
-/// Returns when everything that was written to the file system of `directory` is on its disk, by
-/// whomever: hooks do not see to that, and what is called done is there after a power cut.
-pub fn settle(directory: &Directory) -> io::Result<()> {
+/// Writes all modified data of the file system of `directory` to its disk. Hooks do not sync their
+/// files, and a result that is reported as complete must survive a power cut.
+pub fn sync_filesystem(directory: &Directory) -> io::Result<()> {
     Ok(nix::unistd::syncfs(directory)?)
 }
 
-/// Opens `name` for reading and appending, as an empty file when it is not one that this user made.
+/// Opens `name` for reading and appending. Replaces a file that another user created.
 pub fn open_to_append(directory: &Directory, name: &str) -> Result<File, WorkerError> {
     let open = || {
         if let Ok(file) = directory.append(name)
-            && is_ours(file.metadata()?.uid())
+            && is_own_user(file.metadata()?.uid())
         {
             return Ok(file);
         }
@@ -55,8 +56,8 @@ pub fn open_to_append(directory: &Directory, name: &str) -> Result<File, WorkerE
     open().map_err(failed(directory, name))
 }
 
-/// Whether this user is the one that we are. Hooks are another, but in the user scope.
-pub fn is_ours(user: u32) -> bool {
+/// Whether this is the worker's user. Hooks have another user, except in the user scope.
+pub fn is_own_user(user: u32) -> bool {
     user == nix::unistd::geteuid().as_raw()
 }
 
@@ -67,7 +68,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn what_a_hook_planted_is_replaced_and_not_followed() {
+    fn planted_links_and_directories_are_replaced_and_not_followed() {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("victim");
         let precious = || fs::read_to_string(&victim).unwrap();
@@ -87,7 +88,7 @@ mod tests {
         fs::create_dir_all(at(".index.html.new/full")).unwrap();
         replace(&held, "index.html", "two").unwrap();
         assert_eq!(read(), "two");
-        // The two directories are out of the way, and nothing else is left.
+        // The two directories were renamed, and no other file is left.
         let names = fs::read_dir(directory.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let (aside, rest): (Vec<_>, Vec<_>) =
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_log_is_kept() {
+    fn existing_log_is_appended_to() {
         let directory = tempfile::tempdir().unwrap();
         let held = Directory::open(directory.path()).unwrap();
         let path = directory.path().join("log");

@@ -1,17 +1,17 @@
-//! Whose files are whose, where several hooks write to one directory: each byte counts once, for
-//! the hook that ended first with it.
+//! Assigns files to hooks where several hooks write to one directory: each byte counts once, for
+//! the hook that ended first after it was written.
 
 use archivist_plugin::OutputFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What was counted, by directory and path in it: for which hook, and how many bytes.
+/// Counted bytes by directory and path in it: the hook's key and the size of the file.
 #[derive(Debug, Default)]
 pub struct Claims(HashMap<PathBuf, HashMap<String, (String, u64)>>);
 
 impl Claims {
-    /// Bytes of the files of a directory that count for the hook `key`. One that runs again counts
-    /// anew; of a file that was counted for another hook, only what has been added since.
+    /// Bytes of a directory's files that count for the hook `key`. A hook that runs again counts
+    /// its files again. Of a file that counts for another hook, only the growth counts.
     pub fn take(&mut self, directory: &Path, key: &str, files: &[OutputFile]) -> u64 {
         let known = self.0.entry(directory.to_owned()).or_default();
         let mut own = 0u64;
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_counts_once() {
+    fn each_byte_counts_for_one_hook() {
         let mut claims = Claims::default();
         let mut take = |directory: &str, key: &str, files: &[(&str, u64)]| {
             let files: Vec<OutputFile> =
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(
             take("/s/chrome", "tab", &[("a", 12), ("b", 9)]),
             9,
-            "once more"
+            "runs again"
         );
     }
 }

@@ -1,5 +1,6 @@
-//! When the outputs of a worker's hooks grow: one instance of inotify(7) for all of them, since the
-//! kernel gives a user 128 (`fs.inotify.max_user_instances`) and all workers are one user.
+//! Reports growth of hooks' outputs. All outputs of a worker share one inotify(7) instance, because
+//! the kernel limits a user to 128 instances (`fs.inotify.max_user_instances`) and all workers have
+//! the same user.
 
 use futures_util::StreamExt;
 use inotify::{EventMask, Inotify, WatchDescriptor, WatchMask, Watches};
@@ -14,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_local};
 
-/// From one look at an output to the next where the kernel tells nothing.
-const BLIND: Duration = Duration::from_secs(1);
+/// Interval at which outputs are checked without inotify.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Growth(Option<Sight>);
+pub struct GrowthMonitor(Option<InotifyMonitor>);
 
-struct Sight {
+struct InotifyMonitor {
     watches: Watches,
     followed: Rc<Followed>,
     task: JoinHandle<()>,
@@ -27,81 +28,82 @@ struct Sight {
 
 type Followed = RefCell<HashMap<WatchDescriptor, Rc<Notify>>>;
 
-impl Growth {
-    /// Where the kernel has no instance left, outputs are looked at from time to time.
-    pub fn new() -> Growth {
-        Growth::open().unwrap_or_else(|error| {
+impl GrowthMonitor {
+    /// Creates a monitor. If the kernel refuses an inotify instance, outputs are checked at
+    /// intervals.
+    pub fn new() -> GrowthMonitor {
+        GrowthMonitor::open().unwrap_or_else(|error| {
             tracing::warn!(
-                "cannot be told when outputs grow: {error} (see fs.inotify.max_user_instances, \
-                 sysctl(8)), looking every {} s",
-                BLIND.as_secs()
+                "failed to watch outputs: {error} (see fs.inotify.max_user_instances in sysctl(8)), \
+                checking every {} s",
+                CHECK_INTERVAL.as_secs()
             );
-            Growth(None)
+            GrowthMonitor(None)
         })
     }
 
-    fn open() -> io::Result<Growth> {
+    fn open() -> io::Result<GrowthMonitor> {
         let inotify = Inotify::init()?;
         let watches = inotify.watches();
         let mut events = inotify.into_event_stream([0; 4096])?;
         let followed = Rc::new(Followed::default());
-        let told = followed.clone();
+        let targets = followed.clone();
         let task = spawn_local(async move {
             while let Some(event) = events.next().await {
                 let event = match event {
                     Ok(event) => event,
                     Err(error) => {
-                        tracing::warn!("cannot watch outputs any more: {error}, ignoring");
+                        tracing::warn!("failed to read inotify events: {error}, ignoring");
                         return;
                     }
                 };
-                let followed = told.borrow();
+                let followed = targets.borrow();
                 if event.mask.contains(EventMask::Q_OVERFLOW) {
-                    followed.values().for_each(|it| it.notify_one());
+                    followed.values().for_each(|target| target.notify_one());
                 } else if let Some(one) = followed.get(&event.wd) {
                     one.notify_one();
                 }
             }
         });
-        Ok(Growth(Some(Sight {
+        Ok(GrowthMonitor(Some(InotifyMonitor {
             watches,
             followed,
             task,
         })))
     }
 
-    /// Follows the file that is open; `path` is where it was, for messages.
+    /// Follows an open file. `path` is used in messages.
     pub fn follow(&self, file: &File, path: &Path) -> Follower {
-        let following = self.0.as_ref().map(|sight| sight.follow(file));
+        let following = self.0.as_ref().map(|monitor| monitor.follow(file));
         Follower(following.transpose().unwrap_or_else(|error| {
-            let (path, every) = (path.display(), BLIND.as_secs());
-            tracing::warn!("cannot watch '{path}': {error}, looking every {every} s");
+            let (path, every) = (path.display(), CHECK_INTERVAL.as_secs());
+            tracing::warn!("failed to watch '{path}': {error}, checking every {every} s");
             None
         }))
     }
 }
 
-impl Sight {
+impl InotifyMonitor {
     fn follow(&self, file: &File) -> io::Result<Following> {
         let mut watches = self.watches.clone();
         let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
         let watch = watches.add(opened, WatchMask::MODIFY)?;
-        let news = Rc::new(Notify::new());
+        let changes = Rc::new(Notify::new());
         let followed = self.followed.clone();
-        followed.borrow_mut().insert(watch.clone(), news.clone());
+        followed.borrow_mut().insert(watch.clone(), changes.clone());
         Ok(Following {
             watches,
             watch,
             followed,
-            news,
+            changes,
         })
     }
 }
 
-impl Drop for Growth {
+impl Drop for GrowthMonitor {
     fn drop(&mut self) {
-        if let Some(sight) = &self.0 {
-            sight.task.abort();
+        if let Some(monitor) = &self.0 {
+            monitor.task.abort();
         }
     }
 }
@@ -113,15 +115,15 @@ struct Following {
     watches: Watches,
     watch: WatchDescriptor,
     followed: Rc<Followed>,
-    news: Rc<Notify>,
+    changes: Rc<Notify>,
 }
 
 impl Follower {
-    /// Returns when the file may have changed since the last time.
-    pub async fn more(&self) {
+    /// Waits until the file may have changed since the last call.
+    pub async fn changed(&self) {
         match &self.0 {
-            Some(following) => following.news.notified().await,
-            None => tokio::time::sleep(BLIND).await,
+            Some(following) => following.changes.notified().await,
+            None => tokio::time::sleep(CHECK_INTERVAL).await,
         }
     }
 }
@@ -129,7 +131,7 @@ impl Follower {
 impl Drop for Following {
     fn drop(&mut self) {
         self.followed.borrow_mut().remove(&self.watch);
-        // The kernel has forgotten it already when the file is gone.
+        // The kernel has removed the watch already if the file was deleted.
         let _ = self.watches.remove(self.watch.clone());
     }
 }

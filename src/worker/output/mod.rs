@@ -1,8 +1,8 @@
-//! What a hook says and leaves behind. All of it is hostile input.
+//! Reads the output and the files of hooks, all of which is untrusted input.
 
 pub mod claims;
+pub mod disk;
 pub mod growth;
-pub mod read;
-pub mod room;
-pub mod said;
+pub mod hook_records;
+pub mod report;
 pub mod stdout;

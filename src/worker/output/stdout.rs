@@ -1,5 +1,5 @@
-//! The standard output of a hook: a file that the worker opens and passes on, never a path that
-//! PID 1 opens, since the directory belongs to the hook's user.
+//! The standard output of a hook. The worker opens the file and passes the descriptor on: PID 1
+//! must not open a path in a directory that the hook's user can change.
 
 use crate::WorkerError;
 use crate::output::growth::Follower;
@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-/// Outputs of failed attempts that are kept.
-const KEPT: u32 = 5;
+/// Number of failed attempts whose outputs are kept.
+const EARLIER_MAX: u32 = 5;
 
-/// Opens `name` for a hook's output: a new file, or for a run that is joined the one that it
-/// writes already. What an attempt before wrote is kept under a number, the last one's is 1. A link
-/// or a pipe that a hook put in its place is not followed.
+/// Opens the file `name` for a hook's output: a new file, or, for a run that is joined, the file
+/// that the run already writes to. Keeps outputs of earlier attempts with a number; 1 is the
+/// newest. Follows no link or pipe that a hook put in its place.
 pub fn open(directory: &Directory, name: &str, join: bool) -> Result<File, WorkerError> {
     let open = || -> io::Result<File> {
         if join && let Ok(file) = directory.append(name) {
@@ -31,19 +31,19 @@ pub fn open(directory: &Directory, name: &str, join: bool) -> Result<File, Worke
     })
 }
 
-/// Where the output of the `n`th attempt before this one is kept.
+/// Name of the output of the `n`th attempt before this one.
 fn earlier(name: &str, n: u32) -> String {
     format!("{name}.{n}")
 }
 
-/// Puts the outputs of earlier attempts one place further, and `name` where the last one's is.
-/// One that says nothing is not kept.
+/// Renames the outputs of earlier attempts: `name` becomes number 1, and each other number
+/// increases. Empty outputs are not kept.
 fn rotate(directory: &Directory, name: &str) {
     let found = directory.look(name);
     if !found.is_ok_and(|found| is_file(&found) && found.st_size > 0) {
         return;
     }
-    for n in (1..=KEPT).rev() {
+    for n in (1..=EARLIER_MAX).rev() {
         let from = match n {
             1 => name.to_owned(),
             _ => earlier(name, n - 1),
@@ -51,29 +51,29 @@ fn rotate(directory: &Directory, name: &str) {
         match directory.rename(&from, &earlier(name, n)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let path = directory.path().join(from);
-                tracing::debug!("cannot keep '{}': {error}, ignoring", path.display());
+                tracing::debug!("failed to rename '{}': {error}, ignoring", path.display());
             }
             _ => {}
         }
     }
 }
 
-/// Removes the outputs of earlier attempts: the hook did not fail this time.
-pub fn forget(directory: &Directory, name: &str) {
-    for n in 1..=KEPT {
+/// Removes the outputs of earlier attempts after an attempt that did not fail.
+pub fn remove_earlier(directory: &Directory, name: &str) {
+    for n in 1..=EARLIER_MAX {
         match directory.unlink(&earlier(name, n)) {
             Ok(()) => {}
-            // They are numbered without a gap.
+            // The numbers have no gap.
             Err(_) => return,
         }
     }
 }
 
-/// Where other plugins look for the standard output of a hook.
+/// Name under which other plugins read the output of a hook.
 pub const NAME: &str = "stdout.log";
 
-/// Has the output `name` under that name too: a second link to it, in the place of an earlier one.
-pub fn show(directory: &Directory, name: &str) {
+/// Creates a hard link [`NAME`] to the output `name`, and replaces an existing one.
+pub fn link_newest(directory: &Directory, name: &str) {
     if name == NAME {
         return;
     }
@@ -83,41 +83,41 @@ pub fn show(directory: &Directory, name: &str) {
     };
     if let Err(error) = linked {
         let path = directory.path().join(NAME);
-        tracing::debug!("cannot link '{}': {error}, ignoring", path.display());
+        tracing::debug!("failed to link '{}': {error}, ignoring", path.display());
     }
 }
 
-/// What can be seen of an output that grows.
+/// What can happen to an output that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// A first whole line is there.
+pub enum OutputEvent {
+    /// The first complete line was written.
     FirstLine,
-    /// It has become larger than allowed.
+    /// The output exceeds its limit.
     TooLarge,
 }
 
-/// Tells of the first line and of an output above `limit` bytes, each once, as it happens.
+/// Reports the first line and an output above `limit` bytes, each once.
 pub async fn watch(
     file: File,
     growth: Follower,
     limit: u64,
-    mut seen: impl FnMut(Seen),
+    mut report: impl FnMut(OutputEvent),
 ) -> std::io::Result<()> {
     let mut first_line = false;
     loop {
         if !first_line && has_line(&file) {
             first_line = true;
-            seen(Seen::FirstLine);
+            report(OutputEvent::FirstLine);
         }
         if file.metadata()?.len() > limit {
-            seen(Seen::TooLarge);
+            report(OutputEvent::TooLarge);
             return Ok(());
         }
-        growth.more().await;
+        growth.changed().await;
     }
 }
 
-/// Whether the first line is complete; one above this length counts as complete.
+/// Whether the first line is complete. A line of 4096 bytes or more counts as complete.
 fn has_line(file: &File) -> bool {
     let mut head = [0; 4096];
     let length = file.read_at(&mut head, 0).unwrap_or(0);
@@ -127,7 +127,7 @@ fn has_line(file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::growth::Growth;
+    use crate::output::growth::GrowthMonitor;
     use std::io::Write;
     use std::path::{Path, PathBuf};
     use tokio::sync::mpsc;
@@ -142,14 +142,14 @@ mod tests {
         super::open(&directory, name, join)
     }
 
-    fn show(path: &Path) {
+    fn link_newest(path: &Path) {
         let (directory, name) = parts(path);
-        super::show(&directory, name);
+        super::link_newest(&directory, name);
     }
 
-    fn forget(path: &Path) {
+    fn remove_earlier(path: &Path) {
         let (directory, name) = parts(path);
-        super::forget(&directory, name);
+        super::remove_earlier(&directory, name);
     }
 
     fn earlier(path: &Path, n: u32) -> PathBuf {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_link_is_replaced_and_not_followed() {
+    fn planted_link_is_replaced_and_not_followed() {
         let directory = tempfile::tempdir().unwrap();
         let (victim, path) = (
             directory.path().join("victim"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_several_is_shown() {
+    fn newest_of_several_outputs_is_linked() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         std::fs::write(at("victim"), "precious").unwrap();
@@ -182,7 +182,7 @@ mod tests {
         for name in ["one", "two"] {
             let path = at(&format!("{name}.{NAME}"));
             let mut file = open(&path, false).unwrap();
-            show(&path);
+            link_newest(&path);
             file.write_all(name.as_bytes()).unwrap();
             assert_eq!(std::fs::read_to_string(at(NAME)).unwrap(), name);
         }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at("victim")).unwrap(), "precious");
         std::fs::remove_file(at(NAME)).unwrap();
         std::fs::create_dir(at(NAME)).unwrap();
-        show(&at("one.stdout.log"));
+        link_newest(&at("one.stdout.log"));
     }
 
     #[test]
@@ -201,11 +201,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stdout.log");
         let read = |n| std::fs::read_to_string(earlier(&path, n)).ok();
-        for n in 0..KEPT + 3 {
+        for n in 0..EARLIER_MAX + 3 {
             let mut file = open(&path, false).unwrap();
             file.write_all(n.to_string().as_bytes()).unwrap();
         }
-        let kept: Vec<_> = (1..=KEPT + 1).map(read).collect();
+        let kept: Vec<_> = (1..=EARLIER_MAX + 1).map(read).collect();
         assert_eq!(kept.len(), 6);
         assert_eq!(kept[0].as_deref(), Some("6"), "7 is the newest");
         assert_eq!(kept[4].as_deref(), Some("2"));
@@ -213,15 +213,15 @@ mod tests {
         open(&path, false).unwrap();
         assert_eq!(read(1).as_deref(), Some("7"));
         open(&path, false).unwrap();
-        assert_eq!(read(1).as_deref(), Some("7"), "an attempt without a word");
-        forget(&path);
-        assert!((1..=KEPT).all(|n| read(n).is_none()));
+        assert_eq!(read(1).as_deref(), Some("7"), "an attempt without output");
+        remove_earlier(&path);
+        assert!((1..=EARLIER_MAX).all(|n| read(n).is_none()));
         assert!(path.exists());
     }
 
-    /// What a hook puts there is no reason for the next attempt to fail.
+    /// Whatever a hook puts there, the next attempt can open its output.
     #[test]
-    fn nothing_is_in_the_way_of_an_attempt() {
+    fn planted_files_do_not_prevent_an_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stdout.log");
         std::fs::create_dir_all(earlier(&path, 1).join("full")).unwrap();
@@ -229,12 +229,12 @@ mod tests {
         for _ in 0..3 {
             open(&path, false).unwrap().write_all(b"hook").unwrap();
         }
-        forget(&path);
+        remove_earlier(&path);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "hook");
     }
 
     #[test]
-    fn a_joined_output_is_kept() {
+    fn joined_output_is_appended_to() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stdout.log");
         open(&path, false).unwrap().write_all(b"one\n").unwrap();
@@ -242,13 +242,13 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }
 
-    /// More of them than there are instances of inotify(7) for a user.
+    /// Uses more outputs than a user may have inotify(7) instances.
     #[tokio::test]
-    async fn tells_of_the_first_line_and_of_too_much_of_each_of_many() {
+    async fn first_line_and_excess_of_each_of_many_outputs_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let local = tokio::task::LocalSet::new();
         let all = local.run_until(async {
-            let growth = Growth::new();
+            let growth = GrowthMonitor::new();
             let mut outputs = Vec::new();
             for n in 0..300 {
                 let path = directory.path().join(n.to_string());
@@ -263,11 +263,11 @@ mod tests {
             for (writer, receiver, _) in &mut outputs {
                 writer.write_all(b"half a line").unwrap();
                 writer.write_all(b", and its end\n").unwrap();
-                assert_eq!(receiver.recv().await, Some(Seen::FirstLine));
+                assert_eq!(receiver.recv().await, Some(OutputEvent::FirstLine));
             }
             for (mut writer, mut receiver, watching) in outputs {
                 writer.write_all(&[b'x'; 200]).unwrap();
-                assert_eq!(receiver.recv().await, Some(Seen::TooLarge));
+                assert_eq!(receiver.recv().await, Some(OutputEvent::TooLarge));
                 watching.await.unwrap().unwrap();
             }
         });

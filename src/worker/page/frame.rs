@@ -1,4 +1,4 @@
-//! What all pages have in common: head, style, and the policy that binds the browser.
+//! The frame of all HTML pages: head, style, and content security policy.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing is loaded but images of the archive, nothing runs, and of styles only ours counts. `'self'`
-/// is for an archive that is served; for one that is opened from the disk there is `file:`.
+/// Content security policy: images only from the archive, the one style sheet of these pages, and
+/// no scripts. `'self'` covers archives on a server, `file:` those that are opened from disk.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     let style = base64(&Sha256::digest(STYLE));
     format!(
@@ -15,7 +15,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// RFC 4648, with padding: a policy names its hashes so.
+/// Base64 with padding (RFC 4648), as the policy requires for hashes.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -34,7 +34,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// A whole document. `title` is text.
+/// Builds an HTML document. `title` is plain text.
 pub fn document(title: &str, body: Markup) -> String {
     html! {
         (DOCTYPE)
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_as_the_standard_has_it() {
+    fn base64_matches_the_test_vectors_of_rfc_4648() {
         let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
         let wanted = [
             "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_style_ends_where_it_ends() {
+    fn style_sheet_loads_nothing_and_cannot_end_its_element() {
         assert!(!STYLE.contains('<') && !STYLE.contains("url(") && !STYLE.contains("@import"));
     }
 }

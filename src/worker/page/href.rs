@@ -1,18 +1,18 @@
-//! Links. A relative one leads to a file of the archive whatever that file is called, and to
-//! nothing else; it goes on doing so when the archive is moved or served.
+//! Links. A relative link leads to one file of the archive, whatever its name contains, and stays
+//! valid when the archive is moved or served.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but the unreserved characters of RFC 3986. `:` would make a scheme, `#` and `?` end the
-/// path, `%` begin an escape, and browsers take `\` for `/`.
+/// All characters except the unreserved ones of RFC 3986: `:` would make a scheme, `#` and `?` end
+/// the path, `%` begins an escape, and browsers treat `\` as `/`.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// The reference to `path` below the directory `ups` levels above the page. `None` for a path
-/// that leads out of there (`..`, `/…`), or whose name was not UTF-8 and is lost.
+/// Relative reference to `path` in the directory `ups` levels above the page. `None` for absolute
+/// paths, for paths with `.` or `..`, and for names that are not UTF-8.
 pub fn relative(ups: usize, path: &str) -> Option<String> {
     let is_name =
         |name: &str| !["", ".", ".."].contains(&name) && !name.contains(['\0', '\u{fffd}']);
@@ -24,7 +24,7 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
         .into_iter()
         .map(|name| utf8_percent_encode(name, SEGMENT).to_string())
         .collect();
-    // The leading dots keep a first name with whatever is in it from being anything but a name.
+    // The leading dots prevent that the first name is read as a scheme or host.
     let start = match ups {
         0 => "./".to_owned(),
         ups => "../".repeat(ups),
@@ -32,8 +32,7 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
     Some(start + &names.join("/"))
 }
 
-/// The address of a page on the web, in the form that the URL standard gives it; `None` for every
-/// other scheme.
+/// Normalised http or https URL of a web page. `None` for other schemes.
 pub fn web(url: &str) -> Option<String> {
     let parsed = url::Url::parse(url).ok()?;
     ["http", "https"]
@@ -48,7 +47,7 @@ mod tests {
     use std::path::{Component, Path};
 
     #[test]
-    fn names_that_mean_something_in_a_url() {
+    fn special_characters_of_names_are_escaped() {
         for (path, wanted) in [
             ("wget/index.html", "./wget/index.html"),
             ("javascript:alert(1)", "./javascript%3Aalert%281%29"),
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_web_is_the_web() {
+    fn only_http_and_https_are_web_urls() {
         assert_eq!(web("https://a.test/\"x").unwrap(), "https://a.test/%22x");
         for bad in [
             "javascript:alert(1)",
@@ -93,9 +92,9 @@ mod tests {
     }
 
     proptest! {
-        /// A browser that resolves the link arrives at the file, or there is no link.
+        /// A browser resolves every link to its file; otherwise there is no link.
         #[test]
-        fn a_link_leads_to_its_file(path in "([a-c%:?#&;<>\"'\\\\ .\n]{1,6}|\\PC{1,4}|\\.\\.)(/([a-c%:?#\\\\.]{0,4}|\\PC{1,3})){0,3}") {
+        fn link_resolves_to_its_file(path in "([a-c%:?#&;<>\"'\\\\ .\n]{1,6}|\\PC{1,4}|\\.\\.)(/([a-c%:?#\\\\.]{0,4}|\\PC{1,3})){0,3}") {
             let base = url::Url::parse("file:///srv/archive/day/domain/s1/index.html").unwrap();
             let Some(href) = relative(0, &path) else {
                 let steps = Path::new(&path).components();
@@ -108,7 +107,7 @@ mod tests {
             let found = base.join(&href).unwrap();
             prop_assert_eq!((found.query(), found.fragment()), (None, None));
             let wanted = Path::new("/srv/archive/day/domain/s1").join(&path);
-            // The URL standard takes `%2e` for a dot; encoding the percent sign keeps it out.
+            // The URL standard reads `%2e` as a dot; the escaped percent sign prevents that.
             prop_assert_eq!(found.to_file_path().unwrap(), wanted);
         }
     }

@@ -1,4 +1,4 @@
-//! Pages that list snapshots: the newest of the archive, those of a day, those of a crawl.
+//! HTML pages that list snapshots: the newest of the archive, those of a day, those of a crawl.
 
 use super::frame::document;
 use super::{href, text};
@@ -8,29 +8,29 @@ use serde::{Deserialize, Serialize};
 
 /// Snapshots on one page.
 pub const PER_PAGE: usize = 100;
-/// Days that the first page names; the others are on a page of their own.
+/// Number of days on the first page. A separate page lists all days.
 const DAYS_SHOWN: usize = 14;
-const TITLE_SHOWN: usize = 160;
+const TITLE_MAX_CHARS: usize = 160;
 
-/// One snapshot in a list.
+/// One snapshot of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ListEntry {
     pub id: SnapshotId,
     pub url: String,
     pub title: Option<String>,
     pub archived_at: Time,
-    /// Below the archive's directory.
+    /// Path relative to the archive's directory.
     pub directory: String,
-    /// Its picture, below its own directory.
+    /// Path of its screenshot relative to its directory.
     pub screenshot: Option<String>,
     pub succeeded: usize,
     pub failed: usize,
 }
 
-impl Entry {
-    /// Only as much of the texts as is shown: an entry is kept and read again many times.
-    pub fn cut(mut self) -> Entry {
-        self.title = self.title.map(|title| text::shown(&title, TITLE_SHOWN));
+impl ListEntry {
+    /// Shortens texts to the length that is shown, because list files are read often.
+    pub fn cut(mut self) -> ListEntry {
+        self.title = self.title.map(|title| text::shown(&title, TITLE_MAX_CHARS));
         self.url = text::shown(&self.url, 300);
         self
     }
@@ -39,37 +39,37 @@ impl Entry {
 /// One day of the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day {
-    /// Its directory: `20261121`.
+    /// Path relative to the archive's directory, such as `20261121`.
     pub directory: String,
     pub snapshots: usize,
 }
 
-/// What a list is about.
+/// Subject of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The newest days first; those beyond what is shown are on the page [`days`].
+pub enum ListKind {
+    /// The whole archive. Newest days first; the page [`days`] lists all of them.
     Archive(Vec<Day>),
     Day(String),
     Crawl(String),
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Clone, Debug)]
-pub struct List {
-    pub kind: Kind,
-    /// The directory that it stands in, below the archive's; empty for the archive itself.
+pub struct ListPage {
+    pub kind: ListKind,
+    /// Directory of the page, relative to the archive's directory; empty for the archive itself.
     pub directory: String,
-    /// All snapshots of the list, not of this page alone.
+    /// Number of snapshots in the whole list.
     pub total: usize,
-    /// In the order in which they are shown.
-    pub entries: Vec<Entry>,
-    /// Names of its neighbours in the same directory.
+    /// Snapshots in display order.
+    pub entries: Vec<ListEntry>,
+    /// File names of the adjacent pages in the same directory.
     pub newer: Option<String>,
     pub older: Option<String>,
 }
 
-impl List {
-    /// How far the archive's directory is.
+impl ListPage {
+    /// Number of levels between the page and the archive's directory.
     fn ups(&self) -> usize {
         self.directory
             .split('/')
@@ -79,15 +79,15 @@ impl List {
 
     fn heading(&self) -> String {
         match &self.kind {
-            Kind::Archive(_) => "Archive".to_owned(),
-            Kind::Day(day) => text::day(day),
-            Kind::Crawl(id) => format!("Crawl {id}"),
+            ListKind::Archive(_) => "Archive".to_owned(),
+            ListKind::Day(day) => text::day(day),
+            ListKind::Crawl(id) => format!("Crawl {id}"),
         }
     }
 
     pub fn render(&self) -> String {
         let heading = self.heading();
-        let is_archive = matches!(self.kind, Kind::Archive(_));
+        let is_archive = matches!(self.kind, ListKind::Archive(_));
         let body = html! {
             @if !is_archive { (self.crumbs(&heading)) }
             main {
@@ -100,7 +100,7 @@ impl List {
                         }
                     }
                 }
-                @if let Kind::Archive(days) = &self.kind { (recent(days)) }
+                @if let ListKind::Archive(days) = &self.kind { (recent(days)) }
                 div class="grid" { @for entry in &self.entries { (card(entry, self.ups())) } }
                 (self.pager())
             }
@@ -110,7 +110,7 @@ impl List {
 
     fn crumbs(&self, heading: &str) -> Markup {
         let day = self.directory.split('/').next().unwrap_or_default();
-        let above = matches!(self.kind, Kind::Crawl(_)).then_some(day);
+        let above = matches!(self.kind, ListKind::Crawl(_)).then_some(day);
         html! {
             nav {
                 @if let Some(up) = href::relative(self.ups(), "index.html") {
@@ -152,15 +152,15 @@ fn recent(days: &[Day]) -> Markup {
     }
 }
 
-/// A snapshot as a card, whose page is `ups` directories up and then down.
-fn card(entry: &Entry, ups: usize) -> Markup {
+/// A snapshot as a card. `ups` is the number of levels up to the archive's directory.
+fn card(entry: &ListEntry, ups: usize) -> Markup {
     let page = href::relative(ups, &format!("{}/index.html", entry.directory));
     let picture = entry.screenshot.as_ref();
     let picture =
         picture.and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
-    let address = text::address(&entry.url, TITLE_SHOWN);
+    let address = text::address(&entry.url, TITLE_MAX_CHARS);
     let title = entry.title.as_deref().unwrap_or_default();
-    let title = Some(text::shown(title, TITLE_SHOWN)).filter(|title| !title.is_empty());
+    let title = Some(text::shown(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
     let initial = text::host(&entry.url).chars().next();
     let initial: String = initial.into_iter().flat_map(char::to_uppercase).collect();
     html! {
@@ -182,7 +182,7 @@ fn card(entry: &Entry, ups: usize) -> Markup {
     }
 }
 
-/// The page `days.html` of the archive, which names every day, the newest first.
+/// Renders `days.html` of the archive, which lists all days, newest first.
 pub fn days(days: &[String]) -> String {
     let months = days.chunk_by(|a, b| a.get(..6) == b.get(..6));
     let body = html! {

@@ -1,20 +1,20 @@
-//! Pages for looking at the archive with nothing but a browser: data in, HTML out. No server, no
-//! script, nothing from elsewhere.
+//! HTML pages to browse the archive without a server: functions from data to HTML, without scripts
+//! and without content from other sites.
 //!
-//! Titles, addresses, file names and what hooks say are hostile. `maud` escapes all text by
+//! Titles, URLs, file names and the output of hooks are untrusted. `maud` escapes all text by
 //! construction; every link to a file is made by [`href::relative`], every link to the web by
 //! [`href::web`].
 
+pub mod archive_index;
 mod frame;
 pub mod href;
-pub mod index;
 mod list;
 pub mod pages;
-pub mod shelf;
 mod snapshot;
+pub mod snapshot_index;
 mod text;
 
-pub use list::{Day, Entry, Kind, List, PER_PAGE, days};
+pub use list::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
 pub use snapshot::Snapshot;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The last act of a snapshot's worker: the page about it, and its place in the lists.
+//! Writes the HTML page about a snapshot, and adds the snapshot to the lists of the archive.
 
 use crate::WorkerError;
-use crate::files::write::{replace, settle};
-use crate::page::index::{Index, Known};
-use crate::page::shelf;
-use crate::page::shelf::Shelf;
-use crate::page::{Entry, Kind, Snapshot};
+use crate::files::write::{replace, sync_filesystem};
+use crate::page::archive_index;
+use crate::page::archive_index::ArchiveIndex;
+use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
+use crate::page::{ListEntry, ListKind, Snapshot};
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
@@ -16,31 +16,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 
-/// How long the lists may be held by others. The page about the snapshot itself waits for nobody.
-const LISTS_MAX: Duration = Duration::from_secs(20);
+/// Longest wait for the lock of the lists. The page about the snapshot needs no lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Writes the pages and brings them to the disk. What goes wrong with them is told, and fails
-/// nothing: everything that they show is elsewhere as well.
-pub async fn publish(assignment: &Assignment, own: &Arc<Directory>, index: &Index) {
+/// Writes the pages and syncs them to disk. Errors are only logged, because all information on the
+/// pages is also in other files.
+pub async fn publish(assignment: &Assignment, own: &Arc<Directory>, index: &SnapshotIndex) {
     match assignment.owner {
         Owner::Snapshot(id) => write_pages(assignment, id, own, index).await,
         Owner::Crawl(id) => restore_lists(assignment, id).await,
     }
     let own = own.clone();
-    let settling = spawn_blocking(move || settle(&own)).await;
+    let settling = spawn_blocking(move || sync_filesystem(&own)).await;
     if let Err(error) = settling.map_err(Into::into).flatten() {
-        tracing::warn!("the pages may not be on the disk: {error}, ignoring");
+        tracing::warn!("failed to sync the pages to disk: {error}, ignoring");
     }
 }
 
-async fn write_pages(assignment: &Assignment, id: SnapshotId, own: &Directory, index: &Index) {
+async fn write_pages(
+    assignment: &Assignment,
+    id: SnapshotId,
+    own: &Directory,
+    index: &SnapshotIndex,
+) {
     let now = jiff::Timestamp::now().into();
     let page = page(assignment, id, own, &index.known(), now);
     if let Err(error) = replace(own, "index.html", &page.render()) {
         tracing::warn!("{error}, ignoring");
         return;
     }
-    // An assignment of before there were lists says of no archive.
+    // Without the archive's directory there are no lists.
     if !assignment.about.archive.is_absolute() {
         return;
     }
@@ -48,7 +53,7 @@ async fn write_pages(assignment: &Assignment, id: SnapshotId, own: &Directory, i
         assignment.about.archive.clone(),
         index.known().listed.clone(),
     );
-    let Some(lists) = while_held(move || list(&archive, &page, listed)).await else {
+    let Some(lists) = with_lists(move || list(&archive, &page, listed)).await else {
         return;
     };
     if index.known().listed != lists
@@ -58,36 +63,46 @@ async fn write_pages(assignment: &Assignment, id: SnapshotId, own: &Directory, i
     }
 }
 
-/// The pages of a crawl's list lie in its directory, where its hooks had the last word.
+/// Restores the list pages of a crawl, which its hooks could change.
 async fn restore_lists(assignment: &Assignment, id: CrawlId) {
     let archive = assignment.about.archive.clone();
     let Some(directory) = below(&archive, &assignment.crawl_directory) else {
         return;
     };
     let same_user = assignment.user_scope;
-    while_held(move || {
+    with_lists(move || {
         let name = id.to_string();
-        Shelf::open(&archive)?.restore(&name, Kind::Crawl(name.clone()), &directory, same_user)
+        ArchiveIndex::open(&archive)?.restore(
+            &name,
+            ListKind::Crawl(name.clone()),
+            &directory,
+            same_user,
+        )
     })
     .await;
 }
 
-/// Runs what needs the lists of the archive; `None` when it failed or others held them for too long.
-async fn while_held<T: Send + 'static>(
+/// Runs work that needs the lists of the archive. `None` if the work failed or the lock was not
+/// released in time.
+async fn with_lists<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkerError> + Send + 'static,
 ) -> Option<T> {
-    match tokio::time::timeout(LISTS_MAX, spawn_blocking(work)).await {
+    match tokio::time::timeout(LOCK_TIMEOUT, spawn_blocking(work)).await {
         Ok(Ok(Ok(done))) => return Some(done),
         Ok(Ok(Err(error))) => tracing::warn!("{error}, ignoring"),
-        Ok(Err(error)) => tracing::warn!("the lists of the archive: {error}, ignoring"),
+        Ok(Err(error)) => {
+            tracing::warn!("failed to update the lists of the archive: {error}, ignoring")
+        }
         Err(_) => {
-            tracing::warn!("the lists of the archive are held by another worker, ignoring");
+            tracing::warn!(
+                "failed to lock the lists of the archive: another worker holds the lock, ignoring"
+            );
         }
     }
     None
 }
 
-/// `path` below the archive; `None` for what is elsewhere.
+/// `path` relative to the archive's directory. `None` if it is not below it.
 fn below(archive: &Path, path: &Path) -> Option<String> {
     let path = path.strip_prefix(archive).ok()?.to_str()?;
     (!path.is_empty()).then(|| path.to_owned())
@@ -97,7 +112,7 @@ fn page(
     assignment: &Assignment,
     id: SnapshotId,
     own: &Directory,
-    known: &Known,
+    known: &IndexContent,
     now: Time,
 ) -> Snapshot {
     let about = &assignment.about;
@@ -110,18 +125,18 @@ fn page(
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
-        results: still_there(own, known),
+        results: existing_files(own, known),
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),
     }
 }
 
-/// The results with those of their files that are left. Hooks of a plugin take away what the ones
-/// before them left for others to meet at.
-fn still_there(own: &Directory, known: &Known) -> Vec<HookResult> {
+/// The results with those of their files that still exist: hooks remove marker files of earlier
+/// hooks of their plugin.
+fn existing_files(own: &Directory, known: &IndexContent) -> Vec<HookResult> {
     let mut results = known.results.clone();
     for result in &mut results {
-        // The record may be of another worker, or of a hook: neither plugin nor path need be names of anything in here.
+        // The record may come from a hook: plugin and path may be anything.
         match own.enter(&result.plugin) {
             Ok(plugin) => result.files.retain(|file| plugin.has_file(&file.path)),
             Err(_) => result.files.clear(),
@@ -130,7 +145,8 @@ fn still_there(own: &Directory, known: &Known) -> Vec<HookResult> {
     results
 }
 
-/// Puts the snapshot on the lists of its crawl, of its day and of the archive.
+/// Adds the snapshot to the lists of its crawl, its day and the archive. Returns its page in each
+/// list.
 fn list(
     archive: &Path,
     page: &Snapshot,
@@ -139,7 +155,7 @@ fn list(
     let Some(directory) = page.directory.clone() else {
         return Ok(known);
     };
-    let entry = Entry {
+    let entry = ListEntry {
         id: page.id,
         url: page.url.clone(),
         title: page.title.clone(),
@@ -156,19 +172,21 @@ fn list(
         .next()
         .unwrap_or_default()
         .to_owned();
-    let shelf = Shelf::open(archive)?;
+    let lists_index = ArchiveIndex::open(archive)?;
     let mut lists = BTreeMap::new();
-    let mut put = |name: String, kind, directory: &str| -> Result<shelf::Place, WorkerError> {
-        let place = shelf.put(&name, kind, directory, &entry, known.get(&name).copied())?;
-        lists.insert(name, place.page);
-        Ok(place)
-    };
+    let mut add =
+        |name: String, kind, directory: &str| -> Result<archive_index::ListPosition, WorkerError> {
+            let position =
+                lists_index.add(&name, kind, directory, &entry, known.get(&name).copied())?;
+            lists.insert(name, position.page);
+            Ok(position)
+        };
     if let (Some(crawl), Some(directory)) = (page.crawl, &page.crawl_directory) {
         let name = crawl.to_string();
-        put(name.clone(), Kind::Crawl(name), directory)?;
+        add(name.clone(), ListKind::Crawl(name), directory)?;
     }
-    let total = put(day.clone(), Kind::Day(day.clone()), &day)?.total;
-    shelf.put_first(&entry, &day, total)?;
+    let total = add(day.clone(), ListKind::Day(day.clone()), &day)?.total;
+    lists_index.add_newest(&entry, &day, total)?;
     Ok(lists)
 }
 

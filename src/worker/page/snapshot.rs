@@ -1,4 +1,4 @@
-//! The page about one snapshot: what it is, how it looked, and what every hook made of it.
+//! The HTML page about one snapshot: its facts, its screenshot, and the result of every hook.
 
 use super::frame::document;
 use super::{href, text};
@@ -6,14 +6,14 @@ use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
 
-/// Files of a result that are shown at once; the others are a click away.
+/// Number of files of a result that are shown. The others are in a collapsed element.
 const FILES_SHOWN: usize = 8;
-/// Longest title and address, in characters.
-const TEXT_SHOWN: usize = 500;
-/// Longest reason or output.
-const REASON_SHOWN: usize = 2000;
+/// Longest title and URL in characters.
+const TEXT_MAX_CHARS: usize = 500;
+/// Longest reason or output in characters.
+const REASON_MAX_CHARS: usize = 2000;
 
-/// What is to be said about a snapshot.
+/// Content of the page.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub id: SnapshotId,
@@ -24,16 +24,17 @@ pub struct Snapshot {
     pub tags: Vec<String>,
     pub added_at: Option<Time>,
     pub archived_at: Time,
-    /// In the order in which they are to stand.
+    /// Results in display order.
     pub results: Vec<HookResult>,
-    /// Its directory below the archive's, and that of its crawl: for the ways up.
+    /// Directories of the snapshot and of its crawl relative to the archive's directory, for links
+    /// to the lists.
     pub directory: Option<String>,
     pub crawl_directory: Option<String>,
 }
 
-/// Whether a page can show the file as a picture. By its name: the browser does not run what
-/// is in an `img`.
-fn is_picture(file: &File) -> bool {
+/// Whether a page can show the file as an image. The file name is sufficient, because browsers run
+/// nothing in an `img`.
+fn is_image(file: &File) -> bool {
     ["image/png", "image/jpeg", "image/webp"].contains(&file.mimetype.as_str())
 }
 
@@ -54,13 +55,13 @@ fn word(state: ResultState) -> &'static str {
     }
 }
 
-/// A coloured word.
+/// A coloured label of a state.
 fn pill(state: ResultState) -> Markup {
     html! { span class={ "pill " (state.as_str()) } { (word(state)) } }
 }
 
 impl Snapshot {
-    /// Results in this state.
+    /// Number of results in this state.
     pub fn count(&self, state: ResultState) -> usize {
         self.results
             .iter()
@@ -68,22 +69,22 @@ impl Snapshot {
             .count()
     }
 
-    /// The title, or for want of one the address.
+    /// The title, or the URL if the title is empty.
     fn name(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
-        match text::shown(title, TEXT_SHOWN) {
-            empty if empty.is_empty() => text::shown(&self.url, TEXT_SHOWN),
+        match text::shown(title, TEXT_MAX_CHARS) {
+            empty if empty.is_empty() => text::shown(&self.url, TEXT_MAX_CHARS),
             title => title,
         }
     }
 
-    /// The picture of the page, as a path in the snapshot's directory.
+    /// Path of the screenshot in the snapshot's directory.
     pub fn screenshot(&self) -> Option<String> {
         let of_plugin = |result: &&HookResult| {
             result.plugin == "screenshot" && result.status == ResultState::Succeeded
         };
         let result = self.results.iter().rfind(of_plugin)?;
-        let pictures = || result.files.iter().filter(|file| is_picture(file));
+        let pictures = || result.files.iter().filter(|file| is_image(file));
         let first = pictures().find(|file| file.path.starts_with("screenshot."));
         let file = first.or_else(|| pictures().next())?;
         Some(format!("{}/{}", result.plugin, file.path))
@@ -102,7 +103,7 @@ impl Snapshot {
                 }
                 div class={ "hero" @if shot.is_none() { " bare" } } {
                     @if let Some(shot) = &shot {
-                        a class="shot" href=(shot) rel="noopener" title="The screenshot in full" {
+                        a class="shot" href=(shot) rel="noopener" title="Screenshot in full size" {
                             img src=(shot) alt="Screenshot of the page";
                         }
                     }
@@ -111,17 +112,17 @@ impl Snapshot {
                 section {
                     h2 { "Results" }
                     @for result in results { (self.result(result)) }
-                    @if self.results.is_empty() { p class="dim" { "No hook worked on this page." } }
+                    @if self.results.is_empty() { p class="dim" { "No hook ran for this page." } }
                 }
             }
             footer {
-                p { "Saved pages are opened as they were: scripts in them run in your browser." }
+                p { "Saved pages are unchanged: their scripts run in your browser." }
             }
         };
         document(&self.name(), body)
     }
 
-    /// The ways up. They hold within the archive; a snapshot that is taken out of it has none.
+    /// Links to the lists. They are valid within the archive; a snapshot elsewhere has none.
     fn crumbs(&self) -> Markup {
         let Some(directory) = &self.directory else {
             return html! {};
@@ -147,7 +148,7 @@ impl Snapshot {
     }
 
     fn address(&self) -> Markup {
-        let shown = text::shown(&self.url, TEXT_SHOWN);
+        let shown = text::shown(&self.url, TEXT_MAX_CHARS);
         html! {
             @match href::web(&self.url) {
                 Some(url) => a href=(url) rel="noopener noreferrer external" { bdi { (shown) } },
@@ -194,7 +195,7 @@ impl Snapshot {
     }
 
     fn result(&self, result: &HookResult) -> Markup {
-        let twins = self
+        let hooks_of_plugin = self
             .results
             .iter()
             .filter(|other| other.plugin == result.plugin)
@@ -212,7 +213,7 @@ impl Snapshot {
                 div class="line" {
                     h3 {
                         (text::shown(&result.plugin, 80))
-                        @if twins > 1 { " " small { (text::shown(&result.hook, 120)) } }
+                        @if hooks_of_plugin > 1 { " " small { (text::shown(&result.hook, 120)) } }
                     }
                     (pill(result.status))
                     span class="meta" {
@@ -222,9 +223,9 @@ impl Snapshot {
                     }
                 }
                 @if let Some(why) = &result.error {
-                    p class="why" { bdi { (text::shown(why, REASON_SHOWN)) } }
+                    p class="why" { bdi { (text::shown(why, REASON_MAX_CHARS)) } }
                 }
-                @if is_news { p class="says" { bdi { (text::shown(output, REASON_SHOWN)) } } }
+                @if is_news { p class="says" { bdi { (text::shown(output, REASON_MAX_CHARS)) } } }
                 @if !first.is_empty() { (listing(&result.plugin, first)) }
                 @if !rest.is_empty() {
                     details {
@@ -237,7 +238,7 @@ impl Snapshot {
     }
 }
 
-/// The file that stands for the whole result: the one that the hook names, else the first page.
+/// The main file of a result: the file that the hook names, else the first HTML page.
 fn main_file(result: &HookResult) -> Option<&File> {
     let named = |file: &&File| {
         result
@@ -272,10 +273,10 @@ fn listing(plugin: &str, files: &[&File]) -> Markup {
         ul class="files" {
             @for file in files {
                 li {
-                    @let shown = text::shown(&file.path, TEXT_SHOWN);
+                    @let shown = text::shown(&file.path, TEXT_MAX_CHARS);
                     @match href::relative(0, &format!("{plugin}/{}", file.path)) {
                         Some(link) => a href=(link) rel="noopener" { bdi { (shown) } },
-                        None => bdi title="Its name is not UTF-8, or leads elsewhere" { (shown) },
+                        None => bdi title="Not linked: its name is not UTF-8 or leads out of the directory" { (shown) },
                     }
                     span class="size" { (text::size(file.size)) }
                 }

@@ -1,4 +1,4 @@
-//! Pages about hostile snapshots, read as a browser reads them.
+//! Tests of pages about hostile snapshots, parsed as a browser parses them.
 
 use super::*;
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
@@ -56,8 +56,8 @@ fn snapshot(text: &str) -> Snapshot {
     }
 }
 
-fn entry(text: &str) -> Entry {
-    Entry {
+fn entry(text: &str) -> ListEntry {
+    ListEntry {
         id: SnapshotId(7),
         url: text.to_owned(),
         title: Some(text.to_owned()),
@@ -69,8 +69,8 @@ fn entry(text: &str) -> Entry {
     }
 }
 
-fn list(kind: Kind, directory: &str, entries: Vec<Entry>) -> List {
-    List {
+fn list(kind: ListKind, directory: &str, entries: Vec<ListEntry>) -> ListPage {
+    ListPage {
         kind,
         directory: directory.to_owned(),
         total: 1,
@@ -87,7 +87,7 @@ fn attributes(html: &str, name: &str) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
 
-/// Names of elements and of their attributes: what a text must never add to.
+/// Names of elements and their attributes, which no text may add to.
 fn shape(html: &str) -> BTreeSet<String> {
     let page = Html::parse_document(html);
     let all = Selector::parse("*").unwrap();
@@ -201,7 +201,7 @@ fn all_pages(text: &str) -> Vec<String> {
     vec![
         snapshot(text).render(),
         list(
-            Kind::Archive(vec![Day {
+            ListKind::Archive(vec![Day {
                 directory: text.into(),
                 snapshots: 1,
             }]),
@@ -209,9 +209,9 @@ fn all_pages(text: &str) -> Vec<String> {
             vec![entry(text)],
         )
         .render(),
-        list(Kind::Day(text.into()), text, vec![entry(text)]).render(),
+        list(ListKind::Day(text.into()), text, vec![entry(text)]).render(),
         list(
-            Kind::Crawl(text.into()),
+            ListKind::Crawl(text.into()),
             "20261121/example.com/c3",
             vec![entry(text)],
         )
@@ -221,7 +221,7 @@ fn all_pages(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn hostile_texts_stay_texts() {
+fn hostile_texts_stay_text() {
     for text in HOSTILE {
         for page in all_pages(text) {
             is_harmless(&page).unwrap_or_else(|what| panic!("{text:?}: {what}"));
@@ -243,7 +243,7 @@ fn hostile_texts_stay_texts() {
 }
 
 #[test]
-fn says_what_failed_and_why() {
+fn page_shows_failures_with_reasons() {
     let mut page = snapshot("https://example.com/");
     page.results[0].error = Some("exit status 8; ERROR 404".into());
     page.results[0].output = page.results[0].error.clone();
@@ -286,7 +286,7 @@ fn says_what_failed_and_why() {
 }
 
 #[test]
-fn the_picture_is_one_that_succeeded() {
+fn screenshot_is_an_image_of_a_successful_result() {
     let mut page = snapshot("x");
     assert_eq!(
         page.screenshot().as_deref(),
@@ -311,7 +311,7 @@ fn the_picture_is_one_that_succeeded() {
 }
 
 #[test]
-fn the_file_that_the_hook_names_stands_first() {
+fn file_that_the_hook_names_is_first() {
     let files = ["a.css", "b.html", "page/index.html"];
     let mut page = snapshot("x");
     page.results[0].files = files
@@ -336,7 +336,7 @@ fn the_file_that_the_hook_names_stands_first() {
 }
 
 #[test]
-fn many_files_are_folded() {
+fn many_files_are_collapsed() {
     let mut page = snapshot("x");
     page.results[0].files = (0..20)
         .map(|n| file(&format!("{n}.css"), "text/css"))
@@ -347,9 +347,9 @@ fn many_files_are_folded() {
 }
 
 #[test]
-fn lists_lead_to_pages_and_neighbours() {
+fn lists_link_to_pages_and_adjacent_lists() {
     let html = list(
-        Kind::Crawl("c3".into()),
+        ListKind::Crawl("c3".into()),
         "20261121/example.com/c3",
         vec![entry("example.com")],
     )
@@ -372,14 +372,14 @@ fn lists_lead_to_pages_and_neighbours() {
         directory: format!("202611{n:02}"),
         snapshots: n,
     };
-    let html = list(Kind::Archive((1..=20).map(day).collect()), "", vec![]).render();
+    let html = list(ListKind::Archive((1..=20).map(day).collect()), "", vec![]).render();
     assert_eq!(texts(&html, ".days li").last().unwrap(), "All days");
     let html = days(&["20261202".into(), "20261201".into(), "20261130".into()]);
     assert_eq!(texts(&html, "h2"), ["2026-12", "2026-11"]);
 }
 
 #[test]
-fn nothing_runs_and_nothing_is_loaded() {
+fn pages_run_no_scripts_and_load_nothing() {
     let html = snapshot("x").render();
     let policy = &attributes(&html, "content")[0];
     assert!(
@@ -395,7 +395,7 @@ fn nothing_runs_and_nothing_is_loaded() {
 
 proptest! {
     #[test]
-    fn any_text_stays_a_text(text in "([<>\"'&;:/\\\\=# \n]|script|javascript:|on[a-z]{1,3}=|\\PC|\u{202e}|\u{0}){0,12}") {
+    fn any_text_stays_text(text in "([<>\"'&;:/\\\\=# \n]|script|javascript:|on[a-z]{1,3}=|\\PC|\u{202e}|\u{0}){0,12}") {
         for page in all_pages(&text) {
             prop_assert_eq!(is_harmless(&page), Ok(()));
         }

@@ -1,11 +1,10 @@
-//! Words for sizes and times, and text from the web made fit to be seen. Escaping is not done
-//! here.
+//! Formats sizes and times, and makes untrusted text displayable. Does not escape HTML.
 
 use archivist_core::model::Time;
 use maud::{Markup, html};
 
-/// Text that somebody on the web chose, in one line of at most `max` characters, without what
-/// would turn the direction of what stands beside it.
+/// Untrusted text on one line of at most `max` characters, without control characters and without
+/// characters that change the direction of adjacent text.
 pub fn shown(text: &str, max: usize) -> String {
     let clean = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
@@ -48,7 +47,7 @@ pub fn count(number: usize, noun: &str) -> String {
     }
 }
 
-/// `2026-11-21 09:25 UTC`, with the exact time for programs and for who points at it.
+/// `2026-11-21 09:25 UTC`, with the exact time as attribute and tooltip.
 pub fn stamp(time: Time) -> Markup {
     let exact = time.to_string();
     let (day, clock) = exact.split_once('T').unwrap_or((&exact, ""));
@@ -68,7 +67,7 @@ pub fn took(from: Option<Time>, to: Option<Time>) -> Option<String> {
     })
 }
 
-/// A directory `20261121` as the day that it is; anything else as it is.
+/// Formats a directory name such as `20261121` as a date. Other names stay unchanged.
 pub fn day(directory: &str) -> String {
     if directory.len() == 8 && directory.bytes().all(|byte| byte.is_ascii_digit()) {
         format!(
@@ -82,7 +81,7 @@ pub fn day(directory: &str) -> String {
     }
 }
 
-/// The name of the host, which is what one knows a page by.
+/// Host name of a URL without `www.`.
 pub fn host(url: &str) -> String {
     let host = url::Url::parse(url)
         .ok()
@@ -92,7 +91,7 @@ pub fn host(url: &str) -> String {
     })
 }
 
-/// An address without what is the same in all of them.
+/// URL without scheme and trailing slash.
 pub fn address(url: &str, max: usize) -> String {
     let bare = ["https://", "http://"]
         .iter()
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts() {
+    fn sizes_spans_and_counts_are_formatted() {
         let sizes = [0, 1, 999, 1000, 9940, 9960, 999_499, 999_501, 1_500_000_000].map(size);
         let wanted = [
             "0 bytes",
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn times_for_people_and_programs() {
+    fn times_are_shown_with_exact_attribute() {
         let html = stamp(Time(1_795_253_105_123)).into_string();
         assert!(
             html.contains("datetime=\"2026-11-21T09:25:05.123Z\""),
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_turn_the_writing_is_shown_as_such() {
+    fn direction_and_control_characters_are_replaced() {
         assert_eq!(
             shown(" a\u{202e}gpj.exe\n\0 ", 20),
             "a\u{fffd}gpj.exe \u{fffd}"

@@ -4,18 +4,18 @@ use proptest::prelude::*;
 
 fn sequence(modes: &[HookMode], hold: bool) -> Sequence {
     let purpose = if hold {
-        Purpose::Pages
+        Purpose::CrawlPages
     } else {
-        Purpose::Beside
+        Purpose::OtherHooks
     };
     sequence_for(modes, purpose)
 }
 
 fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
-    let hook = |(place, mode): (usize, &HookMode)| HookTask {
-        key: format!("p/{place}"),
+    let hook = |(position, mode): (usize, &HookMode)| HookTask {
+        key: format!("p/{position}"),
         plugin: "p".into(),
-        hook: place.to_string(),
+        hook: position.to_string(),
         mode: *mode,
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
@@ -38,206 +38,246 @@ fn at(seconds: u64) -> Duration {
 }
 
 #[test]
-fn foreground_is_waited_for_and_background_until_ready() {
+fn sequence_waits_for_foreground_hooks_and_until_background_hooks_are_ready() {
     let mut s = sequence(&[Daemon, Foreground, Finite], false);
-    assert_eq!(s.handle(Input::Begin, T0), [Action::Start(0)]);
+    assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(0)]);
     assert_eq!(s.deadline(), Some(at(5)));
-    assert_eq!(s.handle(Input::Ready(0), at(1)), [Action::Start(1)]);
+    assert_eq!(s.handle(HookEvent::Ready(0), at(1)), [HookAction::Start(1)]);
     assert_eq!(s.deadline(), None);
-    assert_eq!(s.handle(Input::Ended(1), at(2)), [Action::Start(2)]);
-    assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
-    assert_eq!(s.handle(Input::Ended(2), at(9)), [Action::Stop(0)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
+    assert_eq!(
+        s.handle(HookEvent::Ready(2), at(3)),
+        [HookAction::AllStarted]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(2), at(9)), [HookAction::Stop(0)]);
     assert_eq!(s.deadline(), Some(at(24)));
-    assert_eq!(s.handle(Input::Ended(0), at(10)), [Action::Done]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(10)), [HookAction::Done]);
 }
 
 #[test]
-fn a_hook_that_prints_nothing_does_not_block() {
+fn background_hook_without_output_does_not_block() {
     let mut s = sequence(&[Daemon, Foreground], false);
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Deadline, at(5)), [Action::Start(1)]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(s.handle(HookEvent::Deadline, at(5)), [HookAction::Start(1)]);
 }
 
 #[test]
-fn daemons_end_last_started_first_and_the_stubborn_by_force() {
+fn daemons_stop_in_reverse_order_and_are_killed_after_the_grace() {
     let mut s = sequence(&[Daemon, Daemon], false);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    let actions = s.handle(Input::Ready(1), at(2));
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    let actions = s.handle(HookEvent::Ready(1), at(2));
     assert_eq!(
         actions,
-        [Action::Forwarded, Action::Stop(1), Action::Stop(0)]
+        [
+            HookAction::AllStarted,
+            HookAction::Stop(1),
+            HookAction::Stop(0)
+        ]
     );
-    assert_eq!(s.handle(Input::Ended(0), at(3)), []);
-    assert_eq!(s.handle(Input::Deadline, at(17)), [Action::Kill(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(3)), []);
+    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1)]);
     assert_eq!(s.deadline(), None);
-    assert_eq!(s.handle(Input::Ended(1), at(18)), [Action::Done]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(18)), [HookAction::Done]);
 }
 
 #[test]
-fn daemons_with_nothing_beside_them_have_their_own_time() {
+fn daemons_without_foreground_hooks_run_until_their_own_limit() {
     let begun = |purpose| {
         let mut s = sequence_for(&[Daemon, Daemon, Finite], purpose);
         for (hook, patience) in s.hooks.iter_mut().zip([60, 30, 90]) {
             hook.patience = at(patience);
         }
-        s.handle(Input::Begin, T0);
-        s.handle(Input::Ready(0), at(1));
-        s.handle(Input::Ready(1), at(2));
-        assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
+        s.handle(HookEvent::Begin, T0);
+        s.handle(HookEvent::Ready(0), at(1));
+        s.handle(HookEvent::Ready(1), at(2));
+        assert_eq!(
+            s.handle(HookEvent::Ready(2), at(3)),
+            [HookAction::AllStarted]
+        );
         s
     };
-    let mut s = begun(Purpose::Own);
+    let mut s = begun(Purpose::OwnWork);
     assert_eq!(s.deadline(), None, "a finite hook ends by its unit's limit");
-    assert_eq!(s.handle(Input::Ended(2), at(9)), []);
+    assert_eq!(s.handle(HookEvent::Ended(2), at(9)), []);
     assert_eq!(s.deadline(), Some(at(31)));
-    assert_eq!(s.handle(Input::Deadline, at(31)), [Action::Stop(1)]);
-    assert_eq!(s.handle(Input::Ended(1), at(32)), []);
+    assert_eq!(s.handle(HookEvent::Deadline, at(31)), [HookAction::Stop(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(32)), []);
     assert_eq!(s.deadline(), Some(at(60)));
-    assert_eq!(s.handle(Input::Ended(0), at(40)), [Action::Done]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(40)), [HookAction::Done]);
 
-    let mut s = begun(Purpose::Beside);
-    let actions = s.handle(Input::Ended(2), at(9));
-    assert_eq!(actions, [Action::Stop(1), Action::Stop(0)]);
+    let mut s = begun(Purpose::OtherHooks);
+    let actions = s.handle(HookEvent::Ended(2), at(9));
+    assert_eq!(actions, [HookAction::Stop(1), HookAction::Stop(0)]);
 
-    let mut s = begun(Purpose::Pages);
-    assert_eq!(s.handle(Input::Ended(2), at(9)), []);
-    let actions = s.handle(Input::Release, at(20));
-    assert_eq!(actions, [Action::Stop(1), Action::Stop(0)]);
+    let mut s = begun(Purpose::CrawlPages);
+    assert_eq!(s.handle(HookEvent::Ended(2), at(9)), []);
+    let actions = s.handle(HookEvent::Release, at(20));
+    assert_eq!(actions, [HookAction::Stop(1), HookAction::Stop(0)]);
 }
 
 #[test]
-fn a_daemon_past_its_time_still_gets_some_grace() {
+fn daemon_past_its_limit_still_gets_a_grace() {
     let mut s = sequence(&[Daemon], true);
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Ready(0), at(1)), [Action::Forwarded]);
-    assert_eq!(s.handle(Input::Release, at(900)), [Action::Stop(0)]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(
+        s.handle(HookEvent::Ready(0), at(1)),
+        [HookAction::AllStarted]
+    );
+    assert_eq!(s.handle(HookEvent::Release, at(900)), [HookAction::Stop(0)]);
     assert_eq!(s.deadline(), Some(at(902)));
 }
 
 #[test]
-fn what_was_done_before_is_not_done_again() {
+fn finished_hooks_do_not_run_again() {
     let mut s = sequence(&[Foreground, Foreground], false);
     s.states[0] = State::Ended;
-    assert_eq!(s.handle(Input::Begin, T0), [Action::Start(1)]);
+    assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(1)]);
 }
 
 #[test]
-fn what_a_hook_asks_for_has_its_turn_last_and_once() {
+fn requested_hook_runs_last_and_once() {
     let mut s = sequence(&[Foreground, Foreground], true);
     let wish = || HookTask::sonic("p", at(60));
-    s.handle(Input::Begin, T0);
+    s.handle(HookEvent::Begin, T0);
     assert!(s.add(wish()) && !s.add(wish()));
-    assert_eq!(s.handle(Input::Ended(0), at(1)), [Action::Start(1)]);
-    assert_eq!(s.handle(Input::Ended(1), at(2)), [Action::Start(2)]);
-    assert_eq!(s.handle(Input::Ready(2), at(3)), [Action::Forwarded]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(1)), [HookAction::Start(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
+    assert_eq!(
+        s.handle(HookEvent::Ready(2), at(3)),
+        [HookAction::AllStarted]
+    );
     let mut other = wish();
     other.key = "p/late".into();
     assert!(!s.add(other));
-    assert_eq!(s.handle(Input::Release, at(4)), [Action::Stop(2)]);
-    assert_eq!(s.handle(Input::Ended(2), at(5)), [Action::Done]);
+    assert_eq!(s.handle(HookEvent::Release, at(4)), [HookAction::Stop(2)]);
+    assert_eq!(s.handle(HookEvent::Ended(2), at(5)), [HookAction::Done]);
 }
 
 #[test]
-fn a_crawl_s_daemon_that_dies_is_started_again_a_few_times() {
+fn failed_daemon_of_a_crawl_is_restarted_up_to_the_limit() {
     let mut s = sequence(&[Daemon], true);
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Ready(0), at(1)), [Action::Forwarded]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(
+        s.handle(HookEvent::Ready(0), at(1)),
+        [HookAction::AllStarted]
+    );
     for time in 1..=3 {
-        let died = s.handle(Input::Died(0), at(10 * time));
-        assert_eq!(died, [Action::Start(0)]);
-        assert_eq!(s.handle(Input::Ready(0), at(10 * time + 1)), []);
+        let died = s.handle(HookEvent::DaemonFailed(0), at(10 * time));
+        assert_eq!(died, [HookAction::Start(0)]);
+        assert_eq!(s.handle(HookEvent::Ready(0), at(10 * time + 1)), []);
     }
-    assert_eq!(s.handle(Input::Died(0), at(50)), []);
-    assert_eq!(s.handle(Input::Release, at(60)), [Action::Done]);
+    assert_eq!(s.handle(HookEvent::DaemonFailed(0), at(50)), []);
+    assert_eq!(s.handle(HookEvent::Release, at(60)), [HookAction::Done]);
 }
 
 #[test]
-fn what_never_was_up_or_was_told_to_end_stays_down() {
+fn daemon_that_was_never_ready_or_was_stopped_is_not_restarted() {
     let mut s = sequence(&[Daemon, Foreground], true);
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Died(0), at(1)), [Action::Start(1)]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(
+        s.handle(HookEvent::DaemonFailed(0), at(1)),
+        [HookAction::Start(1)]
+    );
 
     let mut s = sequence(&[Daemon], true);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    assert_eq!(s.handle(Input::Release, at(2)), [Action::Stop(0)]);
-    assert_eq!(s.handle(Input::Died(0), at(3)), [Action::Done]);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    assert_eq!(s.handle(HookEvent::Release, at(2)), [HookAction::Stop(0)]);
+    assert_eq!(
+        s.handle(HookEvent::DaemonFailed(0), at(3)),
+        [HookAction::Done]
+    );
 
-    // A page's daemon dies with what it was for; nothing waits for another one.
+    // A daemon of a page is not restarted.
     let mut s = sequence(&[Daemon, Foreground], false);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    assert_eq!(s.handle(Input::Died(0), at(2)), []);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    assert_eq!(s.handle(HookEvent::DaemonFailed(0), at(2)), []);
 }
 
 #[test]
-fn one_that_is_coming_up_again_is_ended_with_the_others() {
+fn restarting_daemon_is_stopped_with_the_others() {
     let mut s = sequence(&[Daemon], true);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    s.handle(Input::Died(0), at(2));
-    assert_eq!(s.handle(Input::Release, at(2)), [Action::Stop(0)]);
-    assert_eq!(s.handle(Input::Ended(0), at(3)), [Action::Done]);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    s.handle(HookEvent::DaemonFailed(0), at(2));
+    assert_eq!(s.handle(HookEvent::Release, at(2)), [HookAction::Stop(0)]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(3)), [HookAction::Done]);
 }
 
 #[test]
-fn nothing_to_do_is_done_at_once() {
+fn empty_sequence_is_done_immediately() {
     let mut s = sequence(&[], false);
     assert_eq!(
-        s.handle(Input::Begin, T0),
-        [Action::Forwarded, Action::Done]
+        s.handle(HookEvent::Begin, T0),
+        [HookAction::AllStarted, HookAction::Done]
     );
 }
 
 #[test]
-fn a_hook_that_wants_quiet_waits_for_the_background() {
+fn after_background_hook_waits_for_background_hooks() {
     let mut s = sequence(&[Daemon, Foreground], false);
     s.hooks[1].after_background = true;
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Ready(0), at(1)), [Action::Stop(0)]);
-    assert_eq!(s.handle(Input::Ended(0), at(2)), [Action::Start(1)]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(s.handle(HookEvent::Ready(0), at(1)), [HookAction::Stop(0)]);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(2)), [HookAction::Start(1)]);
 }
 
 #[test]
-fn what_missed_something_has_one_more_try_beside_the_daemons() {
+fn failed_hook_is_retried_once_while_daemons_run() {
     let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    s.handle(Input::Ready(1), at(2));
-    assert_eq!(s.handle(Input::Missed(2), at(3)), [Action::Start(3)]);
-    assert_eq!(s.handle(Input::Ended(3), at(4)), [Action::Forwarded]);
-    assert_eq!(s.handle(Input::Ended(1), at(9)), [Action::Start(2)]);
-    assert_eq!(s.handle(Input::Missed(2), at(10)), [Action::Stop(0)]);
-    assert_eq!(s.handle(Input::Ended(0), at(11)), [Action::Done]);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    s.handle(HookEvent::Ready(1), at(2));
+    assert_eq!(
+        s.handle(HookEvent::FailedEmpty(2), at(3)),
+        [HookAction::Start(3)]
+    );
+    assert_eq!(
+        s.handle(HookEvent::Ended(3), at(4)),
+        [HookAction::AllStarted]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(1), at(9)), [HookAction::Start(2)]);
+    assert_eq!(
+        s.handle(HookEvent::FailedEmpty(2), at(10)),
+        [HookAction::Stop(0)]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(0), at(11)), [HookAction::Done]);
 }
 
 #[test]
-fn tries_again_come_one_after_the_other_in_order() {
+fn retries_run_one_after_another_in_order() {
     let mut s = sequence(&[Finite, Foreground, Foreground], false);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    s.handle(Input::Missed(1), at(2));
-    assert_eq!(s.handle(Input::Missed(2), at(3)), [Action::Forwarded]);
-    assert_eq!(s.handle(Input::Ended(0), at(4)), [Action::Start(1)]);
-    assert_eq!(s.handle(Input::Ended(1), at(5)), [Action::Start(2)]);
-    assert_eq!(s.handle(Input::Ended(2), at(6)), [Action::Done]);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    s.handle(HookEvent::FailedEmpty(1), at(2));
+    assert_eq!(
+        s.handle(HookEvent::FailedEmpty(2), at(3)),
+        [HookAction::AllStarted]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(0), at(4)), [HookAction::Start(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(5)), [HookAction::Start(2)]);
+    assert_eq!(s.handle(HookEvent::Ended(2), at(6)), [HookAction::Done]);
 }
 
 #[test]
-fn no_other_try_where_nothing_new_can_be_there() {
-    // No finite hook at all, one that was over before, and a background hook that failed.
+fn hook_is_not_retried_without_a_concurrent_finite_hook() {
+    // No finite hook, a finite hook that had ended before, and a background hook that failed.
     let mut s = sequence(&[Daemon, Foreground], false);
-    s.handle(Input::Begin, T0);
-    s.handle(Input::Ready(0), at(1));
-    let actions = s.handle(Input::Missed(1), at(2));
-    assert_eq!(actions, [Action::Forwarded, Action::Stop(0)]);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    let actions = s.handle(HookEvent::FailedEmpty(1), at(2));
+    assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(0)]);
 
     let mut s = sequence(&[Finite, Foreground], false);
-    s.handle(Input::Begin, T0);
-    assert_eq!(s.handle(Input::Missed(0), at(1)), [Action::Start(1)]);
-    let actions = s.handle(Input::Missed(1), at(2));
-    assert_eq!(actions, [Action::Forwarded, Action::Done]);
+    s.handle(HookEvent::Begin, T0);
+    assert_eq!(
+        s.handle(HookEvent::FailedEmpty(0), at(1)),
+        [HookAction::Start(1)]
+    );
+    let actions = s.handle(HookEvent::FailedEmpty(1), at(2));
+    assert_eq!(actions, [HookAction::AllStarted, HookAction::Done]);
 }
 
 fn mode() -> impl Strategy<Value = HookMode> {
@@ -245,17 +285,16 @@ fn mode() -> impl Strategy<Value = HookMode> {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: each hook starts in order and once, a foreground hook
-    /// perhaps once more at the end, nothing is stopped that does not run, and it comes to an
-    /// end.
+    /// For any order of events: hooks start once and in order, a foreground hook may be retried
+    /// once at the end, only running hooks are stopped, and the sequence ends.
     #[test]
-    fn always_comes_to_an_end(
+    fn sequence_always_ends(
         modes in prop::collection::vec(mode(), 0..8),
         choices in prop::collection::vec(0usize..4, 200),
         patience in prop::collection::vec(0u64..20, 8),
         attend: bool,
     ) {
-        let purpose = if attend { Purpose::Own } else { Purpose::Beside };
+        let purpose = if attend { Purpose::OwnWork } else { Purpose::OtherHooks };
         let mut s = sequence_for(&modes, purpose);
         for (hook, patience) in s.hooks.iter_mut().zip(patience) {
             hook.patience = at(patience);
@@ -263,15 +302,15 @@ proptest! {
         let mut now = T0;
         let mut started: Vec<usize> = Vec::new();
         let mut running: Vec<usize> = Vec::new();
-        let mut queue = s.handle(Input::Begin, now);
+        let mut queue = s.handle(HookEvent::Begin, now);
         let mut choices = choices.into_iter().cycle();
         for _ in 0..200 {
             for action in std::mem::take(&mut queue) {
                 match action {
-                    Action::Start(n) => { started.push(n); running.push(n); }
-                    Action::Stop(n) | Action::Kill(n) => prop_assert!(running.contains(&n)),
-                    Action::Forwarded => {}
-                    Action::Done => {
+                    HookAction::Start(n) => { started.push(n); running.push(n); }
+                    HookAction::Stop(n) | HookAction::Kill(n) => prop_assert!(running.contains(&n)),
+                    HookAction::AllStarted => {}
+                    HookAction::Done => {
                         prop_assert!(running.is_empty());
                         let again = started.split_off(modes.len());
                         prop_assert_eq!(&started, &(0..modes.len()).collect::<Vec<_>>());
@@ -283,11 +322,11 @@ proptest! {
             }
             now += at(1);
             let input = match (choices.next().unwrap(), s.deadline()) {
-                (0, Some(deadline)) => { now = now.max(deadline); Input::Deadline }
-                (1, _) if !running.is_empty() => Input::Ready(running[0]),
-                (2, _) if !running.is_empty() => Input::Missed(running.remove(0)),
-                _ if !running.is_empty() => Input::Ended(running.remove(0)),
-                _ => Input::Deadline,
+                (0, Some(deadline)) => { now = now.max(deadline); HookEvent::Deadline }
+                (1, _) if !running.is_empty() => HookEvent::Ready(running[0]),
+                (2, _) if !running.is_empty() => HookEvent::FailedEmpty(running.remove(0)),
+                _ if !running.is_empty() => HookEvent::Ended(running.remove(0)),
+                _ => HookEvent::Deadline,
             };
             queue = s.handle(input, now);
         }

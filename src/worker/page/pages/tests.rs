@@ -1,4 +1,4 @@
-//! What is on record becomes a page.
+//! Tests of the pages and lists that a worker writes.
 
 use super::*;
 use archivist_core::model::{CrawlId, Outcome, Verdict};
@@ -43,7 +43,7 @@ fn assignment(archive: &Path) -> Assignment {
     }
 }
 
-fn record(index: &Index, plugin: &str, state: ResultState, said: &str, files: &[&str]) {
+fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, said: &str, files: &[&str]) {
     let task = HookTask {
         key: format!("{plugin}/hook"),
         plugin: plugin.into(),
@@ -90,11 +90,11 @@ fn held(assignment: &Assignment) -> Arc<Directory> {
     Arc::new(Directory::open(&assignment.directory).unwrap())
 }
 
-fn open(assignment: &Assignment) -> Index {
-    Index::open(assignment, &held(assignment)).unwrap()
+fn open(assignment: &Assignment) -> SnapshotIndex {
+    SnapshotIndex::open(assignment, &held(assignment)).unwrap()
 }
 
-async fn publish_all(assignment: &Assignment, index: &Index) {
+async fn publish_all(assignment: &Assignment, index: &SnapshotIndex) {
     publish(assignment, &held(assignment), index).await;
 }
 
@@ -103,7 +103,7 @@ fn read(path: PathBuf) -> String {
 }
 
 #[tokio::test]
-async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
+async fn worker_writes_page_and_list_entries() {
     let archive = tempfile::tempdir().unwrap();
     let assignment = assignment(archive.path());
     let index = open(&assignment);
@@ -128,7 +128,7 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
     fs::write(own.join("screenshot.png"), "picture").unwrap();
     publish_all(&assignment, &index).await;
     let html = read(assignment.directory.join("index.html"));
-    assert!(!html.contains("marker.png"), "it is gone again");
+    assert!(!html.contains("marker.png"), "it was removed");
     for part in [
         "<h1><bdi>Old &lt;title&gt;</bdi></h1>",
         "ERROR 404",
@@ -151,7 +151,7 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
         assert!(list.contains("1 failed"), "{name}");
     }
 
-    // Another worker goes on, knowing what the first one did.
+    // Another worker continues and knows the results of the first one.
     let index = open(&assignment);
     record(&index, "wget", ResultState::Succeeded, "", &["index.html"]);
     publish_all(&assignment, &index).await;
@@ -169,7 +169,7 @@ async fn a_worker_leaves_a_page_and_entries_in_the_lists() {
 }
 
 #[tokio::test]
-async fn what_hooks_write_into_the_record_leads_nowhere() {
+async fn forged_records_lead_to_no_file() {
     let archive = tempfile::tempdir().unwrap();
     let assignment = assignment(archive.path());
     let forged = r#"{"type":"ArchiveResult","plugin":"../..","hook_name":"h","status":"succeeded","output_files":[{"path":"../../etc/passwd","mimetype":"image/png","size":1}]}
@@ -179,7 +179,7 @@ async fn what_hooks_write_into_the_record_leads_nowhere() {
 [[[[
 "#;
     fs::write(assignment.directory.join("index.jsonl"), forged).unwrap();
-    // It is there, and none of this page.
+    // The file exists, but belongs to no result of this page.
     let own = assignment.directory.join("screenshot");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("../../../secret.png"), "secret").unwrap();
@@ -201,7 +201,7 @@ async fn what_hooks_write_into_the_record_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn an_older_orchestrator_gets_a_page_without_lists() {
+async fn assignment_without_archive_gets_a_page_without_lists() {
     let archive = tempfile::tempdir().unwrap();
     let mut assignment = assignment(archive.path());
     assignment.about = About::default();
@@ -210,9 +210,9 @@ async fn an_older_orchestrator_gets_a_page_without_lists() {
     assert!(!archive.path().join("index.html").exists());
 }
 
-/// A crawl's hooks write where its list is, until the last of them has ended.
+/// The crawl's hooks can write to the directory of its list until the last of them ends.
 #[tokio::test]
-async fn the_list_of_a_crawl_is_ours_at_its_end() {
+async fn list_of_a_crawl_is_restored_at_its_end() {
     let archive = tempfile::tempdir().unwrap();
     let mut assignment = assignment(archive.path());
     let index = assignment.crawl_directory.join("index.html");
@@ -224,7 +224,7 @@ async fn the_list_of_a_crawl_is_ours_at_its_end() {
     };
     fs::write(&index, "a hook's").unwrap();
     crawl(&assignment).await;
-    assert!(!index.exists(), "nothing is listed yet");
+    assert!(!index.exists(), "the list is empty");
 
     publish_all(&assignment, &open(&assignment)).await;
     let ours = read(index.clone());
@@ -237,9 +237,9 @@ async fn the_list_of_a_crawl_is_ours_at_its_end() {
     }
 }
 
-/// What a record names may not be there to be looked up.
+/// A record may name files that must not be accessed.
 #[test]
-fn files_elsewhere_are_not_looked_for() {
+fn files_outside_the_plugin_directory_do_not_count() {
     let archive = tempfile::tempdir().unwrap();
     let assignment = assignment(archive.path());
     let own = assignment.directory.join("screenshot");
@@ -250,7 +250,7 @@ fn files_elsewhere_are_not_looked_for() {
     std::os::unix::fs::symlink(archive.path(), assignment.directory.join("link")).unwrap();
     let top = archive.path().to_str().unwrap();
     let up = "../../../..";
-    let mut known = Known::default();
+    let mut known = IndexContent::default();
     for (plugin, path) in [
         ("screenshot", "here.png"),
         ("screenshot", "way/there.png"),
@@ -280,7 +280,7 @@ fn files_elsewhere_are_not_looked_for() {
             ended_at: None,
         });
     }
-    let left = still_there(&held(&assignment), &known);
+    let left = existing_files(&held(&assignment), &known);
     let left: Vec<usize> = left.iter().map(|result| result.files.len()).collect();
     assert_eq!(left, [1, 0, 0, 0, 0, 0, 0, 0]);
 }

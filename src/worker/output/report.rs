@@ -1,8 +1,9 @@
-//! Reading what a hook said and left. All of it is hostile input.
+//! Builds the report about a hook from its outcome, its output and its files. All of this is
+//! untrusted input.
 
-use crate::files::write::settle;
+use crate::files::write::sync_filesystem;
 use crate::output::claims::Claims;
-use crate::output::said::Said;
+use crate::output::hook_records::HookRecords;
 use archivist_core::model::{Outcome, ResultState, Verdict, cut};
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -14,7 +15,7 @@ use archivist_shared::bus::documents::work::Report;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// File in which hooks may name child pages instead of printing them.
+/// File in which hooks may list child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
 
 fn state(status: Status) -> ResultState {
@@ -26,8 +27,8 @@ fn state(status: Status) -> ResultState {
     }
 }
 
-/// The report of a hook that could not be started.
-pub fn refused(key: &str, why: String) -> Report {
+/// Report of a hook that could not be started.
+pub fn not_started(key: &str, why: String) -> Report {
     Report {
         key: key.to_owned(),
         verdict: Verdict {
@@ -48,87 +49,90 @@ pub fn refused(key: &str, why: String) -> Report {
     }
 }
 
-/// Where a hook worked.
-pub struct Place {
-    /// Its plugin's, which other hooks may share.
+/// What the report about a hook needs besides its output.
+pub struct RunContext {
+    /// Directory of its plugin, which other hooks may share.
     pub directory: Arc<Directory>,
-    /// What it looked like before the hook; none where nobody knows.
+    /// Content of the directory before the run, if known.
     pub before: Option<Listing>,
-    /// Whether the hook is a crawl's: one that readies or ends things for pages.
+    /// Whether the hook belongs to a crawl: such hooks prepare or finish work for pages.
     pub of_crawl: bool,
     pub claims: Arc<Mutex<Claims>>,
 }
 
-/// Makes the report of a hook that ended: `stdout` is its output. `remark` is what the worker
-/// itself has to say against it.
-pub fn report(
+/// Builds the report about a run. `stdout` is the output of the hook. `remark` is the worker's own
+/// reason for a failure.
+pub fn build(
     key: &str,
     plugin: &str,
     outcome: &Outcome,
     stdout: &File,
-    place: &Place,
+    context: &RunContext,
     remark: Option<String>,
 ) -> Report {
-    let directory = place.directory.as_ref();
-    let wanted = key.split_once('@').map(|(_, name)| name.to_owned());
-    // Only of a page, or of a provider, is there something to find or not.
-    let errand = place.of_crawl && wanted.is_none();
-    let mut said = Said {
-        wanted,
-        ..Said::default()
+    let directory = context.directory.as_ref();
+    let requested = key.split_once('@').map(|(_, name)| name.to_owned());
+    // Only hooks of pages and providers of programs can have no results.
+    let is_preparation = context.of_crawl && requested.is_none();
+    let mut records = HookRecords {
+        requested,
+        ..HookRecords::default()
     };
-    let mut error = said
-        .read(stdout, Said::take)
+    let mut error = records
+        .read(stdout, HookRecords::take)
         .err()
-        .map(|error| format!("its output cannot be read: {error}"));
+        .map(|error| format!("failed to read its output: {error}"));
     if let Ok(file) = directory.read(CHILDREN_FILE) {
-        error = said
-            .read(&file, Said::take_child)
+        error = records
+            .read(&file, HookRecords::take_child)
             .err()
             .map(|e| format!("{CHILDREN_FILE}: {e}"))
             .or(error);
     }
-    let mut left_out = said.left_out();
+    let mut left_out = records.left_out();
     for problem in tidy::tidy(directory).unwrap_or_default() {
         tracing::debug!("'{}': {}", problem.path.display(), problem.what);
     }
     let found = output::scan(directory, |_| false).unwrap_or_else(|e| {
-        error = Some(format!("its files cannot be listed: {e}"));
+        error = Some(format!("failed to list its files: {e}"));
         Vec::new()
     });
     let size = {
-        let mut claims = place.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = context
+            .claims
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         claims.take(directory.path(), key, &found)
     };
-    let left = match &place.before {
+    let has_output = match &context.before {
         Some(before) => Listing::of(directory).has_news_since(before),
         None => !found.is_empty(),
     };
-    let brought = said.binary.as_ref().map(|_| ResultState::Succeeded);
-    let stated = said.result.as_ref().map(|result| state(result.status));
-    let stated = brought.or(stated);
-    let mut verdict = Verdict::of(outcome, stated, left || errand);
+    let provided = records.binary.as_ref().map(|_| ResultState::Succeeded);
+    let stated = records.result.as_ref().map(|result| state(result.status));
+    let stated = provided.or(stated);
+    let mut verdict = Verdict::of(outcome, stated, has_output || is_preparation);
     if verdict.state == ResultState::Succeeded
-        && left
-        && let Err(error) = settle(directory)
+        && has_output
+        && let Err(error) = sync_filesystem(directory)
     {
         verdict = Verdict {
             state: ResultState::Failed,
-            error: Some(format!("its files cannot be brought to the disk: {error}")),
+            error: Some(format!("failed to write its files to disk: {error}")),
         };
     }
-    let asked = |name: &str| -> Option<u64> { said.result.as_ref()?.raw.get(name)?.as_u64() };
+    let asked = |name: &str| -> Option<u64> { records.result.as_ref()?.raw.get(name)?.as_u64() };
     let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
-    let (mut text, stated_error) = match said.result {
+    let (mut text, stated_error) = match records.result {
         Some(result) => (result.output_str, result.error),
-        // Who says nothing is judged by the files.
+        // Without an ArchiveResult the files decide.
         None => {
             let succeeded = verdict.state == ResultState::Succeeded;
             let main = output::main_file(&found).filter(|_| succeeded);
             (main.map(|file| format!("{plugin}/{}", file.path)), None)
         }
     };
-    if let Some(found) = &said.binary {
+    if let Some(found) = &records.binary {
         let version = found.version.iter().map(|version| format!(" {version}"));
         text = Some(found.abspath.clone() + &version.collect::<String>());
     }
@@ -157,7 +161,7 @@ pub fn report(
         mimetype: file.mimetype,
         size: file.size,
     });
-    let (derived, dropped) = bounds::derived(said.derived);
+    let (derived, dropped) = bounds::derived(records.derived);
     left_out.others += dropped;
     Report {
         key: key.to_owned(),
@@ -165,10 +169,10 @@ pub fn report(
         output: text.map(cut),
         files: bounds::files(files),
         size,
-        children: said.children.into_list(),
-        tags: said.tags.into_names(),
+        children: records.children.into_list(),
+        tags: records.tags.into_names(),
         title: title.map(cut),
-        binary: said.binary,
+        binary: records.binary,
         derived,
         retry_after,
         crawl_delay,
@@ -185,23 +189,23 @@ mod tests {
     };
     use archivist_shared::bus::documents::work::Derived;
 
-    /// What a report makes of this on standard output and in the file of child pages.
+    /// Report for this standard output and this file of child pages.
     fn of(stdout: &[u8], children: &[u8]) -> Report {
         let top = tempfile::tempdir().unwrap();
         std::fs::write(top.path().join("stdout.log"), stdout).unwrap();
         std::fs::write(top.path().join(CHILDREN_FILE), children).unwrap();
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
-        let place = Place {
+        let context = RunContext {
             directory: Arc::new(Directory::open(top.path()).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
         };
-        report("p/h", "p", &Outcome::Exit(0), &stdout, &place, None)
+        build("p/h", "p", &Outcome::Exit(0), &stdout, &context, None)
     }
 
     #[test]
-    fn a_flood_of_tags_and_titles_makes_a_small_report() {
+    fn flood_of_tags_and_titles_makes_a_small_report() {
         let tags: String = (0..300_000)
             .map(|n| format!("{{\"type\":\"Tag\",\"name\":{n}}}\n"))
             .collect();
@@ -226,12 +230,12 @@ mod tests {
             report.verdict.error.as_deref(),
             Some("too much for one report, left out: 349872 tags")
         );
-        // What the orchestrator makes of it is the same.
+        // The orchestrator applies the same bounds.
         assert_eq!(serde_json::to_string(&report.bounded()).unwrap(), text);
     }
 
     #[test]
-    fn a_file_of_children_holds_nothing_else() {
+    fn file_of_children_contains_only_child_pages() {
         let top = tempfile::tempdir().unwrap();
         let lines = r#"{"url": "http://a/", "tags": "x"}
 {"type": "Snapshot", "url": "http://b/"}
@@ -242,35 +246,36 @@ not a record
         std::fs::write(top.path().join(CHILDREN_FILE), lines).unwrap();
         std::fs::write(top.path().join("stdout.log"), "progress\n").unwrap();
         let stdout = File::open(top.path().join("stdout.log")).unwrap();
-        let mut place = Place {
+        let mut context = RunContext {
             directory: Arc::new(Directory::open(top.path()).unwrap()),
             before: None,
             of_crawl: false,
             claims: Arc::default(),
         };
-        let of = |place: &Place| report("p/h", "p", &Outcome::Exit(0), &stdout, place, None);
-        let report = of(&place);
+        let of =
+            |context: &RunContext| build("p/h", "p", &Outcome::Exit(0), &stdout, context, None);
+        let report = of(&context);
         assert_eq!(report.output.as_deref(), Some("p/urls.jsonl"));
         let urls: Vec<&str> = report.children.iter().map(|child| &*child.url).collect();
         assert_eq!(urls, ["http://a/", "http://b/"]);
         assert_eq!(report.verdict.state, ResultState::Succeeded);
         assert_eq!(report.derived, Derived::default());
 
-        // Another hook left the file before this one began.
-        place.before = Some(Listing::of(&place.directory));
-        assert_eq!(of(&place).verdict.state, ResultState::NoResults);
-        place.of_crawl = true;
-        assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
-        let provider = super::report("p/h@curl", "p", &Outcome::Exit(0), &stdout, &place, None);
+        // Another hook created the file before this run.
+        context.before = Some(Listing::of(&context.directory));
+        assert_eq!(of(&context).verdict.state, ResultState::NoResults);
+        context.of_crawl = true;
+        assert_eq!(of(&context).verdict.state, ResultState::Succeeded);
+        let provider = super::build("p/h@curl", "p", &Outcome::Exit(0), &stdout, &context, None);
         assert_eq!(provider.verdict.state, ResultState::NoResults);
-        place.of_crawl = false;
+        context.of_crawl = false;
         std::fs::write(top.path().join(CHILDREN_FILE), "").unwrap();
-        assert_eq!(of(&place).verdict.state, ResultState::Succeeded);
+        assert_eq!(of(&context).verdict.state, ResultState::Succeeded);
     }
 
     proptest::proptest! {
-        /// Whatever a hook prints and leaves: what is passed on is bounded, and a hook that was
-        /// ended for its limit never succeeds.
+        /// Whatever a hook prints and leaves, the report is bounded, and a hook that reached its
+        /// time limit never succeeds.
         #[test]
         fn any_output_makes_a_bounded_report(noise: Vec<u8>, kind in "ArchiveResult|Snapshot|Machine|Binary|Tag|Sonic[A-Z]?",
             key in "status|url|title|tags|config|name|abspath|output_str", value in r#"(".{0,20}"|[0-9]{1,30}|\[\]|\{"A": ?"b"\}|null|"succeeded")"#, times in 1usize..300) {
@@ -282,16 +287,16 @@ not a record
             std::fs::write(top.path().join("stdout.log"), &text).unwrap();
             std::fs::write(top.path().join(CHILDREN_FILE), &text).unwrap();
             let stdout = File::open(top.path().join("stdout.log")).unwrap();
-            let place = Place { directory: Arc::new(Directory::open(top.path()).unwrap()), before: None, of_crawl: false, claims: Arc::default() };
-            let of = |outcome| report("p/h", "title", &outcome, &stdout, &place, None);
-            let said = of(Outcome::Exit(0));
-            let texts = [&said.output, &said.verdict.error, &said.title];
+            let context = RunContext { directory: Arc::new(Directory::open(top.path()).unwrap()), before: None, of_crawl: false, claims: Arc::default() };
+            let of = |outcome| build("p/h", "title", &outcome, &stdout, &context, None);
+            let records = of(Outcome::Exit(0));
+            let texts = [&records.output, &records.verdict.error, &records.title];
             assert!(texts.into_iter().flatten().all(|text| text.len() <= TEXT_MAX + 4));
-            assert!(said.derived.settings.len() <= DERIVED_MAX && said.derived.programs.len() <= DERIVED_MAX);
-            assert!(said.children.len() <= CHILDREN_MAX && said.files.len() <= FILES_MAX && said.tags.len() <= TAGS_MAX);
+            assert!(records.derived.settings.len() <= DERIVED_MAX && records.derived.programs.len() <= DERIVED_MAX);
+            assert!(records.children.len() <= CHILDREN_MAX && records.files.len() <= FILES_MAX && records.tags.len() <= TAGS_MAX);
             assert_eq!(of(Outcome::TimeLimit).verdict.state, ResultState::Failed);
-            // The orchestrator reads what we write.
-            let text = serde_json::to_string(&said).unwrap();
+            // The orchestrator can parse the report.
+            let text = serde_json::to_string(&records).unwrap();
             assert!(text.len() < REPORT_MAX);
             let read: Report = serde_json::from_str(&text).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), text);

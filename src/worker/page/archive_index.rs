@@ -1,12 +1,13 @@
-//! The lists of an archive: of all snapshots the newest, those of a day, those of a crawl.
+//! The index of an archive: lists of its newest snapshots, of those of a day, and of those of a
+//! crawl.
 //!
-//! A list is kept in pieces of one page each, the oldest first. A page that is full changes no
-//! more, so one more snapshot costs the same in an archive of any size: it writes the last piece
-//! and the first page, and a full page once.
+//! A list is stored in chunks of one page each, the oldest first. Full pages do not change, so
+//! adding a snapshot costs the same in an archive of any size: it writes the last chunk and the
+//! first page, and a page that becomes full once.
 
 use crate::WorkerError;
-use crate::files::write::{is_ours, replace};
-use crate::page::{Day, Entry, Kind, List, PER_PAGE, days};
+use crate::files::write::{is_own_user, replace};
+use crate::page::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
 use archivist_plugin::Directory;
 use archivist_plugin::files::beneath::is_file;
 use nix::fcntl::{Flock, FlockArg};
@@ -17,30 +18,30 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The directory of the pieces, below the archive's; no hook sees it.
+/// Directory of the chunks below the archive's directory. Hooks have no access to it.
 const STATE: &str = ".index";
 const NEWEST: &str = "newest.json";
 
-/// What the first page of the archive shows.
+/// Content of the archive's first page.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Newest {
-    /// The newest first.
-    entries: Vec<Entry>,
-    /// Snapshots by day.
+    /// Newest snapshots first.
+    entries: Vec<ListEntry>,
+    /// Number of snapshots of each day.
     days: BTreeMap<String, usize>,
 }
 
-/// Where a snapshot stands.
-pub struct Place {
-    /// Counted from 1, the oldest.
+/// Position of a snapshot in a list.
+pub struct ListPosition {
+    /// Number of the page, counted from 1, the oldest.
     pub page: usize,
-    /// Snapshots in the list.
+    /// Number of snapshots in the list.
     pub total: usize,
 }
 
-/// The lists, held against other workers.
-pub struct Shelf {
+/// The index of an archive, locked against other workers.
+pub struct ArchiveIndex {
     archive: PathBuf,
     state: PathBuf,
     _lock: Flock<File>,
@@ -56,19 +57,21 @@ fn failed(verb: &'static str, path: &Path) -> impl Fn(std::io::Error) -> WorkerE
 
 fn make(path: &Path) -> Result<(), WorkerError> {
     match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed("make", path)(error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(failed("create", path)(error))
+        }
         _ => Ok(()),
     }
 }
 
-/// Opens a directory of the archive, of which no hook can write a parent.
+/// Opens a directory of the archive. Hooks cannot write to its parent directories.
 fn open(path: &Path) -> Result<Directory, WorkerError> {
     Directory::open(path).map_err(failed("open", path))
 }
 
-impl Shelf {
-    /// Waits until no other worker holds the lists.
-    pub fn open(archive: &Path) -> Result<Shelf, WorkerError> {
+impl ArchiveIndex {
+    /// Opens the index. Waits until no other worker holds its lock.
+    pub fn open(archive: &Path) -> Result<ArchiveIndex, WorkerError> {
         let state = archive.join(STATE);
         make(&state)?;
         let path = state.join("lock");
@@ -80,33 +83,33 @@ impl Shelf {
             .map_err(failed("open", &path))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, error)| failed("lock", &path)(error.into()))?;
-        Ok(Shelf {
+        Ok(ArchiveIndex {
             archive: archive.to_owned(),
             state,
             _lock: lock,
         })
     }
 
-    /// Puts a snapshot on a list, whose pages are in `directory` of the archive, and writes the
-    /// pages that this changes. `known` is the page where it may stand already.
-    pub fn put(
+    /// Adds or updates a snapshot in a list, and writes the changed pages to `directory` of the
+    /// archive. `known` is the page that may already contain the snapshot.
+    pub fn add(
         &self,
         name: &str,
-        kind: Kind,
+        kind: ListKind,
         directory: &str,
-        entry: &Entry,
+        entry: &ListEntry,
         known: Option<usize>,
-    ) -> Result<Place, WorkerError> {
-        let pieces = self.state.join(name);
-        make(&pieces)?;
-        let before = last_piece(&pieces)?;
-        let is_same = |other: &Entry| other.id == entry.id;
-        let stands = |page: &usize| read_piece(&pieces, *page).iter().any(is_same);
+    ) -> Result<ListPosition, WorkerError> {
+        let chunks = self.state.join(name);
+        make(&chunks)?;
+        let before = last_chunk(&chunks)?;
+        let is_same = |other: &ListEntry| other.id == entry.id;
+        let contains_it = |page: &usize| read_chunk(&chunks, *page).iter().any(is_same);
         let known = known
             .filter(|page| (1..=before).contains(page))
-            .filter(stands);
+            .filter(contains_it);
         let mut page = known.unwrap_or(before.max(1));
-        let mut entries = read_piece(&pieces, page);
+        let mut entries = read_chunk(&chunks, page);
         match entries.iter().position(is_same) {
             Some(at) => entries[at] = entry.clone(),
             None if entries.len() < PER_PAGE => entries.push(entry.clone()),
@@ -115,17 +118,18 @@ impl Shelf {
                 entries = vec![entry.clone()];
             }
         }
-        write_json(&pieces, &format!("{page}.json"), &entries)?;
+        write_json(&chunks, &format!("{page}.json"), &entries)?;
 
         let last = before.max(page);
         let list = Pages {
-            shelf: self,
-            pieces,
+            index: self,
+            chunks,
             kind,
             directory,
             last,
         };
-        // A new piece makes the last one full, and gives the one before that a neighbour.
+        // A new chunk makes the last page full, and gives the page before it a link to a newer
+        // page.
         let changed = if page > before {
             vec![last.saturating_sub(2), last - 1]
         } else {
@@ -134,15 +138,20 @@ impl Shelf {
         for page in changed.into_iter().filter(|page| (1..last).contains(page)) {
             list.write(page)?;
         }
-        Ok(Place {
+        Ok(ListPosition {
             page,
             total: list.write_first()?,
         })
     }
 
-    /// Puts a snapshot in front of the archive's first page; `total` is the number of those of
-    /// its day.
-    pub fn put_first(&self, entry: &Entry, day: &str, total: usize) -> Result<(), WorkerError> {
+    /// Adds a snapshot as the newest one to the archive's first page. `total` is the number of
+    /// snapshots of its day.
+    pub fn add_newest(
+        &self,
+        entry: &ListEntry,
+        day: &str,
+        total: usize,
+    ) -> Result<(), WorkerError> {
         let mut newest: Newest = read_json(&self.state.join(NEWEST));
         newest
             .entries
@@ -161,8 +170,8 @@ impl Shelf {
             directory: directory.clone(),
             snapshots: *snapshots,
         });
-        let page = List {
-            kind: Kind::Archive(list.collect()),
+        let page = ListPage {
+            kind: ListKind::Archive(list.collect()),
             directory: String::new(),
             total: newest.days.values().sum(),
             entries: newest.entries,
@@ -177,31 +186,31 @@ impl Shelf {
         replace(&archive, "index.html", &page.render())
     }
 
-    /// Has the pages of a list, which lie where hooks write, as they were written: those of another user are written again,
-    /// `all` of them where hooks are the same user, and the first in any case.
+    /// Restores the pages of a list in a directory that hooks could write to: rewrites pages of
+    /// other users, `all` pages if hooks have the same user, and the first page in any case.
     pub fn restore(
         &self,
         name: &str,
-        kind: Kind,
+        kind: ListKind,
         directory: &str,
         all: bool,
     ) -> Result<(), WorkerError> {
-        let pieces = self.state.join(name);
-        let last = if pieces.is_dir() {
-            last_piece(&pieces)?
+        let chunks = self.state.join(name);
+        let last = if chunks.is_dir() {
+            last_chunk(&chunks)?
         } else {
             0
         };
         let shown = open(&self.archive.join(directory))?;
         if last == 0 {
-            // Nothing is listed, and so there is no page of ours.
+            // The list is empty, so it has no page.
             return shown
                 .clear("index.html")
                 .map_err(failed("remove", &shown.path().join("index.html")));
         }
         let list = Pages {
-            shelf: self,
-            pieces,
+            index: self,
+            chunks,
             kind,
             directory,
             last,
@@ -209,15 +218,15 @@ impl Shelf {
         for page in 1..last {
             let name = format!("page-{page}.html");
             let found = shown.look(&name);
-            if all || !found.is_ok_and(|found| is_file(&found) && is_ours(found.st_uid)) {
+            if all || !found.is_ok_and(|found| is_file(&found) && is_own_user(found.st_uid)) {
                 list.write(page)?;
             }
         }
         list.write_first().map(|_| ())
     }
 
-    /// Whether somebody removed the snapshot since.
-    fn has(&self, entry: &Entry) -> bool {
+    /// Whether the snapshot still exists. Users may remove snapshots.
+    fn has(&self, entry: &ListEntry) -> bool {
         let page = self.archive.join(&entry.directory).join("index.html");
         page.symlink_metadata().is_ok()
     }
@@ -225,15 +234,16 @@ impl Shelf {
 
 /// The pages of one list.
 struct Pages<'a> {
-    shelf: &'a Shelf,
-    pieces: PathBuf,
-    kind: Kind,
+    index: &'a ArchiveIndex,
+    chunks: PathBuf,
+    kind: ListKind,
     directory: &'a str,
     last: usize,
 }
 
 impl Pages<'_> {
-    /// A page is called by its number from the oldest; the newest snapshots are on the first.
+    /// File name of a page. Pages are numbered from the oldest; `index.html` has the newest
+    /// snapshots.
     fn name(&self, page: usize) -> Option<String> {
         match page {
             0 => None,
@@ -243,7 +253,7 @@ impl Pages<'_> {
     }
 
     fn write(&self, page: usize) -> Result<(), WorkerError> {
-        let entries = read_piece(&self.pieces, page);
+        let entries = read_chunk(&self.chunks, page);
         let total = self.total();
         self.render(
             &format!("page-{page}.html"),
@@ -254,15 +264,15 @@ impl Pages<'_> {
         )
     }
 
-    /// Writes the newest page, which is always full if there are that many, and tells how many
-    /// there are.
+    /// Writes the newest page, which includes older snapshots if the newest chunk is not full.
+    /// Returns the number of snapshots in the list.
     fn write_first(&self) -> Result<usize, WorkerError> {
         let older = self.last - 1;
         let mut entries = match older {
             0 => Vec::new(),
-            older => read_piece(&self.pieces, older),
+            older => read_chunk(&self.chunks, older),
         };
-        entries.extend(read_piece(&self.pieces, self.last));
+        entries.extend(read_chunk(&self.chunks, self.last));
         let entries = entries.split_off(entries.len().saturating_sub(PER_PAGE));
         let total = self.total();
         self.render("index.html", entries, total, None, older)?;
@@ -270,20 +280,20 @@ impl Pages<'_> {
     }
 
     fn total(&self) -> usize {
-        (self.last - 1) * PER_PAGE + read_piece(&self.pieces, self.last).len()
+        (self.last - 1) * PER_PAGE + read_chunk(&self.chunks, self.last).len()
     }
 
     fn render(
         &self,
         name: &str,
-        mut entries: Vec<Entry>,
+        mut entries: Vec<ListEntry>,
         total: usize,
         newer: Option<String>,
         older: usize,
     ) -> Result<(), WorkerError> {
-        entries.retain(|entry| self.shelf.has(entry));
+        entries.retain(|entry| self.index.has(entry));
         entries.reverse();
-        let page = List {
+        let page = ListPage {
             kind: self.kind.clone(),
             directory: self.directory.to_owned(),
             total,
@@ -291,24 +301,25 @@ impl Pages<'_> {
             newer,
             older: self.name(older),
         };
-        let shown = open(&self.shelf.archive.join(self.directory))?;
+        let shown = open(&self.index.archive.join(self.directory))?;
         replace(&shown, name, &page.render())
     }
 }
 
-/// The number of the newest piece; 0 when there is none.
-fn last_piece(pieces: &Path) -> Result<usize, WorkerError> {
-    let entries = pieces.read_dir().map_err(failed("read", pieces))?;
+/// Number of the newest chunk; 0 if there is none.
+fn last_chunk(chunks: &Path) -> Result<usize, WorkerError> {
+    let entries = chunks.read_dir().map_err(failed("read", chunks))?;
     let number = |name: &str| name.strip_suffix(".json")?.parse().ok();
     let numbers = entries.filter_map(|entry| number(entry.ok()?.file_name().to_str()?));
     Ok(numbers.max().unwrap_or(0))
 }
 
-fn read_piece(pieces: &Path, page: usize) -> Vec<Entry> {
-    read_json(&pieces.join(format!("{page}.json")))
+fn read_chunk(chunks: &Path, page: usize) -> Vec<ListEntry> {
+    read_json(&chunks.join(format!("{page}.json")))
 }
 
-/// What cannot be read is begun anew: the snapshots themselves are not concerned.
+/// Reads a JSON file. An unreadable file counts as empty: only the lists are affected, not the
+/// snapshots.
 fn read_json<T: Default + serde::de::DeserializeOwned>(path: &Path) -> T {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return T::default(),
@@ -317,7 +328,7 @@ fn read_json<T: Default + serde::de::DeserializeOwned>(path: &Path) -> T {
     let read = text.and_then(|text| Ok(serde_json::from_slice(&text)?));
     read.unwrap_or_else(|error| {
         tracing::warn!(
-            "cannot read the list '{}': {error}, ignoring",
+            "failed to read the list '{}': {error}, ignoring",
             path.display()
         );
         T::default()

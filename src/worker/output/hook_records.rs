@@ -1,4 +1,4 @@
-//! What a hook says: the records on its standard output, as much of them as a report holds.
+//! Collects the records on a hook's standard output, up to the bounds of a report.
 
 use archivist_core::model::{TAG_MAX, TEXT_MAX, Tags};
 use archivist_plugin::contract::record::{Binary, Machine, SonicDaemonStart, parse_child};
@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the records of one stream said.
+/// Records of one run.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct HookRecords {
     pub result: Option<ArchiveResult>,
     pub children: Children,
     pub tags: Tags,
-    /// The program of this name is asked for.
-    pub wanted: Option<String>,
+    /// Name of the program that this hook is asked to provide, if any.
+    pub requested: Option<String>,
     pub binary: Option<Found>,
     pub derived: Derived,
-    /// Settings, programs and wishes that there was no room for.
+    /// Number of settings, programs and requests above the bounds.
     pub dropped: u64,
 }
 
-impl Said {
-    /// What was said beyond what is kept.
+impl HookRecords {
+    /// Number of records above the bounds.
     pub fn left_out(&self) -> LeftOut {
         LeftOut {
             pages: self.children.dropped,
@@ -40,13 +40,13 @@ impl Said {
             Some(Record::Tag { name, .. }) => self.tags.push(name),
             Some(Record::Binary(binary)) => self.binary(binary),
             Some(Record::Machine(machine)) => self.machine(machine),
-            Some(Record::SonicDaemonStart(wanted)) => {
+            Some(Record::SonicDaemonStart(requested)) => {
                 let SonicDaemonStart {
                     config_path,
                     host,
                     port,
                     ..
-                } = wanted;
+                } = requested;
                 self.derived.sonic = Some(SonicWish {
                     config_path,
                     host,
@@ -57,7 +57,7 @@ impl Said {
         }
     }
 
-    /// Whether these are worth keeping is not for us to say, but how much of them.
+    /// Limits only the number and size of settings. The orchestrator decides which of them to keep.
     fn machine(&mut self, machine: Machine) {
         let settings = &mut self.derived.settings;
         for (key, value) in machine.config {
@@ -86,8 +86,8 @@ impl Said {
         });
     }
 
-    /// The first record with the name that was asked for and a path is the one. Of a hook that
-    /// nobody asked for a program, each is a word on what it found.
+    /// Processes a Binary record. For a provider, the first record with the requested name and a
+    /// path is the answer. For other hooks, each record reports an installed program.
     fn binary(&mut self, binary: Binary) {
         let Some(abspath) = binary.abspath else {
             return self.request(&binary);
@@ -99,8 +99,8 @@ impl Said {
             provider: binary.binprovider,
             env: binary.env,
         });
-        match &self.wanted {
-            Some(wanted) if *wanted == found.name && self.binary.is_none() => {
+        match &self.requested {
+            Some(requested) if *requested == found.name && self.binary.is_none() => {
                 self.binary = Some(found);
             }
             None if self.derived.programs.len() < DERIVED_MAX && found.name.len() <= TEXT_MAX => {
@@ -112,31 +112,33 @@ impl Said {
         }
     }
 
-    /// A provider that asks for another one has its answer in its own order.
+    /// Records a request for a program. Requests of providers are ignored: they get dependencies by
+    /// their own means.
     fn request(&mut self, binary: &Binary) {
-        let wanted = &mut self.derived.wanted;
-        if self.wanted.is_none() && wanted.len() < DERIVED_MAX && binary.name.len() <= TAG_MAX {
+        let requests = &mut self.derived.wanted;
+        if self.requested.is_none() && requests.len() < DERIVED_MAX && binary.name.len() <= TAG_MAX
+        {
             let providers = binary
                 .raw
                 .get("binproviders")
                 .and_then(|list| list.as_str());
             let providers = providers.filter(|list| list.len() <= TAG_MAX);
-            wanted.insert(
+            requests.insert(
                 binary.name.clone(),
                 providers.unwrap_or_default().to_owned(),
             );
         }
     }
 
-    /// A line of a file of child pages, which need not say what it is.
+    /// Processes a line of a file of child pages, where the field `type` is optional.
     pub fn take_child(&mut self, line: &[u8]) {
         if let Some(child) = parse_child(line) {
             self.child(child);
         }
     }
 
-    /// Reads a file from its start, in bounded memory.
-    pub fn read(&mut self, file: &File, take: fn(&mut Said, &[u8])) -> std::io::Result<()> {
+    /// Reads a file from its start in bounded memory.
+    pub fn read(&mut self, file: &File, take: fn(&mut HookRecords, &[u8])) -> std::io::Result<()> {
         let mut lines = LineReader::default();
         let (mut buffer, mut offset) = (vec![0; 64 * 1024], 0);
         loop {

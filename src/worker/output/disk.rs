@@ -1,15 +1,15 @@
-//! Whether a hook had room for what it was to leave. Many programs pass over a write that fails, so
-//! that on a full file system neither success nor failure is to be believed.
+//! Detects a lack of disk space at the end of a hook. Many programs ignore failed writes, so on a
+//! full file system neither success nor failure of a hook is reliable.
 
 use archivist_core::model::{Outcome, ResultState, Verdict};
 use archivist_plugin::Directory;
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 
-/// With fewer free bytes a file system counts as full: what others just gave back does not help
-/// who was refused.
-const LEAST: u64 = 64 << 10;
+/// A file system with fewer free bytes counts as full: the hook's writes may have failed before
+/// another process freed this space.
+const FREE_MIN_BYTES: u64 = 64 << 10;
 
-/// What the file system of `directory` lacks now.
+/// What the file system of `directory` lacks at present, as a reason.
 pub fn lack(directory: &Directory) -> Option<&'static str> {
     let found = fstatvfs(directory).ok()?;
     let free = found
@@ -17,7 +17,7 @@ pub fn lack(directory: &Directory) -> Option<&'static str> {
         .saturating_mul(found.fragment_size());
     if found.flags().contains(FsFlags::ST_RDONLY) {
         Some("its file system is read-only")
-    } else if free < LEAST {
+    } else if free < FREE_MIN_BYTES {
         Some("its file system is full")
     } else {
         (found.files() > 0 && found.files_available() == 0)
@@ -25,14 +25,14 @@ pub fn lack(directory: &Directory) -> Option<&'static str> {
     }
 }
 
-/// A hook that ended by itself while something was lacking is run once more, whatever it says: it
-/// is not begun before there is room (plan/pressure.rs).
-pub fn doubt(verdict: Verdict, outcome: &Outcome, lack: Option<String>) -> Verdict {
+/// Replaces the verdict on a hook that ended by itself while disk space was lacking: the hook is
+/// retried. The orchestrator does not start it before there is space (archivist_core::plan).
+pub fn retry_if_lacking(verdict: Verdict, outcome: &Outcome, lack: Option<String>) -> Verdict {
     let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
     match lack {
         Some(lack) if by_itself && verdict.state != ResultState::Skipped => Verdict {
             state: ResultState::Backoff,
-            error: Some(format!("what it left may be incomplete: {lack}")),
+            error: Some(format!("its output may be incomplete: {lack}")),
         },
         _ => verdict,
     }
@@ -43,32 +43,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ended_without_room_is_neither_success_nor_failure() {
-        let doubted = |outcome, state, full: bool| {
+    fn hook_that_ended_on_a_full_disk_is_retried() {
+        let judged = |outcome, state, full: bool| {
             let lack = full.then(|| "it is full".to_owned());
-            doubt(Verdict { state, error: None }, &outcome, lack)
+            retry_if_lacking(Verdict { state, error: None }, &outcome, lack)
         };
         use ResultState::*;
         for state in [Succeeded, NoResults, Failed] {
-            let verdict = doubted(Outcome::Exit(0), state, true);
+            let verdict = judged(Outcome::Exit(0), state, true);
             assert_eq!(verdict.state, Backoff);
             assert!(verdict.error.unwrap().ends_with("it is full"));
-            assert_eq!(doubted(Outcome::Exit(0), state, false).state, state);
+            assert_eq!(judged(Outcome::Exit(0), state, false).state, state);
         }
         assert_eq!(
-            doubted(Outcome::TimeLimit, Failed, true).state,
+            judged(Outcome::TimeLimit, Failed, true).state,
             Failed,
-            "it had all its time"
+            "it used all its time"
         );
-        assert_eq!(doubted(Outcome::Exit(10), Skipped, true).state, Skipped);
+        assert_eq!(judged(Outcome::Exit(10), Skipped, true).state, Skipped);
     }
 
     #[test]
-    fn the_room_here_is_seen() {
+    fn free_space_is_detected() {
         let directory = tempfile::tempdir().unwrap();
         let lack = |path| lack(&Directory::open(path).unwrap());
         assert_eq!(lack(directory.path()), None);
-        // The kernel's own has no blocks at all.
+        // The proc file system has no blocks.
         let kernel = std::path::Path::new("/proc/self");
         assert_eq!(lack(kernel), Some("its file system is full"));
     }

@@ -1,6 +1,6 @@
-//! `index.jsonl` beside the output of a snapshot: what was done, one record a line, for people
-//! and programs that have nothing but the directory. A worker that takes up a snapshot once more
-//! learns from it what the one before it did.
+//! `index.jsonl` in the directory of a snapshot: what was done, one record a line, for people and
+//! programs that have only the directory. A worker that continues a snapshot reads the results of
+//! earlier attempts from it.
 
 use crate::WorkerError;
 use crate::files::write::open_to_append;
@@ -17,32 +17,32 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 
-/// Bytes that are read of what earlier attempts wrote. Hooks can write the file.
-const READ_MAX: u64 = 16 << 20;
-/// Hooks whose results are known; no page has so many.
+/// Bytes of the existing file that are read. Hooks can write to the file.
+const READ_MAX_BYTES: u64 = 16 << 20;
+/// Largest number of hooks whose results are read.
 const HOOKS_MAX: usize = 1000;
 
-/// What is on record about a snapshot.
+/// What the file says about a snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct IndexContent {
     pub title: Option<String>,
     pub tags: Vec<String>,
     pub results: Vec<HookResult>,
-    /// The page of each list that it stands on.
+    /// For each list, the number of the list page that contains the snapshot.
     pub listed: BTreeMap<String, usize>,
 }
 
-pub struct Index {
+pub struct SnapshotIndex {
     owner: Owner,
     path: PathBuf,
     file: RefCell<File>,
-    known: RefCell<Known>,
+    known: RefCell<IndexContent>,
 }
 
-/// The records that are understood again.
+/// The records that are read.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
-enum Line {
+enum IndexLine {
     ArchiveResult(ResultLine),
     Listed { lists: BTreeMap<String, usize> },
 }
@@ -70,12 +70,12 @@ struct ResultLine {
     tags: Vec<String>,
 }
 
-impl Known {
-    /// Takes note of a record; the newest of a hook counts.
-    fn take(&mut self, owner: Owner, line: Line) {
+impl IndexContent {
+    /// Adds a record. The newest record of a hook counts.
+    fn take(&mut self, owner: Owner, line: IndexLine) {
         let line = match line {
-            Line::ArchiveResult(line) => line,
-            Line::Listed { lists } => {
+            IndexLine::ArchiveResult(line) => line,
+            IndexLine::Listed { lists } => {
                 self.listed = lists;
                 return;
             }
@@ -115,20 +115,20 @@ impl Known {
     }
 }
 
-impl Index {
-    /// Opens the index of an owner's directory and notes who it is about, and what is skipped. An
-    /// earlier attempt's records stay; the newest record of a hook is the one that counts.
-    pub fn open(assignment: &Assignment, own: &Directory) -> Result<Index, WorkerError> {
+impl SnapshotIndex {
+    /// Opens the index in a directory, and appends a record about the crawl or snapshot and one for
+    /// each skipped hook. Existing records stay; the newest record of a hook counts.
+    pub fn open(assignment: &Assignment, own: &Directory) -> Result<SnapshotIndex, WorkerError> {
         const NAME: &str = "index.jsonl";
         let path = own.path().join(NAME);
         let file = open_to_append(own, NAME)?;
         let about = &assignment.about;
-        let mut known = Known {
+        let mut known = IndexContent {
             title: about.title.clone(),
             tags: about.tags.clone(),
-            ..Known::default()
+            ..IndexContent::default()
         };
-        for line in BufReader::new((&file).take(READ_MAX))
+        for line in BufReader::new((&file).take(READ_MAX_BYTES))
             .split(b'\n')
             .map_while(Result::ok)
         {
@@ -136,7 +136,7 @@ impl Index {
                 known.take(assignment.owner, line);
             }
         }
-        let index = Index {
+        let index = SnapshotIndex {
             owner: assignment.owner,
             path,
             file: RefCell::new(file),
@@ -187,7 +187,7 @@ impl Index {
         self.note(record)
     }
 
-    /// Appends a run of a hook that has ended, which need not be the last one.
+    /// Appends a finished run of a hook, which may be followed by another run.
     pub fn process(&self, hook: &HookTask, ended: &Ended) -> Result<(), WorkerError> {
         let directory = self.path.parent().map(|page| page.join(&hook.plugin));
         let process = record::Process {
@@ -206,13 +206,13 @@ impl Index {
         self.line(&process.record())
     }
 
-    /// Appends where the snapshot stands in the lists of the archive.
+    /// Appends the pages of the archive's lists that contain the snapshot.
     pub fn listed(&self, lists: &BTreeMap<String, usize>) -> Result<(), WorkerError> {
         self.note(json!({ "type": "Listed", "lists": lists }))
     }
 
-    /// Everything on record.
-    pub fn known(&self) -> Ref<'_, Known> {
+    /// All that was read or appended.
+    pub fn known(&self) -> Ref<'_, IndexContent> {
         self.known.borrow()
     }
 
@@ -244,11 +244,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Hooks can write the file: what is learnt from it names each hook once, and lines that
-        /// are nothing change nothing.
+        /// Hooks can write to the file: each hook has one result, and invalid lines are ignored.
         #[test]
-        fn any_file_is_survived(lines in prop::collection::vec(("[ab]", "[xy]", "succeeded|failed|nonsense", ".{0,20}"), 0..30), noise in ".{0,60}") {
-            let mut known = Known::default();
+        fn any_file_is_read(lines in prop::collection::vec(("[ab]", "[xy]", "succeeded|failed|nonsense", ".{0,20}"), 0..30), noise in ".{0,60}") {
+            let mut known = IndexContent::default();
             let mut understood = 0;
             for (plugin, hook, status, title) in lines {
                 let record = json!({"type": "ArchiveResult", "plugin": plugin, "hook_name": hook, "status": status, "title": title});
@@ -269,10 +268,11 @@ mod tests {
         }
     }
 
-    /// The search for a hook or a tag is as long as the list, so lists are short.
+    /// The search for a hook or tag takes time proportional to their number, so the number is
+    /// bounded.
     #[test]
-    fn a_long_file_of_many_hooks_and_tags_is_read_in_no_time() {
-        let mut known = Known::default();
+    fn file_with_many_hooks_and_tags_is_read_quickly() {
+        let mut known = IndexContent::default();
         let page = Owner::Snapshot(SnapshotId(1));
         for n in 0..200_000 {
             let hook = format!("h{n}");
