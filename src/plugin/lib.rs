@@ -1,11 +1,12 @@
 //! Plugins: names, discovery, configuration, environment, records.
 //!
-//! Two generations of one contract are served side by side: the hooks of the PyPI package
-//! abx-plugins (families BinaryRequest, CrawlSetup, Snapshot) and those of older ArchiveBox
-//! releases (Binary, Crawl, CrawlEnd, Snapshot). The family in a hook's file name tells them apart.
+//! Two generations of the hook contract are supported: that of the PyPI package abx-plugins
+//! (families BinaryRequest, CrawlSetup, Snapshot) and that of older ArchiveBox releases (families
+//! Binary, Crawl, CrawlEnd, Snapshot). The family in a hook's file name selects the generation.
 //!
-//! Everything here is pure but for [`discover`] (reads plugin directories) and [`output`] (reads
-//! a hook's output directory). Nothing here starts a process or knows about systemd.
+//! Only [`catalogue::discover`] and [`catalogue::trust`] read plugin directories, and only
+//! [`files`] accesses output directories; everything else is pure. Nothing here starts a process or
+//! knows about systemd.
 
 pub mod catalogue;
 pub mod contract;
@@ -16,11 +17,11 @@ pub mod settings;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 
-pub use catalogue::name::{Event, HookName, Mode, step};
+pub use catalogue::name::{HookFamily, HookName, Mode, step};
 pub use catalogue::schema::{Property, RequiredBinary, Schema};
 pub use catalogue::select::{Programs, Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
 pub use catalogue::trust::Trust;
-pub use catalogue::{Catalogue, Hook, Plugin, Problem};
+pub use catalogue::{Catalogue, Hook, PathProblem, Plugin};
 pub use contract::arguments::{BinaryRequest, Target, argv, request_argv};
 pub use contract::environment::{Context, Places, environment};
 pub use contract::lines::LineReader;

@@ -1,4 +1,4 @@
-//! Plugins for the tests, built without a directory.
+//! Plugins for tests, created without a directory.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub fn hook(plugin: &str, file: &str) -> Hook {
     }
 }
 
-/// A plugin with this `config.json` and these hook files.
+/// Creates a plugin with this `config.json` and these hook files.
 pub fn plugin(name: &str, config: Value, files: &[&str]) -> Plugin {
     Plugin {
         name: name.to_owned(),

@@ -15,7 +15,7 @@ use archivist_plugin::programs::binary;
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
 use archivist_plugin::{
-    BinaryRequest, Catalogue, Event, Hook, Layers, Mode, Places, Plugin, Selected, Selection,
+    BinaryRequest, Catalogue, Hook, HookFamily, Layers, Mode, Places, Plugin, Selected, Selection,
 };
 use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
@@ -328,7 +328,7 @@ impl Engine {
         // Which hooks a crawl itself has stays as it is while they run.
         let first = self.select(plugins, config, persona.is_some())?;
         let selected = self.select(plugins, &all, persona.is_some())?;
-        let planned = |selected: &Selected<'_>, event: Event| -> Vec<PlannedHook> {
+        let planned = |selected: &Selected<'_>, family: HookFamily| -> Vec<PlannedHook> {
             let hooks = hooks_of(selected, event).into_iter();
             let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
             let planned = planned.filter(|hook| persona::is_wanted(hook, persona.is_some()));
@@ -339,9 +339,9 @@ impl Engine {
             hooks.extend(planned(&first, older));
             hooks
         };
-        let mut setup = both(Event::CrawlSetup, Event::Crawl);
+        let mut setup = both(HookFamily::CrawlSetup, HookFamily::Crawl);
         setup.extend(self.sonics(config, &layers));
-        let snapshot = planned(&selected, Event::Snapshot);
+        let snapshot = planned(&selected, HookFamily::Snapshot);
         let shares_tmp = selected
             .plugins
             .iter()
@@ -350,8 +350,8 @@ impl Engine {
             shares_tmp,
             setup,
             snapshot,
-            snapshot_end: planned(&selected, Event::SnapshotCleanup),
-            end: both(Event::CrawlCleanup, Event::CrawlEnd),
+            snapshot_end: planned(&selected, HookFamily::SnapshotCleanup),
+            end: both(HookFamily::CrawlCleanup, HookFamily::CrawlEnd),
             skipped: skipped_hooks(&selected),
             filter: self.url_filter(config)?,
             limits: self.crawl_limits(config)?,
@@ -433,7 +433,7 @@ fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
         for hook in plugin
             .hooks
             .iter()
-            .filter(|hook| hook.name.event == Event::Snapshot)
+            .filter(|hook| hook.name.family == HookFamily::Snapshot)
         {
             skipped.push((plugin.name.clone(), hook.id.clone(), skip.to_string()));
         }

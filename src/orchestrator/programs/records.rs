@@ -10,7 +10,7 @@ use archivist_plugin::contract::record::SonicDaemonStart;
 use archivist_plugin::programs::binary;
 use archivist_plugin::programs::install;
 use archivist_plugin::settings::derived;
-use archivist_plugin::{Event, Hook, HookName, Layers, Mode, Values, resolve};
+use archivist_plugin::{Hook, HookFamily, HookName, Layers, Mode, Values, resolve};
 use archivist_shared::bus::documents::report::Reason;
 use archivist_shared::bus::documents::work::{Derived, Found, HookTask, SonicWish};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl Engine {
     /// The servers that hooks of this crawl asked for: each a daemon of ours that runs as the
     /// asking plugin's.
     pub fn sonics(&self, config: &Values, layers: &Layers<'_>) -> Vec<PlannedHook> {
-        let wanted = derived::sonics(config);
+        let wanted = derived::requested_servers(config);
         wanted
             .filter_map(|(plugin, wanted)| self.sonic(plugin, &wanted, layers))
             .collect()
@@ -46,7 +46,7 @@ impl Engine {
         command.push(format!("--host={host}"));
         command.push(format!("--port={}", wanted.port?));
         let name = HookName {
-            event: Event::CrawlSetup,
+            event: HookFamily::CrawlSetup,
             order: u32::MAX,
             name: task.hook.clone(),
             mode: Mode::Daemon,
@@ -97,7 +97,7 @@ impl Turn<'_> {
         }
         if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
             match refusal(wish, &directory) {
-                None => derived::set_sonic(&mut config, plugin, &start(wish)),
+                None => derived::set_requested_server(&mut config, plugin, &start(wish)),
                 Some(why) => tracing::warn!(
                     archivist_crawl_id = crawl.id.0,
                     "crawl {} {key}: no server is started: {why}",
@@ -130,7 +130,7 @@ impl Turn<'_> {
             let there = binary::find_any(name, &|name| self.engine.find(name)).is_some();
             let advice = install::advice_for(catalogue, name, providers, &layers);
             if let (false, Some(advice)) = (there, advice) {
-                derived::set_wanted(&mut config, name, &advice.to_string());
+                derived::set_requested_program(&mut config, name, &advice.to_string());
             }
         }
         if config != crawl.config {
@@ -148,7 +148,7 @@ impl Turn<'_> {
     /// What is said about the programs that hooks of a crawl asked for and that are not there yet.
     pub(crate) fn why_wanted(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
         let crawl = self.crawl_of_owner(id)?;
-        for (name, advice) in derived::wanted(&crawl.config) {
+        for (name, advice) in derived::requested_programs(&crawl.config) {
             if binary::find_any(name, &|name| self.engine.find(name)).is_none() {
                 let text =
                     format!("hooks asked for the program '{name}', which is not there: {advice}");

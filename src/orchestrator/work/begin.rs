@@ -12,7 +12,7 @@ use archivist_core::model::{
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
-use archivist_plugin::{BinaryRequest, Context, Event, Target, argv, request_argv};
+use archivist_plugin::{BinaryRequest, Context, HookFamily, Target, argv, request_argv};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
@@ -304,8 +304,10 @@ impl Turn<'_> {
             .engine
             .places(&crawl_directory, snap_dir, shared.as_deref());
         let crawl_id = crawl.id.to_string();
-        let snapshot_id = match planned.hook.name.event {
-            Event::CrawlSetup | Event::CrawlCleanup => self.tx.first_snapshot(crawl.id)?,
+        let snapshot_id = match planned.hook.name.family {
+            HookFamily::CrawlSetup | HookFamily::CrawlCleanup => {
+                self.tx.first_snapshot(crawl.id)?
+            }
             _ => None,
         };
         let snapshot_id = snapshot_id.map_or_else(|| owner.to_string(), |id| id.to_string());
@@ -317,8 +319,8 @@ impl Turn<'_> {
             hook_name: &planned.task.hook,
         };
         let mut environment = environment(&planned.plugin, &planned.values, &places, &context);
-        let urls = match planned.hook.name.event {
-            Event::Crawl | Event::CrawlEnd => self.tx.crawl_urls(crawl.id, URLS_MAX)?,
+        let urls = match planned.hook.name.family {
+            HookFamily::Crawl | HookFamily::CrawlEnd => self.tx.crawl_urls(crawl.id, URLS_MAX)?,
             _ => Vec::new(),
         };
         let target = Target {

@@ -47,7 +47,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
-                let is_cleanup = planned.hook.name.event == HookEvent::SnapshotCleanup;
+                let is_cleanup = planned.hook.name.family == HookEvent::SnapshotCleanup;
                 match self.joinable(owner, plugin, id)? {
                     Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
                         let ended = self.how_it_ended(&run)?;

@@ -5,7 +5,7 @@
 use crate::main_loop::engine::{CrawlPlan, Engine, PlannedHook};
 use crate::store::{CrawlWork, Users};
 use archivist_core::model::{Audience, COOKIES, Lifecycle, PersonaName};
-use archivist_plugin::{Event, Values};
+use archivist_plugin::{HookFamily, Values};
 use nix::unistd::{Uid, User, getgrouplist};
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -151,7 +151,7 @@ pub fn values(persona: Option<&Path>, personas: &Path) -> Values {
 pub fn is_wanted(hook: &PlannedHook, has_persona: bool) -> bool {
     let isolation = hook.values.get("CHROME_ISOLATION");
     let own_browser = isolation.and_then(|value| value.as_str()) == Some("snapshot");
-    let of_page = hook.hook.name.event == Event::Snapshot;
+    let of_page = hook.hook.name.family == HookFamily::Snapshot;
     !copies(hook) || (has_persona && (own_browser || !of_page))
 }
 

@@ -1,4 +1,4 @@
-//! Finds plugins and their hooks in the plugin directories.
+//! Reads plugins and their hooks from the plugin directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -10,16 +10,16 @@ use crate::catalogue::name::HookName;
 use crate::catalogue::name_units;
 use crate::catalogue::schema::Schema;
 use crate::catalogue::trust::Trust;
-pub use crate::catalogue::{Catalogue, Hook, Plugin, Problem};
+pub use crate::catalogue::{Catalogue, Hook, PathProblem, Plugin};
 use crate::programs::binaries;
 
-/// A `config.json` or `binaries.jsonl` above this size is not read.
-const MAX_CONFIG: u64 = 1 << 20;
+/// Largest `config.json` or `binaries.jsonl` that is read.
+const CONFIG_MAX_BYTES: u64 = 1 << 20;
 
 impl Catalogue {
-    /// Reads the roots in order. A plugin of a later root replaces the one of the same name; a
-    /// plugin that cannot be loaded still hides it, and a link to /dev/null does so on purpose,
-    /// as in systemd's directories. A root that does not exist is empty.
+    /// Reads the plugin directories in order. A plugin replaces one of the same name in an earlier
+    /// directory, even if it cannot be loaded; a symbolic link to /dev/null masks a plugin, as in
+    /// systemd's directories. A missing directory counts as empty.
     pub fn load(roots: &[PathBuf], trust: Trust) -> Catalogue {
         let mut loader = Loader {
             trust,
@@ -38,12 +38,12 @@ impl Catalogue {
 
 struct Loader {
     trust: Trust,
-    problems: Vec<Problem>,
+    problems: Vec<PathProblem>,
 }
 
 impl Loader {
     fn problem(&mut self, path: &Path, what: impl Into<String>) {
-        self.problems.push(Problem {
+        self.problems.push(PathProblem {
             path: path.to_owned(),
             what: what.into(),
         });
@@ -53,21 +53,21 @@ impl Loader {
         if !root.exists() {
             return;
         }
-        if let Err((path, what)) = self.trust.check_way(root) {
+        if let Err((path, what)) = self.trust.check_path(root) {
             self.problem(
                 &path,
-                format!("{what}; plugins in {} are not loaded", root.display()),
+                format!("{what}; plugins in '{}' are not loaded", root.display()),
             );
             return;
         }
         let Ok(root) = root.canonicalize() else {
-            self.problem(root, "cannot be resolved");
+            self.problem(root, "failed to resolve the path");
             return;
         };
         let mut loose = Vec::new();
         for (name, path) in self.entries(&root) {
             let Ok(found) = fs::metadata(&path) else {
-                self.problem(&path, "is a link to nothing");
+                self.problem(&path, "is a dangling symbolic link");
                 continue;
             };
             if found.is_dir() && !name.starts_with(['.', '_']) {
@@ -86,14 +86,14 @@ impl Loader {
         }
     }
 
-    /// The entries of a directory in a fixed order. Names that are not plain text are refused:
-    /// they become unit names, variables and log fields.
+    /// The entries of a directory in a fixed order. Skips names that are not UTF-8, because names
+    /// become unit names, variables and log fields.
     fn entries(&mut self, dir: &Path) -> Vec<(String, PathBuf)> {
         let read = fs::read_dir(dir).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let found = match read {
             Ok(found) => found,
             Err(error) => {
-                self.problem(dir, format!("cannot be read: {error}"));
+                self.problem(dir, format!("failed to read the directory: {error}"));
                 return Vec::new();
             }
         };
@@ -108,10 +108,10 @@ impl Loader {
     fn plugin(&mut self, name: &str, path: &Path) -> Option<Plugin> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if !name.chars().all(plain) {
-            self.problem(path, "is not a plain plugin name, not loaded");
+            self.problem(path, "not a valid plugin name, not loaded");
             return None;
         }
-        if let Err((at, what)) = self.trust.check_way(path) {
+        if let Err((at, what)) = self.trust.check_path(path) {
             self.problem(&at, format!("{what}; plugin {name} is not loaded"));
             return None;
         }
@@ -121,8 +121,8 @@ impl Loader {
             if entry.starts_with("on_") {
                 hooks.push((entry, path));
             } else if fs::metadata(&path).is_ok_and(|found| found.is_file()) {
-                // helpers are run and read by the hooks beside them
-                if let Err((at, what)) = self.trust.check_way(&path) {
+                // Hooks execute and read these files.
+                if let Err((at, what)) = self.trust.check_path(&path) {
                     self.problem(&at, format!("{what}; plugin {name} is not loaded"));
                     return None;
                 }
@@ -135,7 +135,7 @@ impl Loader {
                 return None;
             }
         };
-        self.older_binaries(&dir.join("binaries.jsonl"), &mut schema);
+        self.add_older_binaries(&dir.join("binaries.jsonl"), &mut schema);
         Some(Plugin {
             name: name.to_owned(),
             schema,
@@ -145,8 +145,8 @@ impl Loader {
         })
     }
 
-    /// Adds the programs that an older plugin lists in a file of its own.
-    fn older_binaries(&mut self, file: &Path, schema: &mut Schema) {
+    /// Adds the programs that an older plugin lists in `binaries.jsonl`.
+    fn add_older_binaries(&mut self, file: &Path, schema: &mut Schema) {
         let text = match read_bounded(file) {
             Ok(None) => return,
             Ok(Some(text)) => text,
@@ -154,7 +154,10 @@ impl Loader {
         };
         let (found, bad) = binaries::parse(&text);
         if bad > 0 {
-            self.problem(file, format!("{bad} lines are no Binary records, ignoring"));
+            self.problem(
+                file,
+                format!("{bad} lines are not Binary records, ignoring"),
+            );
         }
         for entry in found {
             let mut known = schema.required_binaries.iter();
@@ -187,28 +190,28 @@ impl Loader {
 
     fn hook(&mut self, plugin: &str, file_name: &str, path: &Path) -> Option<Hook> {
         let Some(name) = HookName::parse(file_name) else {
-            self.problem(path, "is not the name of a hook, not loaded");
+            self.problem(path, "not a valid hook name, not loaded");
             return None;
         };
         let found = match fs::metadata(path) {
             Ok(found) if found.is_file() => found,
             Ok(_) => return None,
             Err(error) => {
-                self.problem(path, format!("cannot be read: {error}"));
+                self.problem(path, format!("failed to read the file: {error}"));
                 return None;
             }
         };
-        if let Err((at, what)) = self.trust.check_way(path) {
+        if let Err((at, what)) = self.trust.check_path(path) {
             self.problem(&at, format!("{what}; hook {file_name} is not loaded"));
             return None;
         }
         let (id, extension) = file_name.rsplit_once('.').unwrap_or((file_name, ""));
         let is_program = self.trust.can_execute(found.uid(), found.mode());
         let interpreter = match extension {
-            _ if is_program && (name.event.is_modern() || says_what_runs_it(path)) => None,
-            "sh" if !name.event.is_modern() => Some("bash"),
-            "py" if !name.event.is_modern() => Some("python3"),
-            "js" if !name.event.is_modern() => Some("node"),
+            _ if is_program && (name.family.is_modern() || is_executable_format(path)) => None,
+            "sh" if !name.family.is_modern() => Some("bash"),
+            "py" if !name.family.is_modern() => Some("python3"),
+            "js" if !name.family.is_modern() => Some("node"),
             _ if is_program => None,
             _ => {
                 self.problem(
@@ -229,16 +232,16 @@ impl Loader {
     }
 }
 
-/// Whether the kernel knows how to run a file: by its `#!` line, or as the binary that it is.
-fn says_what_runs_it(file: &Path) -> bool {
+/// Whether the kernel can execute a file: it begins with `#!` or is an ELF binary.
+fn is_executable_format(file: &Path) -> bool {
     let mut begin = [0; 2];
-    // What cannot be read stays zero.
+    // The buffer stays zero if the file cannot be read.
     let _ = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
     [*b"#!", *b"\x7fE"].contains(&begin)
 }
 
-fn read_schema(file: &Path) -> Result<Schema, Problem> {
-    let problem = |what: String| Problem {
+fn read_schema(file: &Path) -> Result<Schema, PathProblem> {
+    let problem = |what: String| PathProblem {
         path: file.to_owned(),
         what: format!("{what}; the plugin is not loaded"),
     };
@@ -248,25 +251,26 @@ fn read_schema(file: &Path) -> Result<Schema, Problem> {
     Schema::parse(file, &text).map_err(|error| problem(format!("{}: {}", error.key, error.what)))
 }
 
-/// The text of a file of a plugin; none where there is no such file.
+/// Content of a plugin's file, or `None` if the file does not exist.
 fn read_bounded(file: &Path) -> Result<Option<String>, String> {
     let mut text = String::new();
     match fs::File::open(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("cannot be opened: {error}")),
+        Err(error) => return Err(format!("failed to open the file: {error}")),
         Ok(open) => open
-            .take(MAX_CONFIG + 1)
+            .take(CONFIG_MAX_BYTES + 1)
             .read_to_string(&mut text)
-            .map_err(|error| format!("cannot be read: {error}"))?,
+            .map_err(|error| format!("failed to read the file: {error}"))?,
     };
-    if text.len() as u64 > MAX_CONFIG {
+    if text.len() as u64 > CONFIG_MAX_BYTES {
         Err("is larger than 1 MiB".to_owned())
     } else {
         Ok(Some(text))
     }
 }
 
-/// Hooks directly in a root make a plugin named like the root, or with a number behind it.
+/// Creates the plugin for hooks directly in a plugin directory. It has the name of the directory,
+/// with a number if the name is taken.
 fn loose_plugin(root: &Path, mut hooks: Vec<Hook>, taken: &BTreeMap<String, Plugin>) -> Plugin {
     let base = root
         .file_name()
@@ -301,7 +305,7 @@ mod tests {
             tree
         }
 
-        /// Writes a file as an administrator would: no one else can write it.
+        /// Writes a file with safe permissions of its parent directories.
         fn put(&self, path: &str, mode: u32, text: &str) -> PathBuf {
             let path = self.0.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -330,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_plugins_and_orders_hooks() {
+    fn plugins_are_found_and_hooks_are_ordered() {
         let tree = Tree::new();
         tree.put("r/chrome/on_Snapshot__30_chrome_navigate.js", 0o755, "");
         tree.put("r/chrome/on_Snapshot__9_early.js", 0o755, "");
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_plugin_names_its_programs_in_a_file() {
+    fn older_plugin_lists_its_programs_in_a_file() {
         let tree = Tree::new();
         tree.put("r/old/on_Snapshot__10_old.py", 0o755, "");
         let config = r#"{"required_binaries": [{"name": "wget", "binproviders": "env"}]}"#;
@@ -381,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn older_programs_need_no_line_that_says_what_runs_them() {
+    fn older_hooks_need_no_shebang() {
         let tree = Tree::new();
         tree.put("r/old/on_Crawl__10_a.sh", 0o755, "echo\n");
         tree.put("r/old/on_Crawl__20_b.sh", 0o755, "#!/bin/sh\n");
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn older_hooks_need_no_execute_bit() {
+    fn older_hooks_need_no_execute_permission() {
         let tree = Tree::new();
         tree.put("r/old/on_Crawl__10_a.sh", 0o644, "");
         tree.put("r/old/on_Snapshot__10_b.py", 0o644, "");
@@ -416,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_root_overrides_and_masks() {
+    fn later_directories_override_and_mask_plugins() {
         let tree = Tree::new();
         for plugin in ["a", "b", "c", "d"] {
             tree.put(&format!("one/{plugin}/on_Snapshot__10_old.py"), 0o755, "");
@@ -438,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_is_not_loaded() {
+    fn files_that_others_can_write_are_not_loaded() {
         let tree = Tree::new();
         tree.put("r/hook/on_Snapshot__10_good.py", 0o755, "");
         tree.put("r/hook/on_Snapshot__20_bad.py", 0o777, "");
@@ -455,7 +459,7 @@ mod tests {
             found
                 .problems
                 .iter()
-                .all(|p| p.what.contains("can be written by others"))
+                .all(|p| p.what.contains("is writable by other users"))
         );
 
         chmod(&tree.0.path().join("r"), 0o757);
@@ -464,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_entries_are_reported_or_ignored() {
+    fn invalid_entries_are_reported_or_ignored() {
         let tree = Tree::new();
         tree.put("r/p/on_Chapter__10_x.py", 0o755, "");
         tree.put("r/p/on_Snapshot__10_x.py~", 0o755, "");
@@ -480,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_directly_in_a_root() {
+    fn hooks_directly_in_a_plugin_directory_form_a_plugin() {
         let tree = Tree::new();
         tree.put("plugins/on_Snapshot__10_mine.sh", 0o644, "");
         tree.put("plugins/wget/on_Snapshot__06_wget.py", 0o755, "");

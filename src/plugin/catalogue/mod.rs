@@ -1,14 +1,14 @@
-//! The plugins and hooks that were found, as values.
+//! The catalogue: all plugins and hooks that were found, as values.
 
 pub mod discover;
-pub mod event;
+pub mod family;
 pub mod name;
 pub mod reader;
 pub mod schema;
 pub mod select;
+pub mod selection;
 pub mod trust;
-pub mod verdict;
-pub mod wanted;
+pub mod usability;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ use crate::catalogue::name::{HookName, Owner};
 use crate::catalogue::schema::Schema;
 use crate::settings::general;
 
-/// One directory of hooks, with its `config.json`.
+/// A plugin: one directory of hooks with its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugin {
     pub name: String,
     pub dir: PathBuf,
     pub schema: Schema,
-    /// In the order of [`crate::catalogue::select::hooks_of`], families mixed.
+    /// Hooks of all families in their order: by number, then by file name.
     pub hooks: Vec<Hook>,
-    /// Stands for hooks that lie directly in a plugin root: nothing selects or disables them.
+    /// Whether this stands for hooks directly in a plugin directory, which cannot be selected or
+    /// disabled.
     pub loose: bool,
 }
 
 impl Plugin {
-    /// The name of a setting of this plugin: `chrome_mhtml` and `TIMEOUT` give
-    /// `CHROME_MHTML_TIMEOUT`.
+    /// Name of a setting of this plugin: `chrome_mhtml` and `TIMEOUT` give `CHROME_MHTML_TIMEOUT`.
     pub fn key(&self, suffix: &str) -> String {
         format!(
             "{}_{suffix}",
@@ -41,23 +41,24 @@ impl Plugin {
     }
 }
 
-/// One program of a plugin. It is run in place: hooks find their helpers relative to themselves.
+/// A program of a plugin. It is executed in place, because hooks find their helper files relative
+/// to themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     pub plugin: String,
-    /// The file name without its last extension, as records carry it.
+    /// File name without its last extension, as in records.
     pub id: String,
     pub file: PathBuf,
     pub name: HookName,
-    /// What the unit name says of this hook: the short name, made unique among the plugin's hooks
-    /// that belong to the same crawl, snapshot or binary.
+    /// Part of the unit's name: the short name, made unique among the plugin's hooks with the same
+    /// owner (crawl, snapshot or binary).
     pub unit_part: String,
-    /// What runs the file when it has no execute bit (older hooks only): `bash`, `python3`, `node`.
+    /// Interpreter for an older hook without execute permission: `bash`, `python3` or `node`.
     pub interpreter: Option<&'static str>,
 }
 
 impl Hook {
-    /// The file name, the second key of the order.
+    /// The file name, which is the second sort key.
     pub fn file_name(&self) -> &str {
         self.file
             .file_name()
@@ -66,20 +67,20 @@ impl Hook {
     }
 }
 
-/// Something that was found and not loaded, and why.
+/// A file that was found and not loaded, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", path.display())]
-pub struct Problem {
+pub struct PathProblem {
     pub path: PathBuf,
     pub what: String,
 }
 
-/// All plugins of all roots.
+/// All plugins of all plugin directories.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     /// Sorted by name.
     pub plugins: Vec<Plugin>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PathProblem>,
 }
 
 impl Catalogue {
@@ -90,8 +91,8 @@ impl Catalogue {
         at.ok().map(|at| &self.plugins[at])
     }
 
-    /// Makes `limit`, in whole seconds, the `TIMEOUT` of hooks for which nobody set one; the schema
-    /// of the `base` plugin has a default of its own.
+    /// Sets the default of `TIMEOUT`, rounded up to whole seconds, for hooks without a time limit
+    /// of their own.
     pub fn default_timeout(&mut self, limit: Duration) {
         let base = self.plugins.iter_mut().find(|plugin| plugin.name == "base");
         let properties = base.map(|base| &mut base.schema.properties);
@@ -101,8 +102,8 @@ impl Catalogue {
         }
     }
 
-    /// Every name a user may set: each setting and alias of each plugin, what they fall back to,
-    /// `<PLUGIN>_ENABLED`, and the general settings.
+    /// Names of all settings: those of each plugin with aliases and fallbacks, `<PLUGIN>_ENABLED`,
+    /// and the general settings.
     pub fn known_keys(&self) -> BTreeSet<String> {
         let mut keys: BTreeSet<String> = general::keys().map(str::to_owned).collect();
         for plugin in &self.plugins {
@@ -118,7 +119,7 @@ impl Catalogue {
     }
 }
 
-/// Makes the unit parts unique per owner: name, then number and name, then the whole id.
+/// Makes the unit parts unique per owner: first the name, then number and name, then the file name.
 pub(crate) fn name_units(hooks: &mut [Hook]) {
     let candidates: [fn(&Hook) -> String; 2] = [
         |hook| format!("{:02}_{}", hook.name.order, hook.name.name),
@@ -128,11 +129,11 @@ pub(crate) fn name_units(hooks: &mut [Hook]) {
         let mut seen: BTreeMap<(Owner, String), usize> = BTreeMap::new();
         for hook in hooks.iter() {
             *seen
-                .entry((hook.name.event.owner(), hook.unit_part.clone()))
+                .entry((hook.name.family.owner(), hook.unit_part.clone()))
                 .or_default() += 1;
         }
         for hook in hooks.iter_mut() {
-            if seen[&(hook.name.event.owner(), hook.unit_part.clone())] > 1 {
+            if seen[&(hook.name.family.owner(), hook.unit_part.clone())] > 1 {
                 hook.unit_part = candidate(hook);
             }
         }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_for_crawl_and_snapshot_is_no_clash() {
+    fn equal_names_of_crawl_and_snapshot_hooks_do_not_clash() {
         let files = [
             "on_CrawlSetup__91_chrome_wait.js",
             "on_Snapshot__11_chrome_wait.js",
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn clashes_get_their_number_and_then_the_whole_name() {
+    fn clashing_names_get_their_number_or_the_file_name() {
         assert_eq!(
             parts(&[
                 "on_Snapshot__05_a.py",
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_plugin() {
+    fn keys_of_a_plugin_are_environment_variables() {
         let plugin = sample::plugin("my-own.plugin", json!({}), &[]);
         assert_eq!(plugin.key("ENABLED"), "MY_OWN_PLUGIN_ENABLED");
         let catalogue = sample::catalogue([plugin]);

@@ -1,18 +1,18 @@
-//! The grammar of hook file names: `on_<Event>__[<NN>_]<name>[.finite|.daemon][.bg].<ext>`.
+//! Parses hook file names: `on_<Event>__[<NN>_]<name>[.finite|.daemon][.bg].<ext>`.
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::catalogue::event::{Event, Owner, UnknownEvent};
+pub use crate::catalogue::family::{HookFamily, Owner, UnknownFamily};
 
-/// How the runner treats a hook once it is started.
+/// How a hook runs relative to later hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Waited for before the next hook starts.
+    /// The next hook starts when this one has ended.
     Foreground,
-    /// Runs beside the others and ends by itself; has its whole time limit for it.
+    /// Runs concurrently and ends by itself, within its time limit.
     Finite,
-    /// Runs beside the others until it is told to stop. A plain `.bg.` is one of these.
+    /// Runs concurrently until it is stopped. This is the mode of a plain `.bg.` name.
     Daemon,
 }
 
@@ -25,27 +25,27 @@ impl Mode {
 /// A parsed hook file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookName {
-    pub event: Event,
-    /// Place in the order of its family; 0 when the name has no number.
+    pub family: HookFamily,
+    /// Number in the order of its family; 0 if the name has no number.
     pub order: u32,
     /// The short name, such as `wget` or `chrome_launch`.
     pub name: String,
     pub mode: Mode,
 }
 
-/// Endings that editors and packaging tools leave behind, often with the execute bit still on.
+/// Endings of backup files of editors and packaging tools, which often have execute permission.
 const LEFTOVERS: [&str; 9] = [
     "~", ".bak", ".orig", ".rej", ".swp", ".tmp", ".pyc", ".rpmsave", ".rpmnew",
 ];
 
 impl HookName {
-    /// Reads a file name; `None` for anything that is not a hook, backup copies included.
+    /// Parses a file name. `None` for files that are not hooks, including backup copies.
     pub fn parse(file_name: &str) -> Option<HookName> {
         if is_leftover(file_name) {
             return None;
         }
-        let (event, rest) = file_name.strip_prefix("on_")?.split_once("__")?;
-        let event = event.parse().ok()?;
+        let (family, rest) = file_name.strip_prefix("on_")?.split_once("__")?;
+        let family = family.parse().ok()?;
         let (order, rest) = split_order(rest);
 
         let mut words: Vec<&str> = rest.split('.').collect();
@@ -72,7 +72,7 @@ impl HookName {
             (true, false) => Mode::Daemon,
         };
         Some(HookName {
-            event,
+            family,
             order,
             name,
             mode,
@@ -89,7 +89,7 @@ fn is_leftover(file_name: &str) -> bool {
         })
 }
 
-/// Digits followed by `_` are the order; digits alone are a name.
+/// Splits off the number: digits followed by `_`. Digits alone are a name.
 fn split_order(rest: &str) -> (u32, &str) {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     match rest[digits..].strip_prefix('_') {
@@ -100,7 +100,7 @@ fn split_order(rest: &str) -> (u32, &str) {
     }
 }
 
-/// The step of the older generation: the tens digit of a two-digit order, 9 when there is none.
+/// Step in the older generation: the tens digit of a two-digit number, or 9 without one.
 pub fn step(file_name: &str) -> u32 {
     let bytes = file_name.as_bytes();
     bytes
@@ -120,14 +120,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(file: &str) -> (Event, u32, String, Mode) {
+    fn parsed(file: &str) -> (HookFamily, u32, String, Mode) {
         let n = HookName::parse(file).unwrap_or_else(|| panic!("{file} should be a hook"));
-        (n.event, n.order, n.name, n.mode)
+        (n.family, n.order, n.name, n.mode)
     }
 
     #[test]
-    fn names_of_the_package() {
-        use Event::*;
+    fn names_of_the_package_are_parsed() {
+        use HookFamily::*;
         use Mode::*;
         let cases = [
             (
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_older_generation() {
-        use Event::*;
+    fn names_of_the_older_generation_are_parsed() {
+        use HookFamily::*;
         use Mode::*;
         let cases = [
             (
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_hook() {
+    fn other_files_are_not_hooks() {
         for file in [
             "config.json",
             "on_Snapshot_06_wget.py",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn steps() {
+    fn step_is_the_tens_digit() {
         assert_eq!(step("on_Snapshot__06_wget.py"), 0);
         assert_eq!(step("on_Snapshot__54_title.js"), 5);
         assert_eq!(step("on_Snapshot__90_index.py"), 9);
@@ -298,12 +298,12 @@ mod tests {
         }
 
         #[test]
-        fn a_built_name_reads_back(order in 0u32..100, name in "[a-z][a-z0-9_]{0,12}[a-z0-9]",
+        fn valid_name_round_trips(order in 0u32..100, name in "[a-z][a-z0-9_]{0,12}[a-z0-9]",
                                    event in 0usize..8, end in prop::sample::select(vec!["", ".bg", ".finite.bg", ".daemon.bg"])) {
             prop_assume!(!name.contains("__"));
-            let event = Event::ALL[event];
+            let event = HookFamily::ALL[event];
             let got = HookName::parse(&format!("on_{event}__{order:02}_{name}{end}.py")).unwrap();
-            prop_assert_eq!(got.event, event);
+            prop_assert_eq!(got.family, event);
             prop_assert_eq!(got.order, order);
             prop_assert_eq!(got.name, name);
             prop_assert_eq!(got.mode.is_background(), !end.is_empty());

@@ -1,20 +1,20 @@
-//! JSON that is read key by key, so that an error can name the key.
+//! Reads JSON key by key, so that errors name the key.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What is wrong with a `config.json`, and at which key.
+/// An error in a `config.json` with its key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {key}: {what}", file.display())]
 pub struct SchemaError {
     pub file: PathBuf,
-    /// Dotted path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the file itself.
+    /// Path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the whole file.
     pub key: String,
     pub what: String,
 }
 
-/// A JSON value that knows where it stands, so that errors can name the key.
+/// A JSON value with the path of its key for errors.
 pub struct Reader<'a> {
     file: &'a Path,
     key: String,
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         self.under(key, Value::Null)
     }
 
-    /// A missing key and an explicit null are the same.
+    /// Value of a key. An explicit null counts as missing.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.value.get(key).filter(|value| !value.is_null())
     }

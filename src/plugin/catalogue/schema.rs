@@ -1,4 +1,4 @@
-//! A plugin's `config.json`: its settings, what it needs, what it makes.
+//! Parses a plugin's `config.json`: its settings, its requirements, its output.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,20 +9,20 @@ use crate::catalogue::reader::Reader;
 pub use crate::catalogue::reader::SchemaError;
 use crate::programs::binaries::providers;
 
-/// The parts of a plugin's `config.json` that a runner acts on. Unknown keys are left alone.
+/// The used parts of a plugin's `config.json`. Other keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schema {
     pub title: String,
     pub description: String,
     pub required_plugins: Vec<String>,
     pub required_binaries: Vec<RequiredBinary>,
-    /// Mimetypes, or prefixes that end in `/`.
+    /// MIME types, or prefixes that end in `/`.
     pub output_mimetypes: Vec<String>,
-    /// The snapshot's background hooks are to be ended before this plugin's hooks start.
+    /// Whether the snapshot's background hooks must end before this plugin's hooks start.
     pub wait_for_background_cleanup: bool,
-    /// `x-accompanies`: it runs where one of these plugins does, and only there.
+    /// `x-accompanies`: the plugin runs only if one of these plugins runs.
     pub accompanies: Vec<String>,
-    /// It runs only where a plugin in use requires it, or where it is asked for by name.
+    /// `x-on-demand`: the plugin runs only if a selected plugin requires it or the user names it.
     pub on_demand: bool,
     pub properties: BTreeMap<String, Property>,
 }
@@ -59,30 +59,30 @@ pub struct Property {
     pub maximum: Option<f64>,
     pub pattern: Option<String>,
     pub description: String,
-    /// Other names of the same setting.
+    /// Aliases of the setting.
     pub aliases: Vec<String>,
-    /// The setting whose value is taken when this one is not set.
+    /// Setting whose value applies if this one is not set.
     pub fallback: Option<String>,
-    /// A secret: not to be shown or logged.
+    /// Whether the value is a secret, which must not be shown or logged.
     pub sensitive: bool,
 }
 
 impl Property {
-    /// Whether the value is in milliseconds. Only the description says so (modalcloser's
-    /// `MODALCLOSER_TIMEOUT`), and a runner that takes it for seconds waits twenty minutes.
+    /// Whether the value is in milliseconds. Only the description says so (for example
+    /// `MODALCLOSER_TIMEOUT`); taking it for seconds would make a limit of twenty minutes.
     pub fn is_milliseconds(&self) -> bool {
         let text = self.description.to_lowercase();
         text.contains("(ms)") || text.contains("millisecond")
     }
 
-    /// Every name of the setting, its own first.
+    /// All names of the setting, its key first.
     pub fn names<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         std::iter::once(key).chain(self.aliases.iter().map(String::as_str))
     }
 }
 
 impl Schema {
-    /// Reads the text of a `config.json`; `file` is only named in errors.
+    /// Parses the text of a `config.json`. `file` is only used in errors.
     pub fn parse(file: &Path, text: &str) -> Result<Schema, SchemaError> {
         let top = Reader::new(file, text)?;
         let mut schema = Schema {
@@ -115,7 +115,7 @@ impl Schema {
 fn required_binary(entry: &Reader) -> Result<RequiredBinary, SchemaError> {
     let name = entry.text("name")?.unwrap_or_default();
     if name.trim().is_empty() {
-        return Err(entry.error("has no name"));
+        return Err(entry.error("the name is missing"));
     }
     let listed = entry.text("binproviders")?.unwrap_or_default();
     Ok(RequiredBinary {
@@ -138,7 +138,7 @@ fn property(entry: &Reader) -> Result<Property, SchemaError> {
             .filter_map(Value::as_str)
             .find(|word| *word != "null")
             .and_then(kind_of)
-            .ok_or_else(|| entry.at("type").error("has no type that is known"))?,
+            .ok_or_else(|| entry.at("type").error("no known type"))?,
         Some(value) => value
             .as_str()
             .and_then(kind_of)
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wget_plugin() {
+    fn config_of_the_wget_plugin_is_parsed() {
         let schema = parse(json!({
             "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
             "title": "wget", "additionalProperties": false, "something-new": [1, 2],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_are_seen() {
+    fn settings_in_milliseconds_are_detected() {
         let schema = parse(
             json!({"wait_for_background_cleanup": true, "properties": {"MODALCLOSER_TIMEOUT":
             {"type": "integer", "default": 1250, "description": "Delay before auto-closing dialogs (ms)"}}}),
@@ -234,7 +234,7 @@ mod tests {
             ),
             (
                 json!({"required_binaries": [{"name": "x"}, {"binproviders": "env"}]}),
-                "p/config.json: required_binaries[1]: has no name",
+                "p/config.json: required_binaries[1]: the name is missing",
             ),
             (
                 json!({"properties": {"A": {"type": "integre"}}}),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_object_is_an_empty_schema() {
+    fn empty_object_is_an_empty_schema() {
         assert_eq!(parse(json!({})).unwrap(), Schema::default());
     }
 

@@ -1,28 +1,28 @@
-//! Which plugins a crawl uses, and why the others are left out.
+//! Selects the plugins of a crawl, with the reason for each plugin that is skipped.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::name::Event;
-use crate::catalogue::verdict::Judge;
-pub use crate::catalogue::verdict::{Programs, Skip};
-pub use crate::catalogue::wanted::UnknownPlugin;
-use crate::catalogue::wanted::wanted;
+use crate::catalogue::name::HookFamily;
+pub use crate::catalogue::selection::UnknownPlugin;
+use crate::catalogue::selection::expand;
+use crate::catalogue::usability::UsabilityChecker;
+pub use crate::catalogue::usability::{Programs, Skip};
 use crate::catalogue::{Catalogue, Hook, Plugin};
 use crate::settings::values::Layers;
 
-/// What the user asked for.
+/// The plugins that the user requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// Names in any case, or types of output such as `image/`; what these plugins need is added.
-    /// Empty stands for all plugins.
+    /// Plugin names in any case, or MIME types of output such as `image/`. Required plugins are
+    /// added. Empty selects all plugins.
     pub plugins: Vec<String>,
-    /// Companions run whoever is there.
+    /// Whether plugins that accompany others run in any case.
     pub companions: bool,
 }
 
-/// Both lists are sorted by name.
+/// The result of a selection. Both lists are sorted by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected<'a> {
     pub plugins: Vec<&'a Plugin>,
@@ -37,15 +37,15 @@ impl Selected<'_> {
     }
 }
 
-/// Sorts all plugins into used and left out.
+/// Divides all plugins into selected and skipped ones.
 pub fn select<'a>(
     catalogue: &'a Catalogue,
     selection: &Selection,
     layers: &Layers,
     known: Programs<'_>,
 ) -> Result<Selected<'a>, UnknownPlugin> {
-    let wanted = wanted(catalogue, selection)?;
-    let mut judge = Judge::new(catalogue, layers, known);
+    let names = expand(catalogue, selection)?;
+    let mut checker = UsabilityChecker::new(catalogue, layers, known);
     let mut selected = Selected {
         plugins: Vec::new(),
         skipped: Vec::new(),
@@ -54,37 +54,37 @@ pub fn select<'a>(
         .plugins
         .iter()
         .partition(|plugin| !plugin.schema.accompanies.is_empty());
-    // Companions last, when it is known who runs.
+    // Plugins that accompany others come last, because they depend on the selected ones.
     for plugin in plugins.into_iter().chain(companions) {
-        let skip = match &wanted {
+        let skip = match &names {
             _ if plugin.loose => None,
             _ if !plugin.schema.accompanies.is_empty() => {
                 let plugins = &plugin.schema.accompanies;
                 if selection.companions || selected.has_any_of(plugins) {
-                    judge.verdict(plugin)
+                    checker.skip_reason(plugin)
                 } else {
-                    Some(Skip::OnlyBeside {
+                    Some(Skip::OnlyWith {
                         plugins: plugins.clone(),
                     })
                 }
             }
             Some(names) if !names.contains(plugin.name.as_str()) => Some(Skip::NotSelected),
-            _ => judge.verdict(plugin),
+            _ => checker.skip_reason(plugin),
         };
         match skip {
             None => selected.plugins.push(plugin),
             Some(skip) => selected.skipped.push((plugin, skip)),
         }
     }
-    leave_out_unneeded(&mut selected, selection);
+    skip_unneeded(&mut selected, selection);
     selected.plugins.sort_by(|a, b| a.name.cmp(&b.name));
     selected.skipped.sort_by(|a, b| a.0.name.cmp(&b.0.name));
     Ok(selected)
 }
 
-/// Plugins that run on demand stay if they were asked for by name, or if a plugin that stays
-/// requires them; one that was left out needs nothing any more.
-fn leave_out_unneeded(selected: &mut Selected, selection: &Selection) {
+/// Removes plugins that run on demand, unless the user named them or a remaining plugin requires
+/// them.
+fn skip_unneeded(selected: &mut Selected, selection: &Selection) {
     let asked = |plugin: &Plugin| {
         let mut names = selection.plugins.iter();
         names.any(|name| plugin.name.eq_ignore_ascii_case(name.trim()))
@@ -99,23 +99,23 @@ fn leave_out_unneeded(selected: &mut Selected, selection: &Selection) {
         let required = |other: &&Plugin| plugin.schema.required_plugins.contains(&other.name);
         open.extend(selected.plugins.iter().copied().filter(required));
     }
-    let (stay, go) = std::mem::take(&mut selected.plugins)
+    let (kept, unneeded) = std::mem::take(&mut selected.plugins)
         .into_iter()
         .partition(|plugin| needed.contains(plugin.name.as_str()));
-    let go: Vec<&Plugin> = go;
-    selected.plugins = stay;
-    if !go.is_empty() {
-        let skipped = go.into_iter().map(|plugin| (plugin, Skip::NotNeeded));
+    let unneeded: Vec<&Plugin> = unneeded;
+    selected.plugins = kept;
+    if !unneeded.is_empty() {
+        let skipped = unneeded.into_iter().map(|plugin| (plugin, Skip::NotNeeded));
         selected.skipped.extend(skipped);
     }
 }
 
-/// The hooks of one family in the order they start: by number, then by file name.
-pub fn hooks_of<'a>(selected: &Selected<'a>, event: Event) -> Vec<&'a Hook> {
+/// The hooks of one family in the order of their start: by number, then by file name.
+pub fn hooks_of<'a>(selected: &Selected<'a>, family: HookFamily) -> Vec<&'a Hook> {
     let plugins = selected.plugins.iter().copied();
     let mut hooks: Vec<&Hook> = plugins
         .flat_map(|plugin| &plugin.hooks)
-        .filter(|hook| hook.name.event == event)
+        .filter(|hook| hook.name.family == family)
         .collect();
     hooks.sort_by(|a, b| {
         (a.name.order, a.file_name(), &a.plugin).cmp(&(b.name.order, b.file_name(), &b.plugin))
@@ -180,7 +180,7 @@ mod tests {
         sample::catalogue(plugins)
     }
 
-    /// Of wget nothing but its path is known.
+    /// Finds programs by path, without versions.
     fn known(find: &dyn Fn(&str) -> Option<PathBuf>) -> Programs<'_> {
         Programs {
             find,
@@ -223,7 +223,7 @@ mod tests {
                 .iter()
                 .map(|(p, why)| (p.name.clone(), why.to_string()))
                 .collect(),
-            snapshot: hooks_of(&selected, Event::Snapshot)
+            snapshot: hooks_of(&selected, HookFamily::Snapshot)
                 .iter()
                 .map(|h| h.id.clone())
                 .collect(),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_can_run() {
+    fn all_usable_plugins_are_selected() {
         let outcome = run(&[], &[], &["chromium", "wget"]);
         assert_eq!(
             outcome.used,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whitelist_brings_what_it_needs() {
+    fn selection_includes_required_plugins() {
         let outcome = run(&[" Title ", "wget"], &[], &["chromium", "wget"]);
         assert_eq!(
             outcome.used,
@@ -280,12 +280,16 @@ mod tests {
             ]
         );
         let without = run(&["wget", "housekeeping"], &[], &["chromium", "wget"]);
-        assert_eq!(without.used, ["apt", "wget"], "a companion of nobody");
+        assert_eq!(
+            without.used,
+            ["apt", "wget"],
+            "the plugin that it accompanies is missing"
+        );
         assert_eq!(outcome.reasons["chrome_mhtml"], "not selected");
     }
 
     #[test]
-    fn flags_reach_the_plugins_that_require_it() {
+    fn disabled_plugin_also_skips_plugins_that_require_it() {
         let outcome = run(
             &[],
             &[
@@ -308,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn on_demand_is_only_what_something_in_use_requires() {
+    fn on_demand_plugin_is_selected_only_if_required() {
         let needs = |name: &str| json!({"required_plugins": [name]});
         let base = json!({"x-on-demand": true, "required_plugins": ["deep"]});
         let catalogue = sample::catalogue([
@@ -352,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_named_with_its_package() {
+    fn missing_program_is_reported_with_its_package() {
         let outcome = run(&[], &[], &["wget"]);
         let why = "program 'chromium' not found: apt install chromium";
         assert_eq!(outcome.reasons["chrome"], why);
@@ -360,7 +364,7 @@ mod tests {
         assert_eq!(
             outcome.used,
             ["apt", "puppeteer", "wget"],
-            "npm's puppeteer is not looked for"
+            "npm's puppeteer is not searched for on the path"
         );
         let outcome = run(&[], &[("CHROME_BINARY", "/opt/c")], &["chromium"]);
         assert_eq!(
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_be_too_old() {
+    fn program_may_be_too_old() {
         let (catalogue, none) = (catalogue(), Values::new());
         let layers = Layers {
             crawl: &none,
@@ -406,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_an_error() {
+    fn unknown_names_are_errors() {
         let catalogue = catalogue();
         let none = Values::new();
         let layers = Layers {

@@ -1,4 +1,4 @@
-//! Whether a file may be run: who could have changed it.
+//! Checks that only trusted users could have changed a file that is executed.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -6,28 +6,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
-/// Whose files may be run as hooks.
+/// The users whose files may be executed as hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Only root's: the rule of the system instance.
+    /// Only root: for the system instance.
     Root,
-    /// Root's and this user's: the rule of `archivist --user`.
+    /// Root and this user: for `archivist --user`.
     User(u32),
 }
 
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Symbolic links followed on one path before it counts as a loop, as in the kernel.
-const MAX_LINKS: u32 = 40;
+/// Largest number of symbolic links in one path, as in the kernel (path_resolution(7)).
+const LINKS_MAX: u32 = 40;
 
 impl Trust {
     fn owns(self, uid: u32) -> bool {
         uid == 0 || self == Trust::User(uid)
     }
 
-    /// Judges one file or directory by owner and mode. A sticky directory such as /tmp passes:
-    /// others can add to it but not replace what is there.
+    /// Checks owner and mode of one file or directory. Sticky directories such as /tmp are
+    /// accepted: other users can add files but not replace them.
     fn judge(self, uid: u32, mode: u32, is_dir: bool) -> Result<(), String> {
         if !self.owns(uid) {
             return Err(match self {
@@ -37,22 +37,22 @@ impl Trust {
         }
         if mode & OTHERS_WRITE != 0 && !(is_dir && mode & STICKY != 0) {
             return Err(format!(
-                "can be written by others (mode {:03o})",
+                "is writable by other users (mode {:03o})",
                 mode & 0o777
             ));
         }
         Ok(())
     }
 
-    /// Checks one file or directory, and not the way to it.
+    /// Checks one file or directory, but not its parent directories.
     pub fn check(self, path: &Path) -> Result<(), String> {
         let found = fs::metadata(path).map_err(|error| error.to_string())?;
         self.judge(found.uid(), found.mode(), found.is_dir())
     }
 
-    /// Checks a path and every directory on the way from `/`, through symbolic links. The error
-    /// names the part that failed.
-    pub fn check_way(self, path: &Path) -> Result<(), (PathBuf, String)> {
+    /// Checks a path and all its parent directories from `/` on, following symbolic links. The
+    /// error names the part that failed.
+    pub fn check_path(self, path: &Path) -> Result<(), (PathBuf, String)> {
         let fail = |at: &Path, error: io::Error| (at.to_owned(), error.to_string());
         let start = std::path::absolute(path).map_err(|error| fail(path, error))?;
         let mut ahead = parts(&start);
@@ -68,7 +68,7 @@ impl Trust {
             let found = fs::symlink_metadata(&next).map_err(|error| fail(&next, error))?;
             if found.is_symlink() {
                 links += 1;
-                if links > MAX_LINKS {
+                if links > LINKS_MAX {
                     return Err((next, "too many symbolic links".to_owned()));
                 }
                 let target = fs::read_link(&next).map_err(|error| fail(&next, error))?;
@@ -85,8 +85,8 @@ impl Trust {
         Ok(())
     }
 
-    /// Whether the user that hooks run as may execute a file of this owner and mode. In the
-    /// system instance that is a user of its own, which owns nothing of the plugins.
+    /// Whether the user of hooks may execute a file with this owner and mode. In the system
+    /// instance that user owns no files of plugins.
     pub fn can_execute(self, uid: u32, mode: u32) -> bool {
         match self {
             Trust::User(own) if own == uid => mode & 0o100 != 0,
@@ -95,7 +95,7 @@ impl Trust {
     }
 }
 
-/// The components still to be walked, the next one last.
+/// The components of a path in reverse order.
 fn parts(path: &Path) -> Vec<OsString> {
     let named = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_and_modes() {
+    fn owner_and_mode_decide() {
         assert!(Trust::Root.judge(0, 0o755, true).is_ok());
         assert!(Trust::Root.judge(1000, 0o755, true).is_err());
         assert!(Trust::User(1000).judge(1000, 0o755, true).is_ok());
@@ -134,21 +134,21 @@ mod tests {
     }
 
     #[test]
-    fn a_writable_directory_on_the_way_fails() {
+    fn writable_parent_directory_is_refused() {
         let top = tempfile::tempdir().unwrap();
         let deep = top.path().join("a/b");
         fs::create_dir_all(&deep).unwrap();
         chmod(&top.path().join("a"), 0o755);
         chmod(&deep, 0o755);
-        assert_eq!(me().check_way(&deep), Ok(()));
+        assert_eq!(me().check_path(&deep), Ok(()));
         chmod(&top.path().join("a"), 0o777);
-        let (at, what) = me().check_way(&deep).unwrap_err();
+        let (at, what) = me().check_path(&deep).unwrap_err();
         assert_eq!(at, top.path().join("a").canonicalize().unwrap());
-        assert_eq!(what, "can be written by others (mode 777)");
+        assert_eq!(what, "is writable by other users (mode 777)");
     }
 
     #[test]
-    fn the_way_behind_a_link_counts() {
+    fn parents_of_a_link_s_target_are_checked() {
         let top = tempfile::tempdir().unwrap();
         let open = top.path().join("open");
         fs::create_dir_all(open.join("plugins")).unwrap();
@@ -157,20 +157,20 @@ mod tests {
         let link = top.path().join("link");
         symlink("open/plugins", &link).unwrap();
         assert_eq!(
-            me().check_way(&link).unwrap_err().0.file_name(),
+            me().check_path(&link).unwrap_err().0.file_name(),
             open.file_name()
         );
         let ring = top.path().join("ring");
         symlink("ring", &ring).unwrap();
         assert_eq!(
-            me().check_way(&ring).unwrap_err().1,
+            me().check_path(&ring).unwrap_err().1,
             "too many symbolic links"
         );
-        assert!(me().check_way(&top.path().join("missing")).is_err());
+        assert!(me().check_path(&top.path().join("missing")).is_err());
     }
 
     #[test]
-    fn execute_bits() {
+    fn execute_permission_depends_on_the_user() {
         assert!(Trust::Root.can_execute(0, 0o755));
         assert!(Trust::Root.can_execute(0, 0o750));
         assert!(!Trust::Root.can_execute(0, 0o744));

@@ -1,14 +1,14 @@
-//! The command line of a hook. Every value is one argument; no shell ever sees it.
+//! Builds the command line of a hook. Every value is one argument, and no shell is involved.
 
 use serde_json::{Map, Value};
 
 use crate::catalogue::Hook;
-use crate::catalogue::name::Event;
+use crate::catalogue::name::HookFamily;
 
-/// What a crawl or snapshot hook works on.
+/// The crawl or snapshot that a hook runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The snapshot's URL; for a crawl its first one.
+    /// URL of the snapshot, or the first URL of the crawl.
     pub url: &'a str,
     /// All URLs of the crawl.
     pub urls: &'a [String],
@@ -17,51 +17,52 @@ pub struct Target<'a> {
     pub depth: u32,
 }
 
-/// What a provider hook is asked for.
+/// The program that a provider hook should find or install.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BinaryRequest {
     pub name: String,
-    /// Provider names in order of preference, comma-separated.
+    /// Names of providers in order of preference, separated by commas.
     pub binproviders: String,
     pub min_version: Option<String>,
     pub overrides: Map<String, Value>,
     pub binary_id: String,
     pub machine_id: String,
-    /// The plugin that needs the binary.
+    /// The plugin that requires the program.
     pub plugin_name: String,
     pub hook_name: String,
     pub output_dir: String,
 }
 
-/// The kernel takes no argument above 128 KiB; the rest of a longer list is left out.
-const MAX_LIST: usize = 120 * 1024;
+/// Longest list of URLs in bytes; further URLs are omitted. The kernel limits an argument to 128
+/// KiB (execve(2)).
+const LIST_MAX_BYTES: usize = 120 * 1024;
 
-/// The whole argument vector for a crawl or snapshot hook, program first.
+/// Argument vector of a crawl or snapshot hook, including the program.
 ///
-/// A Snapshot hook gets the arguments of both generations: their parsers ignore what they do not
-/// know. Binary families take [`request_argv`].
+/// Snapshot hooks get the arguments of both generations, because hooks ignore unknown arguments.
+/// For provider hooks see [`request_argv`].
 pub fn argv(hook: &Hook, target: &Target) -> Vec<String> {
     let mut line = Line::of(hook);
-    match hook.name.event {
-        Event::CrawlSetup | Event::CrawlCleanup => line.value("url", target.url),
-        Event::Snapshot | Event::SnapshotCleanup => {
+    match hook.name.family {
+        HookFamily::CrawlSetup | HookFamily::CrawlCleanup => line.value("url", target.url),
+        HookFamily::Snapshot | HookFamily::SnapshotCleanup => {
             line.value("url", target.url);
             line.value("snapshot-id", target.snapshot_id);
             line.value("crawl-id", target.crawl_id);
             line.value("depth", &target.depth.to_string());
         }
-        Event::Crawl | Event::CrawlEnd => {
+        HookFamily::Crawl | HookFamily::CrawlEnd => {
             line.value("crawl-id", target.crawl_id);
             line.value("source-url", &joined(target.urls));
             line.value("url", target.url);
             line.value("snapshot-id", target.crawl_id);
         }
-        Event::BinaryRequest | Event::Binary => {}
+        HookFamily::BinaryRequest | HookFamily::Binary => {}
     }
     line.0
 }
 
-/// The whole argument vector for a provider hook of either generation.
+/// Argument vector of a provider hook of either generation.
 pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
     let mut line = Line::of(hook);
     let overrides = if request.overrides.is_empty() {
@@ -74,7 +75,7 @@ pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
     line.value("overrides", &overrides);
     line.value("binary-id", &request.binary_id);
     line.value("machine-id", &request.machine_id);
-    if hook.name.event == Event::BinaryRequest {
+    if hook.name.family == HookFamily::BinaryRequest {
         line.value(
             "min-version",
             request.min_version.as_deref().unwrap_or_default(),
@@ -93,12 +94,12 @@ impl Line {
         let file = hook.file.to_string_lossy().into_owned();
         Line(match hook.interpreter {
             None => vec![file],
-            // looked up in the hook's own PATH, which the service manager does not do
+            // env(1) searches the hook's own PATH, unlike the service manager.
             Some(interpreter) => vec!["/usr/bin/env".to_owned(), interpreter.to_owned(), file],
         })
     }
 
-    /// Empty values are left out. A NUL cannot be passed and is dropped.
+    /// Appends `--key=value`. Omits empty values, and removes NULs, which arguments cannot contain.
     fn value(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
             self.0.push(format!("--{key}={}", value.replace('\0', "")));
@@ -106,11 +107,11 @@ impl Line {
     }
 }
 
-/// As many whole URLs as fit, one a line.
+/// The URLs separated by line feeds, as many as fit.
 fn joined(urls: &[String]) -> String {
     let mut text = String::new();
     for url in urls {
-        if text.len() + url.len() + 1 > MAX_LIST {
+        if text.len() + url.len() + 1 > LIST_MAX_BYTES {
             break;
         }
         if !text.is_empty() {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn families() {
+    fn each_family_gets_its_arguments() {
         let urls = ["https://a/".to_owned(), "https://b/".to_owned()];
         let of = |file| argv(&hook(file, None), &target("https://a/", &urls)).split_off(1);
         assert_eq!(of("on_CrawlSetup__90_x.js"), ["--url=https://a/"]);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn programs() {
+    fn interpreter_precedes_the_hook() {
         let target = target("", &[]);
         assert_eq!(
             argv(&hook("on_CrawlSetup__1_x.js", None), &target),
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn provider_hooks_get_the_request() {
         let overrides = serde_json::json!({"apt": {"install_args": ["nodejs"]}});
         let request = BinaryRequest {
             name: "node".into(),
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_at_a_whole_url() {
+    fn long_list_is_cut_after_a_whole_url() {
         let urls: Vec<String> = (0..100_000)
             .map(|n| format!("https://example.com/{n}"))
             .collect();

@@ -1,4 +1,4 @@
-//! The environment of a hook, whole: nothing is inherited.
+//! Builds the complete environment of a hook. Nothing is inherited.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,27 @@ use crate::catalogue::Plugin;
 use crate::contract::arguments::BinaryRequest;
 use crate::settings::parse::plain;
 
-/// Where the hook finds things. All paths are absolute.
+/// Directories and search path of a hook. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     pub data_dir: PathBuf,
     pub lib_dir: PathBuf,
     pub personas_dir: PathBuf,
     pub crawl_dir: PathBuf,
-    /// None for the hooks of a crawl.
+    /// `None` for hooks of a crawl.
     pub snap_dir: Option<PathBuf>,
-    /// Shared by all hooks of a crawl: they meet at semaphores in it.
+    /// Shared by all hooks of a crawl, which keep semaphores in it.
     pub tmp_dir: PathBuf,
     pub home: PathBuf,
-    /// The search path that the prefixes go before.
+    /// Search path. Directories of programs are put before it.
     pub path: String,
 }
 
-/// What the hook runs for. It prints these back in its records.
+/// The context of a run, which hooks copy into their records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context<'a> {
-    /// For hooks of the set-up and clean-up of a crawl the first snapshot's, for others of it the crawl's.
+    /// Id of the first snapshot for set-up and clean-up hooks of a crawl, of the crawl for its
+    /// other hooks.
     pub snapshot_id: String,
     pub snapshot_depth: u32,
     pub crawl_id: String,
@@ -37,19 +38,20 @@ pub struct Context<'a> {
     pub hook_name: &'a str,
 }
 
-/// The kernel takes no `NAME=value` above 128 KiB; a longer one is left out.
-const MAX_VARIABLE: usize = 120 * 1024;
+/// Longest variable in bytes; longer ones are omitted. The kernel limits `NAME=value` to 128 KiB
+/// (execve(2)).
+const VARIABLE_MAX_BYTES: usize = 120 * 1024;
 
-/// What hooks print back as the machine's id: there is one.
+/// Machine id in the records of hooks. There is only one machine.
 pub const MACHINE: &str = "archivist";
 
-/// What the machine trusts; node by itself trusts only what it brings along, and everything else
-/// that hooks run reads this.
+/// Certificates that the machine trusts. node only trusts its built-in ones by default; other
+/// programs read this file by themselves.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// All variables of the hook, sorted by name. Every setting is written out, because some helpers
-/// read the environment without looking at the schema. Booleans are `True` and `False`, lists and
-/// objects JSON; line breaks become blanks, and what holds a NUL is left out.
+/// All variables of a hook, sorted by name. All settings are included, because some helpers read
+/// the environment without the schema. Booleans are `True` and `False`; lists and objects are JSON;
+/// line breaks become blanks; values with a NUL are omitted.
 pub fn environment(
     plugin: &Plugin,
     resolved: &BTreeMap<String, Value>,
@@ -72,7 +74,7 @@ pub fn environment(
     variables.set("SNAPSHOT_ID", &context.snapshot_id);
     variables.set("ABX_RUNTIME", "archivebox");
     if !variables.get("CHROME_KEEPALIVE").is_empty() {
-        // A browser lives as long as the unit of the hook that started it, which must not leave it.
+        // The browser cannot outlive the unit of the hook that started it.
         variables.set("CHROME_KEEPALIVE", "False");
     }
     variables.set("LIBRARY_VERSION", env!("CARGO_PKG_VERSION"));
@@ -82,8 +84,8 @@ pub fn environment(
     variables.0.into_iter().collect()
 }
 
-/// Turns the environment into that of a provider hook: the context names the request instead of
-/// a snapshot.
+/// Converts the environment to that of a provider hook: the context describes the request instead
+/// of a snapshot.
 pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) {
     let context = json!({
         "binary_id": request.binary_id,
@@ -97,8 +99,8 @@ pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) 
     }
 }
 
-/// Lays the `env` map of a Binary record over the environment: `:v` appends to a list of paths,
-/// `v:` goes before it, anything else replaces the value (PATH it goes before as well).
+/// Merges the `env` map of a Binary record: `:v` appends to a list of paths, `v:` prepends, and
+/// other values replace the variable, except for PATH, to which they are prepended.
 pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, String>) {
     let mut result = Variables(std::mem::take(variables).into_iter().collect());
     for (key, value) in map {
@@ -107,7 +109,7 @@ pub fn layer(variables: &mut Vec<(String, String)>, map: &BTreeMap<String, Strin
             _ if old.is_empty() => value.trim_matches(':').to_owned(),
             (Some(behind), _) => format!("{old}:{behind}"),
             (None, Some(before)) => format!("{before}:{old}"),
-            // Providers name their own directory alone; without the others not even env(1) is found.
+            // Providers give only their own directory; without the others even env(1) is not found.
             (None, None) if key == "PATH" => format!("{value}:{old}"),
             (None, None) => value.clone(),
         };
@@ -128,13 +130,13 @@ impl Variables {
         let name = !key.is_empty()
             && key.chars().all(plain)
             && !key.starts_with(|c: char| c.is_ascii_digit());
-        if name && !value.contains('\0') && key.len() + value.len() < MAX_VARIABLE {
+        if name && !value.contains('\0') && key.len() + value.len() < VARIABLE_MAX_BYTES {
             self.0
                 .insert(key.to_owned(), value.replace(['\n', '\r'], " "));
         }
     }
 
-    /// For what the user may have chosen otherwise.
+    /// Sets a default for a variable that the user may set.
     fn unless_set(&mut self, key: &str, value: &str) {
         if self.get(key).is_empty() {
             self.set(key, value);
@@ -142,7 +144,7 @@ impl Variables {
     }
 }
 
-/// A value as the hooks of both languages read it.
+/// Formats a value as hooks in Python and JavaScript expect it.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -173,7 +175,7 @@ fn paths(variables: &mut Variables, places: &Places) {
     }
 }
 
-/// A browser for each snapshot has a profile for each: two cannot use one at the same time.
+/// Gives each snapshot with its own browser its own profile, because two browsers cannot share one.
 fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
     if places.snap_dir.is_some() && variables.get("CHROME_ISOLATION") == "snapshot" {
         let own = places.personas_dir.join(&context.snapshot_id);
@@ -181,8 +183,8 @@ fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
     }
 }
 
-/// Where Python and node modules are, and that hooks fetch none themselves: `uv run` starts a
-/// hook from the ready environment in a fraction of a second, and offline.
+/// Paths of Python and node modules, and settings that prevent downloads by hooks: `uv run` starts
+/// a hook offline from the existing environment in a fraction of a second.
 fn tools(variables: &mut Variables, places: &Places) {
     let under = |path: &str| places.lib_dir.join(path).to_string_lossy().into_owned();
     variables.unless_set("LIB_BIN_DIR", &under("bin"));
@@ -200,12 +202,13 @@ fn tools(variables: &mut Variables, places: &Places) {
     variables.unless_set("PUPPETEER_SKIP_DOWNLOAD", "1");
     variables.unless_set("PUPPETEER_CACHE_DIR", &under("puppeteer"));
     variables.unless_set("NODE_EXTRA_CA_CERTS", CERTIFICATES);
-    // Not among the profiles, which are gone with their crawl.
+    // Not in the directory of profiles, which is removed with the crawl.
     variables.unless_set("CHROME_EXTENSIONS_DIR", &under("chrome_extensions"));
 }
 
-/// Directories of programs given by path, then those of the library, then the search path. What
-/// is on the search path already keeps its place there: /usr/bin must not overtake the library.
+/// Search path: directories of programs with a configured path, then those of the library, then the
+/// base path. A directory on the base path keeps its position, so that /usr/bin does not precede
+/// the library.
 fn search_path(
     variables: &Variables,
     resolved: &BTreeMap<String, Value>,
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn values_as_text() {
+    fn values_are_formatted_as_text() {
         let variables = run(
             &[
                 ("WGET_ENABLED", json!(true)),
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runner_says_is_final() {
+    fn runner_variables_override_settings() {
         let variables = run(
             &[
                 ("SNAP_DIR", json!("/etc")),
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn browsers_of_snapshots_have_profiles_of_their_own() {
+    fn snapshots_with_their_own_browser_have_their_own_profile() {
         let of = |isolation: &str, snapshot| {
             run(&[("CHROME_ISOLATION", json!(isolation))], snapshot)["PERSONAS_DIR"].clone()
         };
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn search_path_and_modules() {
+    fn search_path_and_module_paths_are_built() {
         let variables = run(
             &[
                 ("NODE_BINARY", json!("/opt/node/bin/node")),
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_of_binary_records() {
+    fn env_of_binary_records_is_merged() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let mut variables = vec![pair("PATH", "/bin"), pair("X", "old")];
         let map = [
@@ -386,11 +389,11 @@ mod tests {
         layer(&mut variables, &[pair("PATH", ":/z")].into());
         assert_eq!(variables[1].1, "/a:/bin:/z");
         layer(&mut variables, &[pair("PATH", "/b")].into());
-        assert_eq!(variables[1].1, "/b:/a:/bin:/z", "nothing replaces PATH");
+        assert_eq!(variables[1].1, "/b:/a:/bin:/z", "PATH is never replaced");
     }
 
     #[test]
-    fn a_request_has_a_context_of_its_own() {
+    fn provider_hook_gets_the_context_of_the_request() {
         let request = BinaryRequest {
             binary_id: "b1".into(),
             plugin_name: "chrome".into(),
@@ -407,7 +410,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_unsafe_gets_through(key in "\\PC{0,10}", value in ".{0,40}|[\\x00-\\x20]{0,8}") {
+        fn names_and_values_are_always_valid(key in "\\PC{0,10}", value in ".{0,40}|[\\x00-\\x20]{0,8}") {
             for (key, value) in run(&[(&key, json!(value))], true) {
                 prop_assert!(!value.contains(['\n', '\r', '\0']));
                 prop_assert!(!key.is_empty() && !key.contains(['=', ' ', '\n']));

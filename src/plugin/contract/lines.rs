@@ -1,13 +1,13 @@
-//! Cuts a hook's output into lines, in bounded memory.
+//! Splits a hook's output into lines in bounded memory.
 
-/// A longer line is dropped and counted.
-pub const MAX_LINE: usize = 1 << 20;
+/// Longest line in bytes. Longer lines are dropped and counted.
+pub const LINE_MAX_BYTES: usize = 1 << 20;
 
-/// Takes output as it comes and hands on whole lines.
+/// Collects output and emits complete lines.
 #[derive(Debug, Default)]
 pub struct LineReader {
     part: Vec<u8>,
-    /// Inside a line that is too long, up to its end.
+    /// Whether the current line is too long and is being skipped.
     skipping: bool,
     lines: u64,
     dropped: u64,
@@ -18,14 +18,14 @@ impl LineReader {
         LineReader::default()
     }
 
-    /// Calls `line` for each line that ends in these bytes, without its line break. The bytes are
-    /// whatever the hook printed; [`crate::parse_line`] replaces what is not UTF-8.
+    /// Calls `line` for each line that ends in these bytes, without its line break. Lines may
+    /// contain any bytes; [`crate::parse_line`] replaces invalid UTF-8.
     pub fn feed(&mut self, bytes: &[u8], line: &mut impl FnMut(&[u8])) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (head, tail) = rest.split_at(end);
             rest = &tail[1..];
-            if self.part.is_empty() && !self.skipping && head.len() <= MAX_LINE {
+            if self.part.is_empty() && !self.skipping && head.len() <= LINE_MAX_BYTES {
                 self.lines += 1;
                 line(trim(head));
                 continue;
@@ -36,19 +36,19 @@ impl LineReader {
         self.keep(rest);
     }
 
-    /// Hands on the last line when it has no line break. To be called when the output has ended.
+    /// Emits a last line without line break. Call this at the end of the output.
     pub fn finish(&mut self, line: &mut impl FnMut(&[u8])) {
         if self.skipping || !self.part.is_empty() {
             self.end(line);
         }
     }
 
-    /// Lines handed on so far. The first one says that a background hook is ready.
+    /// Number of emitted lines. The first line means that a background hook is ready.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Lines that were too long.
+    /// Number of lines that were too long.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -57,7 +57,7 @@ impl LineReader {
         if self.skipping {
             return;
         }
-        if self.part.len() + bytes.len() > MAX_LINE {
+        if self.part.len() + bytes.len() > LINE_MAX_BYTES {
             self.skipping = true;
             self.part = Vec::new();
             return;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_across_chunks() {
+    fn lines_may_span_chunks() {
         let (lines, reader) = read(&[b"one\ntw", b"o\r\n", b"", b"\nlast"]);
         assert_eq!(lines, [&b"one"[..], b"two", b"", b"last"]);
         assert_eq!((reader.lines(), reader.dropped()), (4, 0));
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_too_long_is_dropped_and_the_rest_goes_on() {
-        let long = vec![b'x'; MAX_LINE + 1];
+    fn too_long_line_is_dropped_and_later_lines_are_emitted() {
+        let long = vec![b'x'; LINE_MAX_BYTES + 1];
         let (lines, reader) = read(&[b"a\n", &long, b"tail\nb\n"]);
         assert_eq!(lines, [b"a", b"b"]);
         assert_eq!(reader.dropped(), 1);
@@ -117,12 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_megabytes_without_a_line_break_stay_small() {
+    fn endless_line_needs_bounded_memory() {
         let mut reader = LineReader::new();
         let chunk = vec![b'x'; 1 << 16];
         for _ in 0..1600 {
             reader.feed(&chunk, &mut |_| panic!("no line yet"));
-            assert!(reader.part.capacity() <= 2 * MAX_LINE);
+            assert!(reader.part.capacity() <= 2 * LINE_MAX_BYTES);
         }
         reader.feed(b"\nok\n", &mut |line| assert_eq!(line, b"ok"));
         assert_eq!((reader.lines(), reader.dropped()), (1, 1));
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunking_changes_nothing(bytes in prop::collection::vec(prop::sample::select(vec![b'a', b'\n', b'\r', 0xff]), 0..200),
+        fn chunk_size_does_not_matter(bytes in prop::collection::vec(prop::sample::select(vec![b'a', b'\n', b'\r', 0xff]), 0..200),
                                     size in 1usize..20) {
             let whole = read(&[&bytes]).0;
             let chunks: Vec<&[u8]> = bytes.chunks(size).collect();

@@ -1,4 +1,4 @@
-//! The contract with a hook: its arguments, its environment, and the records that it prints.
+//! The contract between runner and hook: arguments, environment, and printed records.
 
 pub mod arguments;
 pub mod environment;

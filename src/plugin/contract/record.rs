@@ -1,21 +1,21 @@
-//! What a hook says about its work: JSON lines on its standard output.
+//! Parses the records that hooks print: JSON lines on standard output.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a hook's work ended.
+/// Status in an ArchiveResult.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Ran and made something.
+    /// The hook produced output.
     Succeeded,
-    /// Ran well and found nothing that is its business.
+    /// The hook ran without errors and found nothing.
     NoResults,
-    /// Did not run because it is configured not to.
+    /// The configuration prevents the run.
     Skipped,
-    /// An error, or something it depends on is missing.
+    /// The hook failed, or a dependency is missing.
     Failed,
 }
 
@@ -29,7 +29,7 @@ impl Status {
         }
     }
 
-    /// Reads a status; the `noresult` of some releases is `noresults`.
+    /// Parses a status. Some releases print `noresult` instead of `noresults`.
     pub fn read(word: &str) -> Option<Status> {
         Some(match word {
             "succeeded" => Status::Succeeded,
@@ -41,22 +41,22 @@ impl Status {
     }
 }
 
-/// A hook's own word on its result; it outranks the exit code.
+/// The result that a hook reports. It takes precedence over the exit status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArchiveResult {
     pub status: Status,
-    /// The relative path of the main file, or a short text for people.
+    /// Relative path of the main file, or a short text for users.
     pub output_str: Option<String>,
     pub error: Option<String>,
     pub content_type: Option<String>,
     pub raw: Value,
 }
 
-/// A page found on the page.
+/// A page that the hook found on its page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildSnapshot {
     pub url: String,
-    /// What the hook thinks; the runner's own count is what holds.
+    /// Depth according to the hook. The orchestrator computes its own value.
     pub depth: Option<u32>,
     pub title: Option<String>,
     pub bookmarked_at: Option<String>,
@@ -64,27 +64,27 @@ pub struct ChildSnapshot {
     pub plugin: Option<String>,
 }
 
-/// A program that was found or installed, or is asked for.
+/// A program that was found or installed, or that the hook requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Binary {
     pub name: String,
-    /// None when the record only asks for the program, as a BinaryRequest does.
+    /// `None` if the record requests the program, as a BinaryRequest does.
     pub abspath: Option<String>,
     pub version: Option<String>,
     pub sha256: Option<String>,
     pub binprovider: Option<String>,
-    /// For the hooks that use the program; see [`crate::contract::environment::layer`].
+    /// Variables for the hooks that use the program; see [`crate::contract::environment::layer`].
     pub env: BTreeMap<String, String>,
     pub raw: Value,
 }
 
-/// Settings that older hooks derive from the machine, by name and as text.
+/// Settings that older hooks derive from the machine: names and texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     pub config: BTreeMap<String, String>,
 }
 
-/// The request to keep a sonic server running.
+/// A request to keep a sonic server running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SonicDaemonStart {
     pub url: String,
@@ -104,8 +104,8 @@ pub enum Record {
     SonicDaemonStart(SonicDaemonStart),
 }
 
-/// Reads one line. `None` for progress text: whatever is not a JSON object of a known `type` with
-/// the fields it must have. Bytes that are not UTF-8 are replaced.
+/// Parses one line. `None` for text that is not a JSON object of a known `type` with its required
+/// fields, such as progress messages. Invalid UTF-8 is replaced.
 pub fn parse_line(line: &[u8]) -> Option<Record> {
     let value = object(line)?;
     let record = match value.get("type")?.as_str()? {
@@ -142,7 +142,7 @@ pub fn parse_line(line: &[u8]) -> Option<Record> {
     Some(record)
 }
 
-/// Reads a line of a `urls.jsonl` file, where the `type` may be missing.
+/// Parses a line of a `urls.jsonl` file, where `type` is optional.
 pub fn parse_child(line: &[u8]) -> Option<ChildSnapshot> {
     let value = object(line)?;
     match value.get("type").map(|kind| kind.as_str()) {
@@ -154,7 +154,7 @@ pub fn parse_child(line: &[u8]) -> Option<ChildSnapshot> {
 fn object(line: &[u8]) -> Option<Value> {
     let line = line.trim_ascii();
     if line.first() != Some(&b'{') || line.last() != Some(&b'}') {
-        return None; // most lines, without a copy
+        return None; // most lines end here, without a copy
     }
     serde_json::from_str(&String::from_utf8_lossy(line)).ok()
 }
@@ -170,7 +170,7 @@ fn child(value: &Value) -> Option<ChildSnapshot> {
     })
 }
 
-/// `key: config/NAME` with a `value`, or a whole `config` object.
+/// Parses `key: config/NAME` with a `value`, or a complete `config` object.
 fn machine(value: &Value) -> Option<Machine> {
     let mut config = texts(value.get("config"));
     if let Some(name) = value
@@ -182,7 +182,7 @@ fn machine(value: &Value) -> Option<Machine> {
     (!config.is_empty()).then_some(Machine { config })
 }
 
-/// A non-empty text; numbers are taken as text too. Blanks around it and NULs go.
+/// A non-empty string or number as text, without surrounding blanks and NULs.
 fn text(value: &Value, key: &str) -> Option<String> {
     let text = scalar(value.get(key)?)?.replace('\0', "");
     let text = text.trim();
@@ -211,7 +211,7 @@ fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A list, or one text with commas between the tags.
+/// Tags from a list, or from a string with commas.
 fn tags(value: Option<&Value>) -> Vec<String> {
     let words: Vec<&str> = match value {
         Some(Value::String(text)) => text.split(',').collect(),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_results() {
+    fn archive_results_are_parsed() {
         let line = br#"  {"type": "ArchiveResult", "status": "succeeded", "output_str": "screenshot.png", "snapshot_id": "345", "plugin": "screenshot"}
 "#;
         let Some(Record::ArchiveResult(result)) = parse_line(line) else {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_text_is_no_record() {
+    fn other_text_is_not_a_record() {
         for line in [
             &b"[*] Launching chrome..."[..],
             br#"{"succeeded":true,"skipped":false}"#,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn children() {
+    fn child_pages_are_parsed() {
         let got = parse(
             json!({"type": "Snapshot", "url": "https://a/", "depth": 1, "plugin": "parse_rss_urls",
             "title": " News\u{0} ", "bookmarked_at": "2024-01-01T00:00:00Z", "tags": "a, b,,a", "id": ""}),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_records() {
+    fn other_records_are_parsed() {
         assert_eq!(
             parse(json!({"type": "Tag", "name": "news"})),
             Some(Record::Tag {
@@ -339,7 +339,7 @@ mod tests {
             json!({"type": "BinaryRequest", "name": "x", "binproviders": "env,apt", "abspath": "/x"}),
         );
         let asked = matches!(got, Some(Record::Binary(asked)) if asked.abspath.is_none());
-        assert!(asked, "what is asked for is nowhere yet");
+        assert!(asked, "a requested program has no path");
         let machine = |value| match parse(value) {
             Some(Record::Machine(machine)) => machine.config,
             other => panic!("{other:?}"),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_bytes_are_replaced() {
+    fn invalid_utf_8_is_replaced() {
         let got = parse_line(b"{\"type\": \"Tag\", \"name\": \"a\xffb\"}");
         assert_eq!(
             got,
@@ -381,7 +381,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read_or_not(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_line_is_parsed(line in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = (parse_line(&line), parse_child(&line));
         }
 

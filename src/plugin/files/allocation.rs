@@ -1,15 +1,15 @@
-//! How much room the files of a directory take.
+//! Disk space that the files of a directory use.
 
 use crate::files::beneath::Directory;
 use crate::files::output::BOUNDS;
 use crate::files::walk::{EntryKind, walk};
 use std::path::Path;
 
-/// A file: when it changed last, in milliseconds since 1970, and the bytes that are allocated for it.
+/// Time of a file's last change in milliseconds since 1970, and its allocated bytes.
 pub type Allocation = (i64, u64);
 
-/// The files below `dir`, whose parents no hook can write, or below the directory `part` in it, as far as
-/// [`walk`] goes; none where it cannot be read.
+/// The files below `dir`, or below its subdirectory `part`, within the bounds of [`walk`]. Empty if
+/// the directory cannot be read. Hooks must not be able to write to the parents of `dir`.
 pub fn allocations(dir: &Path, part: Option<&str>) -> Vec<Allocation> {
     let mut files = Vec::new();
     let top = Directory::open(dir).and_then(|top| match part {
@@ -33,7 +33,7 @@ mod tests {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     #[test]
-    fn holes_are_no_room_and_times_are_the_kernels() {
+    fn holes_use_no_space_and_times_are_from_the_kernel() {
         let dir = tempfile::tempdir().unwrap();
         let hole = fs::File::create(dir.path().join("hole")).unwrap();
         hole.set_len(1 << 40).unwrap();

@@ -1,8 +1,10 @@
-//! A directory that hooks may write, held open: everything in it is reached from its descriptor, one name at a time,
-//! so that whatever a hook puts in the way of a path leads nowhere else.
+//! Access to a directory that hooks can write to. The directory stays open, and everything in it is
+//! opened relative to its descriptor, one name at a time, so that no link that a hook creates leads
+//! elsewhere.
 //!
-//! openat2(2) with RESOLVE_BENEATH would take whole paths, but the units have `RestrictSUIDSGID=`, for which systemd lets that
-//! call fail with ENOSYS: a filter of system calls cannot see the mode that it is given.
+//! openat2(2) with RESOLVE_BENEATH would resolve whole paths, but with `RestrictSUIDSGID=`, which
+//! the units set, systemd makes it fail with ENOSYS, because its system call filter cannot inspect
+//! the mode argument.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -17,17 +19,17 @@ use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstatat, mkdirat};
 use nix::unistd::{LinkatFlags, UnlinkatFlags, linkat, unlinkat};
 
-/// How a directory below another one is opened.
+/// Flags to open a directory below another one.
 pub(crate) const ENTER: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
-/// For what may be a link or a pipe by now.
+/// Flags to open a file that a hook may have replaced by a link or a pipe.
 const PLAIN: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_NONBLOCK)
     .union(OFlag::O_CLOEXEC);
 
-/// An open directory. Names are single ones; `..`, and anything with a slash, is refused.
+/// An open directory. Methods accept single names only, neither `..` nor paths with a slash.
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
@@ -41,7 +43,7 @@ impl AsFd for Directory {
 }
 
 impl Directory {
-    /// Opens `path`, following links: for a directory whose parents no hook can write.
+    /// Opens `path`, following links. Hooks must not be able to write to its parents.
     pub fn open(path: &Path) -> io::Result<Directory> {
         let file = File::options()
             .read(true)
@@ -53,7 +55,8 @@ impl Directory {
         })
     }
 
-    /// Opens the directory `name` in this one. Anything else under that name, a link to a directory too, is ENOTDIR.
+    /// Opens the subdirectory `name`. Fails with ENOTDIR for anything else, including a link to a
+    /// directory.
     pub fn enter(&self, name: &str) -> io::Result<Directory> {
         let fd = match openat(self, single(name)?, ENTER, Mode::empty()) {
             Err(Errno::ELOOP) => Err(Errno::ENOTDIR),
@@ -63,12 +66,12 @@ impl Directory {
         Ok(Directory { fd, path })
     }
 
-    /// Where it was when it was opened: for messages and records, never for a system call.
+    /// Path of the directory when it was opened: for messages and records, never for system calls.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub fn make(&self, name: &str, mode: u32) -> io::Result<()> {
         Ok(mkdirat(
             self,
@@ -77,22 +80,22 @@ impl Directory {
         )?)
     }
 
-    /// What has this name, a link itself and not what it leads to.
-    pub fn look(&self, name: &str) -> io::Result<FileStat> {
+    /// Metadata of `name`, without following a link.
+    pub fn stat(&self, name: &str) -> io::Result<FileStat> {
         Ok(fstatat(self, single(name)?, AtFlags::AT_SYMLINK_NOFOLLOW)?)
     }
 
-    /// Opens a regular file for reading; a link or a pipe in its place is refused.
+    /// Opens a regular file for reading. Refuses links and pipes.
     pub fn read(&self, name: &str) -> io::Result<File> {
         self.plain(name, OFlag::O_RDONLY)
     }
 
-    /// Opens a regular file that exists, for reading and appending.
+    /// Opens an existing regular file for reading and appending.
     pub fn append(&self, name: &str) -> io::Result<File> {
         self.plain(name, OFlag::O_RDWR | OFlag::O_APPEND)
     }
 
-    /// Makes a file that does not exist yet, for reading and appending.
+    /// Creates a file for reading and appending. Fails if it exists.
     pub fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_EXCL | PLAIN;
         let mode = Mode::from_bits_truncate(mode);
@@ -108,24 +111,24 @@ impl Directory {
         }
     }
 
-    /// Renames within the directory; what has the new name goes, unless it is a directory.
+    /// Renames within the directory, replacing a file but not a directory.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(self, single(from)?, self, single(to)?)?)
     }
 
-    /// Gives a file another name in the directory.
+    /// Creates a hard link within the directory.
     pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (single(from)?, single(to)?);
         Ok(linkat(self, from, self, to, LinkatFlags::empty())?)
     }
 
-    /// Removes a file or a link.
+    /// Removes a file or a symbolic link.
     pub fn unlink(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(self, single(name)?, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    /// Makes `name` free. A file or link goes; a directory, which may hold more than can be removed in time, gets a name
-    /// that nobody can guess.
+    /// Makes `name` available: removes a file or link, and renames a directory to a random name,
+    /// because removing its content may take too long.
     pub fn clear(&self, name: &str) -> io::Result<()> {
         match self.unlink(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -140,14 +143,14 @@ impl Directory {
         }
     }
 
-    /// Whether `path` below this directory is a regular file, and no link is on the way there.
+    /// Whether `path` below this directory is a regular file and contains no symbolic link.
     pub fn has_file(&self, path: &str) -> bool {
-        let Some((way, name)) = names(path) else {
+        let Some((parents, name)) = names(path) else {
             return false;
         };
         let flags = ENTER | OFlag::O_PATH;
         let mut deepest = None;
-        for step in way {
+        for step in parents {
             let from = deepest.as_ref().map_or(self.as_fd(), OwnedFd::as_fd);
             match openat(from, step, flags, Mode::empty()) {
                 Ok(fd) => deepest = Some(fd),
@@ -158,18 +161,18 @@ impl Directory {
         fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| is_file(&found))
     }
 
-    /// Takes the directory away from everybody but its owner.
+    /// Restricts access to the directory to its owner (mode 0700).
     pub fn restrict_to_owner(&self) -> io::Result<()> {
         chmod(self.as_fd(), 0o700)
     }
 }
 
-/// Whether this is a regular file.
+/// Whether the metadata is of a regular file.
 pub fn is_file(found: &FileStat) -> bool {
     found.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Sets the mode of what is open, also of what is open as a mere path.
+/// Changes the mode of an open file, even if it was opened with O_PATH.
 pub(crate) fn chmod(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     let opened = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::set_permissions(opened, Permissions::from_mode(mode))
@@ -177,23 +180,23 @@ pub(crate) fn chmod(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
 
 fn single(name: &str) -> io::Result<&OsStr> {
     match names(name) {
-        Some((way, name)) if way.is_empty() => Ok(name),
+        Some((parents, name)) if parents.is_empty() => Ok(name),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("'{}' is no name of a file", name.escape_debug()),
+            format!("'{}' is not a valid file name", name.escape_debug()),
         )),
     }
 }
 
-/// The directories on the way and the last name of a relative path that climbs nowhere.
+/// Splits a relative path without `..` into its directories and its last name.
 fn names(path: &str) -> Option<(Vec<&OsStr>, &OsStr)> {
-    let mut way = Vec::new();
+    let mut parents = Vec::new();
     for part in Path::new(path).components() {
         match part {
-            Component::Normal(name) => way.push(name),
+            Component::Normal(name) => parents.push(name),
             _ => return None,
         }
     }
-    let name = way.pop()?;
-    (!path.ends_with('/') && !path.contains('\0')).then_some((way, name))
+    let name = parents.pop()?;
+    (!path.ends_with('/') && !path.contains('\0')).then_some((parents, name))
 }

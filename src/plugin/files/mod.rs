@@ -1,4 +1,4 @@
-//! Directories that hooks write, reached from one open descriptor.
+//! Access to directories that hooks can write to.
 
 pub mod allocation;
 pub mod beneath;

@@ -1,4 +1,4 @@
-//! What a hook left behind: the files of its output directory, with type and size.
+//! Lists the files of a hook's output directory with type and size.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,45 +7,46 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::files::beneath::Directory;
-use crate::files::walk::{Bounds, EntryKind, walk};
+use crate::files::walk::{EntryKind, WalkBounds, walk};
 
-/// One file, named relative to the output directory.
+/// An output file, named relative to the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OutputFile {
     pub path: String,
-    /// Lower case, without the dot; empty when there is none.
+    /// Lower case, without the dot; empty if there is none.
     pub extension: String,
-    /// By the name alone; empty when unknown.
+    /// Guessed from the name; empty if unknown.
     pub mimetype: String,
     /// In bytes.
     pub size: u64,
 }
 
-/// More files than this are not listed.
-pub const MAX_FILES: usize = 20_000;
-/// Directory entries looked at in all; a hook cannot keep us busy with empty directories.
-const MAX_ENTRIES: usize = 200_000;
-/// Directories within directories.
-const MAX_DEPTH: usize = 64;
-/// How far a directory is looked through while hooks may still write it.
-pub(crate) const BOUNDS: Bounds = Bounds {
-    entries: MAX_ENTRIES,
-    depth: MAX_DEPTH,
-    opens: false,
+/// Largest number of listed files.
+pub const FILES_MAX: usize = 20_000;
+/// Largest number of visited directory entries, so that empty directories cannot keep the runner
+/// busy.
+const ENTRIES_MAX: usize = 200_000;
+/// Largest number of directory levels.
+const DEPTH_MAX: usize = 64;
+/// WalkBounds for directories that hooks may still change.
+pub(crate) const BOUNDS: WalkBounds = WalkBounds {
+    entries: ENTRIES_MAX,
+    depth: DEPTH_MAX,
+    unlock: false,
 };
 
-/// Lists the regular files below `dir`, sorted by path; at most [`MAX_FILES`]. The runner's own
-/// files (logs, pid files, `.hooks/`) are left out, and what `exclude` says about a relative path.
+/// Lists the regular files below `dir`, sorted by path, at most [`FILES_MAX`]. Skips files of the
+/// runner (logs, pid files, `.hooks/`) and relative paths for which `exclude` returns true.
 ///
-/// Symbolic links are neither listed nor followed, wherever they stand: the directory belongs to
-/// a hook that may still be changing it. A sub-directory that cannot be read is passed over.
+/// Symbolic links are neither listed nor followed, because a hook may change the directory at the
+/// same time. Unreadable subdirectories are skipped.
 ///
 /// # Errors
-/// When `dir` itself cannot be read.
+/// If `dir` itself cannot be read.
 pub fn scan(dir: &Directory, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<OutputFile>> {
     let mut files = Vec::new();
     walk(dir, BOUNDS, &mut |entry| {
-        if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+        if entry.kind == EntryKind::File && files.len() < FILES_MAX {
             let path = entry.path();
             if !is_bookkeeping(&path) && !exclude(&path) {
                 files.push(describe(&path, entry.size));
@@ -56,16 +57,16 @@ pub fn scan(dir: &Directory, exclude: impl Fn(&str) -> bool) -> io::Result<Vec<O
     Ok(files)
 }
 
-/// What the files of a directory look like at one time, without what is in them.
+/// Size and modification time of a directory's files at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing(BTreeMap<String, (u64, i128)>);
 
 impl Listing {
-    /// The files that [`scan`] lists. A directory that cannot be read is as good as empty.
+    /// Reads the files that [`scan`] lists. An unreadable directory counts as empty.
     pub fn of(dir: &Directory) -> Listing {
         let mut files = BTreeMap::new();
         let _ = walk(dir, BOUNDS, &mut |entry| {
-            if entry.kind == EntryKind::File && files.len() < MAX_FILES {
+            if entry.kind == EntryKind::File && files.len() < FILES_MAX {
                 let path = entry.path();
                 if !is_bookkeeping(&path) {
                     files.insert(path, (entry.size, entry.modified));
@@ -75,20 +76,21 @@ impl Listing {
         Listing(files)
     }
 
-    /// Whether a file is new or was written to since `before`.
+    /// Whether a file is new or was changed since `before`.
     pub fn has_news_since(&self, before: &Listing) -> bool {
         let mut files = self.0.iter();
         files.any(|(path, looks)| before.0.get(path) != Some(looks))
     }
 }
 
-/// The file to show for the whole output: the first HTML file, else the first file.
+/// The main file of the output: the first HTML file, else the first file.
 pub fn main_file(files: &[OutputFile]) -> Option<&OutputFile> {
     let html = |file: &&OutputFile| ["html", "htm"].contains(&file.extension.as_str());
     files.iter().find(html).or(files.first())
 }
 
-/// The mimetypes by descending bytes; what is unknown counts as `application/octet-stream`.
+/// The MIME types, sorted by total bytes in descending order. Unknown types count as
+/// `application/octet-stream`.
 pub fn mimetypes(files: &[OutputFile]) -> Vec<String> {
     let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
     for file in files {
@@ -102,7 +104,7 @@ pub fn mimetypes(files: &[OutputFile]) -> Vec<String> {
     order.into_iter().map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Size of all files in bytes.
+/// Total size of the files in bytes.
 pub fn total_size(files: &[OutputFile]) -> u64 {
     files
         .iter()
@@ -110,7 +112,7 @@ pub fn total_size(files: &[OutputFile]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The name without the number that tells the log of an earlier attempt: `stdout.log.1` is that of the last one before.
+/// Name of a log without the number of its attempt, as in `stdout.log.1`.
 fn unnumbered(name: &str) -> &str {
     let is_log =
         |(log, number): &(&str, &str)| log.ends_with(".log") && number.parse::<u32>().is_ok();
@@ -118,8 +120,8 @@ fn unnumbered(name: &str) -> &str {
     numbered.map_or(name, |(log, _)| log)
 }
 
-/// Files of the runner and of the hooks' own machinery. They lie at the top of the directory; a
-/// page's `build.log` or `install.sh` is output.
+/// Whether a file belongs to the runner or to the machinery of hooks. Only the top level has such
+/// files: a page's `build.log` or `install.sh` in a subdirectory is output.
 fn is_bookkeeping(path: &str) -> bool {
     const NAMES: [&str; 5] = [
         "stdout.log",
@@ -155,7 +157,7 @@ fn describe(path: &str, size: u64) -> OutputFile {
     }
 }
 
-/// The type by name; a compressed file has the type of what is in it, where that is known.
+/// MIME type by name. A compressed file has the type of its content, if known.
 fn mimetype(name: &str) -> String {
     let name = name.to_lowercase();
     let guess = |name: &str| match Path::new(name).extension()?.to_str()? {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_output_and_not_our_own_files() {
+    fn output_files_are_listed_without_runner_files() {
         let dir = tempfile::tempdir().unwrap();
         for path in [
             "index.html",
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn types_by_name() {
+    fn mime_types_are_guessed_from_names() {
         for (name, extension, mimetype) in [
             ("a/output.PDF", "pdf", "application/pdf"),
             ("1700.warc.gz", "gz", "application/warc"),
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn types_by_weight() {
+    fn mime_types_are_sorted_by_size() {
         let files = [
             describe("a.html", 10),
             describe("b.png", 50),
@@ -291,12 +293,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         put(
             dir.path(),
-            &format!("{}deep.txt", "d/".repeat(MAX_DEPTH + 5)),
+            &format!("{}deep.txt", "d/".repeat(DEPTH_MAX + 5)),
             1,
         );
         put(
             dir.path(),
-            &format!("{}fine.txt", "e/".repeat(MAX_DEPTH - 1)),
+            &format!("{}fine.txt", "e/".repeat(DEPTH_MAX - 1)),
             1,
         );
         assert_eq!(listed(dir.path(), |_| false).len(), 1);

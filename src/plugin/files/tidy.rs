@@ -1,4 +1,4 @@
-//! Makes directories that hooks wrote harmless: no links out of them, no programs in them.
+//! Makes directories of hooks safe: removes links that leave them, and execute permissions.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,49 +11,49 @@ use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::catalogue::Problem;
+use crate::catalogue::PathProblem;
 use crate::files::beneath::{Directory, chmod};
 use crate::files::output::BOUNDS;
-use crate::files::walk::{Bounds, Entry, EntryKind, chmod_open, walk};
+use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, chmod_open, walk};
 
-/// What a link that led out of the directory is replaced by: a text file of this name that holds
-/// the target.
-const SUFFIX: &str = ".broken-symlink.txt";
-/// Execute bits, and those that set user or group.
-const PROGRAM: u32 = 0o7111;
-/// A sweep gives up on a directory with more than this in it: in one place and with long names, their list takes most of a
-/// worker's memory.
-const SWEEP_MAX: usize = 1_000_000;
+/// Suffix of the text file that replaces a link out of the directory and contains its target.
+const NOTE_SUFFIX: &str = ".broken-symlink.txt";
+/// Execute, set-user-ID and set-group-ID bits.
+const PROGRAM_BITS: u32 = 0o7111;
+/// Largest number of entries for [`sweep`]. A list of so many long names uses most of a worker's
+/// memory.
+const SWEEP_ENTRIES_MAX: usize = 1_000_000;
 
-/// Replaces the links that leave `dir` by text files, and takes the execute bits off its files.
-/// To be called when the hook has ended, before [`crate::scan`].
+/// Replaces links that leave `dir` by text files, and removes execute permissions. Call this when
+/// the hook has ended, before [`crate::scan`].
 ///
-/// What fails is survived and reported, once per kind: a hook may have locked a directory of its own,
-/// and without CAP_FOWNER files of another user keep their bits.
+/// Returns failures, at most one of each kind with a count: a hook may have made a directory
+/// unreadable, and without CAP_FOWNER files of other users keep their permissions.
 ///
 /// # Errors
-/// When `dir` itself cannot be read.
-pub fn tidy(dir: &Directory) -> io::Result<Vec<Problem>> {
+/// If `dir` itself cannot be read.
+pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
     Ok(Tidy::of(dir, BOUNDS)?.problems())
 }
 
-/// Tidies `dir` when no hook can write it any more, however deep it is: what hooks have locked is opened, pipes, sockets and
-/// devices are removed. Returns what is left as it was; with nothing in it, everything below `dir` is harmless.
+/// Tidies `dir` completely when no hook can write to it any more, at any depth: makes unreadable
+/// directories readable, and removes pipes, sockets and devices. Returns what could not be tidied;
+/// if this is empty, everything below `dir` is safe.
 ///
 /// # Errors
-/// When `dir` itself cannot be read.
-pub fn sweep(dir: &Directory) -> io::Result<Vec<Problem>> {
-    let bounds = Bounds {
-        entries: SWEEP_MAX,
+/// If `dir` itself cannot be read.
+pub fn sweep(dir: &Directory) -> io::Result<Vec<PathProblem>> {
+    let bounds = WalkBounds {
+        entries: SWEEP_ENTRIES_MAX,
         depth: usize::MAX,
-        opens: true,
+        unlock: true,
     };
     Ok(Tidy::of(dir, bounds)?.problems())
 }
 
 struct Tidy<'d> {
     dir: &'d Directory,
-    opens: bool,
+    unlock: bool,
     links: Failures,
     bits: Failures,
     specials: Failures,
@@ -61,10 +61,10 @@ struct Tidy<'d> {
 }
 
 impl Tidy<'_> {
-    fn of(dir: &Directory, bounds: Bounds) -> io::Result<Tidy<'_>> {
+    fn of(dir: &Directory, bounds: WalkBounds) -> io::Result<Tidy<'_>> {
         let mut tidy = Tidy {
             dir,
-            opens: bounds.opens,
+            unlock: bounds.unlock,
             links: Failures::default(),
             bits: Failures::default(),
             specials: Failures::default(),
@@ -78,33 +78,32 @@ impl Tidy<'_> {
         Ok(tidy)
     }
 
-    fn take(&mut self, entry: &Entry) {
+    fn take(&mut self, entry: &WalkEntry) {
         match entry.kind {
             EntryKind::Link => self.links.note(entry, self.neutralise(entry)),
-            EntryKind::File if entry.mode & PROGRAM != 0 => {
+            EntryKind::File if entry.mode & PROGRAM_BITS != 0 => {
                 self.bits.note(entry, clear_bits(entry));
             }
-            EntryKind::Special if self.opens => self.specials.note(entry, self.remove(entry)),
+            EntryKind::Special if self.unlock => self.specials.note(entry, self.remove(entry)),
             EntryKind::File | EntryKind::Special => {}
         }
     }
 
-    fn problems(self) -> Vec<Problem> {
+    fn problems(self) -> Vec<PathProblem> {
         let dir = self.dir.path();
         [
             self.links
-                .report(dir, "link that leaves the directory cannot be replaced"),
-            self.bits.report(dir, "execute bit cannot be cleared"),
-            self.specials.report(dir, "special file cannot be removed"),
-            self.missed
-                .report(dir, "directory cannot be looked through"),
+                .report(dir, "failed to replace a link that leaves the directory"),
+            self.bits.report(dir, "failed to remove execute permission"),
+            self.specials.report(dir, "failed to remove a special file"),
+            self.missed.report(dir, "failed to read a directory"),
         ]
         .into_iter()
         .flatten()
         .collect()
     }
 
-    fn neutralise(&self, entry: &Entry) -> io::Result<()> {
+    fn neutralise(&self, entry: &WalkEntry) -> io::Result<()> {
         let target = match readlinkat(entry.dir, entry.name) {
             Err(Errno::ENOENT | Errno::EINVAL) => return Ok(()), // gone since
             other => other?,
@@ -114,17 +113,17 @@ impl Tidy<'_> {
         }
         self.remove(entry)?;
         let mut name = entry.name.to_owned();
-        name.push(SUFFIX);
-        // The link is gone; that no note of it can be left is no harm.
+        name.push(NOTE_SUFFIX);
+        // The link is removed; a missing note is harmless.
         let _ = leave_note(entry.dir, &name, target.as_bytes());
         Ok(())
     }
 
-    fn remove(&self, entry: &Entry) -> io::Result<()> {
+    fn remove(&self, entry: &WalkEntry) -> io::Result<()> {
         let unlink = || unlinkat(entry.dir, entry.name, UnlinkatFlags::NoRemoveDir);
         match unlink() {
             Err(Errno::ENOENT) => Ok(()),
-            Err(Errno::EACCES) if self.opens => {
+            Err(Errno::EACCES) if self.unlock => {
                 chmod_open(entry.dir)?;
                 Ok(unlink()?)
             }
@@ -133,7 +132,7 @@ impl Tidy<'_> {
     }
 }
 
-/// The first failure of a kind, and how many there were.
+/// The first failure of one kind, and the number of failures.
 #[derive(Default)]
 struct Failures {
     first: Option<(String, io::Error)>,
@@ -141,20 +140,20 @@ struct Failures {
 }
 
 impl Failures {
-    fn note(&mut self, entry: &Entry, result: io::Result<()>) {
+    fn note(&mut self, entry: &WalkEntry, result: io::Result<()>) {
         if let Err(error) = result {
             self.count += 1;
             self.first.get_or_insert_with(|| (entry.path(), error));
         }
     }
 
-    fn report(self, dir: &Path, what: &str) -> Option<Problem> {
+    fn report(self, dir: &Path, what: &str) -> Option<PathProblem> {
         let (path, error) = self.first?;
         let more = match self.count {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        Some(Problem {
+        Some(PathProblem {
             path: dir.join(path),
             what: format!("{what}: {error}{more}, ignoring"),
         })
@@ -168,9 +167,10 @@ fn leave_note(dir: BorrowedFd<'_>, name: &std::ffi::OsStr, target: &[u8]) -> io:
     note.write_all(b"\n")
 }
 
-/// Whether a link that is `depth` directories below `top` stays below it. Its words decide and nothing is looked up, so a hook
-/// learns nothing of what is elsewhere: it may climb to `top` first and then go down. As this holds for each link below `top`,
-/// it holds for those that lead over others too; with a `..` after a name it would not.
+/// Whether a link `depth` directories below `top` stays below it. Only the text of the target
+/// decides, and nothing is resolved, so that hooks learn nothing about other directories. A target
+/// may have `..` only at its start. As this holds for each link below `top`, it also holds for
+/// links that lead to other links.
 fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
     let (mut parts, above) = match target.strip_prefix(top) {
         Ok(below) if target.is_absolute() => (below.components().peekable(), 0),
@@ -185,14 +185,14 @@ fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
     climbed <= above && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-fn clear_bits(entry: &Entry) -> io::Result<()> {
-    // Which needs no right to read it.
+fn clear_bits(entry: &WalkEntry) -> io::Result<()> {
+    // Opening with O_PATH needs no read permission.
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let file = match openat(entry.dir, entry.name, flags, Mode::empty()) {
         Err(Errno::ENOENT) => return Ok(()), // gone since
         other => File::from(other?),
     };
-    let found = file.metadata()?; // of what was opened, not of what was seen
+    let found = file.metadata()?; // of the opened file, which may differ from the visited one
     if !found.is_file() {
         return Ok(());
     }
@@ -209,16 +209,16 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
 
-    fn tidied(top: &Path) -> Vec<Problem> {
+    fn tidied(top: &Path) -> Vec<PathProblem> {
         tidy(&Directory::open(top).unwrap()).unwrap()
     }
 
-    fn swept(top: &Path) -> Vec<Problem> {
+    fn swept(top: &Path) -> Vec<PathProblem> {
         sweep(&Directory::open(top).unwrap()).unwrap()
     }
 
     #[test]
-    fn links_out_become_text() {
+    fn links_that_leave_become_text_files() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path();
         fs::create_dir_all(top.join("sub/deep")).unwrap();
@@ -249,15 +249,15 @@ mod tests {
         assert!(fs::read_link(top.join("absolute")).is_ok());
         for (path, target) in &out {
             assert!(fs::symlink_metadata(top.join(path)).is_err(), "{path}");
-            let note = fs::read_to_string(top.join(format!("{path}{SUFFIX}"))).unwrap();
+            let note = fs::read_to_string(top.join(format!("{path}{NOTE_SUFFIX}"))).unwrap();
             assert_eq!(note, format!("{target}\n"));
         }
         assert!(fs::symlink_metadata(top.join("sub/hop")).is_err());
-        assert_eq!(tidied(top), [], "a second time finds nothing to do");
+        assert_eq!(tidied(top), [], "a second run changes nothing");
     }
 
     #[test]
-    fn files_are_no_programs() {
+    fn execute_permission_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("run.sh");
         fs::write(&file, "x").unwrap();
@@ -274,35 +274,35 @@ mod tests {
     }
 
     #[test]
-    fn a_link_goes_whether_a_note_of_it_can_be_left_or_not() {
+    fn link_is_removed_even_if_its_note_cannot_be_written() {
         let dir = tempfile::tempdir().unwrap();
         let long = "l".repeat(250);
         for name in ["a", "b", &long] {
             symlink("/etc/passwd", dir.path().join(name)).unwrap();
         }
-        fs::write(dir.path().join(format!("a{SUFFIX}")), "taken").unwrap();
+        fs::write(dir.path().join(format!("a{NOTE_SUFFIX}")), "taken").unwrap();
         assert_eq!(tidied(dir.path()), []);
         for name in ["a", "b", &long] {
             assert!(fs::symlink_metadata(dir.path().join(name)).is_err());
         }
-        let note = |name| fs::read_to_string(dir.path().join(format!("{name}{SUFFIX}")));
+        let note = |name| fs::read_to_string(dir.path().join(format!("{name}{NOTE_SUFFIX}")));
         assert_eq!(note("a").unwrap(), "taken");
         assert_eq!(note("b").unwrap(), "/etc/passwd\n");
     }
 
     #[test]
-    fn a_sweep_reaches_what_a_walk_beside_hooks_does_not() {
+    fn sweep_covers_more_than_the_bounds_of_a_walk() {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("d/".repeat(100));
         fs::create_dir_all(&deep).unwrap();
         symlink("/etc", deep.join("out")).unwrap();
         fs::write(deep.join("file"), "x").unwrap();
-        // Set-user-ID without an execute bit is one chmod(1) away from a program.
+        // chmod(1) of the execute bit alone would make this file a set-user-ID program.
         fs::set_permissions(deep.join("file"), Permissions::from_mode(0o4644)).unwrap();
         nix::unistd::mkfifo(&deep.join("pipe"), Mode::S_IRWXU).unwrap();
         let problems = tidied(dir.path());
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(problems[0].what.contains("it lies too deep"));
+        assert!(problems[0].what.contains("too many levels of directories"));
         assert!(fs::symlink_metadata(deep.join("out")).is_ok());
         assert_eq!(swept(dir.path()), []);
         let mut left: Vec<_> = fs::read_dir(&deep)
@@ -319,15 +319,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever links lead over whatever others: what is left of them ends below the top.
+        /// For any combination of links, the remaining ones end below the top.
         #[test]
-        fn no_way_over_links_leaves(links in prop::collection::vec(("[abc](/[abc]){0,2}", "(\\.\\./|\\./|[abc]/|/){0,5}(\\.\\.|[abc])"), 1..12)) {
+        fn no_chain_of_links_leaves_the_directory(links in prop::collection::vec(("[abc](/[abc]){0,2}", "(\\.\\./|\\./|[abc]/|/){0,5}(\\.\\.|[abc])"), 1..12)) {
             let outside = tempfile::tempdir().unwrap();
             let top = outside.path().canonicalize().unwrap().join("x/y/top");
             fs::create_dir_all(&top).unwrap();
             for (path, target) in links {
                 let path = top.join(path);
-                // As on a hook's way, over the links that are there already.
+                // Paths of later links may lead over earlier links, as for a hook.
                 let inside = path.parent().unwrap().canonicalize().map_or(true, |real| real.starts_with(&top));
                 if inside && fs::create_dir_all(path.parent().unwrap()).is_ok() {
                     let _ = symlink(target, path);

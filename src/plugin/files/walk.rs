@@ -1,4 +1,4 @@
-//! Visits everything below a directory that hooks write, one open directory from the other.
+//! Visits everything below a directory that hooks can write to, using descriptors instead of paths.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -13,67 +13,67 @@ use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
 
 use crate::files::beneath::{Directory, ENTER, chmod};
 
-/// Directories on the way to where the walk is that are held open. From deeper ones it goes back by `..`.
-const HELD: usize = 64;
+/// Number of parent directories that stay open. The walk returns from deeper ones through `..`.
+const OPEN_LEVELS_MAX: usize = 64;
 
-/// Bytes of a block in what stat(2) says.
-const BLOCK: u64 = 512;
+/// Unit of st_blocks in bytes (stat(3type)).
+const BLOCK_BYTES: u64 = 512;
 
-/// How far a walk goes.
+/// WalkBounds of a walk.
 #[derive(Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Entries looked at in all.
+pub(crate) struct WalkBounds {
+    /// Largest number of visited entries.
     pub entries: usize,
-    /// Directories within directories.
+    /// Largest number of directory levels.
     pub depth: usize,
-    /// Whether directories that are closed to us are opened by their modes.
-    pub opens: bool,
+    /// Whether to change the mode of unreadable directories.
+    pub unlock: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     File,
     Link,
-    /// A pipe, a socket, a device.
+    /// A pipe, socket or device.
     Special,
 }
 
-/// What is no directory on the walk.
-pub(crate) struct Entry<'w> {
-    /// The directory that it is in.
+/// An entry that is not a directory.
+pub(crate) struct WalkEntry<'w> {
+    /// The directory that contains the entry.
     pub dir: BorrowedFd<'w>,
     pub name: &'w OsStr,
-    /// Directories between the top and it.
+    /// Number of directories between the top and the entry.
     pub depth: usize,
     pub kind: EntryKind,
     pub mode: u32,
     pub size: u64,
     /// Nanoseconds since 1970.
     pub modified: i128,
-    /// When anything of it changed last, in milliseconds since 1970. Its owner can set the other to any time
-    /// (utimensat(2)), but not this one.
+    /// Time of the last change of the entry in milliseconds since 1970. Unlike `modified`, its
+    /// owner cannot set this time (utimensat(2)).
     pub changed: i64,
-    /// Bytes that are allocated for it, which of a file with holes are less than its size.
+    /// Allocated bytes, which are less than the size for a file with holes.
     pub allocated: u64,
     prefix: &'w str,
 }
 
-impl Entry<'_> {
-    /// Relative to the top, with `/`; bytes that are not UTF-8 are replaced.
+impl WalkEntry<'_> {
+    /// Path relative to the top. Invalid UTF-8 is replaced.
     pub fn path(&self) -> String {
         format!("{}{}", self.prefix, self.name.to_string_lossy())
     }
 }
 
-/// What a walk did not see.
+/// Directories that a walk could not read.
 #[derive(Debug, Default)]
-pub(crate) struct Missed {
-    /// The first directory that could not be read, and why.
+pub(crate) struct MissedDirectories {
+    /// The first of them, with the error.
     pub first: Option<(String, io::Error)>,
     pub count: usize,
 }
 
-impl Missed {
+impl MissedDirectories {
     fn note(&mut self, path: &str, name: &OsStr, error: io::Error) {
         self.count += 1;
         let path = || (format!("{path}{}", name.to_string_lossy()), error);
@@ -82,13 +82,13 @@ impl Missed {
 }
 
 struct Level {
-    /// None of a deep directory while the walk is below it.
+    /// `None` for a deep directory while the walk is below it.
     dir: Option<Dir>,
     /// Device and inode.
     id: (u64, u64),
-    /// Directories in it that are still to be visited.
+    /// Subdirectories that have not been visited yet.
     pending: Vec<CString>,
-    /// Length of its path, with the last `/`.
+    /// Length of its path including the trailing `/`.
     prefix: usize,
 }
 
@@ -96,29 +96,30 @@ struct Walk<'v, V> {
     levels: Vec<Level>,
     path: String,
     left: usize,
-    bounds: Bounds,
-    missed: Missed,
+    bounds: WalkBounds,
+    missed: MissedDirectories,
     visit: &'v mut V,
 }
 
-/// Visits every file, link and special file below `top` as far as `bounds` let it, in no order.
+/// Visits every file, link and special file below `top` within the bounds, in no particular order.
 ///
-/// No link is followed, and a directory that somebody moves under our hands leads nowhere else: what was below it is missed.
+/// Follows no links. If a directory is moved during the walk, the walk does not follow it, and the
+/// rest below it is missed.
 ///
 /// # Errors
-/// When `top` itself cannot be read.
-pub(crate) fn walk<V: FnMut(&Entry)>(
+/// If `top` itself cannot be read.
+pub(crate) fn walk<V: FnMut(&WalkEntry)>(
     top: &Directory,
-    bounds: Bounds,
+    bounds: WalkBounds,
     visit: &mut V,
-) -> io::Result<Missed> {
+) -> io::Result<MissedDirectories> {
     let dir = Dir::openat(top, ".", ENTER, Mode::empty())?;
     let mut walk = Walk {
         levels: Vec::new(),
         path: String::new(),
         left: bounds.entries,
         bounds,
-        missed: Missed::default(),
+        missed: MissedDirectories::default(),
         visit,
     };
     walk.down(dir)?;
@@ -126,7 +127,7 @@ pub(crate) fn walk<V: FnMut(&Entry)>(
     Ok(walk.missed)
 }
 
-impl<V: FnMut(&Entry)> Walk<'_, V> {
+impl<V: FnMut(&WalkEntry)> Walk<'_, V> {
     fn run(&mut self) {
         while let Some(level) = self.levels.last_mut() {
             let Some(name) = level.pending.pop() else {
@@ -135,7 +136,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             };
             let name = OsStr::from_bytes(name.as_bytes());
             if self.levels.len() > self.bounds.depth {
-                let error = io::Error::other("it lies too deep");
+                let error = io::Error::other("too many levels of directories");
                 self.missed.note(&self.path, name, error);
             } else if let Err(error) = self.enter(name) {
                 self.missed.note(&self.path, name, error);
@@ -147,11 +148,11 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
         let level = self.levels.last().and_then(|level| level.dir.as_ref());
         let here = level.ok_or(Errno::EBADF)?.as_fd();
         let dir = match Dir::openat(here, name, ENTER, Mode::empty()) {
-            Err(Errno::EACCES) if self.bounds.opens => {
+            Err(Errno::EACCES) if self.bounds.unlock => {
                 open_up(here, name)?;
                 Dir::openat(here, name, ENTER, Mode::empty())?
             }
-            Err(Errno::ENOENT) => return Ok(()), // gone since
+            Err(Errno::ENOENT) => return Ok(()), // removed meanwhile
             other => other?,
         };
         let before = self.path.len();
@@ -164,7 +165,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
         entered
     }
 
-    /// Visits what is in `dir`, which is then where the walk is.
+    /// Visits the entries of `dir` and makes it the current directory of the walk.
     fn down(&mut self, mut dir: Dir) -> io::Result<()> {
         let id = id(&fstat(&dir)?);
         let (mut pending, mut others) = (Vec::new(), Vec::new());
@@ -176,7 +177,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             }
             let Some(left) = self.left.checked_sub(1) else {
                 let name = OsStr::from_bytes(name.to_bytes());
-                let error = io::Error::other("there are too many files");
+                let error = io::Error::other("too many files");
                 self.missed.note(&self.path, name, error);
                 pending.clear();
                 self.levels
@@ -195,7 +196,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             self.look(&dir, name, &mut pending);
         }
         let parent = self.levels.len().checked_sub(1);
-        if let Some(parent) = parent.filter(|parent| *parent >= HELD) {
+        if let Some(parent) = parent.filter(|parent| *parent >= OPEN_LEVELS_MAX) {
             self.levels[parent].dir = None;
         }
         self.levels.push(Level {
@@ -209,7 +210,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
 
     fn look(&mut self, dir: &Dir, name: CString, pending: &mut Vec<CString>) {
         let Ok(found) = fstatat(dir, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW) else {
-            return; // gone since
+            return; // removed meanwhile
         };
         let kind = match found.st_mode & libc::S_IFMT {
             libc::S_IFREG => EntryKind::File,
@@ -217,7 +218,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             libc::S_IFDIR => return pending.push(name),
             _ => EntryKind::Special,
         };
-        (self.visit)(&Entry {
+        (self.visit)(&WalkEntry {
             dir: dir.as_fd(),
             name: OsStr::from_bytes(name.as_bytes()),
             depth: self.levels.len(),
@@ -226,12 +227,12 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
             size: u64::try_from(found.st_size).unwrap_or(0),
             modified: i128::from(found.st_mtime) * 1_000_000_000 + i128::from(found.st_mtime_nsec),
             changed: found.st_ctime * 1000 + found.st_ctime_nsec / 1_000_000,
-            allocated: u64::try_from(found.st_blocks).unwrap_or(0) * BLOCK,
+            allocated: u64::try_from(found.st_blocks).unwrap_or(0) * BLOCK_BYTES,
             prefix: &self.path,
         });
     }
 
-    /// Leaves a directory that is done, for the next one above it that is still where it was.
+    /// Returns from a finished directory to the nearest parent that was not moved.
     fn up(&mut self) {
         let mut from = self.levels.pop().and_then(|level| level.dir);
         while let Some(level) = self.levels.last_mut() {
@@ -244,7 +245,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
                 level.dir = above;
                 return;
             }
-            let error = io::Error::other("it was moved");
+            let error = io::Error::other("the directory was moved");
             self.missed.note(&self.path, OsStr::new(""), error);
             from = None;
             self.levels.pop();
@@ -252,7 +253,7 @@ impl<V: FnMut(&Entry)> Walk<'_, V> {
     }
 }
 
-/// The directory above `dir`, if it is the one that is meant.
+/// The parent of `dir`, if it is the expected directory.
 fn above(dir: &Dir, meant: (u64, u64)) -> Option<Dir> {
     let above = Dir::openat(dir, "..", ENTER, Mode::empty()).ok()?;
     (id(&fstat(&above).ok()?) == meant).then_some(above)
@@ -262,13 +263,13 @@ fn id(found: &FileStat) -> (u64, u64) {
     (found.st_dev, found.st_ino)
 }
 
-/// Gives owner and group of the directory `name` all rights to it.
+/// Gives owner and group all permissions for the directory `name`.
 fn open_up(dir: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let fd = openat(dir, name, ENTER | OFlag::O_PATH, Mode::empty())?;
     chmod_open(fd.as_fd())
 }
 
-/// The same, of the directory that is open.
+/// Gives owner and group all permissions for an open directory.
 pub(crate) fn chmod_open(dir: BorrowedFd<'_>) -> io::Result<()> {
     let mode = fstat(dir)?.st_mode & 0o777;
     chmod(dir, mode | 0o770)
@@ -280,7 +281,7 @@ mod tests {
     use std::fs;
     use std::os::fd::OwnedFd;
 
-    /// Makes directories in one another, deeper than a path may be long.
+    /// Creates nested directories, deeper than the longest possible path.
     fn nest(top: &std::path::Path, depth: usize) -> OwnedFd {
         let flags = OFlag::O_DIRECTORY;
         let mut here = nix::fcntl::open(top, flags, Mode::empty()).unwrap();
@@ -291,11 +292,15 @@ mod tests {
         here
     }
 
-    fn seen(top: &std::path::Path, entries: usize, depth: usize) -> (Vec<usize>, Missed) {
-        let bounds = Bounds {
+    fn seen(
+        top: &std::path::Path,
+        entries: usize,
+        depth: usize,
+    ) -> (Vec<usize>, MissedDirectories) {
+        let bounds = WalkBounds {
             entries,
             depth,
-            opens: true,
+            unlock: true,
         };
         let mut depths = Vec::new();
         let top = Directory::open(top).unwrap();
@@ -305,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_neither_stack_nor_descriptors() {
+    fn depth_uses_neither_stack_nor_descriptors() {
         let top = tempfile::tempdir().unwrap();
         let deepest = nest(top.path(), 3000);
         nix::unistd::symlinkat("/etc", &deepest, "link").unwrap();
@@ -315,13 +320,16 @@ mod tests {
         assert_eq!((depths, missed.count), (vec![2, 3000], 0));
         let (depths, missed) = seen(top.path(), usize::MAX, 100);
         assert_eq!((depths, missed.count), (vec![2], 1));
-        assert_eq!(missed.first.unwrap().1.to_string(), "it lies too deep");
+        assert_eq!(
+            missed.first.unwrap().1.to_string(),
+            "too many levels of directories"
+        );
         let (_, missed) = seen(top.path(), 50, usize::MAX);
         assert_eq!(missed.count, 1);
     }
 
     #[test]
-    fn a_directory_that_moves_ends_the_walk_below_it() {
+    fn moved_directory_ends_the_walk_below_it() {
         let top = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "x").unwrap();
@@ -331,16 +339,16 @@ mod tests {
         }
         let file = nix::fcntl::openat(&deepest, "here/file", OFlag::O_CREAT, Mode::S_IRWXU);
         drop(file.unwrap());
-        let bounds = Bounds {
+        let bounds = WalkBounds {
             entries: usize::MAX,
             depth: usize::MAX,
-            opens: true,
+            unlock: true,
         };
         let held = Directory::open(top.path()).unwrap();
         let mut names = Vec::new();
         let missed = walk(&held, bounds, &mut |entry| {
             names.push(entry.name.to_owned());
-            // From where the walk is now, `..` leads outside.
+            // From the present directory of the walk, `..` leads outside.
             let _ = nix::fcntl::renameat(&deepest, "here", &held, "moved");
             let to = outside.path().join("moved");
             let _ = fs::rename(top.path().join("moved"), to);

@@ -1,14 +1,14 @@
-//! The `binaries.jsonl` of an older plugin: the programs that it needs, one Binary record a line.
+//! Parses `binaries.jsonl` of an older plugin: the required programs as Binary records, one a line.
 
 use serde_json::{Map, Value};
 
 use crate::catalogue::schema::RequiredBinary;
 
-/// Programs that one file may name.
+/// Largest number of programs in one file.
 const ENTRIES_MAX: usize = 1000;
 
-/// Reads them. Empty lines, comments (`#`) and records of other types are passed over; whatever
-/// else is no Binary record with a name is counted in the second.
+/// Parses the records. Skips empty lines, comments (`#`) and records of other types. Also returns
+/// the number of other lines that are not Binary records with a name.
 pub fn parse(text: &str) -> (Vec<RequiredBinary>, usize) {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -42,7 +42,7 @@ fn entry(record: &Map<String, Value>) -> Option<RequiredBinary> {
     })
 }
 
-/// `"env,apt"` in words.
+/// Splits a list of providers such as `env,apt`.
 pub fn providers(list: &str) -> Vec<String> {
     let words = list.split(',').map(str::trim);
     let words = words.filter(|word| !word.is_empty());
@@ -55,7 +55,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn records_comments_and_the_rest() {
+    fn records_are_parsed_and_bad_lines_counted() {
         let text = concat!(
             "# what it needs\n\n",
             r#"{"type": "Binary", "name": "wget", "binproviders": "env, apt", "overrides": {"apt": {"install_args": ["wget"]}}}"#,
@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "\\PC{0,80}|[{}\":,a-z\\[\\]\n]{0,80}") {
+        fn any_text_is_parsed(text in "\\PC{0,80}|[{}\":,a-z\\[\\]\n]{0,80}") {
             prop_assert!(parse(&text).0.len() <= ENTRIES_MAX);
         }
     }

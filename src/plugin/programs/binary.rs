@@ -1,4 +1,4 @@
-//! The programs a plugin needs: their names, whether they are there, and where to get them.
+//! The programs that a plugin requires: their names, where they are, and how to get them.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +41,7 @@ impl Need {
     }
 }
 
-/// Other names of the same program, tried when it is not found under its own.
+/// Other names of programs, which are tried if a program is not found under its own name.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
         "chromium",
@@ -91,7 +91,7 @@ fn defaults(plugin: &Plugin) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Replaces each `{KEY}` that has a value by it and leaves every other brace alone.
+/// Replaces each `{KEY}` that has a value. Other braces stay unchanged.
 pub fn hydrate(template: &str, resolved: &BTreeMap<String, Value>) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
@@ -117,7 +117,7 @@ pub fn hydrate(template: &str, resolved: &BTreeMap<String, Value>) -> String {
     out
 }
 
-/// [`hydrate`] for every text of a value, as in `overrides`.
+/// Applies [`hydrate`] to every text of a value, such as `overrides`.
 pub fn hydrate_value(value: &Value, resolved: &BTreeMap<String, Value>) -> Value {
     match value {
         Value::String(text) => Value::String(hydrate(text, resolved)),
@@ -141,8 +141,7 @@ pub fn find_any(name: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> Option<Pa
     })
 }
 
-/// Replaces the program names in `*_BINARY` settings by the paths that are found, as hooks
-/// expect them to be once the binaries are resolved.
+/// Replaces program names in `*_BINARY` settings by paths, as hooks expect them.
 pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Option<PathBuf>) {
     for (key, value) in resolved.iter_mut() {
         let Some(name) = value
@@ -162,7 +161,7 @@ pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Opt
     }
 }
 
-/// Looks a program up in a search path such as `$PATH`; absolute names are only checked.
+/// Finds a program in a search path such as `$PATH`. An absolute name is only checked.
 pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.metadata()
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_of_real_plugins() {
+    fn requirements_of_real_plugins() {
         let plugin = plugin(
             "p",
             json!({
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn templates() {
+    fn templates_are_filled_in() {
         let values = BTreeMap::from([
             ("LIB_DIR".to_owned(), json!("/lib")),
             ("N".to_owned(), json!(3)),
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn look_up_and_locate() {
+    fn programs_are_found_and_located() {
         let path = "relative:/nowhere:/usr/bin:/bin";
         let sh = path_lookup(path, "sh").unwrap();
         assert!(sh.is_absolute());
@@ -305,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hydrating_without_values_changes_nothing(text in "[{}A-Zé]{0,30}") {
+        fn hydrate_without_values_changes_nothing(text in "[{}A-Zé]{0,30}") {
             prop_assert_eq!(hydrate(&text, &BTreeMap::new()), text);
         }
     }

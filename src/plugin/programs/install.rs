@@ -1,14 +1,14 @@
-//! Bringing the programs that plugins need: which provider hooks are run for them, in which order.
-//! Nothing of this happens unless somebody asks for it.
+//! Installation of required programs: which provider hooks run, and in which order. Programs are
+//! only installed on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::catalogue::name::Event;
+use crate::catalogue::name::HookFamily;
 use crate::catalogue::schema::RequiredBinary;
-use crate::catalogue::verdict::Programs;
+use crate::catalogue::usability::Programs;
 use crate::catalogue::{Catalogue, Hook, Plugin};
 use crate::contract::arguments::BinaryRequest;
 use crate::contract::environment::MACHINE;
@@ -18,14 +18,14 @@ use crate::programs::binary::{Need, Source};
 use crate::settings::values::{Layers, resolve};
 use archivist_core::close::close;
 
-/// What the URL of a crawl begins with that installs programs.
+/// Start of the URL of a crawl that installs programs.
 pub const URL: &str = "archivist:install/";
 
-/// Providers that install nothing for us: the search path, and what needs root.
-const NO_HELP: [&str; 4] = ["env", "*", "apt", "brew"];
+/// Providers that cannot install a program without root, and the search path.
+const PROVIDERS_WITHOUT_INSTALL: [&str; 4] = ["env", "*", "apt", "brew"];
 
-/// Longest name of a program that a hook may ask for.
-const PROGRAM_MAX: usize = 64;
+/// Longest name of a program that a hook may request, in bytes.
+const PROGRAM_NAME_MAX_BYTES: usize = 64;
 
 /// A program that somebody wants to have.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,28 +34,28 @@ pub struct Wish {
     pub request: BinaryRequest,
 }
 
-/// What is done for a wish.
+/// One way to get a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step<'a> {
     Run(&'a Plugin, &'a Hook),
-    /// Hooks have no root: somebody must do it by hand.
+    /// Requires root, which hooks do not have: the user must run this.
     ByHand(&'a Plugin, &'a Hook),
 }
 
-/// Hooks by which a plugin brings programs, of either generation, in order.
+/// Provider hooks of a plugin, of both generations, in order.
 pub fn provider_hooks(plugin: &Plugin) -> impl Iterator<Item = &Hook> {
-    let families = [Event::BinaryRequest, Event::Binary];
+    let families = [HookFamily::BinaryRequest, HookFamily::Binary];
     plugin
         .hooks
         .iter()
-        .filter(move |hook| families.contains(&hook.name.event))
+        .filter(move |hook| families.contains(&hook.name.family))
 }
 
-/// Where to get a program that `plugin` needs, with the providers that are there in mind.
+/// How to get a program that `plugin` requires, considering the installed providers.
 pub fn advice(catalogue: &Catalogue, plugin: &Plugin, need: &Need) -> Source {
     let helps = |name: &String| {
         let provider = catalogue.plugin(name);
-        !NO_HELP.contains(&name.as_str())
+        !PROVIDERS_WITHOUT_INSTALL.contains(&name.as_str())
             && provider.is_some_and(|provider| provider_hooks(provider).next().is_some())
     };
     match &need.source {
@@ -66,10 +66,10 @@ pub fn advice(catalogue: &Catalogue, plugin: &Plugin, need: &Need) -> Source {
     }
 }
 
-/// Where to get a program that a hook asked for. A name that no plugin has is not for hooks to
-/// bring among the commands that people type, unless Debian vouches for what is behind it.
+/// How to get a program that a hook requested. For a program that no plugin requires, only a Debian
+/// package is suggested: otherwise hooks could put commands for untrusted software before users.
 ///
-/// None where the name is not that of a program.
+/// `None` if this is not a valid name of a program.
 pub fn advice_for(
     catalogue: &Catalogue,
     name: &str,
@@ -78,7 +78,7 @@ pub fn advice_for(
 ) -> Option<Source> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "+._-".contains(c);
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain);
-    if !is_name || name.len() > PROGRAM_MAX {
+    if !is_name || name.len() > PROGRAM_NAME_MAX_BYTES {
         return None;
     }
     for plugin in &catalogue.plugins {
@@ -98,14 +98,14 @@ pub fn advice_for(
     })
 }
 
-/// The plugins named, with those that they require: theirs first.
+/// Appends the plugins that a plugin requires, then the plugin itself.
 fn closure<'a>(
     catalogue: &'a Catalogue,
     plugin: &'a Plugin,
     seen: &mut BTreeSet<&'a str>,
     found: &mut Vec<&'a Plugin>,
 ) {
-    // Before the others, so that a ring of plugins comes to an end.
+    // Marked before the recursion, which ends circles.
     if !seen.insert(&plugin.name) {
         return;
     }
@@ -117,7 +117,7 @@ fn closure<'a>(
     found.push(plugin);
 }
 
-/// The plugin and all that it requires, itself last.
+/// A plugin and all plugins that it requires, itself last.
 pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'a Plugin> {
     let mut found = Vec::new();
     closure(catalogue, plugin, &mut BTreeSet::new(), &mut found);
@@ -180,7 +180,7 @@ fn unknown(catalogue: &Catalogue, name: &str) -> String {
     format!("no plugin is named '{name}', and none needs a program of that name{near}")
 }
 
-/// The programs that one plugin needs by itself.
+/// The programs that one plugin requires.
 pub fn wishes_of<'a>(
     catalogue: &Catalogue,
     plugin: &'a Plugin,
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_requires_comes_first_and_once() {
+    fn programs_of_required_plugins_come_first_and_once() {
         run(|catalogue, layers| {
             let of = |name: &str| wishes(catalogue, &[name.to_owned()], layers);
             let title = of("Title").unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn each_plugin_comes_after_those_that_it_requires() {
+    fn plugins_follow_those_that_they_require() {
         let of = |name: &str, required: &[&str]| {
             plugin(name, json!({"required_plugins": required}), &[])
         };
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_in_their_order_and_root_s_by_hand() {
+    fn providers_are_tried_in_order_and_apt_is_manual() {
         run(|catalogue, layers| {
             let all = wishes(catalogue, &["title".to_owned()], layers).unwrap();
             let said = |at: usize| -> Vec<String> {
@@ -374,13 +374,13 @@ mod tests {
                 "by hand: on_BinaryRequest__13_apt",
             ];
             assert_eq!(said(1), reader);
-            assert!(said(2).is_empty(), "there is only the search path");
-            assert_eq!(said(3), reader, "* is every provider");
+            assert!(said(2).is_empty(), "only the search path is left");
+            assert_eq!(said(3), reader, "* means every provider");
         });
     }
 
     #[test]
-    fn what_hooks_ask_for_is_no_command_of_theirs() {
+    fn program_requested_by_a_hook_gets_no_command_from_the_hook() {
         let told = |name: &str, providers: &str| {
             let asked = run(|catalogue, layers| advice_for(catalogue, name, providers, layers));
             asked.map(|source| source.to_string())
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_a_command() {
+    fn advice_is_a_command_where_possible() {
         run(|catalogue, layers| {
             let all = wishes(catalogue, &["title".to_owned()], layers).unwrap();
             let title = catalogue.plugin("title").unwrap();
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_what_is_found_or_known() {
+    fn installed_program_is_found_by_path_or_record() {
         let need = |on_path| Need {
             name: "python".into(),
             on_path,

@@ -1,4 +1,4 @@
-//! The programs that plugins need, and where they can be had.
+//! The programs that plugins require, and how to get them.
 
 pub mod binaries;
 pub mod binary;

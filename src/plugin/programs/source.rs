@@ -1,4 +1,4 @@
-//! Where a program can be had that is not there.
+//! Sources of a missing program.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::catalogue::schema::RequiredBinary;
 
-/// Where a missing program can be had. Its text is the command, where there is one.
+/// Source of a missing program. Its text is a command, if one exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Debian(Vec<String>),
     Pip(Vec<String>),
     Npm(Vec<String>),
     Cargo(Vec<String>),
-    /// Only this provider plugin knows, and it is not there.
+    /// Only this provider plugin can install the program, and it is not installed.
     Provider(String),
-    /// A provider plugin that is there brings it: the name to ask for.
+    /// An installed provider plugin can install the program. Contains the argument of the command.
     Archivist(String),
     Unknown,
 }
@@ -39,13 +39,13 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// Whether the text is a command to be typed.
+    /// Whether the text is a command.
     pub fn is_command(&self) -> bool {
         !matches!(self, Source::Provider(_) | Source::Unknown)
     }
 }
 
-/// The words as they must be typed: `lxml>=5` unquoted would write a file.
+/// The words quoted for a shell: `lxml>=5` without quotes would write to a file.
 fn quoted(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-^".contains(c);
     let quote = |word: &String| {
@@ -58,7 +58,7 @@ fn quoted(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// What Debian calls the package when it is not the program's name.
+/// Names of Debian packages that differ from the program's name.
 const PACKAGES: [(&str, &str); 10] = [
     ("chrome", "chromium"),
     ("google-chrome", "chromium"),
@@ -72,11 +72,11 @@ const PACKAGES: [(&str, &str); 10] = [
     ("chromium", "chromium"),
 ];
 
-/// Programs whose name is another package's in Debian (there, sonic speeds up speech).
+/// Programs whose name belongs to another package in Debian (sonic is an audio tool there).
 const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 
 impl Source {
-    /// Where to get the program: Debian's package first, then the providers in the entry's order.
+    /// Source of a program: Debian's package first, then the providers in their order.
     pub fn of(entry: &RequiredBinary, name: &str) -> Source {
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
         let known = PACKAGES.iter().find(|(program, _)| *program == name);
@@ -98,7 +98,7 @@ impl Source {
             let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
             return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
         }
-        // brew is nothing to send a user of Debian to
+        // Debian users do not have brew.
         let passed_over = ["env", "*", "apt", "brew"];
         let mut providers = entry.providers.iter().map(String::as_str);
         let provider = providers.find(|provider| !passed_over.contains(provider));

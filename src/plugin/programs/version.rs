@@ -1,10 +1,10 @@
-//! Versions of programs, as far as it takes to say that one is too old.
+//! Compares versions of programs as far as needed to detect one that is too old.
 
-/// Whether a version is at least another one. What cannot be read is not held against a program:
-/// `None` when one of the two has no number in front.
+/// Whether `version` is at least `least`. `None` if one of them has no leading number, in which
+/// case the program should be accepted.
 ///
-/// Debian's epoch (`2:1.0`), a leading `v` and everything behind the dotted numbers count for
-/// nothing; what is left out is zero, so that 5 reaches 5.0.0.
+/// Ignores Debian's epoch (`2:1.0`), a leading `v`, and everything after the dotted numbers.
+/// Missing numbers are zero, so 5 equals 5.0.0.
 pub fn reaches(version: &str, least: &str) -> Option<bool> {
     let (mut version, mut least) = (numbers(version)?, numbers(least)?);
     let length = version.len().max(least.len());
@@ -34,7 +34,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn debian_and_npm() {
+    fn versions_of_debian_and_npm_are_compared() {
         let table = [
             ("2:5.3.0-1+b1", "5.0.0", Some(true)),
             ("21.0.9+10-1~deb13u1", "11.0.0", Some(true)),
@@ -55,7 +55,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_version_reaches_itself_and_not_the_next(parts in prop::collection::vec(0u32..1000, 1..5), tail in "[-+~][a-z0-9.]{0,8}") {
+        fn version_reaches_itself_but_not_the_next(parts in prop::collection::vec(0u32..1000, 1..5), tail in "[-+~][a-z0-9.]{0,8}") {
             let text = |parts: &[u32]| parts.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
             let (version, mut next) = (text(&parts), parts.clone());
             *next.last_mut().unwrap() += 1;
@@ -65,7 +65,7 @@ mod tests {
         }
 
         #[test]
-        fn anything_is_read(version in ".{0,30}", least in ".{0,30}") {
+        fn any_text_is_compared(version in ".{0,30}", least in ".{0,30}") {
             let _ = reaches(&version, &least);
         }
     }

@@ -1,4 +1,4 @@
-//! Looks over settings before they are used, so that a typing error is told to who made it.
+//! Validates settings before they are used, so that users see typing errors.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +9,31 @@ use crate::settings::parse::{objection, typed};
 use crate::settings::values::Values;
 use archivist_core::close::close;
 
-/// What is wrong with one setting.
+/// An error in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
-pub struct Complaint {
+pub struct SettingError {
     pub key: String,
     pub what: String,
 }
 
-/// Everything that is wrong with these settings: names no plugin knows, text of the wrong type,
-/// values outside the limits of their schema. Secrets are not repeated.
-pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<Complaint> {
+/// Returns all errors: unknown names, values of the wrong type, and values outside the limits of
+/// their schema. Values of secrets are not included.
+pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<SettingError> {
     let known = catalogue.known_keys();
-    let mut complaints = Vec::new();
+    let mut errors = Vec::new();
     for (key, text) in values {
         let what = if known.contains(key) {
             wrong(catalogue, key, text)
         } else {
             Some(unknown(key, &known))
         };
-        complaints.extend(what.map(|what| Complaint {
+        errors.extend(what.map(|what| SettingError {
             key: key.clone(),
             what,
         }));
     }
-    complaints
+    errors
 }
 
 fn unknown(key: &str, known: &BTreeSet<String>) -> String {
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn complaints() {
+    fn invalid_settings_are_reported() {
         let config = json!({"properties": {
             "CHROME_ISOLATION": {"enum": ["crawl", "snapshot"], "default": "crawl"},
             "CHROME_TIMEOUT": {"type": "integer", "minimum": 5, "x-fallback": "TIMEOUT"},

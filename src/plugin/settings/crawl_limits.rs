@@ -1,23 +1,24 @@
-//! How much a crawl and a snapshot may take: pages, bytes, time.
+//! Limits of a crawl and of a snapshot: pages, bytes, time.
 
 use crate::settings::values::Values;
 use archivist_core::model::parse_size;
 use std::time::Duration;
 
-/// The limits of one crawl; `None` is no limit.
+/// The limits of one crawl. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlLimits {
-    /// `CRAWL_MAX_URLS`: pages that are archived.
+    /// `CRAWL_MAX_URLS`: number of archived pages.
     pub urls: Option<u64>,
-    /// `CRAWL_MAX_SIZE`: bytes of all output files; no page is begun above it.
+    /// `CRAWL_MAX_SIZE`: bytes of all output files. No page starts when this is reached.
     pub size: Option<u64>,
-    /// `CRAWL_TIMEOUT`: no page is begun so long after the crawl's start.
+    /// `CRAWL_TIMEOUT`: time since the start of the crawl after which no page starts.
     pub time: Option<Duration>,
-    /// `SNAPSHOT_MAX_SIZE`: bytes of one page's output files; no further hook is begun above it.
+    /// `SNAPSHOT_MAX_SIZE`: bytes of one page's output files. No further hook of the page starts
+    /// when this is reached.
     pub snapshot_size: Option<u64>,
 }
 
-/// What a crawl has used so far.
+/// Usage of a crawl so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     pub urls: u64,
@@ -26,8 +27,8 @@ pub struct Used {
 }
 
 impl CrawlLimits {
-    /// Reads them from layers of settings, the strongest first. 0 and nothing are no limit. Errors
-    /// name the setting and what it may be.
+    /// Reads the limits from layers of settings, the strongest layer first. 0 and empty values mean
+    /// no limit. Errors name the setting and its valid values.
     pub fn read(layers: &[&Values]) -> Result<CrawlLimits, String> {
         let text = |key: &str| {
             let mut found = layers.iter().filter_map(|layer| layer.get(key));
@@ -49,7 +50,7 @@ impl CrawlLimits {
         })
     }
 
-    /// Why no further page is to be begun.
+    /// Why no further page may start.
     pub fn stop_reason(&self, used: &Used) -> Option<String> {
         let urls = self.urls.filter(|most| used.urls >= *most);
         let size = self.size.filter(|most| used.size >= *most);
@@ -59,7 +60,7 @@ impl CrawlLimits {
             .or_else(|| time.map(|most| format!("CRAWL_TIMEOUT={} reached", most.as_secs())))
     }
 
-    /// Why no further hook of a page is to be begun that has `size` bytes of output.
+    /// Why no further hook may start for a page with `size` bytes of output.
     pub fn snapshot_stop_reason(&self, size: u64) -> Option<String> {
         let most = self.snapshot_size.filter(|most| size >= *most)?;
         Some(format!("SNAPSHOT_MAX_SIZE={most} reached"))
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn units_and_nothing() {
+    fn units_are_parsed_and_zero_means_no_limit() {
         let limits = read(&[("CRAWL_MAX_SIZE", "1.5m"), ("CRAWL_TIMEOUT", "90")]).unwrap();
         assert_eq!(limits.size, Some(3 << 19));
         assert_eq!(limits.time, Some(Duration::from_secs(90)));
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_limit_that_is_reached_is_named() {
+    fn first_reached_limit_is_the_reason() {
         let limits = read(&[("CRAWL_MAX_URLS", "2"), ("CRAWL_TIMEOUT", "10")]).unwrap();
         let used = |urls, seconds| Used {
             urls,

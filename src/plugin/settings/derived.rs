@@ -1,5 +1,5 @@
-//! What the hooks of a crawl derive for those after them. It is kept among the crawl's settings,
-//! under names with a slash, which nobody can set.
+//! Values that hooks of a crawl derive for later hooks. They are stored with the crawl's settings,
+//! under names with a slash, which users cannot set.
 
 use crate::catalogue::Catalogue;
 use crate::contract::record::SonicDaemonStart;
@@ -7,18 +7,18 @@ use crate::settings::general::RUNNER_KEYS;
 use crate::settings::parse::typed;
 use crate::settings::values::Values;
 
-const MACHINE: &str = "machine/";
-const SONIC: &str = "sonic/";
-const WANTED: &str = "wanted/";
+const MACHINE_PREFIX: &str = "machine/";
+const SERVER_PREFIX: &str = "sonic/";
+const REQUESTED_PREFIX: &str = "wanted/";
 
-/// Longest value of a setting, in bytes.
-const VALUE_MAX: usize = 4096;
-/// Settings that a crawl takes from its hooks.
+/// Longest value of a setting in bytes.
+const VALUE_MAX_BYTES: usize = 4096;
+/// Largest number of settings that a crawl accepts from its hooks.
 const SETTINGS_MAX: usize = 100;
 
-/// Variables that would change what the hooks after it are, not what they do. Some plugins have
-/// settings of these names.
-const NOT_FOR_HOOKS: [&str; 14] = [
+/// Variables that would change how later programs run instead of what they do. Some plugins have
+/// settings with these names.
+const FORBIDDEN_FOR_HOOKS: [&str; 14] = [
     "ABX_RUNTIME",
     "ACTIVE_PERSONA",
     "BASH_ENV",
@@ -34,20 +34,20 @@ const NOT_FOR_HOOKS: [&str; 14] = [
     "TMPDIR",
     "VIRTUAL_ENV",
 ];
-const NO_PREFIX_FOR_HOOKS: [&str; 4] = ["LD_", "PYTHON", "UV_", "GIT_CONFIG"];
+const FORBIDDEN_PREFIXES: [&str; 4] = ["LD_", "PYTHON", "UV_", "GIT_CONFIG"];
 
-/// Whether this is no setting of a user.
+/// Whether the key is derived and not a setting of a user.
 pub fn is_derived(key: &str) -> bool {
     key.contains('/')
 }
 
-/// What Machine records set, of the settings of a crawl.
+/// The settings of a crawl that come from Machine records.
 pub fn machine(config: &Values) -> impl Iterator<Item = (&str, &str)> {
     let pairs = config.iter();
-    pairs.filter_map(|(key, value)| Some((key.strip_prefix(MACHINE)?, value.as_str())))
+    pairs.filter_map(|(key, value)| Some((key.strip_prefix(MACHINE_PREFIX)?, value.as_str())))
 }
 
-/// The settings of a crawl with those behind them that were derived.
+/// The settings of a crawl, with derived settings as defaults.
 pub fn with_machine(config: &Values) -> Values {
     let mut values: Values = machine(config)
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -56,7 +56,7 @@ pub fn with_machine(config: &Values) -> Values {
     values
 }
 
-/// Lays a setting of a Machine record among those of a crawl; why not, where it is refused.
+/// Adds a setting of a Machine record to a crawl. Returns the reason if it is refused.
 pub fn set_machine(
     config: &mut Values,
     catalogue: &Catalogue,
@@ -72,58 +72,58 @@ pub fn set_machine(
         return Err("no plugin has this setting");
     };
     if property.names(own).any(|name| config.contains_key(name)) {
-        return Ok(()); // somebody chose it for this crawl
+        return Ok(()); // the user set it for this crawl
     }
     if key.ends_with("_ENABLED") || own.ends_with("_ENABLED") {
-        return Err("which plugins run is not for hooks to say");
+        return Err("hooks cannot select plugins");
     }
     let refused = |prefix: &&str| key.starts_with(prefix);
     if RUNNER_KEYS.contains(&key)
-        || NOT_FOR_HOOKS.contains(&key)
-        || NO_PREFIX_FOR_HOOKS.iter().any(refused)
+        || FORBIDDEN_FOR_HOOKS.contains(&key)
+        || FORBIDDEN_PREFIXES.iter().any(refused)
     {
-        return Err("this is not for hooks to set");
+        return Err("hooks cannot set this setting");
     }
-    if value.len() > VALUE_MAX || value.contains(char::is_control) {
-        return Err("the value is too long, or no plain text");
+    if value.len() > VALUE_MAX_BYTES || value.contains(char::is_control) {
+        return Err("the value is too long or contains control characters");
     }
     if typed(property.kind, value).is_none() {
-        return Err("the value is not of the setting's type");
+        return Err("the value has the wrong type");
     }
-    let name = format!("{MACHINE}{key}");
+    let name = format!("{MACHINE_PREFIX}{key}");
     if !config.contains_key(&name) && machine(config).count() >= SETTINGS_MAX {
-        return Err("there are too many of them");
+        return Err("too many settings from hooks");
     }
     config.insert(name, value.to_owned());
     Ok(())
 }
 
-/// The programs that hooks asked for, with what to do about it.
-pub fn wanted(config: &Values) -> impl Iterator<Item = (&str, &str)> {
+/// The programs that hooks requested, each with advice for the user.
+pub fn requested_programs(config: &Values) -> impl Iterator<Item = (&str, &str)> {
     let pairs = config.iter();
-    pairs.filter_map(|(key, value)| Some((key.strip_prefix(WANTED)?, value.as_str())))
+    pairs.filter_map(|(key, value)| Some((key.strip_prefix(REQUESTED_PREFIX)?, value.as_str())))
 }
 
-/// Keeps that a program is asked for; `advice` says what to do about it.
-pub fn set_wanted(config: &mut Values, name: &str, advice: &str) {
-    if wanted(config).count() < SETTINGS_MAX {
-        config.insert(format!("{WANTED}{name}"), advice.to_owned());
+/// Stores the request for a program with advice for the user.
+pub fn set_requested_program(config: &mut Values, name: &str, advice: &str) {
+    if requested_programs(config).count() < SETTINGS_MAX {
+        config.insert(format!("{REQUESTED_PREFIX}{name}"), advice.to_owned());
     }
 }
 
-/// The servers that hooks asked for, with the plugins whose they are.
-pub fn sonics(config: &Values) -> impl Iterator<Item = (&str, SonicDaemonStart)> {
+/// The servers that hooks requested, with the names of their plugins.
+pub fn requested_servers(config: &Values) -> impl Iterator<Item = (&str, SonicDaemonStart)> {
     let pairs = config.iter();
     pairs.filter_map(|(key, value)| {
-        let plugin = key.strip_prefix(SONIC)?;
+        let plugin = key.strip_prefix(SERVER_PREFIX)?;
         Some((plugin, serde_json::from_str(value).ok()?))
     })
 }
 
-/// Keeps the request of a plugin's hook for a server.
-pub fn set_sonic(config: &mut Values, plugin: &str, wanted: &SonicDaemonStart) {
+/// Stores the request of a plugin's hook for a server.
+pub fn set_requested_server(config: &mut Values, plugin: &str, wanted: &SonicDaemonStart) {
     if let Ok(text) = serde_json::to_string(wanted) {
-        config.insert(format!("{SONIC}{plugin}"), text);
+        config.insert(format!("{SERVER_PREFIX}{plugin}"), text);
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hooks_may_set() {
+    fn hooks_may_set_only_safe_settings() {
         let (catalogue, mut config) = (catalogue(), Values::new());
         let mut set = |key: &str, value: &str| set_machine(&mut config, &catalogue, key, value);
         assert_eq!(set("CHROME_BINARY", "/opt/chrome"), Ok(()));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_has_the_last_word() {
+    fn user_settings_override_derived_settings() {
         let catalogue = catalogue();
         let mut config = Values::from([("CHROME_TIMEOUT".to_owned(), "5".to_owned())]);
         set_machine(&mut config, &catalogue, "CHROME_TIMEOUT", "30").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_it() {
+    fn number_of_derived_settings_is_bounded() {
         let many: serde_json::Map<_, _> = (0..200)
             .map(|n| (format!("X_{n}"), json!({"type": "string"})))
             .collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn servers() {
+    fn requests_for_servers_are_stored() {
         let wanted = SonicDaemonStart {
             url: "tcp://127.0.0.1:1491".into(),
             host: Some("127.0.0.1".into()),
@@ -212,8 +212,8 @@ mod tests {
             output_dir: None,
         };
         let mut config = Values::from([("sonic/broken".to_owned(), "{".to_owned())]);
-        set_sonic(&mut config, "search_backend_sonic", &wanted);
-        let found: Vec<_> = sonics(&config).collect();
+        set_requested_server(&mut config, "search_backend_sonic", &wanted);
+        let found: Vec<_> = requested_servers(&config).collect();
         assert_eq!(found, [("search_backend_sonic", wanted)]);
     }
 }

@@ -1,12 +1,12 @@
-//! Which settings a plugin's hooks see.
+//! Determines the settings that a plugin's hooks see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalogue::schema::Property;
 use crate::catalogue::{Catalogue, Plugin};
 
-/// The settings a plugin's hooks see: those of the `base` plugin, of the plugins it requires
-/// (theirs first), and its own. The later of two of one name wins.
+/// The settings of a plugin's hooks: those of the plugin `base`, of required plugins, and its own.
+/// Of settings with the same name, the last one in this order wins.
 pub fn effective<'a>(
     catalogue: &'a Catalogue,
     plugin: &'a Plugin,
@@ -50,7 +50,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn base_then_required_then_own() {
+    fn own_settings_override_required_and_base() {
         let with = |value: u32, required: &[&str]| {
             json!({"required_plugins": required, "properties": {
                 "SHARED": {"type": "integer", "default": value}}})
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(
             shared("chrome").unwrap(),
             Value::from(2),
-            "what is required may require in turn"
+            "required plugins may have requirements too"
         );
         assert_eq!(shared("title"), Some(json!(3)));
     }

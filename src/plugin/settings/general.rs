@@ -1,11 +1,11 @@
-//! Settings that belong to no plugin.
+//! Settings without a plugin.
 
 use serde_json::Value;
 
 use crate::catalogue::schema::Kind;
 use crate::settings::parse::typed;
 
-/// Settings that hooks read although no schema need have them.
+/// Settings that hooks read, whether or not a schema has them.
 pub const HOOK_KEYS: [(&str, Kind); 23] = [
     ("ACTIVE_PERSONA", Kind::String),
     ("ANTHROPIC_API_KEY", Kind::String),
@@ -32,7 +32,7 @@ pub const HOOK_KEYS: [(&str, Kind); 23] = [
     ("USER_AGENT", Kind::String),
 ];
 
-/// Settings that the runner itself acts on, with the older names of two of them.
+/// Settings of the runner itself, including older names.
 pub const RUNNER_KEYS: [&str; 8] = [
     "CRAWL_MAX_SIZE",
     "CRAWL_MAX_URLS",
@@ -44,12 +44,12 @@ pub const RUNNER_KEYS: [&str; 8] = [
     "URL_WHITELIST",
 ];
 
-/// The names of all of them.
+/// Names of all general settings.
 pub fn keys() -> impl Iterator<Item = &'static str> {
     HOOK_KEYS.iter().map(|(key, _)| *key).chain(RUNNER_KEYS)
 }
 
-/// The type of one of them.
+/// Type of a general setting.
 pub fn kind(key: &str) -> Option<Kind> {
     HOOK_KEYS
         .iter()
@@ -57,7 +57,7 @@ pub fn kind(key: &str) -> Option<Kind> {
         .map(|(_, kind)| *kind)
 }
 
-/// The text as the setting's type where that is known and fits, else as it is.
+/// Value of a general setting: of its type if known and valid, else as text.
 pub fn value(key: &str, text: &str) -> Value {
     kind(key)
         .and_then(|kind| typed(kind, text))

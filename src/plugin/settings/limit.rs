@@ -1,4 +1,4 @@
-//! How long a hook may run.
+//! Time limits of hooks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::catalogue::Plugin;
 
-/// No hook runs longer than this, whatever its settings say.
-pub const MAX_HOOK_TIME: Duration = Duration::from_secs(12 * 3600);
+/// Upper limit for all hooks, whatever their settings say.
+pub const HOOK_TIME_MAX: Duration = Duration::from_secs(12 * 3600);
 
-/// How long one hook of the plugin may run: its own `<PLUGIN>_TIMEOUT` in seconds, else `TIMEOUT`,
-/// else `fallback`. A setting in milliseconds or not above zero does not count.
+/// Time limit of a plugin's hooks: `<PLUGIN>_TIMEOUT` in seconds, else `TIMEOUT`, else `fallback`.
+/// Ignores settings in milliseconds and values that are not above zero.
 pub fn timeout(
     plugin: &Plugin,
     resolved: &BTreeMap<String, Value>,
@@ -28,9 +28,9 @@ pub fn timeout(
     own.and_then(seconds)
         .or_else(|| seconds("TIMEOUT"))
         .map_or(fallback, |seconds| {
-            Duration::try_from_secs_f64(seconds).unwrap_or(MAX_HOOK_TIME)
+            Duration::try_from_secs_f64(seconds).unwrap_or(HOOK_TIME_MAX)
         })
-        .min(MAX_HOOK_TIME)
+        .min(HOOK_TIME_MAX)
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_hooks() {
+    fn hook_limits_come_from_settings() {
         let both = [("YTDLP_TIMEOUT", json!(3600)), ("TIMEOUT", json!(60))];
         assert_eq!(limit("ytdlp", &both), 3600);
         assert_eq!(limit("wget", &both), 60, "another plugin's limit");

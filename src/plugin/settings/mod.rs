@@ -1,4 +1,4 @@
-//! The settings of plugins, from their schema and the layers of configuration to the value that a hook sees.
+//! Settings of plugins: from schema and configuration layers to the values that hooks see.
 
 pub mod check;
 pub mod crawl_limits;

@@ -1,11 +1,11 @@
-//! Reads a setting's text as the type its schema asks for.
+//! Parses the text of a setting as the type in its schema.
 
 use serde_json::{Number, Value};
 
 use crate::catalogue::schema::{Kind, Property};
 
-/// The text as a value of this kind, or `None` when it is not one. Numbers are decimal; lists are
-/// JSON or comma-separated; objects are JSON.
+/// Parses the text as this type, or returns `None`. Numbers are decimal; lists are JSON or
+/// separated by commas; objects are JSON.
 pub fn typed(kind: Kind, text: &str) -> Option<Value> {
     let trimmed = text.trim();
     match kind {
@@ -19,7 +19,7 @@ pub fn typed(kind: Kind, text: &str) -> Option<Value> {
     }
 }
 
-/// The words both generations of the contract accept; empty is false.
+/// Parses the words for booleans of both generations. Empty is false.
 pub fn boolean(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Some(true),
@@ -28,7 +28,7 @@ pub fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number; `60.0` counts as one.
+/// Parses a whole number; `60.0` is valid.
 fn integer(text: &str) -> Option<Value> {
     if let Ok(number) = text.parse::<i64>() {
         return Some(Value::from(number));
@@ -49,7 +49,7 @@ fn list(text: &str) -> Value {
     Value::Array(words.map(Value::from).collect())
 }
 
-/// What a schema's own limits say against a value; `None` when nothing does.
+/// Why a value violates the limits of its schema, or `None`.
 pub fn objection(property: &Property, value: &Value) -> Option<String> {
     if !property.allowed.is_empty() && !property.allowed.contains(value) {
         let allowed: Vec<String> = property.allowed.iter().map(plain).collect();
@@ -63,7 +63,8 @@ pub fn objection(property: &Property, value: &Value) -> Option<String> {
             return Some(format!("is above {high}"));
         }
     }
-    // a pattern in a dialect that cannot be compiled here is the plugin's to check
+    // Ignore patterns of other dialects, which the regex crate cannot compile: the plugin checks
+    // them.
     let pattern = regex::Regex::new(property.pattern.as_ref()?).ok()?;
     match value.as_str() {
         Some(text) if !pattern.is_match(text) => Some(format!("does not match {pattern}")),
@@ -71,8 +72,8 @@ pub fn objection(property: &Property, value: &Value) -> Option<String> {
     }
 }
 
-/// Brings a number into the limits of its schema. Only for values that come from a more general
-/// setting: what the user wrote for this one is handed on as it is.
+/// Clamps a number to the limits of its schema. Only used for values of fallback settings: values
+/// for the setting itself are passed unchanged.
 pub fn clamp(property: &Property, value: Value) -> Value {
     let Some(number) = value.as_f64() else {
         return value;
@@ -86,7 +87,7 @@ pub fn clamp(property: &Property, value: Value) -> Value {
     }
 }
 
-/// A value as text without the quotes of JSON around strings.
+/// A value as text, with strings unquoted.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -101,7 +102,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn booleans() {
+    fn booleans_are_parsed() {
         for text in ["true", "True", "1", "YES", " on "] {
             assert_eq!(boolean(text), Some(true), "{text}");
         }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lists_objects() {
+    fn other_types_are_parsed() {
         assert_eq!(typed(Kind::Integer, " 60 "), Some(json!(60)));
         assert_eq!(typed(Kind::Integer, "60.0"), Some(json!(60)));
         assert_eq!(typed(Kind::Integer, "1e300"), None);
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn objections_name_the_limit() {
+    fn objections_name_the_violated_limit() {
         let choice = property(json!({"enum": ["crawl", "snapshot"]}));
         assert_eq!(
             objection(&choice, &json!("page")).unwrap(),

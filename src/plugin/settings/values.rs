@@ -1,4 +1,5 @@
-//! The value of every setting of a plugin: who set it, and what holds when no one did.
+//! Determines the value of every setting of a plugin from the layers of configuration and the
+//! defaults.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +9,30 @@ use crate::catalogue::schema::{Kind, Property};
 use crate::catalogue::{Catalogue, Plugin};
 use crate::settings::effective::effective;
 use crate::settings::general;
-pub use crate::settings::limit::{MAX_HOOK_TIME, timeout};
+pub use crate::settings::limit::{HOOK_TIME_MAX, timeout};
 use crate::settings::parse::{clamp, typed};
 
-/// Settings by name, as text the way the user wrote it.
+/// Settings by name, as text in the user's notation.
 pub type Values = BTreeMap<String, String>;
 
-/// Where settings come from, the first that has one wins.
+/// Layers of settings, the strongest first.
 #[derive(Debug, Clone, Copy)]
 pub struct Layers<'a> {
-    /// Given with the crawl (`--set`).
+    /// Settings of the crawl (`--set`).
     pub crawl: &'a Values,
     /// `[Config]` of archivist.conf.
     pub config: &'a Values,
-    /// What we compute, such as `LIB_DIR`. A `TIMEOUT` here counts as set, and so replaces the
-    /// default of every setting that falls back to it (ytdlp's 3600 included).
+    /// Computed settings, such as `LIB_DIR`. A `TIMEOUT` in this layer replaces the defaults of all
+    /// settings that fall back to it, including ytdlp's 3600.
     pub base: &'a Values,
 }
 
-/// Every setting of the plugin with its value, and the general settings and `base` values that
-/// are set. Text that is not of the setting's type is passed over; [`crate::settings::check`] reports it.
+/// All settings of a plugin with their values, and the general and base settings that are set.
+/// Values of the wrong type are ignored; [`crate::settings::check`] reports them.
 ///
-/// Per setting, the first of: its own name and then its aliases, in the crawl's layer and then
-/// the configuration's; what it falls back to there; both again in the base layer; its default;
-/// the default of what it falls back to.
+/// The value of a setting is the first of: its name or an alias in the crawl's layer, then in the
+/// configuration; its fallback in these layers; all of this in the base layer; its default; the
+/// default of its fallback.
 pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTreeMap<String, Value> {
     let schema = effective(catalogue, plugin);
     let mut values = BTreeMap::new();
@@ -67,7 +68,7 @@ impl Resolver<'_> {
             .or_else(|| self.default(property, self.schema.len()))
     }
 
-    /// A value someone wrote: under a name of the setting, or of what it falls back to.
+    /// Value that was set under a name of the setting or of its fallback.
     fn set(&self, key: &str, property: &Property, layers: &[&Values]) -> Option<Value> {
         let own = named(key, property, property.kind, layers);
         if own.is_some() {
@@ -86,7 +87,7 @@ impl Resolver<'_> {
             }
             next = known.and_then(|behind| behind.fallback.as_deref());
         }
-        None // a ring of fallbacks
+        None // the fallbacks form a circle
     }
 
     fn default(&self, property: &Property, depth: usize) -> Option<Value> {
@@ -112,7 +113,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The first layer that has the setting under any of its names decides.
+/// Value in the first layer that has the setting under any of its names.
 fn named(key: &str, property: &Property, kind: Kind, layers: &[&Values]) -> Option<Value> {
     layers.iter().find_map(|layer| {
         let mut texts = property.names(key).filter_map(|name| layer.get(name));
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_base_required_and_own() {
+    fn defaults_come_from_base_required_and_own_plugin() {
         let values = resolved("modalcloser", &[], &[], &[("LIB_DIR", "/lib")]);
         assert_eq!(values["CHROME_BINARY"], json!("chromium"));
         assert_eq!(values["TIMEOUT"], json!(60));
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_of_all_hooks_may_be_another() {
+    fn default_timeout_replaces_the_base_default() {
         let mut catalogue = catalogue();
         catalogue.default_timeout(Duration::from_millis(99_001));
         let none = Values::new();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn fallback_chains_follow_what_was_set() {
+    fn fallbacks_use_values_that_were_set() {
         let set = |pairs: &[(&str, &str)]| {
             resolved("chrome", &[], pairs, &[])["CHROME_PAGELOAD_TIMEOUT"].clone()
         };
@@ -251,17 +252,17 @@ mod tests {
         assert_eq!(
             set(&[("TIMEOUT", "2")]),
             json!(5),
-            "the general value keeps the setting's limits"
+            "limits apply to the value of a fallback"
         );
         assert_eq!(
             set(&[("CHROME_PAGELOAD_TIMEOUT", "2")]),
             json!(2),
-            "the setting's own does not"
+            "limits do not apply to the setting's own value"
         );
     }
 
     #[test]
-    fn the_defaults_of_the_package_hold_until_a_timeout_is_set() {
+    fn package_defaults_apply_until_a_timeout_is_set() {
         assert_eq!(
             resolved("ytdlp", &[], &[], &[])["YTDLP_TIMEOUT"],
             json!(3600)
@@ -280,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn layers_and_aliases() {
+    fn nearer_layer_wins_and_aliases_apply() {
         let own_in_config = [("YTDLP_ENABLED", "true")];
         let values = resolved("ytdlp", &[("SAVE_MEDIA", "off")], &own_in_config, &[]);
         assert_eq!(
             values["YTDLP_ENABLED"],
             json!(false),
-            "the nearer layer wins over the better name"
+            "the nearer layer wins, even under an alias"
         );
         let values = resolved(
             "ytdlp",
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(
             values["YTDLP_ENABLED"],
             json!(true),
-            "nonsense is passed over"
+            "invalid values are ignored"
         );
         let values = resolved("chrome", &[("CHROME_DEFAULT_ARGS", "--x,--y")], &[], &[]);
         assert_eq!(values["CHROME_ARGS"], json!(["--x", "--y"]));
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_end() {
+    fn circles_of_fallbacks_end() {
         let ring = plugin(
             "ring",
             json!({"required_plugins": ["ring"], "properties": {

@@ -46,7 +46,7 @@ fn make_plugin(own: &Directory, plugin: &str) -> std::io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    if own.look(plugin)?.st_mode & S_IFMT == S_IFDIR {
+    if own.stat(plugin)?.st_mode & S_IFMT == S_IFDIR {
         return Ok(());
     }
     let path = own.path().join(plugin);
@@ -121,10 +121,7 @@ mod tests {
         assert_eq!(mode & 0o1000, 0o1000, "sticky");
         symlink(outside.path(), own.path().join("title")).unwrap();
         let error = enter(&own, "title").unwrap_err().to_string();
-        assert!(
-            error.ends_with("s1/title': a hook replaced it"),
-            "{error}"
-        );
+        assert!(error.ends_with("s1/title': a hook replaced it"), "{error}");
         // A retry replaces what a hook put there.
         make_plugin(&own, "title").unwrap();
         assert_eq!(

@@ -2,7 +2,7 @@
 //! directory safe to read.
 
 use archivist_plugin::files::tidy;
-use archivist_plugin::{Directory, Problem};
+use archivist_plugin::{Directory, PathProblem};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::RefCell;
@@ -41,14 +41,14 @@ pub async fn end(own: &Arc<Directory>, units: &EndedUnits) {
     restrict(own, &problems);
 }
 
-fn problem(own: &Directory, what: &dyn std::fmt::Display) -> Problem {
-    Problem {
+fn problem(own: &Directory, what: &dyn std::fmt::Display) -> PathProblem {
+    PathProblem {
         path: own.path().to_owned(),
         what: what.to_string(),
     }
 }
 
-fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<Problem> {
+fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<PathProblem> {
     let mut problems = Vec::new();
     if let Some(slice) = slice() {
         let deadline = Instant::now() + LEFTOVER_TIMEOUT;
@@ -65,7 +65,7 @@ fn wait_and_clean(own: &Directory, units: &BTreeSet<String>) -> Vec<Problem> {
     problems
 }
 
-fn restrict(own: &Directory, problems: &[Problem]) {
+fn restrict(own: &Directory, problems: &[PathProblem]) {
     if problems.is_empty() {
         return;
     }
@@ -152,7 +152,7 @@ mod tests {
         for path in ["etc", "wget/etc"] {
             assert!(!own.path().join(path).is_symlink());
         }
-        let problem = Problem {
+        let problem = PathProblem {
             path: own.path().join("wget"),
             what: "too many levels of directories".to_owned(),
         };

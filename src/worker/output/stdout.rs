@@ -39,7 +39,7 @@ fn earlier(name: &str, n: u32) -> String {
 /// Renames the outputs of earlier attempts: `name` becomes number 1, and each other number
 /// increases. Empty outputs are not kept.
 fn rotate(directory: &Directory, name: &str) {
-    let found = directory.look(name);
+    let found = directory.stat(name);
     if !found.is_ok_and(|found| is_file(&found) && found.st_size > 0) {
         return;
     }

@@ -217,7 +217,7 @@ impl ArchiveIndex {
         };
         for page in 1..last {
             let name = format!("page-{page}.html");
-            let found = shown.look(&name);
+            let found = shown.stat(&name);
             if all || !found.is_ok_and(|found| is_file(&found) && is_own_user(found.st_uid)) {
                 list.write(page)?;
             }

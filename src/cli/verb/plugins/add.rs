@@ -115,7 +115,7 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     let plugins = entries.flatten().map(|entry| entry.path());
     let plugins: Vec<PathBuf> = plugins.filter(|path| path.is_dir()).collect();
     for path in plugins.iter().chain([&directory.to_owned()]) {
-        trust.check_way(path).map_err(|(at, what)| {
+        trust.check_path(path).map_err(|(at, what)| {
             Failure::failed(format!(
                 "'{}' {what}: what others can change is not run\n\
                  mend it with: chown -R root: '{1}' && chmod -R go-w '{1}' (all of its path must be {owner}'s)",
@@ -219,7 +219,7 @@ mod tests {
         fs::set_permissions(plugins.join("mine"), fs::Permissions::from_mode(0o777)).unwrap();
         let said = said(&scope);
         assert!(
-            said.contains("mine' can be written by others (mode 777)"),
+            said.contains("mine' is writable by other users (mode 777)"),
             "{said}"
         );
         assert!(said.contains("chmod -R go-w"), "{said}");

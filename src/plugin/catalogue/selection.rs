@@ -1,19 +1,19 @@
-//! The plugins that a whitelist stands for: those it names, those that make what it names, and
-//! what they need.
+//! Expands a selection: the named plugins, the plugins that make the named output types, and all
+//! plugins that these require.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::catalogue::name::Event;
+use crate::catalogue::name::HookFamily;
 use crate::catalogue::select::Selection;
 use crate::catalogue::{Catalogue, Plugin};
 use archivist_core::close::close;
 
-/// A name on the whitelist that no plugin has.
+/// A name in the selection that no plugin has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownPlugin {
     pub name: String,
-    /// Plugins that may have been meant.
+    /// Similar names of plugins.
     pub close: Vec<String>,
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for UnknownPlugin {
     }
 }
 
-/// Whether a plugin says that its output is of this type, or of one that begins so (`image/`).
-fn makes(plugin: &Plugin, mimetype: &str) -> bool {
+/// Whether a plugin declares output of this MIME type, or of a type with this prefix (`image/`).
+fn has_output_type(plugin: &Plugin, mimetype: &str) -> bool {
     let mimetype = mimetype.to_ascii_lowercase();
     let mut own = plugin.schema.output_mimetypes.iter();
     own.any(|own| {
@@ -37,9 +37,9 @@ fn makes(plugin: &Plugin, mimetype: &str) -> bool {
     })
 }
 
-/// The whitelist with all that its plugins require, and the plugins that can install their
-/// programs; `None` stands for all plugins.
-pub(crate) fn wanted<'a>(
+/// The names of selected plugins, of the plugins that they require, and of those that can install
+/// their programs. `None` selects all plugins.
+pub(crate) fn expand<'a>(
     catalogue: &'a Catalogue,
     selection: &Selection,
 ) -> Result<Option<BTreeSet<&'a str>>, UnknownPlugin> {
@@ -56,9 +56,12 @@ pub(crate) fn wanted<'a>(
         .filter(|name| !name.is_empty());
     for name in asked {
         if name.contains('/') {
-            let makers = catalogue.plugins.iter().filter(|p| makes(p, name));
+            let plugins_with_output = catalogue
+                .plugins
+                .iter()
+                .filter(|p| has_output_type(p, name));
             let known = open.len();
-            open.extend(makers);
+            open.extend(plugins_with_output);
             if open.len() > known {
                 continue;
             } else {
@@ -78,7 +81,7 @@ pub(crate) fn wanted<'a>(
         plugin
             .hooks
             .iter()
-            .any(|hook| hook.name.event == Event::BinaryRequest)
+            .any(|hook| hook.name.family == HookFamily::BinaryRequest)
     };
     while let Some(plugin) = open.pop() {
         if !names.insert(plugin.name.as_str()) {
@@ -108,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_type_of_output_stands_for_the_plugins_that_make_it() {
+    fn output_type_selects_the_plugins_that_make_it() {
         let of = |types: &[&str]| plugin("x", json!({"output_mimetypes": types}), &[]);
         for (types, asked, wanted) in [
             (&["image/png"][..], "image/png", true),
@@ -118,7 +121,11 @@ mod tests {
             (&["image"], "image/png", false),
             (&[], "image/", false),
         ] {
-            assert_eq!(makes(&of(types), asked), wanted, "{types:?} {asked}");
+            assert_eq!(
+                has_output_type(&of(types), asked),
+                wanted,
+                "{types:?} {asked}"
+            );
         }
         let picture = json!({"required_plugins": ["chrome"], "output_mimetypes": ["image/png"]});
         let chrome = plugin("chrome", json!({}), &[]);
@@ -128,8 +135,8 @@ mod tests {
             plugins: vec![name.to_owned()],
             companions: false,
         };
-        let names = wanted(&catalogue, &selection("image/")).unwrap().unwrap();
+        let names = expand(&catalogue, &selection("image/")).unwrap().unwrap();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["chrome", "picture"]);
-        assert!(wanted(&catalogue, &selection("video/")).is_err());
+        assert!(expand(&catalogue, &selection("video/")).is_err());
     }
 }

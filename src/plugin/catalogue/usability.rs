@@ -1,4 +1,4 @@
-//! Whether one plugin can be used, and if not, why.
+//! Usability of a plugin: whether it can be used, and if not, why.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,30 +14,31 @@ use crate::programs::install;
 use crate::settings::parse::{boolean, plain};
 use crate::settings::values::{Layers, resolve};
 
-/// Why a plugin is not used. The text is for the user.
+/// Why a plugin is not used. The text is shown to users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
     NotSelected,
-    /// It runs on demand, and no plugin in use requires it.
+    /// The plugin runs on demand, and no selected plugin requires it.
     NotNeeded,
-    /// It runs beside others, none of which is in use.
-    OnlyBeside {
+    /// The plugin accompanies others, none of which is selected.
+    #[serde(rename = "only_beside")]
+    OnlyWith {
         plugins: Vec<String>,
     },
-    /// Its own flag is off; `key` is the name it was set by, or would be.
+    /// The plugin is disabled. `key` is the name under which the setting was set, or its main name.
     Disabled {
         key: String,
     },
-    /// A plugin it requires is disabled.
+    /// A required plugin is disabled.
     RequiredDisabled {
         plugin: String,
     },
-    /// A plugin it requires is not installed, or could not be loaded.
+    /// A required plugin is not installed or could not be loaded.
     RequiredMissing {
         plugin: String,
     },
-    /// A program that it, or a plugin it requires, needs is not there.
+    /// A program that the plugin or a required plugin needs was not found.
     MissingBinary {
         binary: String,
         hint: String,
@@ -45,7 +46,7 @@ pub enum Skip {
         #[serde(default)]
         command: bool,
     },
-    /// That program is there, in a version that does not do.
+    /// A required program has an older version than required.
     OldBinary {
         binary: String,
         version: String,
@@ -57,15 +58,15 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// Nothing is wrong: somebody wants it so, or it is not needed.
+    /// Whether the user chose this, or the plugin is not needed, so that nothing is wrong.
     pub fn is_by_choice(&self) -> bool {
         matches!(
             self,
-            Skip::NotSelected | Skip::NotNeeded | Skip::OnlyBeside { .. } | Skip::Disabled { .. }
+            Skip::NotSelected | Skip::NotNeeded | Skip::OnlyWith { .. } | Skip::Disabled { .. }
         )
     }
 
-    /// The command that mends it.
+    /// Command that fixes the problem, if any.
     pub fn fix(&self) -> Option<&str> {
         match self {
             Skip::MissingBinary { hint, command, .. } | Skip::OldBinary { hint, command, .. } => {
@@ -81,7 +82,7 @@ impl fmt::Display for Skip {
         match self {
             Skip::NotSelected => f.write_str("not selected"),
             Skip::NotNeeded => f.write_str("no plugin in use requires it"),
-            Skip::OnlyBeside { plugins } => write!(f, "only beside {}", plugins.join(", ")),
+            Skip::OnlyWith { plugins } => write!(f, "runs only with {}", plugins.join(", ")),
             Skip::Disabled { key } => write!(f, "disabled by {key}"),
             Skip::RequiredDisabled { plugin } => {
                 write!(f, "needs plugin '{plugin}', which is disabled")
@@ -108,46 +109,46 @@ impl fmt::Display for Skip {
     }
 }
 
-/// What is known of the programs on the machine.
+/// Access to the programs of the machine.
 #[derive(Clone, Copy)]
 pub struct Programs<'l> {
-    /// Looks one up on the hooks' search path.
+    /// Searches the path of hooks for a program.
     pub find: &'l dyn Fn(&str) -> Option<PathBuf>,
-    /// The version of what is at a path, where somebody told or looked.
+    /// Version of the program at a path, if known.
     pub version: &'l dyn Fn(&Path) -> Option<String>,
 }
 
-/// Judges plugins, each once.
-pub struct Judge<'a, 'l> {
+/// Determines the usability of plugins and remembers the results.
+pub struct UsabilityChecker<'a, 'l> {
     catalogue: &'a Catalogue,
     layers: &'l Layers<'l>,
     known: Programs<'l>,
-    verdicts: BTreeMap<&'a str, Option<Skip>>,
+    known_results: BTreeMap<&'a str, Option<Skip>>,
 }
 
-impl<'a, 'l> Judge<'a, 'l> {
+impl<'a, 'l> UsabilityChecker<'a, 'l> {
     pub fn new(catalogue: &'a Catalogue, layers: &'l Layers<'l>, known: Programs<'l>) -> Self {
-        Judge {
+        UsabilityChecker {
             catalogue,
             layers,
             known,
-            verdicts: BTreeMap::new(),
+            known_results: BTreeMap::new(),
         }
     }
 
-    /// Why the plugin cannot be used; `None` when it can.
-    pub fn verdict(&mut self, plugin: &'a Plugin) -> Option<Skip> {
-        if let Some(known) = self.verdicts.get(plugin.name.as_str()) {
+    /// Why the plugin cannot be used, or `None` if it can be used.
+    pub fn skip_reason(&mut self, plugin: &'a Plugin) -> Option<Skip> {
+        if let Some(known) = self.known_results.get(plugin.name.as_str()) {
             return known.clone();
         }
-        // two plugins that require each other stand or fall by the rest
-        self.verdicts.insert(&plugin.name, None);
+        // Assume that the plugin is usable, which ends circles of required plugins.
+        self.known_results.insert(&plugin.name, None);
         let resolved = resolve(self.catalogue, plugin, self.layers);
         let skip = self
             .flag(plugin, &resolved)
             .or_else(|| self.required(plugin))
             .or_else(|| self.programs(plugin, &resolved));
-        self.verdicts.insert(&plugin.name, skip.clone());
+        self.known_results.insert(&plugin.name, skip.clone());
         skip
     }
 
@@ -182,7 +183,7 @@ impl<'a, 'l> Judge<'a, 'l> {
                     plugin: name.clone(),
                 });
             };
-            self.verdict(required).map(|skip| {
+            self.skip_reason(required).map(|skip| {
                 if skip.is_by_choice() {
                     Skip::RequiredDisabled {
                         plugin: name.clone(),
