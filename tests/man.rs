@@ -102,7 +102,8 @@ fn every_key_with_its_default() {
 /// The file that the package installs shows them all, commented out.
 #[test]
 fn the_installed_configuration_shows_every_default() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tree/etc/archivist/archivist.conf");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tree/etc/archivist/archivist.conf");
     let text = std::fs::read_to_string(path).unwrap();
     let built_in = Settings::default();
     for key in keys::KEYS {

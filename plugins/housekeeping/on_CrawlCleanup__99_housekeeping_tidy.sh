@@ -1,3 +1,3 @@
 #!/bin/sh
 # Empties the shared directory of the hooks of the crawl; only their user can do this.
-exec archivist hook keeper_tidy "$@"
+exec archivist hook housekeeping_tidy "$@"

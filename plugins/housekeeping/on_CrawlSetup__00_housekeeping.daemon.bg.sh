@@ -1,3 +1,3 @@
 #!/bin/sh
 # Writes the heartbeat of the crawl until it is stopped at the end of the crawl. Contract: archivist-hooks(7).
-exec archivist hook keeper "$@"
+exec archivist hook housekeeping "$@"

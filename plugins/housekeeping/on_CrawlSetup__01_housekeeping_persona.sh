@@ -1,3 +1,3 @@
 #!/bin/sh
 # Copies the persona of the crawl before other hooks use it.
-exec archivist hook keeper_persona "$@"
+exec archivist hook housekeeping_persona "$@"

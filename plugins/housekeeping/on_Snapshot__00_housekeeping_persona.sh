@@ -1,3 +1,3 @@
 #!/bin/sh
 # Copies the persona for a page with its own browser.
-exec archivist hook keeper_persona "$@"
+exec archivist hook housekeeping_persona "$@"

@@ -85,7 +85,7 @@ dies() {
     assert_eq "failed succeeded" "$(results "$crawl" screenshot)" "pictures while a browser died, and after it"
     assert_eq 2 "$(launches "$crawl")" "browsers"
     assert_contains "$(query 'map(select(.status == "failed").error // "") | unique' list results "$crawl" --limit 0)" "chromium is gone" "why pages failed"
-    assert_contains "$(archivist logs "$crawl")" "chromium_launch.daemon.bg died: " "what is told of it"
+    assert_contains "$(archivist logs "$crawl")" "chromium_launch.daemon.bg: the daemon failed: " "the log of the failure"
     assert_nothing_is_left
 }
 

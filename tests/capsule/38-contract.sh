@@ -408,7 +408,7 @@ runs_sonic() {
 
     in_capsule rm /usr/local/bin/sonic
     crawl testsonic http://contract.test/sonic-missing
-    assert_eq "skipped there is no program 'sonic'; see: archivist plugins --binaries" \
+    assert_eq "skipped sonic is not installed; see: archivist plugins --binaries" \
         "$(query 'map(select(.hook == "sonic") | .status + " " + .error)' list results "$crawl")" "the missing server"
     assert_nothing_is_left
 }

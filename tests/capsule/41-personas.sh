@@ -103,7 +103,7 @@ says_what_it_cannot_copy() {
     needs imports
     in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"
     crawl --persona office http://persona.test/huge
-    assert_contains "$(query 'map(select(.hook | endswith("keeper_persona")).error)' list results "$crawl")" "too large" "the reason"
+    assert_contains "$(query 'map(select(.hook | endswith("housekeeping_persona")).error)' list results "$crawl")" "too large" "the reason"
     assert_eq "" "$(file profile.txt)" "the profile"
 }
 
