@@ -18,8 +18,8 @@ pub mod settings;
 pub mod sample;
 
 pub use catalogue::name::{HookFamily, HookName, Mode, step};
-pub use catalogue::schema::{Property, RequiredBinary, Schema};
-pub use catalogue::select::{Programs, Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
+pub use catalogue::schema::{Property, Schema};
+pub use catalogue::select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
 pub use catalogue::trust::Trust;
 pub use catalogue::{Catalogue, Hook, PathProblem, Plugin};
 pub use contract::arguments::{BinaryRequest, Target, argv, request_argv};
@@ -28,5 +28,7 @@ pub use contract::lines::LineReader;
 pub use contract::record::{ArchiveResult, ChildSnapshot, Record, Status, parse_line};
 pub use files::beneath::Directory;
 pub use files::output::{OutputFile, scan};
+pub use programs::binary::Programs;
+pub use programs::requirement::Requirement;
 pub use settings::crawl_limits::{CrawlLimits, Used};
 pub use settings::values::{Layers, Values, resolve, timeout};

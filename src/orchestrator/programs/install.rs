@@ -8,10 +8,11 @@ use crate::programs::inspect;
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_plugin::programs::binary;
+use archivist_plugin::programs::binary::Source;
 use archivist_plugin::programs::install;
-use archivist_plugin::programs::install::{Step, Wish};
+use archivist_plugin::programs::install::Step;
 use archivist_plugin::programs::version::reaches;
-use archivist_plugin::{Hook, Layers, Plugin, Programs, Values, resolve};
+use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
 use archivist_shared::journal::message;
@@ -61,12 +62,12 @@ pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
 }
 
 impl Engine {
-    fn is_there(&self, wish: &Wish) -> bool {
+    fn is_there(&self, request: &BinaryRequest) -> bool {
         let shelved = |name: &str| {
             let known = self.library.get(name)?;
             Some(known.path.clone()).filter(|path| path.exists())
         };
-        self.with_programs(|known| install::is_there(&wish.need, known, &shelved))
+        self.with_programs(|known| install::is_installed(&request.requirement, known, &shelved))
     }
 
     /// What is known of the machine's programs.
@@ -82,8 +83,8 @@ impl Engine {
     pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
         let base = self.directories();
         let layers = self.layers(&crawl.config, &base);
-        let own = |wish: &Wish| {
-            let brought = self.library.get(&wish.need.name);
+        let own = |request: &BinaryRequest| {
+            let brought = self.library.get(&request.requirement.name);
             brought.is_some_and(|brought| brought.at >= crawl.created_at)
         };
         let mut plan = CrawlPlan {
@@ -98,20 +99,21 @@ impl Engine {
             persona: None,
             programs: Vec::new(),
         };
-        for wish in install::wishes(&self.catalogue, names, &layers)? {
+        for request in install::requests(&self.catalogue, names, &layers)? {
             // A path is the user's choice: nobody else can put something there.
-            let named = !wish.need.name.contains('/');
-            if !named || (self.is_there(&wish) && !own(&wish)) {
+            let named = !request.requirement.name.contains('/');
+            if !named || (self.is_there(&request) && !own(&request)) {
                 continue;
             }
-            for step in install::steps(&self.catalogue, &wish) {
+            for step in install::steps(&self.catalogue, &request.requirement) {
                 match step {
                     Step::Run(plugin, hook) => {
-                        plan.setup.push(self.provider(plugin, hook, &wish, &layers));
+                        plan.setup
+                            .push(self.provider(plugin, hook, &request, &layers));
                     }
                     Step::ByHand(plugin, hook) => {
-                        let id = format!("{}@{}", hook.id, wish.need.name);
-                        let why = format!("this needs root: {}", wish.need.source);
+                        let id = format!("{}@{}", hook.id, request.requirement.name);
+                        let why = format!("this needs root: {}", Source::of(&request.requirement));
                         plan.skipped.push((plugin.name.clone(), id, why));
                     }
                 }
@@ -133,15 +135,21 @@ impl Engine {
         values
     }
 
-    fn provider(&self, plugin: &Plugin, hook: &Hook, wish: &Wish, layers: &Layers) -> PlannedHook {
+    fn provider(
+        &self,
+        plugin: &Plugin,
+        hook: &Hook,
+        request: &BinaryRequest,
+        layers: &Layers,
+    ) -> PlannedHook {
         let mut values = resolve(&self.catalogue, plugin, layers);
         binary::locate(&mut values, &|name| self.find(name));
         let own = values.get(&plugin.key("TIMEOUT"));
         let own = own.and_then(|value| value.as_f64()).filter(|s| *s > 0.0);
         let limit = own.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let name = &wish.need.name;
+        let name = &request.requirement.name;
         let id = format!("{}@{name}", hook.id);
-        let mut request = wish.request.clone();
+        let mut request = request.clone();
         request.hook_name.clone_from(&hook.id);
         PlannedHook {
             task: HookTask {
@@ -172,7 +180,7 @@ impl Engine {
     ) -> Vec<(String, PathBuf)> {
         let needs = plugins.flat_map(|plugin| {
             let resolved = resolve(&self.catalogue, plugin, layers);
-            binary::needs(plugin, &resolved)
+            binary::requirements(plugin, &resolved)
         });
         let found = needs.filter_map(|need| {
             let path = binary::find_any(&need.name, &|name| self.find(name))?;
@@ -216,8 +224,11 @@ impl Turn<'_> {
         if let Some(name) = names.iter().find(|name| name.contains(',')) {
             return Err(invalid(format!("'{name}' is not one name")));
         }
-        let wishes = install::wishes(&self.engine.catalogue, names, &layers).map_err(invalid)?;
-        let missing = wishes.iter().filter(|wish| !self.engine.is_there(wish));
+        let requests =
+            install::requests(&self.engine.catalogue, names, &layers).map_err(invalid)?;
+        let missing = requests
+            .iter()
+            .filter(|request| !self.engine.is_there(request));
         let missing = missing.count() as u64;
         let url = format!("{}{}", install::URL, names.join(","));
         let crawl = self.tx.add_crawl(&NewCrawl {
@@ -247,7 +258,7 @@ impl Turn<'_> {
         let Some(request) = &planned.request else {
             return Ok(false);
         };
-        let row = self.tx.binary(&request.name)?;
+        let row = self.tx.binary(&request.requirement.name)?;
         Ok(row.is_some_and(|row| {
             // What somebody saw on the search path meanwhile was brought by nobody.
             row.found_at >= crawl.created_at
@@ -283,7 +294,8 @@ impl Turn<'_> {
         }
         let plan = self.engine.plan(crawl).map_err(invalid)?;
         let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
-        let least = planned.and_then(|hook| hook.request.as_ref()?.min_version.as_deref());
+        let least =
+            planned.and_then(|hook| hook.request.as_ref()?.requirement.min_version.as_deref());
         if let (Some(version), Some(least)) = (&found.version, least)
             && reaches(version, least) == Some(false)
         {
@@ -321,7 +333,7 @@ impl Turn<'_> {
         let plugins = install::with_required(catalogue, &planned.plugin);
         let needs = plugins
             .iter()
-            .flat_map(|plugin| binary::needs(plugin, &planned.values));
+            .flat_map(|plugin| binary::requirements(plugin, &planned.values));
         for need in needs {
             // The name is a path by now, where the program is the value of a setting.
             let mut rows = rows.iter();
@@ -341,16 +353,16 @@ impl Turn<'_> {
         let uses = self.tx.uses()?;
         let mut listed: BTreeMap<String, Binary> = BTreeMap::new();
         for plugin in &catalogue.plugins {
-            for wish in install::wishes_of(catalogue, plugin, &layers) {
-                let name = wish.need.name.clone();
+            for request in install::requests_of(catalogue, plugin, &layers) {
+                let name = request.requirement.name.clone();
                 // Where plugins need different versions, the one that is not content counts.
                 let entry = match listed.remove(&name) {
                     Some(entry) if entry.least.is_some() => entry,
                     Some(Binary { plugins, .. }) => Binary {
                         plugins,
-                        ..self.binary(plugin, &wish)?
+                        ..self.binary(plugin, &request)?
                     },
-                    None => self.binary(plugin, &wish)?,
+                    None => self.binary(plugin, &request)?,
                 };
                 let plugins = [entry.plugins, vec![plugin.name.clone()]].concat();
                 listed.insert(name, Binary { plugins, ..entry });
@@ -363,8 +375,8 @@ impl Turn<'_> {
         Ok(listed.into_values().collect())
     }
 
-    fn binary(&self, plugin: &Plugin, wish: &Wish) -> TurnResult<Binary> {
-        let name = &wish.need.name;
+    fn binary(&self, plugin: &Plugin, request: &BinaryRequest) -> TurnResult<Binary> {
+        let name = &request.requirement.name;
         let found = binary::find_any(name, &|name| self.engine.find(name));
         let shelved = || {
             self.engine
@@ -374,7 +386,7 @@ impl Turn<'_> {
         };
         let path = found.or_else(|| shelved().filter(|path| path.exists()));
         let Some(path) = path else {
-            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+            let source = install::advice(&self.engine.catalogue, plugin, &request.requirement);
             return Ok(Binary {
                 name: name.clone(),
                 missing: Some(source.to_string()),
@@ -392,10 +404,10 @@ impl Turn<'_> {
             },
         };
         let version = binary.version.as_deref();
-        if version.is_some_and(|version| wish.need.is_too_old(version)) {
-            let source = install::advice(&self.engine.catalogue, plugin, &wish.need);
+        if version.is_some_and(|version| request.requirement.is_too_old(version)) {
+            let source = install::advice(&self.engine.catalogue, plugin, &request.requirement);
             binary.missing = Some(source.to_string());
-            binary.least.clone_from(&wish.need.min_version);
+            binary.least.clone_from(&request.requirement.min_version);
         }
         Ok(binary)
     }

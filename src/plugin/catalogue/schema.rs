@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::catalogue::reader::Reader;
 pub use crate::catalogue::reader::SchemaError;
-use crate::programs::binaries::providers;
+use crate::programs::requirement::{Requirement, split_providers};
 
 /// The used parts of a plugin's `config.json`. Other keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Schema {
     pub title: String,
     pub description: String,
     pub required_plugins: Vec<String>,
-    pub required_binaries: Vec<RequiredBinary>,
+    pub required_binaries: Vec<Requirement>,
     /// MIME types, or prefixes that end in `/`.
     pub output_mimetypes: Vec<String>,
     /// Whether the snapshot's background hooks must end before this plugin's hooks start.
@@ -25,18 +25,6 @@ pub struct Schema {
     /// `x-on-demand`: the plugin runs only if a selected plugin requires it or the user names it.
     pub on_demand: bool,
     pub properties: BTreeMap<String, Property>,
-}
-
-/// A program (or an installable thing that one of the providers calls a binary).
-#[derive(Debug, Clone, PartialEq)]
-pub struct RequiredBinary {
-    /// A plain name or a template such as `{WGET_BINARY}`.
-    pub name: String,
-    /// Where it may come from, in order of preference; `env` is the search path, `*` anything.
-    pub providers: Vec<String>,
-    pub min_version: Option<String>,
-    /// Provider → how to install it there.
-    pub overrides: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +84,7 @@ impl Schema {
             ..Schema::default()
         };
         for entry in top.list("required_binaries")? {
-            schema.required_binaries.push(required_binary(&entry)?);
+            schema.required_binaries.push(requirement(&entry)?);
         }
         for (key, entry) in top.map("properties")? {
             let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -112,15 +100,15 @@ impl Schema {
     }
 }
 
-fn required_binary(entry: &Reader) -> Result<RequiredBinary, SchemaError> {
+fn requirement(entry: &Reader) -> Result<Requirement, SchemaError> {
     let name = entry.text("name")?.unwrap_or_default();
     if name.trim().is_empty() {
         return Err(entry.error("the name is missing"));
     }
     let listed = entry.text("binproviders")?.unwrap_or_default();
-    Ok(RequiredBinary {
+    Ok(Requirement {
         name,
-        providers: providers(&listed),
+        providers: split_providers(&listed),
         min_version: entry.text("min_version")?,
         overrides: match entry.get("overrides") {
             None => Map::new(),

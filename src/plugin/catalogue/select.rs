@@ -2,25 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::catalogue::name::HookFamily;
-pub use crate::catalogue::selection::UnknownPlugin;
 use crate::catalogue::selection::expand;
+pub use crate::catalogue::selection::{Selection, UnknownPlugin};
+pub use crate::catalogue::usability::Skip;
 use crate::catalogue::usability::UsabilityChecker;
-pub use crate::catalogue::usability::{Programs, Skip};
 use crate::catalogue::{Catalogue, Hook, Plugin};
+use crate::programs::binary::Programs;
 use crate::settings::values::Layers;
-
-/// The plugins that the user requested.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Selection {
-    /// Plugin names in any case, or MIME types of output such as `image/`. Required plugins are
-    /// added. Empty selects all plugins.
-    pub plugins: Vec<String>,
-    /// Whether plugins that accompany others run in any case.
-    pub companions: bool,
-}
 
 /// The result of a selection. Both lists are sorted by name.
 #[derive(Debug, Clone, PartialEq)]

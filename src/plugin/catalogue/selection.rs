@@ -4,10 +4,21 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::catalogue::name::HookFamily;
-use crate::catalogue::select::Selection;
 use crate::catalogue::{Catalogue, Plugin};
 use archivist_core::close::close;
+
+/// The plugins that the user requested.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Plugin names in any case, or MIME types of output such as `image/`. Required plugins are
+    /// added. Empty selects all plugins.
+    pub plugins: Vec<String>,
+    /// Whether plugins that accompany others run in any case.
+    pub companions: bool,
+}
 
 /// A name in the selection that no plugin has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalogue::{Catalogue, Plugin};
 use crate::programs::binary;
-use crate::programs::binary::Need;
+use crate::programs::binary::Programs;
 use crate::programs::install;
+use crate::programs::requirement::Requirement;
 use crate::settings::parse::{boolean, plain};
 use crate::settings::values::{Layers, resolve};
 
@@ -109,15 +109,6 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Access to the programs of the machine.
-#[derive(Clone, Copy)]
-pub struct Programs<'l> {
-    /// Searches the path of hooks for a program.
-    pub find: &'l dyn Fn(&str) -> Option<PathBuf>,
-    /// Version of the program at a path, if known.
-    pub version: &'l dyn Fn(&Path) -> Option<String>,
-}
-
 /// Determines the usability of plugins and remembers the results.
 pub struct UsabilityChecker<'a, 'l> {
     catalogue: &'a Catalogue,
@@ -196,26 +187,28 @@ impl<'a, 'l> UsabilityChecker<'a, 'l> {
     }
 
     fn programs(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
-        let needs = binary::needs(plugin, resolved).into_iter();
-        needs
-            .filter(|need| need.on_path)
-            .find_map(|need| self.lack(plugin, need))
+        let requirements = binary::requirements(plugin, resolved).into_iter();
+        requirements
+            .filter(Requirement::on_path)
+            .find_map(|requirement| self.unmet(plugin, requirement))
     }
 
-    fn lack(&self, plugin: &Plugin, need: Need) -> Option<Skip> {
-        let found = binary::find_any(&need.name, self.known.find);
+    fn unmet(&self, plugin: &Plugin, requirement: Requirement) -> Option<Skip> {
+        let found = binary::find_any(&requirement.name, self.known.find);
         let version = match &found {
-            Some(path) => Some((self.known.version)(path).filter(|text| need.is_too_old(text))?),
+            Some(path) => {
+                Some((self.known.version)(path).filter(|text| requirement.is_too_old(text))?)
+            }
             None => None,
         };
-        let source = install::advice(self.catalogue, plugin, &need);
+        let source = install::advice(self.catalogue, plugin, &requirement);
         let (hint, command) = (source.to_string(), source.is_command());
-        let binary = need.name;
+        let binary = requirement.name;
         Some(match version {
             Some(version) => Skip::OldBinary {
                 binary,
                 version,
-                least: need.min_version.unwrap_or_default(),
+                least: requirement.min_version.unwrap_or_default(),
                 hint,
                 command,
             },

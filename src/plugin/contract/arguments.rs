@@ -1,9 +1,10 @@
 //! Builds the command line of a hook. Every value is one argument, and no shell is involved.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::catalogue::Hook;
 use crate::catalogue::name::HookFamily;
+use crate::programs::requirement::Requirement;
 
 /// The crawl or snapshot that a hook runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +21,7 @@ pub struct Target<'a> {
 /// The program that a provider hook should find or install.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BinaryRequest {
-    pub name: String,
-    /// Names of providers in order of preference, separated by commas.
-    pub binproviders: String,
-    pub min_version: Option<String>,
-    pub overrides: Map<String, Value>,
+    pub requirement: Requirement,
     pub binary_id: String,
     pub machine_id: String,
     /// The plugin that requires the program.
@@ -65,21 +62,24 @@ pub fn argv(hook: &Hook, target: &Target) -> Vec<String> {
 /// Argument vector of a provider hook of either generation.
 pub fn request_argv(hook: &Hook, request: &BinaryRequest) -> Vec<String> {
     let mut line = Line::of(hook);
-    let overrides = if request.overrides.is_empty() {
+    let Requirement {
+        name,
+        providers,
+        min_version,
+        overrides,
+    } = &request.requirement;
+    let overrides = if overrides.is_empty() {
         String::new()
     } else {
-        Value::Object(request.overrides.clone()).to_string()
+        Value::Object(overrides.clone()).to_string()
     };
-    line.value("name", &request.name);
-    line.value("binproviders", &request.binproviders);
+    line.value("name", name);
+    line.value("binproviders", &providers.join(","));
     line.value("overrides", &overrides);
     line.value("binary-id", &request.binary_id);
     line.value("machine-id", &request.machine_id);
     if hook.name.family == HookFamily::BinaryRequest {
-        line.value(
-            "min-version",
-            request.min_version.as_deref().unwrap_or_default(),
-        );
+        line.value("min-version", min_version.as_deref().unwrap_or_default());
         line.value("plugin-name", &request.plugin_name);
         line.value("hook-name", &request.hook_name);
         line.value("output-dir", &request.output_dir);
@@ -187,9 +187,12 @@ mod tests {
     fn provider_hooks_get_the_request() {
         let overrides = serde_json::json!({"apt": {"install_args": ["nodejs"]}});
         let request = BinaryRequest {
-            name: "node".into(),
-            binproviders: "env,apt".into(),
-            overrides: overrides.as_object().unwrap().clone(),
+            requirement: Requirement {
+                name: "node".into(),
+                providers: vec!["env".into(), "apt".into()],
+                min_version: None,
+                overrides: overrides.as_object().unwrap().clone(),
+            },
             binary_id: "b1".into(),
             machine_id: "m1".into(),
             plugin_name: "chrome".into(),

@@ -89,7 +89,7 @@ pub fn environment(
 pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) {
     let context = json!({
         "binary_id": request.binary_id,
-        "binproviders": request.binproviders,
+        "binproviders": request.requirement.providers.join(","),
         "hook_name": request.hook_name,
         "machine_id": request.machine_id,
         "plugin_name": request.plugin_name,

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::catalogue::schema::RequiredBinary;
+use crate::programs::requirement::{Requirement, split_providers};
 
 /// Largest number of programs in one file.
 const ENTRIES_MAX: usize = 1000;
 
 /// Parses the records. Skips empty lines, comments (`#`) and records of other types. Also returns
 /// the number of other lines that are not Binary records with a name.
-pub fn parse(text: &str) -> (Vec<RequiredBinary>, usize) {
+pub fn parse(text: &str) -> (Vec<Requirement>, usize) {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let (mut found, mut bad) = (Vec::new(), 0);
@@ -31,22 +31,15 @@ fn is_other(record: &Map<String, Value>) -> bool {
     kind.is_some_and(|kind| kind != "Binary" && kind != "BinaryRequest")
 }
 
-fn entry(record: &Map<String, Value>) -> Option<RequiredBinary> {
+fn entry(record: &Map<String, Value>) -> Option<Requirement> {
     let text = |key: &str| Some(record.get(key)?.as_str()?.trim().to_owned());
     let overrides = record.get("overrides").and_then(Value::as_object);
-    Some(RequiredBinary {
+    Some(Requirement {
         name: text("name").filter(|name| !name.is_empty())?,
-        providers: providers(&text("binproviders").unwrap_or_default()),
+        providers: split_providers(&text("binproviders").unwrap_or_default()),
         min_version: text("min_version"),
         overrides: overrides.cloned().unwrap_or_default(),
     })
-}
-
-/// Splits a list of providers such as `env,apt`.
-pub fn providers(list: &str) -> Vec<String> {
-    let words = list.split(',').map(str::trim);
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -7,38 +7,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::catalogue::Plugin;
-use crate::catalogue::schema::RequiredBinary;
+use crate::programs::requirement::Requirement;
 pub use crate::programs::source::Source;
-use crate::programs::version::reaches;
 use crate::settings::parse::plain;
 
-/// A required binary with its template filled in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Need {
-    /// A program name, or an absolute path when the user gave one.
-    pub name: String,
-    /// Whether the search path may have it. What only a provider can bring (a Python module, a
-    /// browser extension) is no reason to skip a plugin: its hooks find out for themselves.
-    pub on_path: bool,
-    /// Where it may come from, in order of preference.
-    pub providers: Vec<String>,
-    /// Older versions do not do.
-    pub min_version: Option<String>,
-    pub source: Source,
-}
-
-impl Need {
-    /// Whether this version is known to be too old.
-    pub fn is_too_old(&self, version: &str) -> bool {
-        let least = self.min_version.as_deref();
-        least.is_some_and(|least| reaches(version, least) == Some(false))
-    }
-
-    /// Whether what suffices here can be too old for one who needs at least `least`.
-    pub fn may_be_before(&self, least: &str) -> bool {
-        let own = self.min_version.as_deref();
-        own.is_none_or(|own| reaches(own, least) == Some(false))
-    }
+/// Access to the programs of the machine.
+#[derive(Clone, Copy)]
+pub struct Programs<'l> {
+    /// Searches the path of hooks for a program.
+    pub find: &'l dyn Fn(&str) -> Option<PathBuf>,
+    /// Version of the program at a path, if known.
+    pub version: &'l dyn Fn(&Path) -> Option<String>,
 }
 
 /// Other names of programs, which are tried if a program is not found under its own name.
@@ -56,31 +35,30 @@ const OTHER_NAMES: [(&str, &[&str]); 3] = [
     ("python", &["python3"]),
 ];
 
-/// The plugin's required binaries, in the order of its `config.json`.
-pub fn needs(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Need> {
+/// The requirements of a plugin with their templates filled in, in the order of its `config.json`.
+pub fn requirements(plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Vec<Requirement> {
     let entries = plugin.schema.required_binaries.iter();
     entries
-        .filter_map(|entry| need(plugin, entry, resolved))
+        .filter_map(|entry| requirement(plugin, entry, resolved))
         .collect()
 }
 
-/// One of them; none where the name comes to nothing.
-pub fn need(
+/// Fills in the templates of one requirement. `None` if its name is empty then.
+pub fn requirement(
     plugin: &Plugin,
-    entry: &RequiredBinary,
+    entry: &Requirement,
     resolved: &BTreeMap<String, Value>,
-) -> Option<Need> {
+) -> Option<Requirement> {
     let mut name = hydrate(&entry.name, resolved).trim().to_owned();
     if name.is_empty() {
         name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
     }
-    let anywhere = |provider: &String| provider == "env" || provider == "*";
-    (!name.is_empty()).then(|| Need {
-        on_path: entry.providers.is_empty() || entry.providers.iter().any(anywhere),
-        providers: entry.providers.clone(),
-        min_version: entry.min_version.clone(),
-        source: Source::of(entry, &name),
+    let overrides = entry.overrides.iter();
+    let overrides = overrides.map(|(key, value)| (key.clone(), hydrate_value(value, resolved)));
+    (!name.is_empty()).then(|| Requirement {
         name,
+        overrides: overrides.collect(),
+        ..entry.clone()
     })
 }
 
@@ -219,9 +197,12 @@ mod tests {
             ("LITEPARSE_TESSERACT_BINARY".to_owned(), json!("tesseract")),
             ("MERCURY_BINARY".to_owned(), json!("postlight-parser")),
         ]);
-        let said: Vec<_> = needs(&plugin, &resolved)
+        let found: Vec<_> = requirements(&plugin, &resolved)
             .into_iter()
-            .map(|need| (need.name, need.on_path, need.source.to_string()))
+            .map(|found| {
+                let source = Source::of(&found).to_string();
+                (found.name.clone(), found.on_path(), source)
+            })
             .collect();
         let wanted = [
             ("chromium", true, "apt install chromium"),
@@ -249,7 +230,7 @@ mod tests {
         let wanted: Vec<_> = wanted
             .map(|(a, b, c)| (a.to_owned(), b, c.to_owned()))
             .into();
-        assert_eq!(said, wanted);
+        assert_eq!(found, wanted);
     }
 
     #[test]

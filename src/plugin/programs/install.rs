@@ -1,20 +1,16 @@
 //! Installation of required programs: which provider hooks run, and in which order. Programs are
 //! only installed on request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use crate::catalogue::name::HookFamily;
-use crate::catalogue::schema::RequiredBinary;
-use crate::catalogue::usability::Programs;
 use crate::catalogue::{Catalogue, Hook, Plugin};
 use crate::contract::arguments::BinaryRequest;
 use crate::contract::environment::MACHINE;
-use crate::programs::binaries::providers;
 use crate::programs::binary;
-use crate::programs::binary::{Need, Source};
+use crate::programs::binary::{Programs, Source};
+use crate::programs::requirement::{Requirement, split_providers};
 use crate::settings::values::{Layers, resolve};
 use archivist_core::close::close;
 
@@ -26,13 +22,6 @@ const PROVIDERS_WITHOUT_INSTALL: [&str; 4] = ["env", "*", "apt", "brew"];
 
 /// Longest name of a program that a hook may request, in bytes.
 const PROGRAM_NAME_MAX_BYTES: usize = 64;
-
-/// A program that somebody wants to have.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
-    pub need: Need,
-    pub request: BinaryRequest,
-}
 
 /// One way to get a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,17 +41,17 @@ pub fn provider_hooks(plugin: &Plugin) -> impl Iterator<Item = &Hook> {
 }
 
 /// How to get a program that `plugin` requires, considering the installed providers.
-pub fn advice(catalogue: &Catalogue, plugin: &Plugin, need: &Need) -> Source {
+pub fn advice(catalogue: &Catalogue, plugin: &Plugin, requirement: &Requirement) -> Source {
     let helps = |name: &String| {
         let provider = catalogue.plugin(name);
         !PROVIDERS_WITHOUT_INSTALL.contains(&name.as_str())
             && provider.is_some_and(|provider| provider_hooks(provider).next().is_some())
     };
-    match &need.source {
-        Source::Debian(_) => need.source.clone(),
-        _ if need.name.starts_with('/') => Source::Unknown,
-        _ if need.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
-        other => other.clone(),
+    match Source::of(requirement) {
+        source @ Source::Debian(_) => source,
+        _ if requirement.name.starts_with('/') => Source::Unknown,
+        _ if requirement.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
+        other => other,
     }
 }
 
@@ -82,17 +71,17 @@ pub fn advice_for(
         return None;
     }
     for plugin in &catalogue.plugins {
-        if let Some(wish) = wishes_of(catalogue, plugin, layers).find(|w| w.need.name == name) {
-            return Some(advice(catalogue, plugin, &wish.need));
+        let mut requests = requests_of(catalogue, plugin, layers);
+        if let Some(request) = requests.find(|request| request.requirement.name == name) {
+            return Some(advice(catalogue, plugin, &request.requirement));
         }
     }
-    let entry = RequiredBinary {
+    let requirement = Requirement {
         name: name.to_owned(),
-        providers: providers(asked),
-        min_version: None,
-        overrides: serde_json::Map::new(),
+        providers: split_providers(asked),
+        ..Requirement::default()
     };
-    Some(match Source::of(&entry, name) {
+    Some(match Source::of(&requirement) {
         debian @ Source::Debian(_) => debian,
         _ => Source::Unknown,
     })
@@ -124,48 +113,48 @@ pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'
     found
 }
 
-impl Wish {
-    /// Has the program do for somebody else too, who wants `least` of it.
-    fn also(&mut self, least: Option<&str>) {
-        let Some(least) = least.filter(|least| self.need.may_be_before(least)) else {
-            return;
-        };
-        self.need.min_version = Some(least.to_owned());
-        self.request.min_version = Some(least.to_owned());
+/// Raises the required version to `least` if the request accepts older versions.
+fn raise_min_version(request: &mut BinaryRequest, least: Option<String>) {
+    let own = &mut request.requirement;
+    if let Some(least) = least.filter(|least| own.accepts_older_than(least)) {
+        own.min_version = Some(least);
     }
 }
 
-/// Every program that is needed for `names`, each the name of a plugin or of a program, in the
-/// order in which they are to be had, each once: as the first says who needs it, in the newest of
-/// the versions that they need. What is there already is among them.
-pub fn wishes(
+/// Requests for every program that `names` require, each the name of a plugin or of a program, in
+/// the order of installation. Each program is requested once: for the first plugin that requires
+/// it, in the newest of the required versions. Includes installed programs.
+pub fn requests(
     catalogue: &Catalogue,
     names: &[String],
     layers: &Layers,
-) -> Result<Vec<Wish>, String> {
-    let mut found: Vec<Wish> = Vec::new();
-    let mut add = |wish: Wish| {
-        let same = |known: &&mut Wish| known.need.name == wish.need.name;
+) -> Result<Vec<BinaryRequest>, String> {
+    let mut found: Vec<BinaryRequest> = Vec::new();
+    let mut add = |request: BinaryRequest| {
+        let own = &request.requirement;
+        let same = |known: &&mut BinaryRequest| known.requirement.name == own.name;
         match found.iter_mut().find(same) {
-            Some(known) => known.also(wish.need.min_version.as_deref()),
-            None => found.push(wish),
+            Some(known) => raise_min_version(known, own.min_version.clone()),
+            None => found.push(request),
         }
     };
     for name in names {
         let mut plugins = catalogue.plugins.iter();
         if let Some(plugin) = plugins.find(|plugin| plugin.name.eq_ignore_ascii_case(name)) {
             for plugin in with_required(catalogue, plugin) {
-                wishes_of(catalogue, plugin, layers).for_each(&mut add);
+                requests_of(catalogue, plugin, layers).for_each(&mut add);
             }
             continue;
         }
-        let all = catalogue.plugins.iter();
-        let all = all.flat_map(|plugin| wishes_of(catalogue, plugin, layers));
-        let mut all = all.filter(|wish| wish.need.name == *name).peekable();
-        if all.peek().is_none() {
+        let plugins = catalogue.plugins.iter();
+        let mut matching = plugins
+            .flat_map(|plugin| requests_of(catalogue, plugin, layers))
+            .filter(|request| request.requirement.name == *name)
+            .peekable();
+        if matching.peek().is_none() {
             return Err(unknown(catalogue, name));
         }
-        all.for_each(&mut add);
+        matching.for_each(&mut add);
     }
     Ok(found)
 }
@@ -180,64 +169,48 @@ fn unknown(catalogue: &Catalogue, name: &str) -> String {
     format!("no plugin is named '{name}', and none needs a program of that name{near}")
 }
 
-/// The programs that one plugin requires.
-pub fn wishes_of<'a>(
+/// Requests for the programs that one plugin requires itself.
+pub fn requests_of<'a>(
     catalogue: &Catalogue,
     plugin: &'a Plugin,
     layers: &Layers,
-) -> impl Iterator<Item = Wish> + use<'a> {
+) -> impl Iterator<Item = BinaryRequest> + use<'a> {
     let resolved = resolve(catalogue, plugin, layers);
     let entries = plugin.schema.required_binaries.iter();
     entries.filter_map(move |entry| {
-        let need = binary::need(plugin, entry, &resolved)?;
-        let request = request(plugin, entry, &need, &resolved);
-        Some(Wish { need, request })
+        let requirement = binary::requirement(plugin, entry, &resolved)?;
+        Some(BinaryRequest {
+            binary_id: requirement.name.clone(),
+            requirement,
+            machine_id: MACHINE.to_owned(),
+            plugin_name: plugin.name.clone(),
+            ..BinaryRequest::default()
+        })
     })
 }
 
-fn request(
-    plugin: &Plugin,
-    entry: &RequiredBinary,
-    need: &Need,
-    resolved: &BTreeMap<String, Value>,
-) -> BinaryRequest {
-    let overrides = entry.overrides.iter();
-    BinaryRequest {
-        name: need.name.clone(),
-        binproviders: entry.providers.join(","),
-        min_version: entry.min_version.clone(),
-        overrides: overrides
-            .map(|(key, value)| (key.clone(), binary::hydrate_value(value, resolved)))
-            .collect(),
-        binary_id: need.name.clone(),
-        machine_id: MACHINE.to_owned(),
-        plugin_name: plugin.name.clone(),
-        ..BinaryRequest::default()
-    }
-}
-
-/// Whether a program is there, and new enough. What only a provider can tell is there when one told
-/// so and it still is: `shelved` says where.
-pub fn is_there(
-    need: &Need,
+/// Whether a program is installed in a sufficient version. `in_library` returns the path of a
+/// program that a provider reported and that still exists, for programs off the search path.
+pub fn is_installed(
+    requirement: &Requirement,
     known: Programs<'_>,
-    shelved: &dyn Fn(&str) -> Option<PathBuf>,
+    in_library: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> bool {
-    let found = if need.on_path {
-        binary::find_any(&need.name, known.find)
+    let found = if requirement.on_path() {
+        binary::find_any(&requirement.name, known.find)
     } else {
-        shelved(&need.name)
+        in_library(&requirement.name)
     };
     let version = |path: &PathBuf| (known.version)(path);
-    found.is_some_and(|path| !version(&path).is_some_and(|text| need.is_too_old(&text)))
+    found.is_some_and(|path| !version(&path).is_some_and(|text| requirement.is_too_old(&text)))
 }
 
-/// What is tried for a wish: its providers in their order, and the hooks of each in theirs. Not the
-/// search path (`env`): there it was looked for already.
-pub fn steps<'a>(catalogue: &'a Catalogue, wish: &Wish) -> Vec<Step<'a>> {
+/// The ways to get a program: its providers in their order, each with its hooks in their order.
+/// Excludes the search path (`env`), which was searched before.
+pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<Step<'a>> {
     let mut seen = BTreeSet::new();
     let mut steps = Vec::new();
-    for name in &wish.need.providers {
+    for name in &requirement.providers {
         let mut hooks: Vec<(&Plugin, &Hook)> = match name.as_str() {
             "*" => {
                 let every = catalogue.plugins.iter();
@@ -318,26 +291,33 @@ mod tests {
         test(&catalogue(), &layers)
     }
 
-    fn names(wishes: &[Wish]) -> Vec<&str> {
-        wishes.iter().map(|wish| wish.need.name.as_str()).collect()
+    fn names(requests: &[BinaryRequest]) -> Vec<&str> {
+        let requests = requests.iter();
+        requests.map(|one| one.requirement.name.as_str()).collect()
     }
 
     #[test]
     fn programs_of_required_plugins_come_first_and_once() {
         run(|catalogue, layers| {
-            let of = |name: &str| wishes(catalogue, &[name.to_owned()], layers);
+            let of = |name: &str| requests(catalogue, &[name.to_owned()], layers);
             let title = of("Title").unwrap();
             assert_eq!(names(&title), ["node", "reader", "own", "any"]);
-            assert_eq!(title[1].request.min_version.as_deref(), Some("2"));
-            assert_eq!(title[1].request.plugin_name, "title");
+            assert_eq!(title[1].requirement.min_version.as_deref(), Some("2"));
+            assert_eq!(title[1].plugin_name, "title");
             let overrides = json!({"npm": {"install_args": ["node-reader"]}});
-            assert_eq!(json!(title[1].request.overrides), overrides);
+            assert_eq!(json!(title[1].requirement.overrides), overrides);
             for name in ["reader", "zines"] {
                 let all = of(name).unwrap();
-                let reader = all.iter().find(|wish| wish.need.name == "reader").unwrap();
-                assert_eq!(reader.need.min_version.as_deref(), Some("10.1"), "{name}");
-                assert_eq!(reader.request.min_version, reader.need.min_version);
-                assert_eq!(reader.request.plugin_name, "title");
+                let reader = all
+                    .iter()
+                    .find(|one| one.requirement.name == "reader")
+                    .unwrap();
+                assert_eq!(
+                    reader.requirement.min_version.as_deref(),
+                    Some("10.1"),
+                    "{name}"
+                );
+                assert_eq!(reader.plugin_name, "title");
             }
             assert_eq!(names(&of("reader").unwrap()), ["reader"]);
             let error = of("titel").unwrap_err();
@@ -359,9 +339,9 @@ mod tests {
     #[test]
     fn providers_are_tried_in_order_and_apt_is_manual() {
         run(|catalogue, layers| {
-            let all = wishes(catalogue, &["title".to_owned()], layers).unwrap();
+            let all = requests(catalogue, &["title".to_owned()], layers).unwrap();
             let said = |at: usize| -> Vec<String> {
-                let steps = steps(catalogue, &all[at]);
+                let steps = steps(catalogue, &all[at].requirement);
                 let text = steps.iter().map(|step| match step {
                     Step::Run(_, hook) => hook.id.clone(),
                     Step::ByHand(_, hook) => format!("by hand: {}", hook.id),
@@ -398,15 +378,16 @@ mod tests {
     #[test]
     fn advice_is_a_command_where_possible() {
         run(|catalogue, layers| {
-            let all = wishes(catalogue, &["title".to_owned()], layers).unwrap();
+            let all = requests(catalogue, &["title".to_owned()], layers).unwrap();
             let title = catalogue.plugin("title").unwrap();
-            let said = |at: usize| advice(catalogue, title, &all[at].need);
+            let said = |at: usize| advice(catalogue, title, &all[at].requirement);
             assert_eq!(said(0).to_string(), "apt install nodejs");
             assert_eq!(said(1).to_string(), "apt install reader");
-            let only_npm = Need {
-                source: Source::Npm(vec!["x".into()]),
-                ..all[1].need.clone()
+            let only_npm = Requirement {
+                providers: vec!["env".into(), "npm".into()],
+                ..all[1].requirement.clone()
             };
+            assert!(matches!(Source::of(&only_npm), Source::Npm(_)));
             let advised = advice(catalogue, title, &only_npm);
             assert_eq!(advised.to_string(), "archivist plugins install title");
             assert!(advised.is_command() && !said(2).is_command());
@@ -415,13 +396,12 @@ mod tests {
 
     #[test]
     fn installed_program_is_found_by_path_or_record() {
-        let need = |on_path| Need {
+        let requirement = |provider: &str| Requirement {
             name: "python".into(),
-            on_path,
-            providers: Vec::new(),
-            min_version: None,
-            source: Source::Unknown,
+            providers: split_providers(provider),
+            ..Requirement::default()
         };
+        let (on_path, elsewhere) = (requirement("env"), requirement("pip"));
         let find = |name: &str| (name == "python3").then(|| PathBuf::from("/usr/bin/python3"));
         let none = |_: &str| None;
         let shelved = |name: &str| Some(PathBuf::from(name));
@@ -430,17 +410,21 @@ mod tests {
             find,
             version: &version,
         };
-        assert!(is_there(&need(true), known(&find), &none));
-        assert!(!is_there(&need(true), known(&none), &shelved));
-        assert!(is_there(&need(false), known(&none), &shelved));
-        assert!(!is_there(&need(false), known(&find), &none));
+        assert!(is_installed(&on_path, known(&find), &none));
+        assert!(!is_installed(&on_path, known(&none), &shelved));
+        assert!(is_installed(&elsewhere, known(&none), &shelved));
+        assert!(!is_installed(&elsewhere, known(&find), &none));
         for (least, want) in [("2.4", true), ("2.5", false)] {
             let min_version = Some(least.to_owned());
-            let need = Need {
+            let requirement = Requirement {
                 min_version,
-                ..need(true)
+                ..on_path.clone()
             };
-            assert_eq!(is_there(&need, known(&find), &none), want, "{least}");
+            assert_eq!(
+                is_installed(&requirement, known(&find), &none),
+                want,
+                "{least}"
+            );
         }
     }
 }

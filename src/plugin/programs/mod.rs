@@ -3,5 +3,6 @@
 pub mod binaries;
 pub mod binary;
 pub mod install;
+pub mod requirement;
 pub mod source;
 pub mod version;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::catalogue::schema::RequiredBinary;
+use crate::programs::requirement::Requirement;
 
 /// Source of a missing program. Its text is a command, if one exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,11 +77,12 @@ const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 
 impl Source {
     /// Source of a program: Debian's package first, then the providers in their order.
-    pub fn of(entry: &RequiredBinary, name: &str) -> Source {
-        let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+    pub fn of(requirement: &Requirement) -> Source {
+        let name = requirement.name.rsplit('/').next();
+        let name = name.unwrap_or_default().to_owned();
         let known = PACKAGES.iter().find(|(program, _)| *program == name);
         let arguments = |provider: &str| -> Option<Vec<String>> {
-            let list = entry
+            let list = requirement
                 .overrides
                 .get(provider)?
                 .get("install_args")?
@@ -93,14 +94,17 @@ impl Source {
                     .collect(),
             )
         };
-        let apt = entry.providers.iter().any(|provider| provider == "apt");
+        let apt = requirement
+            .providers
+            .iter()
+            .any(|provider| provider == "apt");
         if (apt || known.is_some()) && !NOT_IN_DEBIAN.contains(&name.as_str()) {
             let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
             return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
         }
         // Debian users do not have brew.
         let passed_over = ["env", "*", "apt", "brew"];
-        let mut providers = entry.providers.iter().map(String::as_str);
+        let mut providers = requirement.providers.iter().map(String::as_str);
         let provider = providers.find(|provider| !passed_over.contains(provider));
         match provider {
             Some("pip") => Source::Pip(arguments("pip").unwrap_or_else(|| vec![name])),
