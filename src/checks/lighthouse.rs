@@ -111,7 +111,7 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let ended = runner.run(&mut command, "npm", limits);
     let ended = ended.map_err(|finding| Trouble::failed(finding.output_str))?;
     judge(&ended, budget).map_err(|mut trouble| {
-        if matches!(ended.ending, Ending::TimedOut) && !settings.reach.loopback {
+        if ended.exit == ExitReason::TimedOut && !settings.reach.loopback {
             trouble.text.push_str(CLOSED);
         }
         trouble

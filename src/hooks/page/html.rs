@@ -31,7 +31,7 @@ fn labelled(text: &str) -> Option<&'static Encoding> {
     let value = rest.trim_start().strip_prefix('=')?;
     let label = value.trim_start().trim_start_matches(['"', '\'']);
     let end = label.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c));
-    Encoding::for_label(label[..end.unwrap_or(label.len())].as_bytes())
+    Encoding::for_label(&label.as_bytes()[..end.unwrap_or(label.len())])
 }
 
 /// The encoding for a label in a `meta` element, which proves that the text is not UTF-16.

@@ -329,12 +329,12 @@ impl Engine {
         let first = self.select(plugins, config, persona.is_some())?;
         let selected = self.select(plugins, &all, persona.is_some())?;
         let planned = |selected: &Selected<'_>, family: HookFamily| -> Vec<PlannedHook> {
-            let hooks = hooks_of(selected, event).into_iter();
+            let hooks = hooks_of(selected, family).into_iter();
             let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
             let planned = planned.filter(|hook| persona::is_wanted(hook, persona.is_some()));
             planned.map(|hook| told(hook, config)).collect()
         };
-        let both = |modern: Event, older: Event| {
+        let both = |modern: HookFamily, older: HookFamily| {
             let mut hooks = planned(&first, modern);
             hooks.extend(planned(&first, older));
             hooks

@@ -46,7 +46,7 @@ impl Engine {
         command.push(format!("--host={host}"));
         command.push(format!("--port={}", wanted.port?));
         let name = HookName {
-            event: HookFamily::CrawlSetup,
+            family: HookFamily::CrawlSetup,
             order: u32::MAX,
             name: task.hook.clone(),
             mode: Mode::Daemon,

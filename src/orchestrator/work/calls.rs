@@ -6,7 +6,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid};
 use crate::store::{CrawlWork, Finished, RunRow};
 use archivist_core::model::{EXIT_SKIPPED, Lifecycle, Outcome, Owner, ResultState, Verdict};
-use archivist_plugin::Event as HookEvent;
+use archivist_plugin::HookFamily;
 use archivist_shared::bus::call::{Refusal, Work};
 use archivist_shared::bus::documents::work::{Ended, Known, Report, Standing};
 
@@ -47,7 +47,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
-                let is_cleanup = planned.hook.name.family == HookEvent::SnapshotCleanup;
+                let is_cleanup = planned.hook.name.family == HookFamily::SnapshotCleanup;
                 match self.joinable(owner, plugin, id)? {
                     Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
                         let ended = self.how_it_ended(&run)?;
