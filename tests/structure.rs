@@ -57,6 +57,7 @@ const ROOMS: &[Room] = &[
         CARRIES_FILES,
     ),
     room("shared/declare", &["config", "declare"], PURE),
+    room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
     room(

@@ -1,8 +1,9 @@
 //! What several programs need: the two bus interfaces of archivist, the client of systemd, configuration,
-//! declarations of pools and watches, and logging.
+//! declarations of pools and watches, free disk space, and logging.
 
 pub mod bus;
 pub mod config;
 pub mod declare;
+pub mod disk;
 pub mod journal;
 pub mod systemd;

@@ -4,7 +4,7 @@
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::Sum;
 use archivist_core::plan::{Limits, Strain, View, pressure};
-use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
+use archivist_shared::disk::FreeSpace;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -39,18 +39,12 @@ impl Machine {
     /// the least room counts.
     pub fn look(&mut self) -> Strain {
         let places = self.places.iter();
-        let found: Vec<Statvfs> = places.filter_map(|at| statvfs(at).ok()).collect();
-        let free = |space: &Statvfs| {
-            space
-                .blocks_available()
-                .saturating_mul(space.fragment_size())
-        };
-        let counted = found.iter().filter(|space| space.files() > 0);
+        let found: Vec<FreeSpace> = places.filter_map(|at| FreeSpace::at(at).ok()).collect();
         Strain {
-            free: found.iter().map(free).min(),
-            inodes: counted.map(|space| space.files_available()).min(),
+            free: found.iter().map(|space| space.bytes).min(),
+            inodes: found.iter().filter_map(|space| space.inodes).min(),
             memory: self.memory(),
-            read_only: found.iter().any(|s| s.flags().contains(FsFlags::ST_RDONLY)),
+            read_only: found.iter().any(|space| space.is_read_only),
         }
     }
 

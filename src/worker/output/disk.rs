@@ -3,7 +3,7 @@
 
 use archivist_core::model::{Outcome, ResultState, Verdict};
 use archivist_plugin::Directory;
-use nix::sys::statvfs::{FsFlags, fstatvfs};
+use archivist_shared::disk::FreeSpace;
 
 /// A file system with fewer free bytes counts as full: the hook's writes may have failed before
 /// another process freed this space.
@@ -11,17 +11,13 @@ const FREE_MIN_BYTES: u64 = 64 << 10;
 
 /// What the file system of `directory` lacks at present, as a reason.
 pub fn lack(directory: &Directory) -> Option<&'static str> {
-    let found = fstatvfs(directory).ok()?;
-    let free = found
-        .blocks_available()
-        .saturating_mul(found.fragment_size());
-    if found.flags().contains(FsFlags::ST_RDONLY) {
+    let free = FreeSpace::of(directory).ok()?;
+    if free.is_read_only {
         Some("its file system is read-only")
-    } else if free < FREE_MIN_BYTES {
+    } else if free.bytes < FREE_MIN_BYTES {
         Some("its file system is full")
     } else {
-        (found.files() > 0 && found.files_available() == 0)
-            .then_some("its file system has no room for another file")
+        (free.inodes == Some(0)).then_some("its file system has no free inodes")
     }
 }
 

@@ -4,7 +4,7 @@ use super::Check;
 use super::text;
 use crate::client::server::systemctl;
 use archivist_shared::config::{HOOK_USERS, Scope};
-use nix::sys::statvfs::statvfs;
+use archivist_shared::disk::FreeSpace;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -130,25 +130,24 @@ impl<'a> Host<'a> {
             .ancestors()
             .find(|path| path.is_dir())
             .unwrap_or(Path::new("/"));
-        let Ok(stat) = statvfs(place) else {
+        let Ok(free) = FreeSpace::at(place) else {
             return Check::warn(
                 NAME,
                 format!("no figures for {}", place.display()),
                 "look with df",
             );
         };
-        let free = stat.blocks_available().saturating_mul(stat.fragment_size());
-        let what = format!("{} free in {}", text::bytes(free), place.display());
+        let what = format!("{} free in {}", text::bytes(free.bytes), place.display());
         let fix = "free some space, or move the data directory to a larger disk";
-        if stat.files() > 0 && stat.files_available() < 1000 {
+        if free.inodes.is_some_and(|inodes| inodes < 1000) {
             Check::fail(
                 NAME,
                 format!("hardly an inode free in {}", place.display()),
                 fix,
             )
-        } else if free < SPACE_NEEDED {
+        } else if free.bytes < SPACE_NEEDED {
             Check::fail(NAME, what, fix)
-        } else if free < SPACE_WANTED {
+        } else if free.bytes < SPACE_WANTED {
             Check::warn(NAME, what, fix)
         } else {
             Check::ok(NAME, what)
