@@ -33,8 +33,9 @@ const CARRIES_FILES: &[&str] = &["std::net", "std::process::Command"];
 const ROOMS: &[Room] = &[
     // Judgement and nouns: functions of their arguments.
     room("core/model", &["model"], PURE),
-    room("core/plan", &["model", "plan"], PURE),
-    room("core/unit", &["model", "unit"], PURE),
+    room("core/plan", &["model", "plan", "text"], PURE),
+    room("core/text", &[], PURE),
+    room("core/unit", &["model", "text", "unit"], PURE),
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
     room("shared/bus/documents", &["bus::documents"], PURE),
@@ -46,11 +47,7 @@ const ROOMS: &[Room] = &[
     ),
     room("shared/systemd", &["systemd"], &[]),
     room("shared/config", &["config"], &["zbus", "tokio"]),
-    room(
-        "shared/declare/watch",
-        &["declare", "config::ini", "config::units"],
-        PURE,
-    ),
+    room("shared/declare/watch", &["declare", "config::ini"], PURE),
     room(
         "shared/declare/files.rs",
         &["config", "declare"],

@@ -8,7 +8,7 @@ mod restarts;
 use super::Context;
 use super::install;
 use super::unit_file::{UnitFile, Units, literal};
-use archivist_shared::config::units::show_span;
+use archivist_core::text::exact_span;
 use archivist_shared::declare::declaration::{Declaration, Kind, Problem};
 use archivist_shared::declare::reader::Reader;
 use restarts::Restarts;
@@ -152,7 +152,7 @@ fn worker(
     }
     let stop = match reader.last("StopSec") {
         Some(entry) if entry.value == "infinity" => entry.value.clone(),
-        _ => show_span(reader.span("StopSec").unwrap_or(STOP)),
+        _ => exact_span(reader.span("StopSec").unwrap_or(STOP)),
     };
     file.set("Service", "TimeoutStopSec", &stop);
     for key in ["MemoryMax", "CPUQuota"] {

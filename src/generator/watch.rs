@@ -6,7 +6,7 @@ use super::Context;
 use super::install;
 use super::unit_file::{UnitFile, Units};
 use archivist_core::model::CheckKind;
-use archivist_shared::config::units::show_span;
+use archivist_core::text::exact_span;
 use archivist_shared::declare::reader::Reader;
 use archivist_shared::declare::watch::{KEYS, Missed, Problem, SECTION, Schedule, Watch, When};
 
@@ -72,7 +72,7 @@ fn timer(reader: &Reader<'_>, watch: &Watch, kind: CheckKind, schedule: &Schedul
             file.set("Timer", "Persistent", keep);
         }
         When::Apart(span) => {
-            let span = show_span(*span);
+            let span = exact_span(*span);
             file.set("Timer", "OnActiveSec", &span);
             file.set("Timer", "OnUnitActiveSec", &span);
         }
@@ -85,7 +85,7 @@ fn timer(reader: &Reader<'_>, watch: &Watch, kind: CheckKind, schedule: &Schedul
     };
     file.set("Timer", "AccuracySec", accuracy);
     if !watch.spread.is_zero() {
-        let spread = show_span(watch.spread);
+        let spread = exact_span(watch.spread);
         file.set("Timer", "RandomizedDelaySec", &spread);
         file.set("Timer", "FixedRandomDelay", "yes");
     }

@@ -68,7 +68,7 @@ missing_is_said() {
     assert_contains "$(query 'map("\(.status): \(.error)")' list results --status skipped)" \
         "skipped: program 'test-tool' not found: archivist plugins install testuser" "the result"
     assert_status 2 archivist plugins install testusr
-    assert_contains "$output" "close names: testuser" "a wrong name"
+    assert_contains "$output" "did you mean testuser" "a wrong name"
 }
 
 is_brought() {

@@ -1,7 +1,7 @@
 //! Exit statuses, and errors that carry one.
 
-use crate::display::text::clean_lines;
 use archivist_core::model::ParseIdError;
+use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
 use std::process::ExitCode;
 

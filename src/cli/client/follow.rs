@@ -4,6 +4,7 @@ use crate::client::exit::Exit;
 use crate::display::look::Tone;
 use crate::display::text;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
+use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, Event, HookResult, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,15 +160,10 @@ impl Follow {
 
     fn hook_line(&self, result: &HookResult, label: &str) -> String {
         let url = self.urls.get(&result.owner).map_or("", String::as_str);
-        let mut line = format!(
-            "{} {} {label} {}",
-            result.owner,
-            text::clean(url),
-            result.status
-        );
+        let mut line = format!("{} {} {label} {}", result.owner, clean(url), result.status);
         if let (Some(from), Some(to)) = (result.started_at, result.ended_at) {
             line.push(' ');
-            line.push_str(&text::span(to.until(from)));
+            line.push_str(&human_span(to.until(from)));
         }
         let why = match result.status {
             ResultState::Failed | ResultState::Skipped | ResultState::Backoff => {
@@ -280,7 +276,7 @@ fn page_line(snapshot: &Snapshot) -> String {
     let line = format!(
         "{} {} {}",
         snapshot.id,
-        text::clean(&snapshot.url),
+        clean(&snapshot.url),
         snapshot.status
     );
     with_reason(line, snapshot.reason.as_deref())
@@ -289,7 +285,7 @@ fn page_line(snapshot: &Snapshot) -> String {
 fn with_reason(mut line: String, reason: Option<&str>) -> String {
     if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
         line.push_str(": ");
-        line.push_str(&text::clean(reason));
+        line.push_str(&clean(reason));
     }
     line
 }

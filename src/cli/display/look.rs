@@ -2,6 +2,7 @@
 
 use crate::client::exit::Failure;
 use archivist_core::model::Time;
+use archivist_core::text::escape_json;
 use jiff::tz::TimeZone;
 use std::io::{ErrorKind, IsTerminal, Write};
 
@@ -92,5 +93,5 @@ pub fn print_json(document: &str) -> Result<(), Failure> {
 
 /// Writes text that is JSON, with everything escaped that a terminal would obey.
 pub fn print_document(json: &str) -> Result<(), Failure> {
-    print(&crate::display::text::inert(json))
+    print(&escape_json(json))
 }

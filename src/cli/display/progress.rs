@@ -3,6 +3,7 @@
 use crate::client::follow::{Follow, Page};
 use crate::display::text;
 use archivist_core::model::{SnapshotId, Time};
+use archivist_core::text::clean;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
@@ -88,7 +89,7 @@ fn message(page: &Page, now: Time, columns: usize) -> String {
     let hooks: Vec<_> = page
         .hooks
         .iter()
-        .map(|(hook, since)| format!("{} {}", text::clean(hook), text::elapsed(*since, None, now)))
+        .map(|(hook, since)| format!("{} {}", clean(hook), text::elapsed(*since, None, now)))
         .collect();
     let work = format!(
         "{:>5}  {:<30}  ",
@@ -96,7 +97,7 @@ fn message(page: &Page, now: Time, columns: usize) -> String {
         hooks.join(", ")
     );
     let room = columns.saturating_sub(work.chars().count() + BESIDE);
-    work + &text::cut_middle(&text::clean(&page.url), room)
+    work + &text::cut_middle(&clean(&page.url), room)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::display::look::{Look, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::model::Outcome;
+use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
 
 fn count(counts: &Counts, states: &[&str]) -> u64 {
@@ -106,7 +107,7 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
         };
         let size = match result.size {
             0 => String::new(),
-            n => text::bytes(n),
+            n => human_size(n),
         };
         let why = result.error.as_deref();
         // A hook that says of itself why it failed is read once.
@@ -168,7 +169,7 @@ pub fn runs(runs: &[Run], look: &Look) -> Table {
                 .into(),
             run.accounting
                 .memory_peak
-                .map(text::bytes)
+                .map(human_size)
                 .unwrap_or_default()
                 .into(),
         ]);

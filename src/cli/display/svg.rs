@@ -1,6 +1,7 @@
 //! Pictures as SVG: elements one after another, nothing in them that a browser would run.
 
 use crate::display::text;
+use archivist_core::text::clean;
 use std::fmt::Write;
 
 /// Longest text that is written into a picture, in characters.
@@ -10,7 +11,7 @@ const TEXT_MAX: usize = 400;
 /// direction of writing is taken out, what is endless is cut.
 pub fn escape(text: &str) -> String {
     let mut out = String::new();
-    for c in text::clean(&text::cut_middle(text, TEXT_MAX)).chars() {
+    for c in clean(&text::cut_middle(text, TEXT_MAX)).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),

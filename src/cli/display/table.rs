@@ -1,7 +1,8 @@
 //! Aligned columns that fit the terminal.
 
 use crate::display::look::{Look, Tone};
-use crate::display::text::{clean, cut_middle};
+use crate::display::text::cut_middle;
+use archivist_core::text::clean;
 use console::measure_text_width;
 
 /// One cell.

@@ -2,54 +2,9 @@
 
 use crate::display::look::{Look, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
+use archivist_core::text::human_span;
 use archivist_shared::bus::documents::report::Counts;
-use std::borrow::Cow;
 use std::time::Duration;
-
-/// Whether a terminal obeys `c` instead of showing it: control characters (C0, DEL, C1), and those that
-/// change the direction of writing (Unicode, UAX #9) or begin another line.
-fn is_obeyed(c: char) -> bool {
-    matches!(
-        c,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    ) || c.is_control()
-}
-
-/// Text that a page or hook chose, without what a terminal would obey.
-pub fn clean(text: &str) -> String {
-    let shown = |c| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if is_obeyed(c) => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(shown).collect()
-}
-
-/// The same for text of several lines, which it keeps.
-pub fn clean_lines(text: &str) -> String {
-    let lines = text.split('\n').map(clean);
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A JSON document that says the same, with what a terminal would obey as `\uXXXX`. Line feeds stay:
-/// outside of texts they are the only control character that our documents have, and within
-/// texts JSON has none.
-pub fn inert(json: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| c != '\n' && is_obeyed(c);
-    if !json.contains(obeyed) {
-        return Cow::Borrowed(json);
-    }
-    let mut text = String::with_capacity(json.len() + 64);
-    for c in json.chars() {
-        if obeyed(c) {
-            // All of them are in the basic plane.
-            text.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            text.push(c);
-        }
-    }
-    Cow::Owned(text)
-}
 
 /// `text` in at most `width` columns, with `…` for what was taken from its middle.
 pub fn cut_middle(text: &str, width: usize) -> String {
@@ -72,22 +27,10 @@ pub fn cut_middle(text: &str, width: usize) -> String {
     head.into_iter().chain(['…']).chain(tail).collect()
 }
 
-/// `0.3s`, `42s`, `3min 4s`, `2h 5min`, `3d 1h`.
-pub fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..10 => format!("{:.1}s", span.as_secs_f64()),
-        10..60 => format!("{seconds}s"),
-        60..3600 => format!("{}min {}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h {}min", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
-}
-
 /// Between two times, where the second may be yet to come.
 pub fn elapsed(from: Option<Time>, to: Option<Time>, now: Time) -> String {
     match from {
-        Some(from) => span(to.unwrap_or(now).until(from)),
+        Some(from) => human_span(to.unwrap_or(now).until(from)),
         None => String::new(),
     }
 }
@@ -95,11 +38,11 @@ pub fn elapsed(from: Option<Time>, to: Option<Time>, now: Time) -> String {
 /// `3min 4s ago` or `in 2h 5min`.
 pub fn relative(time: Time, now: Time) -> String {
     if time > now {
-        format!("in {}", span(time.until(now)))
+        format!("in {}", human_span(time.until(now)))
     } else if now.until(time) < Duration::from_secs(1) {
         "now".to_owned()
     } else {
-        format!("{} ago", span(now.until(time)))
+        format!("{} ago", human_span(now.until(time)))
     }
 }
 
@@ -124,21 +67,6 @@ pub fn when(time: Option<Time>, look: &Look) -> String {
 /// `Sat 2026-11-21 10:25:05 CET; 3min 4s ago`.
 pub fn stamp_and_age(time: Time, look: &Look) -> String {
     format!("{}; {}", stamp(time, look), relative(time, look.now))
-}
-
-/// Bytes as systemctl writes them: `12.5M`.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
-    if count < 1024 {
-        return format!("{count}B");
-    }
-    let mut value = count as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1}{}", UNITS[unit])
 }
 
 /// CPU time as systemctl writes it: `12ms`, `1.204s`, `2min 3.1s`.
@@ -235,35 +163,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_the_web_commands_the_terminal() {
-        assert_eq!(
-            clean("a\x1b[31mb\nc\u{202e}d\u{9b}"),
-            "a\u{fffd}[31mb c\u{fffd}d\u{fffd}"
-        );
-    }
-
-    #[test]
-    fn lines_are_kept_where_there_are_several() {
-        assert_eq!(
-            clean_lines("a\u{1b}[2J\nb\u{85}"),
-            "a\u{fffd}[2J\nb\u{fffd}"
-        );
-    }
-
-    proptest::proptest! {
-        /// Any document stays the same document, and nothing in it commands a terminal.
-        #[test]
-        fn documents_are_inert_and_say_the_same(text: String, odd in "[\u{7f}-\u{9f}\u{61c}\u{200e}-\u{202f}\u{2060}-\u{206f}\u{1}-\u{1f}a]{0,20}") {
-            let value = serde_json::json!({(odd.clone()): text, "list": [odd]});
-            for document in [value.to_string(), format!("{value:#}")] {
-                let inert = inert(&document);
-                assert!(!inert.chars().any(|c| c != '\n' && is_obeyed(c)), "{inert:?}");
-                assert_eq!(serde_json::from_str::<serde_json::Value>(&inert).unwrap(), value);
-            }
-        }
-    }
-
-    #[test]
     fn long_texts_lose_their_middle() {
         assert_eq!(
             cut_middle("https://example.com/", 40),
@@ -282,12 +181,6 @@ mod tests {
 
     #[test]
     fn times() {
-        let spans = [300, 9_960, 42_000, 184_000, 7_500_000, 262_800_000]
-            .map(|ms| span(Duration::from_millis(ms)));
-        assert_eq!(
-            spans,
-            ["0.3s", "10.0s", "42s", "3min 4s", "2h 5min", "3d 1h"]
-        );
         let now = Time(1_795_253_105_123);
         assert_eq!(relative(Time(now.0 - 184_000), now), "3min 4s ago");
         assert_eq!(relative(Time(now.0 + 60_000), now), "in 1min 0s");
@@ -301,8 +194,6 @@ mod tests {
 
     #[test]
     fn amounts() {
-        let shown = [0, 1023, 1024, 1_048_575, 13_107_200].map(bytes);
-        assert_eq!(shown, ["0B", "1023B", "1.0K", "1.0M", "12.5M"]);
         assert_eq!(
             [12_345, 1_204_000, 123_100_000].map(cpu),
             ["12ms", "1.204s", "2min 3.1s"]

@@ -3,11 +3,11 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::look;
-use crate::display::text::clean;
 use archivist_checks as check;
 use archivist_checks::{CheckResult, Kind, Request};
 use archivist_core::model::Reach;
 use archivist_core::model::web::reach::Hosts;
+use archivist_core::text::clean;
 use archivist_shared::config;
 use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};

@@ -8,6 +8,7 @@ use crate::display::rows;
 use crate::display::text;
 use crate::verb::suppressed;
 use archivist_core::model::{Lifecycle, Owner, RunId, Time};
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -61,7 +62,7 @@ fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
 fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String {
     let line = |run: &Run| {
         let messages = suppressed.get(&run.id)?;
-        let (id, unit) = (run.id, text::clean(&run.unit));
+        let (id, unit) = (run.id, clean(&run.unit));
         Some(format!(
             "{id} ({unit}) wrote more than its LogRateLimitBurst= to the journal: {messages} messages suppressed\n"
         ))
@@ -102,7 +103,7 @@ impl Block {
     pub fn render(&self) -> String {
         self.lines
             .iter()
-            .map(|(label, text)| format!("{label:>10}: {}\n", text::clean(text)))
+            .map(|(label, text)| format!("{label:>10}: {}\n", clean(text)))
             .collect()
     }
 }
@@ -176,7 +177,7 @@ pub fn short(details: &Details, look: &Look) -> String {
 
 fn title(id: &str, status: Lifecycle, reason: Option<&str>, text: &str, look: &Look) -> String {
     let dot = look.paint("●", text::tone_of_lifecycle(status, reason));
-    format!("{dot} {id} {}\n", text::clean(text))
+    format!("{dot} {id} {}\n", clean(text))
 }
 
 /// `sealed (its worker died 3 times) since Sat …; 3min ago`.
@@ -257,7 +258,7 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
     block.line("Tags", snapshot.tags.join(", "));
     block.line(
         "Bookmarked",
-        text::clean(snapshot.bookmarked_at.as_deref().unwrap_or_default()),
+        clean(snapshot.bookmarked_at.as_deref().unwrap_or_default()),
     );
     if let Some(step) = snapshot.current_step {
         block.line("Step", step.to_string());
@@ -312,7 +313,7 @@ pub fn running(runs: &[Run], look: &Look) -> String {
         out.push_str(&format!(
             "{:12}{branch} {} {}\n",
             "",
-            text::clean(&run.unit),
+            clean(&run.unit),
             state.trim_end()
         ));
     }

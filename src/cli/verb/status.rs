@@ -8,6 +8,7 @@ use crate::display::text;
 use crate::verb::show;
 use crate::verb::show::Block;
 use archivist_core::model::Owner;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Runner, Status};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -53,10 +54,7 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
     );
     block.line("Status", status.line.as_str());
     if let Some(why) = &status.blocked {
-        block.line(
-            "Blocked",
-            format!("nothing is started: {}", text::clean(why)),
-        );
+        block.line("Blocked", format!("nothing is started: {}", clean(why)));
     }
     block.line("Data", status.data.as_str());
     if !status.network.is_empty() {
@@ -87,21 +85,21 @@ pub fn network(status: &Status) -> String {
         Some(false) => "; address filters have no effect here",
         _ => "",
     };
-    text::clean(&status.network) + kept
+    clean(&status.network) + kept
 }
 
 /// `active, archivist-orchestrator.service (pid 12) since …`
 fn told(runner: &Runner, look: &Look) -> String {
     let unit = match runner.unit.as_str() {
         "" => "no unit".to_owned(),
-        unit => text::clean(unit),
+        unit => clean(unit),
     };
     let place = match &runner.place {
-        Some(place) => format!(" {}", text::clean(place)),
+        Some(place) => format!(" {}", clean(place)),
         None => String::new(),
     };
     let since = text::stamp_and_age(runner.since, look);
-    let state = text::clean(&runner.state);
+    let state = clean(&runner.state);
     format!("{state}, {unit} (pid {}){place} since {since}", runner.pid)
 }
 

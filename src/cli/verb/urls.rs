@@ -3,7 +3,8 @@
 //! orchestrator judges.
 
 use crate::client::exit::Failure;
-use crate::display::text::{clean, cut_middle};
+use crate::display::text::cut_middle;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::Refused;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};

@@ -4,8 +4,8 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::look;
-use crate::display::text;
 use archivist_core::model::Owner;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Reason, Why, WhyWatch};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -39,9 +39,9 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 /// A sentence a line.
 fn told(head: &str, reasons: &[Reason]) -> String {
-    let mut lines = format!("{}\n", text::clean(head));
+    let mut lines = format!("{}\n", clean(head));
     for reason in reasons {
-        lines.push_str(&text::clean(&reason.text));
+        lines.push_str(&clean(&reason.text));
         lines.push('\n');
     }
     lines

@@ -10,7 +10,6 @@ mod outcome;
 mod persona;
 mod result;
 mod runner;
-mod size;
 mod time;
 pub mod web;
 
@@ -24,7 +23,6 @@ pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, ResultState, Verdict};
 pub use runner::{Kin, Place, Runner};
-pub use size::parse_size;
 pub use time::Time;
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;

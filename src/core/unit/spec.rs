@@ -3,6 +3,7 @@
 
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
+use crate::text::clean_to;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -126,18 +127,13 @@ pub struct CheckSpec<'a> {
     pub wants: Vec<String>,
 }
 
-/// URLs in descriptions and journal fields are cut to so many characters.
+/// Longest URL in a description or journal field, in characters.
 const URL_SHOWN: usize = 200;
 
-/// A URL fit for a property of a unit: for everybody to read, one line, not endless.
+/// Returns `url` for the properties of a unit, which every local user can read: without user name,
+/// password, query and fragment, in one line of at most [`URL_SHOWN`] characters.
 fn shown(url: &str) -> String {
-    let url = public_url(url);
-    let clean = url.chars().filter(|c| !c.is_control());
-    let mut text: String = clean.clone().take(URL_SHOWN).collect();
-    if clean.count() > URL_SHOWN {
-        text.push('…');
-    }
-    text
+    clean_to(&public_url(url), URL_SHOWN)
 }
 
 fn log_fields(crawl: CrawlId, owner: Owner, url: &str) -> Vec<(&'static str, String)> {

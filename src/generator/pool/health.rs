@@ -5,8 +5,8 @@
 
 use super::{Names, set_environment};
 use crate::unit_file::{UnitFile, Units};
+use archivist_core::text::exact_span;
 use archivist_shared::config::ini::Entry;
-use archivist_shared::config::units::show_span;
 use archivist_shared::declare::reader::Reader;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl<'a> Check<'a> {
             reader.name()
         );
         let mut file = with_worker(reader, names, &description);
-        let interval = show_span(self.interval);
+        let interval = exact_span(self.interval);
         file.set("Timer", "OnActiveSec", &interval);
         file.set("Timer", "OnUnitInactiveSec", &interval);
         file.set("Timer", "AccuracySec", "100ms");
@@ -87,7 +87,7 @@ impl<'a> Check<'a> {
         file.set("Service", "Type", "oneshot");
         file.set("Service", "Slice", &names.slice());
         file.set("Service", "ExecStart", &self.command.value);
-        file.set("Service", "TimeoutStartSec", &show_span(self.timeout));
+        file.set("Service", "TimeoutStartSec", &exact_span(self.timeout));
         file.set("Service", "TimeoutStopSec", "1s");
         // A check is ended when its worker is, and has not failed then.
         file.set("Service", "SuccessExitStatus", "SIGTERM");

@@ -3,7 +3,7 @@
 
 use crate::Context;
 use crate::unit_file::UnitFile;
-use archivist_shared::config::units::show_span;
+use archivist_core::text::exact_span;
 use archivist_shared::declare::reader::Reader;
 use std::time::Duration;
 
@@ -73,16 +73,20 @@ impl Restarts {
     }
 
     pub fn set_limit(&self, file: &mut UnitFile) {
-        file.set("Unit", "StartLimitIntervalSec", &show_span(self.interval()));
+        file.set(
+            "Unit",
+            "StartLimitIntervalSec",
+            &exact_span(self.interval()),
+        );
         file.set("Unit", "StartLimitBurst", &BURST.to_string());
     }
 
     pub fn set_delays(&self, file: &mut UnitFile) {
         file.set("Service", "Restart", "always");
-        file.set("Service", "RestartSec", &show_span(self.first));
+        file.set("Service", "RestartSec", &exact_span(self.first));
         if self.steps > 0 {
             file.set("Service", "RestartSteps", &self.steps.to_string());
-            file.set("Service", "RestartMaxDelaySec", &show_span(self.longest));
+            file.set("Service", "RestartMaxDelaySec", &exact_span(self.longest));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Values of a plugin's settings: the environment overrides the fallback setting, which overrides
 //! the default in `config.json`.
 
-use archivist_core::model::parse_size;
+use archivist_core::text::parse_size;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -7,9 +7,9 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::ends::PIECE;
 use archivist_core::model::{CrawlId, Outcome, Owner};
+use archivist_core::text::exact_span;
 use archivist_plugin::settings::derived::is_derived;
 use archivist_plugin::{Used, Values};
-use archivist_shared::config::units::show_span;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Engine {
         let took = run.ended_at?.until(run.started_at?);
         let whole = took >= limit - limit / 10;
         let spent = run.outcome == Some(Outcome::TimeLimit) && whole && !run.frozen;
-        spent.then(|| format!("not done within SnapshotMaxSec={}", show_span(limit)))
+        spent.then(|| format!("not done within SnapshotMaxSec={}", exact_span(limit)))
     }
 }
 

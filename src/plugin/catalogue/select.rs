@@ -414,7 +414,7 @@ mod tests {
         let error = select(&catalogue, &selection, &layers, known(&|_| None)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no plugin is named 'wgett'; close names: wget"
+            "no plugin is named 'wgett'; did you mean wget?"
         );
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::name::HookFamily;
 use crate::catalogue::{Catalogue, Plugin};
-use archivist_core::close::close;
+use archivist_core::text::{did_you_mean, similar};
 
 /// The plugins that the user requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,17 +24,14 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownPlugin {
     pub name: String,
-    /// Similar names of plugins.
-    pub close: Vec<String>,
+    /// Names of plugins that resemble it.
+    pub similar: Vec<String>,
 }
 
 impl fmt::Display for UnknownPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no plugin is named '{}'", self.name)?;
-        match self.close.join(", ") {
-            near if near.is_empty() => Ok(()),
-            near => write!(f, "; close names: {near}"),
-        }
+        let hint = did_you_mean(&self.similar);
+        write!(f, "no plugin is named '{}'{hint}", self.name)
     }
 }
 
@@ -54,9 +51,12 @@ pub(crate) fn expand<'a>(
     catalogue: &'a Catalogue,
     selection: &Selection,
 ) -> Result<Option<BTreeSet<&'a str>>, UnknownPlugin> {
-    let unknown = |name: &str| UnknownPlugin {
-        name: name.to_owned(),
-        close: close(name, catalogue.plugins.iter().map(|p| p.name.as_str())),
+    let unknown = |name: &str| {
+        let similar = similar(name, catalogue.plugins.iter().map(|p| p.name.as_str()));
+        UnknownPlugin {
+            name: name.to_owned(),
+            similar: similar.into_iter().map(str::to_owned).collect(),
+        }
     };
     let mut names = BTreeSet::new();
     let mut open = Vec::new();

@@ -12,7 +12,7 @@ use crate::programs::binary;
 use crate::programs::binary::{Programs, Source};
 use crate::programs::requirement::{Requirement, split_providers};
 use crate::settings::values::{Layers, resolve};
-use archivist_core::close::close;
+use archivist_core::text::{did_you_mean, similar};
 
 /// Start of the URL of a crawl that installs programs.
 pub const URL: &str = "archivist:install/";
@@ -160,13 +160,9 @@ pub fn requests(
 }
 
 fn unknown(catalogue: &Catalogue, name: &str) -> String {
-    let near = close(name, catalogue.plugins.iter().map(|p| p.name.as_str())).join(", ");
-    let near = if near.is_empty() {
-        near
-    } else {
-        format!("; close names: {near}")
-    };
-    format!("no plugin is named '{name}', and none needs a program of that name{near}")
+    let similar = similar(name, catalogue.plugins.iter().map(|p| p.name.as_str()));
+    let hint = did_you_mean(&similar);
+    format!("no plugin is named '{name}', and none needs a program of that name{hint}")
 }
 
 /// Requests for the programs that one plugin requires itself.
@@ -321,7 +317,7 @@ mod tests {
             }
             assert_eq!(names(&of("reader").unwrap()), ["reader"]);
             let error = of("titel").unwrap_err();
-            assert!(error.contains("close names: title"), "{error}");
+            assert!(error.contains("did you mean title"), "{error}");
         });
     }
 

@@ -7,7 +7,7 @@ use crate::catalogue::schema::{Kind, Property};
 use crate::settings::general;
 use crate::settings::parse::{objection, typed};
 use crate::settings::values::Values;
-use archivist_core::close::close;
+use archivist_core::text::{did_you_mean, similar};
 
 /// An error in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,10 +37,8 @@ pub fn check(catalogue: &Catalogue, values: &Values) -> Vec<SettingError> {
 }
 
 fn unknown(key: &str, known: &BTreeSet<String>) -> String {
-    match close(key, known.iter().map(String::as_str)).join(", ") {
-        near if near.is_empty() => "no plugin has this setting".to_owned(),
-        near => format!("no plugin has this setting; close names: {near}"),
-    }
+    let similar = similar(key, known.iter().map(String::as_str));
+    format!("no plugin has this setting{}", did_you_mean(&similar))
 }
 
 fn wrong(catalogue: &Catalogue, key: &str, text: &str) -> Option<String> {
@@ -128,7 +126,7 @@ mod tests {
             "CHROME_ISOLATION: 'page' is not one of crawl, snapshot"
         );
         let unknown = say("CHROM_TIMEOUT", "3").unwrap();
-        assert!(unknown.contains("close names: CHROME_TIMEOUT"), "{unknown}");
+        assert!(unknown.contains("did you mean CHROME_TIMEOUT"), "{unknown}");
         assert_eq!(
             say("LD_PRELOAD", "x").unwrap(),
             "LD_PRELOAD: no plugin has this setting"

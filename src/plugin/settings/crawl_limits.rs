@@ -1,7 +1,7 @@
 //! Limits of a crawl and of a snapshot: pages, bytes, time.
 
 use crate::settings::values::Values;
-use archivist_core::model::parse_size;
+use archivist_core::text::parse_size;
 use std::time::Duration;
 
 /// The limits of one crawl. `None` means no limit.

@@ -1,10 +1,13 @@
 //! The keys there are: one table that feeds the reader, `archivist config` and the test that
 //! compares it with archivist.conf(5).
 
-use super::units::{SIZE_ALLOWED, SPAN_ALLOWED, parse_size, parse_span, show_size, show_span};
 use super::{NetworkMode, Settings};
 use archivist_core::model::Reach;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
+use archivist_core::text::{
+    SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, parse_size, parse_span,
+    similar,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,15 +102,12 @@ pub fn explain_unknown(section: &str, name: &str) -> String {
     if let Some(elsewhere) = KEYS.iter().find(|key| key.name == name) {
         return format!("{name}= belongs in section [{}]", elsewhere.section);
     }
-    let close = KEYS
-        .iter()
-        .map(|key| (strsim::jaro_winkler(key.name, name), key))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match close {
-        Some((_, key)) => format!(
-            "unknown key {name}= in section [{section}]; did you mean {}= in [{}]?",
-            key.name, key.section
+    let similar = similar(name, KEYS.iter().map(|key| key.name));
+    let nearest = KEYS.iter().find(|key| similar.first() == Some(&key.name));
+    match nearest {
+        Some(key) => format!(
+            "unknown key {name}= in section [{section}]{}",
+            did_you_mean(&[format!("{}= in [{}]", key.name, key.section)])
         ),
         None if is_value_name(name) => {
             format!(
@@ -224,11 +224,11 @@ fn shown_network(network: &NetworkMode) -> String {
 }
 
 fn shown_span(span: &Duration) -> String {
-    show_span(*span)
+    exact_span(*span)
 }
 
 fn shown_size(size: &u64) -> String {
-    show_size(*size)
+    exact_size(*size)
 }
 
 fn shown_words(words: &[String]) -> String {

@@ -10,7 +10,6 @@ pub mod programs;
 pub mod sandbox;
 mod scope;
 mod settings;
-pub mod units;
 
 pub use inputs::Warning;
 pub use network::NetworkMode;

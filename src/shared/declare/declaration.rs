@@ -1,6 +1,7 @@
 //! A declaration as it was read: nothing is judged yet but its name.
 
 use crate::config::ini::{Entry, Malformed, Place};
+use archivist_core::text::clean;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -90,9 +91,8 @@ impl Problem {
 
     /// Text of files is in it: what would begin a line of its own in a log is taken out.
     pub fn told(text: &str, fatal: bool) -> Problem {
-        let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         Problem {
-            text: text.chars().map(clean).collect(),
+            text: clean(text),
             fatal,
         }
     }

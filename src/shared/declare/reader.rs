@@ -1,8 +1,8 @@
 //! Asks a declaration for its keys, and keeps what is wrong with the answers.
 
 use crate::config::ini::{Entry, Place};
-use crate::config::units::{SPAN_ALLOWED, parse_span};
 use crate::declare::declaration::{Declaration, Kind, Problem};
+use archivist_core::text::{SPAN_ALLOWED, did_you_mean, parse_span, similar};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -201,24 +201,20 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `; did you mean Workers=?`, or all there is.
+/// Returns `; did you mean Workers=?`, or the list of all known names if none is similar.
 fn meant<'a>(
     word: &str,
     known: impl Iterator<Item = &'a str>,
     before: &str,
     after: &str,
 ) -> String {
-    let near = |name: &&str| strsim::jaro_winkler(&name.to_lowercase(), &word.to_lowercase());
     let known: Vec<&str> = known.collect();
-    let best = known.iter().max_by(|a, b| near(a).total_cmp(&near(b)));
-    match best.filter(|name| near(name) > 0.8) {
-        Some(name) => format!("; did you mean {before}{name}{after}?"),
-        None => {
-            let all: Vec<_> = known
-                .iter()
-                .map(|name| format!("{before}{name}{after}"))
-                .collect();
-            format!("; there are {}", all.join(" "))
-        }
+    let written = |names: &[&str]| -> Vec<String> {
+        let names = names.iter();
+        names.map(|name| format!("{before}{name}{after}")).collect()
+    };
+    match similar(word, known.iter().copied()).first() {
+        None => format!("; there are {}", written(&known).join(" ")),
+        Some(nearest) => did_you_mean(&written(&[nearest])),
     }
 }

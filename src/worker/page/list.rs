@@ -3,6 +3,7 @@
 use super::frame::document;
 use super::{href, text};
 use archivist_core::model::{SnapshotId, Time};
+use archivist_core::text::clean_to;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +31,8 @@ pub struct ListEntry {
 impl ListEntry {
     /// Shortens texts to the length that is shown, because list files are read often.
     pub fn cut(mut self) -> ListEntry {
-        self.title = self.title.map(|title| text::shown(&title, TITLE_MAX_CHARS));
-        self.url = text::shown(&self.url, 300);
+        self.title = self.title.map(|title| clean_to(&title, TITLE_MAX_CHARS));
+        self.url = clean_to(&self.url, 300);
         self
     }
 }
@@ -160,7 +161,7 @@ fn card(entry: &ListEntry, ups: usize) -> Markup {
         picture.and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
     let address = text::address(&entry.url, TITLE_MAX_CHARS);
     let title = entry.title.as_deref().unwrap_or_default();
-    let title = Some(text::shown(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
+    let title = Some(clean_to(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
     let initial = text::host(&entry.url).chars().next();
     let initial: String = initial.into_iter().flat_map(char::to_uppercase).collect();
     html! {

@@ -3,6 +3,7 @@
 use super::frame::document;
 use super::{href, text};
 use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time};
+use archivist_core::text::{clean_to, human_size};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
 
@@ -72,8 +73,8 @@ impl Snapshot {
     /// The title, or the URL if the title is empty.
     fn name(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
-        match text::shown(title, TEXT_MAX_CHARS) {
-            empty if empty.is_empty() => text::shown(&self.url, TEXT_MAX_CHARS),
+        match clean_to(title, TEXT_MAX_CHARS) {
+            empty if empty.is_empty() => clean_to(&self.url, TEXT_MAX_CHARS),
             title => title,
         }
     }
@@ -148,7 +149,7 @@ impl Snapshot {
     }
 
     fn address(&self) -> Markup {
-        let shown = text::shown(&self.url, TEXT_MAX_CHARS);
+        let shown = clean_to(&self.url, TEXT_MAX_CHARS);
         html! {
             @match href::web(&self.url) {
                 Some(url) => a href=(url) rel="noopener noreferrer external" { bdi { (shown) } },
@@ -175,7 +176,7 @@ impl Snapshot {
                 @if let Some(added) = self.added_at {
                     div { dt { "Added" } dd { (text::stamp(added)) } }
                 }
-                div { dt { "Saved" } dd { (text::count(files, "file")) ", " (text::size(bytes)) } }
+                div { dt { "Saved" } dd { (text::count(files, "file")) ", " (human_size(bytes)) } }
                 div { dt { "Results" } dd class="pills" {
                     @for state in states {
                         @let count = self.count(state);
@@ -187,7 +188,7 @@ impl Snapshot {
                 @if self.depth > 0 { div { dt { "Depth" } dd { (self.depth) } } }
                 @if !self.tags.is_empty() {
                     div { dt { "Tags" } dd class="pills" {
-                        @for tag in &self.tags { span class="tag" { bdi { (text::shown(tag, 60)) } } }
+                        @for tag in &self.tags { span class="tag" { bdi { (clean_to(tag, 60)) } } }
                     } }
                 }
             }
@@ -212,20 +213,20 @@ impl Snapshot {
             article class=(result.status.as_str()) {
                 div class="line" {
                     h3 {
-                        (text::shown(&result.plugin, 80))
-                        @if hooks_of_plugin > 1 { " " small { (text::shown(&result.hook, 120)) } }
+                        (clean_to(&result.plugin, 80))
+                        @if hooks_of_plugin > 1 { " " small { (clean_to(&result.hook, 120)) } }
                     }
                     (pill(result.status))
                     span class="meta" {
-                        @if result.size > 0 && result.files.len() != 1 { span { (text::size(result.size)) } }
+                        @if result.size > 0 && result.files.len() != 1 { span { (human_size(result.size)) } }
                         @if let Some(took) = text::took(result.started_at, result.ended_at) { span title=[result.started_at.map(|at| format!("Started {at}"))] { (took) } }
                         @if result.attempts > 1 { span { (text::count(result.attempts as usize, "attempt")) } }
                     }
                 }
                 @if let Some(why) = &result.error {
-                    p class="why" { bdi { (text::shown(why, REASON_MAX_CHARS)) } }
+                    p class="why" { bdi { (clean_to(why, REASON_MAX_CHARS)) } }
                 }
-                @if is_news { p class="says" { bdi { (text::shown(output, REASON_MAX_CHARS)) } } }
+                @if is_news { p class="says" { bdi { (clean_to(output, REASON_MAX_CHARS)) } } }
                 @if !first.is_empty() { (listing(&result.plugin, first)) }
                 @if !rest.is_empty() {
                     details {
@@ -273,12 +274,12 @@ fn listing(plugin: &str, files: &[&File]) -> Markup {
         ul class="files" {
             @for file in files {
                 li {
-                    @let shown = text::shown(&file.path, TEXT_MAX_CHARS);
+                    @let shown = clean_to(&file.path, TEXT_MAX_CHARS);
                     @match href::relative(0, &format!("{plugin}/{}", file.path)) {
                         Some(link) => a href=(link) rel="noopener" { bdi { (shown) } },
                         None => bdi title="Not linked: its name is not UTF-8 or leads out of the directory" { (shown) },
                     }
-                    span class="size" { (text::size(file.size)) }
+                    span class="size" { (human_size(file.size)) }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time};
+use archivist_core::text::clean_to;
 use archivist_shared::bus::documents::report::{File, HookResult};
 use proptest::prelude::*;
 use scraper::{Html, Selector};
@@ -229,7 +230,7 @@ fn hostile_texts_stay_text() {
         let page = snapshot(text).render();
         assert_eq!(
             texts(&page, "h1"),
-            [text::shown(text, 500)],
+            [clean_to(text, 500)],
             "the title is shown as it is"
         );
         assert_eq!(
@@ -400,7 +401,7 @@ proptest! {
             prop_assert_eq!(is_harmless(&page), Ok(()));
         }
         let page = snapshot(&text).render();
-        let shown = text::shown(&text, 500);
+        let shown = clean_to(&text, 500);
         prop_assert_eq!(&texts(&page, "h1")[0], &shown);
     }
 }

@@ -1,8 +1,8 @@
 //! What can be seen in files: systemd, users, disk, cgroups, user namespaces.
 
 use super::Check;
-use super::text;
 use crate::client::server::systemctl;
+use archivist_core::text::human_size;
 use archivist_shared::config::{HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
@@ -137,7 +137,7 @@ impl<'a> Host<'a> {
                 "look with df",
             );
         };
-        let what = format!("{} free in {}", text::bytes(free.bytes), place.display());
+        let what = format!("{} free in {}", human_size(free.bytes), place.display());
         let fix = "free some space, or move the data directory to a larger disk";
         if free.inodes.is_some_and(|inodes| inodes < 1000) {
             Check::fail(

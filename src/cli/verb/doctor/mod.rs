@@ -6,9 +6,9 @@ mod service;
 use crate::client::exit::{Exit, Failure};
 use crate::display::look;
 use crate::display::look::{Look, Tone};
-use crate::display::text;
 use archivist_core::model::AddressKind;
 use archivist_core::model::web::reach::nameservers;
+use archivist_core::text::clean;
 use archivist_shared::config;
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -150,10 +150,10 @@ fn listed(checks: &[Check], look: &Look) -> String {
     for check in checks {
         let (word, tone) = check.verdict.word();
         let word = look.paint(&format!("{word:<4}"), tone);
-        let what = text::clean(&check.what);
+        let what = clean(&check.what);
         out.push_str(&format!("{word}  {:<widest$}  {what}\n", check.name));
         if let Some(fix) = &check.fix {
-            out.push_str(&format!("      {:<widest$}  → {}\n", "", text::clean(fix)));
+            out.push_str(&format!("      {:<widest$}  → {}\n", "", clean(fix)));
         }
     }
     out

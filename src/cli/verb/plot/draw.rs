@@ -7,6 +7,7 @@ use crate::display::look::Look;
 use crate::display::svg::{Anchor, Svg};
 use crate::display::text;
 use archivist_core::model::Time;
+use archivist_core::text::{clean, human_size, human_span};
 use archivist_shared::bus::documents::report::Span;
 
 const WIDTH: f64 = 1280.0;
@@ -110,7 +111,7 @@ fn about(subject: &Subject, spans: &[Span], more: bool, look: &Look) -> String {
     let cpu: u64 = spans.iter().filter_map(|span| span.cpu_usec).sum();
     words.push(format!("{} CPU", text::cpu(cpu)));
     let peak = spans.iter().filter_map(|span| span.memory_peak).max();
-    words.extend(peak.map(|peak| format!("at most {} in one unit", text::bytes(peak))));
+    words.extend(peak.map(|peak| format!("at most {} in one unit", human_size(peak))));
     words.join(" · ")
 }
 
@@ -119,7 +120,7 @@ fn long(from: Time, to: Time) -> String {
     let ms = to.0.saturating_sub(from.0).max(0);
     match ms {
         0..1000 => offset(ms),
-        _ => text::span(std::time::Duration::from_millis(ms.unsigned_abs())),
+        _ => human_span(std::time::Duration::from_millis(ms.unsigned_abs())),
     }
 }
 
@@ -206,7 +207,7 @@ fn draw_row(svg: &mut Svg, row: &Row, scale: &Scale, y: f64, now: Time) {
     // A pointer anywhere in the row is to find its tip.
     svg.rect("hit", (0.0, y), (WIDTH, ROW), 0.0);
     let room = (LEFT - 12.0 - x) / LETTER;
-    let label = text::cut_middle(&text::clean(&row.label), room as usize);
+    let label = text::cut_middle(&clean(&row.label), room as usize);
     let class = if row.is_head { "label strong" } else { "label" };
     svg.text(class, (x, base), Anchor::Start, &label);
     if let (Some(asked), Some(from)) = (row.asked, row.from.or(Some(now))) {
@@ -228,7 +229,7 @@ fn draw_row(svg: &mut Svg, row: &Row, scale: &Scale, y: f64, now: Time) {
     let values = [
         took,
         row.cpu_usec.map(text::cpu),
-        row.memory.map(text::bytes),
+        row.memory.map(human_size),
     ];
     for ((x, _), value) in COLUMNS.into_iter().zip(values) {
         if let Some(value) = value {

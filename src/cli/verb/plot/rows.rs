@@ -4,6 +4,7 @@
 use super::scale::offset;
 use crate::display::text;
 use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, Time};
+use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::Span;
 use std::collections::BTreeMap;
 
@@ -192,7 +193,7 @@ fn tip(span: &Span) -> String {
         words.push(format!("systemd took {} to start it", offset(wait)));
     }
     words.extend(span.cpu_usec.map(|cpu| format!("{} CPU", text::cpu(cpu))));
-    let memory = span.memory_peak.map(text::bytes);
+    let memory = span.memory_peak.map(human_size);
     words.extend(memory.map(|memory| format!("{memory} memory at its peak")));
     words.extend(span.outcome.as_ref().map(ToString::to_string));
     words.extend(span.verdict.map(|verdict| format!("result {verdict}")));

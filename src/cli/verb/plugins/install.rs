@@ -6,8 +6,8 @@ use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
 use crate::display::look;
-use crate::display::text;
 use archivist_core::model::CrawlId;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -75,7 +75,7 @@ fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bo
             }
             (None, _) => format!("is not there{how}"),
         };
-        lines += &format!("{}: {}\n", text::clean(&binary.name), text::clean(&what));
+        lines += &format!("{}: {}\n", clean(&binary.name), clean(&what));
     }
     (lines, missing)
 }

@@ -12,6 +12,7 @@ use crate::display::look;
 use crate::display::look::{Look, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Plugins, Uses};
 use archivist_shared::config::Scope;
 use clap::{Args, Subcommand};
@@ -59,11 +60,7 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let plugins: Plugins = decode(&answer)?;
     look::print(&listed(&plugins, &look))?;
     for problem in &plugins.problems {
-        eprintln!(
-            "{}: {}",
-            text::clean(&problem.path),
-            text::clean(&problem.what)
-        );
+        eprintln!("{}: {}", clean(&problem.path), clean(&problem.what));
     }
     Ok(Exit::Done)
 }

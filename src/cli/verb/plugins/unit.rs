@@ -5,7 +5,7 @@
 //! terminal would obey.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::text;
+use archivist_core::text::clean;
 use archivist_shared::config::Scope;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -242,7 +242,7 @@ fn show(mut from: impl Read, to: &mut impl Write) -> std::io::Result<()> {
 }
 
 fn print(line: &[u8], to: &mut impl Write) -> std::io::Result<()> {
-    writeln!(to, "{}", text::clean(&String::from_utf8_lossy(line)))
+    writeln!(to, "{}", clean(&String::from_utf8_lossy(line)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};
-use crate::display::text;
+use archivist_core::text::human_span;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Properties, Systemd};
 use clap::Args;
@@ -34,7 +34,7 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if let Some(grace) = grace(name, index, &worker, &systemd).await? {
-        let grace = text::span(grace);
+        let grace = human_span(grace);
         println!(
             "{unit} was started less than {grace} before its health check, and is given that time"
         );

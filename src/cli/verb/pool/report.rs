@@ -2,8 +2,8 @@
 
 use super::failure;
 use crate::client::exit::Failure;
-use crate::display::text;
 use archivist_core::model::Time;
+use archivist_core::text::human_span;
 use archivist_generator::Pool;
 use archivist_shared::systemd::{Properties, Systemd};
 use serde::Serialize;
@@ -192,8 +192,8 @@ fn problem(
                 None if uptime > limit => Some(format!(
                     "has never beaten in {}, so that nobody would notice if it hung: its program has to run \
                      'archivist heartbeat' at least every {}, or leave out HeartbeatSec=",
-                    text::span(uptime),
-                    text::span(limit)
+                    human_span(uptime),
+                    human_span(limit)
                 )),
                 Some(_) if !watched => Some(
                     "beats, but has not said how long to wait for the next: its first beat has to send \

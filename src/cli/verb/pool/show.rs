@@ -8,6 +8,7 @@ use crate::display::look::{Look, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::verb::pool::report;
+use archivist_core::text::clean;
 use archivist_shared::config::Scope;
 use clap::Args;
 
@@ -47,7 +48,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         return json(&reports);
     }
     for problem in reports.iter().flat_map(|report| &report.problems) {
-        eprintln!("archivist: {}", text::clean(problem));
+        eprintln!("archivist: {}", clean(problem));
     }
     if reports.is_empty() {
         eprintln!("no pools")
@@ -123,11 +124,11 @@ pub fn told(report: &Report, look: &Look) -> String {
     };
     let mut head = format!("{} {}", look.paint("●", dot), report.name);
     if !report.description.is_empty() {
-        head.push_str(&format!(" - {}", text::clean(&report.description)));
+        head.push_str(&format!(" - {}", clean(&report.description)));
     }
     let mut out = format!(
         "{head}\n      File: {}\n   Workers: {} of {} running\n",
-        text::clean(&report.file),
+        clean(&report.file),
         report.running,
         report.declared
     );
@@ -152,7 +153,7 @@ pub fn told(report: &Report, look: &Look) -> String {
         Some(format!("{}: {problem}", worker.name))
     });
     for problem in report.problems.iter().cloned().chain(of_workers) {
-        out.push_str(&look.paint(&text::clean(&problem), Tone::Bad));
+        out.push_str(&look.paint(&clean(&problem), Tone::Bad));
         out.push('\n');
     }
     out

@@ -3,6 +3,7 @@
 use crate::display::look::{Look, Tone};
 use crate::display::text;
 use archivist_core::model::{Lifecycle, Owner, ResultState, Time};
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Event, HookResult};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
@@ -102,7 +103,7 @@ impl Board {
 
 fn lines_of(owner: Owner, page: &Page, why: &str, look: &Look) -> Vec<String> {
     let width = look.width.unwrap_or(usize::MAX);
-    let head = format!("{owner} {}  {}", text::clean(&page.url), text::clean(why));
+    let head = format!("{owner} {}  {}", clean(&page.url), clean(why));
     let mut lines = vec![text::cut_middle(head.trim_end(), width)];
     lines.extend(page.hooks.iter().map(|hook| row(hook, look, width)));
     lines
@@ -123,7 +124,7 @@ fn row(hook: &HookResult, look: &Look, width: usize) -> String {
         }
         _ => hook.output.as_deref(),
     };
-    let said = text::clean(said.unwrap_or_default());
+    let said = clean(said.unwrap_or_default());
     let status = look.paint(
         &format!("{:<10}", hook.status.as_str()),
         match hook.status {

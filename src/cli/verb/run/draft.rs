@@ -3,6 +3,7 @@
 use crate::display::look::{Look, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
+use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Draft, DraftHook};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub fn told(draft: &Draft, look: &Look) -> String {
     ];
     for (when, hooks) in parts {
         for hook in hooks {
-            let limit = text::span(Duration::from_secs(hook.limit));
+            let limit = human_span(Duration::from_secs(hook.limit));
             table.row([
                 when.into(),
                 text::hook_label(&hook.plugin, &hook.hook).into(),
@@ -33,7 +34,7 @@ pub fn told(draft: &Draft, look: &Look) -> String {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for skip in &draft.skipped {
         let plugins = reasons.entry(&skip.why).or_default();
-        plugins.push(text::clean(&skip.plugin));
+        plugins.push(clean(&skip.plugin));
     }
     if !reasons.is_empty() {
         out.push('\n');

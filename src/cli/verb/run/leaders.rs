@@ -1,6 +1,6 @@
 //! Which orchestrators have worked for this command: of each that takes over it is told once.
 
-use crate::display::text;
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::Runner;
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ impl Leaders {
         }
         let unit = match active.unit.as_str() {
             "" => String::new(),
-            unit => format!(", {}", text::clean(unit)),
+            unit => format!(", {}", clean(unit)),
         };
         Some(format!(
             "a newer process took over {} (pid={}{unit}); work will continue there and will resume here if that process exits and work remains",
-            text::clean(&active.components),
+            clean(&active.components),
             active.pid,
         ))
     }

@@ -20,6 +20,7 @@ use crate::display::text;
 use crate::verb::add::{persona, setting};
 use crate::verb::urls::Urls;
 use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
     AddOptions, Added, Crawl, Details, Draft, Snapshot,
 };
@@ -411,7 +412,7 @@ fn page_is_complete(snapshot: &Snapshot) -> bool {
 /// `wget (s3), pdf (s4)`
 fn named(hooks: &[archivist_shared::bus::documents::report::HookName]) -> String {
     let names = hooks.iter().map(|hook| {
-        let label = text::clean(&text::hook_label(&hook.plugin, &hook.hook));
+        let label = clean(&text::hook_label(&hook.plugin, &hook.hook));
         format!("{label} ({})", hook.owner)
     });
     names.collect::<Vec<_>>().join(", ")

@@ -15,6 +15,7 @@ use crate::display::look::Look;
 use crate::display::text;
 use crate::verb::run::records;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
+use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
     Details, Event, Filter, Interrupted, Run, Snapshot, Status,
 };
@@ -457,10 +458,10 @@ impl<'a> Work<'a> {
 /// `s3 https://… sealed`
 fn line(snapshot: &Snapshot) -> String {
     let reason = match &snapshot.reason {
-        Some(reason) => format!(": {}", text::clean(reason)),
+        Some(reason) => format!(": {}", clean(reason)),
         None => String::new(),
     };
-    let url = text::clean(&snapshot.url);
+    let url = clean(&snapshot.url);
     let results = text::counts(&snapshot.results, &text::result_states());
     format!(
         "{} {url} {}{reason}, results: {results}\n",

@@ -10,6 +10,7 @@ use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::verb::watch::timers;
 use archivist_core::model::{CheckKind, Pool, Time};
+use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::watches::{Site, Watch};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -65,7 +66,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 fn complain(watches: &[Watch]) {
     for problem in watches.iter().flat_map(|watch| &watch.problems) {
-        eprintln!("{}", text::clean(problem));
+        eprintln!("{}", clean(problem));
     }
 }
 
@@ -75,7 +76,7 @@ fn state(site: &Site, now: Time) -> Cell {
         .iter()
         .any(|check| check.kind == CheckKind::Status);
     match site.down_since {
-        Some(since) => Cell::toned(format!("down {}", text::span(now.until(since))), Tone::Bad),
+        Some(since) => Cell::toned(format!("down {}", human_span(now.until(since))), Tone::Bad),
         None if site.failures > 0 => Cell::toned("failing", Tone::Busy),
         None if asked => Cell::toned("up", Tone::Good),
         None => Cell::default(),
@@ -135,18 +136,18 @@ fn waits(kind: CheckKind) -> String {
 }
 
 fn told(watch: &Watch, next: &Next, look: &Look) -> String {
-    let mut out = format!("{} ({})\n", watch.name, text::clean(&watch.file));
+    let mut out = format!("{} ({})\n", watch.name, clean(&watch.file));
     for (kind, words) in &watch.schedules {
         let next = next.get(&(watch.name.clone(), *kind));
         let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, look)));
         out.push_str(&format!(
             "{kind:>12}: {}{}\n",
-            text::clean(words),
+            clean(words),
             next.unwrap_or_default()
         ));
     }
     for site in &watch.sites {
-        out.push_str(&format!("\n{}\n", text::clean(&site.url)));
+        out.push_str(&format!("\n{}\n", clean(&site.url)));
         let mut table = Table::new(&["KIND", "STATE", "RESULT…", "WHEN"]);
         for check in site.open.iter().chain(&site.last) {
             table.row([

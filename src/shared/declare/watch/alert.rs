@@ -1,4 +1,4 @@
-//! What is done when a site goes down or comes back.
+//! Alerts: the unit or command that starts when a site goes down or recovers.
 
 /// Kinds of units that may be started.
 const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
@@ -12,10 +12,12 @@ pub enum Alert {
 }
 
 impl Alert {
-    /// A word that ends like a unit is one; everything else is a command line with an absolute
-    /// path in front.
+    /// Reads the value of `OnDown=` or `OnRecovery=`, split into words as a POSIX shell would, without
+    /// expansions. A single word with the suffix of a unit is a unit; anything else is a command line
+    /// that begins with an absolute path.
     pub fn parse(text: &str) -> Result<Alert, String> {
-        let words = split(text)?;
+        let words = shlex::split(text)
+            .ok_or_else(|| format!("'{text}' has an open quote or ends in a backslash"))?;
         let Some(first) = words.first() else {
             return Err("a unit or a command is expected".to_owned());
         };
@@ -45,32 +47,6 @@ impl Alert {
     }
 }
 
-/// Words, with quotes around what has blanks in it. There are no expansions.
-fn split(text: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        match (c, quote) {
-            ('\\', _) if quote != Some('\'') => {
-                let next = rest.next().ok_or("a backslash at the end")?;
-                word.get_or_insert_default().push(next);
-            }
-            (c, Some(end)) if c == end => quote = None,
-            (c, None) if c == '"' || c == '\'' => {
-                word.get_or_insert_default();
-                quote = Some(c);
-            }
-            (c, None) if c.is_whitespace() => words.extend(word.take()),
-            (c, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    match quote {
-        Some(c) => Err(format!("the quote {c} is not closed")),
-        None => Ok(words),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +68,14 @@ mod tests {
             Alert::parse(r#"/usr/bin/curl -d "it is \"down\"" '' http://x/$HOME"#),
             Ok(Alert::Command(words.map(str::to_owned).to_vec()))
         );
-        for bad in ["", "curl x", "a.service b", "/bin/x 'y", "no such.service"] {
+        for bad in [
+            "",
+            "curl x",
+            "a.service b",
+            "/bin/x 'y",
+            "/bin/x \\",
+            "no such.service",
+        ] {
             assert!(Alert::parse(bad).is_err(), "{bad}");
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{Alert, Missed, Schedule, Watch};
 use crate::config::ini::Entry;
-use crate::config::units::{SPAN_ALLOWED, parse_span};
 use archivist_core::model::{CheckKind, PageUrl};
+use archivist_core::text::{SPAN_ALLOWED, parse_span};
 use std::path::PathBuf;
 
 pub const SECTION: &str = "Watch";

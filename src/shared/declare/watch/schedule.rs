@@ -1,6 +1,6 @@
 //! Schedules: `every 5min`, calendar expressions of systemd.time(7), `no`.
 
-use crate::config::units::{parse_span, show_span};
+use archivist_core::text::{exact_span, parse_span};
 use std::time::Duration;
 
 const MINUTE: u64 = 60;
@@ -42,7 +42,7 @@ impl Schedule {
     pub fn every(span: Duration) -> Schedule {
         Schedule {
             when: aligned(span).map_or(When::Apart(span), When::Calendar),
-            words: format!("every {}", show_span(span)),
+            words: format!("every {}", exact_span(span)),
         }
     }
 
