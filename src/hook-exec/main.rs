@@ -1,8 +1,9 @@
-//! `archivist-hook-exec PROGRAM`: executes the hook that standard input describes, in its own place.
+//! `archivist-hook-exec PROGRAM`: replaces itself by the hook that standard input describes.
 //!
-//! The properties of a unit can be read by every local user (`systemctl show`, /run/systemd/transient), so the
-//! orchestrator passes arguments and variables through a sealed file without a name instead
-//! (`UnitSpec::launch` in the library). PROGRAM is there for people who look at the unit.
+//! Every local user can read the properties of a unit (`systemctl show`, /run/systemd/transient).
+//! Therefore the orchestrator passes arguments and variables in a sealed memory file
+//! (`UnitSpec::launch` in archivist-core). The argument PROGRAM only shows users of `systemctl
+//! status` what runs.
 
 use nix::unistd::{dup2_stdin, execve};
 use std::ffi::{CString, OsString};
@@ -11,12 +12,12 @@ use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
-/// systemd's exit codes for what fails before a program is executed (systemd.exec(5)); the orchestrator
-/// takes them for its own.
+/// Exit statuses of systemd for failures before a program is executed (systemd.exec(5)). The
+/// orchestrator treats them like failures of systemd.
 const EXIT_EXEC: u8 = 203;
 const EXIT_STDIN: u8 = 208;
 
-/// A program to be executed.
+/// A program to execute.
 #[derive(Debug, PartialEq, Eq)]
 struct Launch {
     argv: Vec<CString>,
@@ -24,8 +25,8 @@ struct Launch {
     environment: Vec<CString>,
 }
 
-/// What the document says: the number of arguments, these, and the variables, each ended by a NUL. None if it is
-/// cut short or names no program.
+/// Parses the document: the number of arguments, the arguments, and the variables, each terminated
+/// by a NUL. `None` if the document is incomplete or names no program.
 fn read(document: &[u8]) -> Option<Launch> {
     let mut words = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
     let count: usize = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
@@ -35,8 +36,8 @@ fn read(document: &[u8]) -> Option<Launch> {
     (argv.len() == count && count > 0).then_some(Launch { argv, environment })
 }
 
-/// The variables that are `set` already, and of `wanted` those that are not: what the service manager set, as an
-/// administrator's `Environment=`, stays.
+/// The variables in `set`, and those of `wanted` whose names are not in `set`: variables of the
+/// service manager, such as an administrator's `Environment=`, take precedence.
 fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) -> Vec<CString> {
     let set = set.map(|(name, value)| [name.into_vec(), value.into_vec()].join(&b'='));
     let mut all: Vec<CString> = set.filter_map(|pair| CString::new(pair).ok()).collect();
@@ -52,7 +53,7 @@ fn merge(set: impl Iterator<Item = (OsString, OsString)>, wanted: Vec<CString>) 
     all
 }
 
-/// Returns only if the program could not be executed: the exit code, and what to print.
+/// Executes the program. Returns only on failure: the exit status and the message.
 fn launch() -> (u8, String) {
     let mut document = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut document) {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_stays() {
+    fn variables_of_the_service_manager_take_precedence() {
         let set = [("A", "drop-in"), ("C", "x=y")].map(|(n, v)| (n.into(), v.into()));
         let merged = merge(set.into_iter(), words(&["A=ours", "B=2", "AA=3"]));
         assert_eq!(merged, words(&["A=drop-in", "C=x=y", "B=2", "AA=3"]));
@@ -125,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_is_survived(document: Vec<u8>, rest in "[0-3]?(\0[a=]{0,3}){0,5}") {
+        fn any_document_is_parsed(document: Vec<u8>, rest in "[0-3]?(\0[a=]{0,3}){0,5}") {
             for document in [document, rest.into_bytes()] {
                 if let Some(launch) = read(&document) {
                     prop_assert!(!launch.argv.is_empty());

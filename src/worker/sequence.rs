@@ -69,7 +69,7 @@ enum Phase {
     WaitingForDaemons,
     /// Retrying hooks, one after another.
     Retrying,
-    /// Waiting for daemons that were told to stop.
+    /// Waiting for daemons that received SIGTERM.
     Stopping,
     Done,
 }
@@ -233,7 +233,7 @@ impl Sequence {
     }
 
     /// Whether to restart a daemon that failed: pages of a crawl need it, it was ready before, it
-    /// was not told to stop, and it has restarts left.
+    /// was not stopped, and it has restarts left.
     fn needs_restart(&self, position: usize) -> bool {
         let was_up = matches!(
             self.states.get(position),

@@ -1,10 +1,11 @@
-//! One browser for many pages: the hooks of the plugin `chromium`, and those that save its page.
+//! One browser for many pages: tests of the hooks of the plugin `chromium`, and of those that save
+//! its page.
 
 use crate::fixture::{Session, Site, Snapshot, has};
 use std::time::Duration;
 
 #[test]
-fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
+fn screenshot_pdf_and_html_of_a_page_are_complete() {
     if !has(&["chromium"]) {
         return;
     }
@@ -18,7 +19,7 @@ fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
     assert_eq!(picture[16..24], [0, 0, 3, 32, 0, 0, 2, 88], "800 by 600");
     snap.run("pdf", &url, &[])
         .assert(0, "succeeded", "output.pdf");
-    // Without the DOM that was saved, these two look into the tab.
+    // Without saved HTML, these two hooks read the page from the tab.
     snap.run("title", &url, &[])
         .assert(0, "succeeded", "Set by script");
     let ran = snap.run("outlinks", &url, &[]);
@@ -31,7 +32,7 @@ fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
     assert!(html.contains("made by script"), "{html}");
     assert_eq!(snap.json("chromium/navigation.json")["status"], 200);
 
-    let tab = session.tab().told(&snap);
+    let tab = session.tab().stopped(&snap);
     tab.assert(0, "succeeded", "page loaded http=200");
     let closed = snap.run("screenshot", &url, &[]);
     closed.assert(1, "failed", "the page's tab is closed");
@@ -49,7 +50,7 @@ fn chromium_makes_a_picture_a_pdf_and_html_that_are_real() {
 }
 
 #[test]
-fn every_page_comes_to_an_end() {
+fn every_page_ends() {
     if !has(&["chromium"]) {
         return;
     }
@@ -87,7 +88,7 @@ fn every_page_comes_to_an_end() {
 }
 
 #[test]
-fn a_dialog_holds_nothing_up_and_cookies_stay_at_home() {
+fn dialogs_are_dismissed_and_cookies_are_not_shared() {
     if !has(&["chromium"]) {
         return;
     }
@@ -97,7 +98,7 @@ fn a_dialog_holds_nothing_up_and_cookies_stay_at_home() {
     let settings = [("CRAWL_DIR", crawl.to_str().unwrap())];
     let url = site.url("dialogs");
     for snapshot in [&snap, &other] {
-        // The page counts in a cookie how often it was seen, and asks questions all the time.
+        // The page counts its visits in a cookie and opens dialogs continuously.
         assert_eq!(
             session.open(snapshot, &url, &settings),
             "page loaded http=200\n"
@@ -111,7 +112,7 @@ fn a_dialog_holds_nothing_up_and_cookies_stay_at_home() {
 }
 
 #[test]
-fn a_browser_of_its_own_for_each_snapshot() {
+fn each_snapshot_may_have_its_own_browser() {
     if !has(&["chromium"]) {
         return;
     }
@@ -130,12 +131,12 @@ fn a_browser_of_its_own_for_each_snapshot() {
         product.as_str().unwrap().starts_with("Chrome/"),
         "{product}"
     );
-    tab.told(&snap)
+    tab.stopped(&snap)
         .assert(0, "succeeded", "page loaded http=200");
 }
 
 #[test]
-fn a_browser_that_dies_is_a_failure_of_all_that_use_it() {
+fn crashed_browser_fails_all_hooks_that_use_it() {
     if !has(&["chromium"]) {
         return;
     }
@@ -170,7 +171,7 @@ fn a_browser_that_dies_is_a_failure_of_all_that_use_it() {
 }
 
 #[test]
-fn pages_that_crash_or_never_rest_hold_up_only_themselves() {
+fn crashing_and_busy_pages_do_not_affect_other_pages() {
     if !has(&["chromium", "curl"]) {
         return;
     }
@@ -196,11 +197,11 @@ fn pages_that_crash_or_never_rest_hold_up_only_themselves() {
     assert!(text.contains("the page crashed its process"), "{text}");
     let late = snap.run("screenshot", &url, &[]);
     late.assert(1, "failed", "the page's tab is closed");
-    // The browser is as it was.
+    // The browser still works.
     assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
 }
 
-/// The processes of pages, wherever below a browser they are.
+/// Processes of pages at any depth below a browser.
 fn renderers_below(pid: i32) -> Vec<nix::unistd::Pid> {
     let file = |pid: i32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
     let (mut open, mut found) = (vec![pid], Vec::new());
@@ -219,7 +220,7 @@ fn renderers_below(pid: i32) -> Vec<nix::unistd::Pid> {
     found
 }
 
-/// The only child of a process.
+/// The only child process of a process.
 fn child_of(pid: i32) -> nix::unistd::Pid {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     nix::unistd::Pid::from_raw(children.trim().parse().unwrap())

@@ -1,4 +1,4 @@
-//! How the tests run hooks: the test site, a snapshot's directory, an ordinary user.
+//! Test bench for hooks: the test site, a snapshot's directory, an ordinary user.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The test site, stopped with its owner.
+/// The test site, which stops on drop.
 pub struct Site {
     server: Child,
     pub address: String,
@@ -47,10 +47,10 @@ impl Drop for Site {
     }
 }
 
-/// A snapshot's directory, writable by the user that hooks run as.
+/// A snapshot's directory, writable by the user of hooks.
 pub struct Snapshot(tempfile::TempDir);
 
-/// What a hook left behind.
+/// Output of a hook.
 pub struct Ran {
     pub exit: Option<i32>,
     pub records: Vec<Value>,
@@ -58,7 +58,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The one ArchiveResult, which is the last line.
+    /// The only ArchiveResult, which is the last line.
     pub fn result(&self) -> &Value {
         let results = self
             .records
@@ -99,7 +99,7 @@ impl Snapshot {
         serde_json::from_slice(&self.read(path)).unwrap()
     }
 
-    /// Starts a plugin's own hook file in its directory.
+    /// Starts the hook file of a plugin in the plugin's output directory.
     pub fn spawn(&self, hook: &str, url: &str, settings: &[(&str, &str)], stdout: Stdio) -> Child {
         let directory = self.file(directory_of(hook));
         std::fs::create_dir_all(&directory).unwrap();
@@ -134,7 +134,7 @@ impl Snapshot {
             .unwrap()
     }
 
-    /// Runs a hook to its end, its standard output in `stdout.log`.
+    /// Runs a hook until it ends. Its standard output goes to `stdout.log`.
     pub fn run(&self, hook: &str, url: &str, settings: &[(&str, &str)]) -> Ran {
         let start = Instant::now();
         std::fs::create_dir_all(self.file(directory_of(hook))).unwrap();
@@ -163,7 +163,7 @@ impl Snapshot {
         ran
     }
 
-    /// Starts a daemon and waits for its first line, which says that it is ready.
+    /// Starts a daemon and waits for its first line, which means that it is ready.
     pub fn daemon(&self, hook: &str, url: &str, settings: &[(&str, &str)]) -> Daemon {
         let start = Instant::now();
         let mut child = self.spawn(hook, url, settings, Stdio::piped());
@@ -179,7 +179,7 @@ impl Snapshot {
     }
 }
 
-/// Nothing temporary is left once the hooks of a snapshot have ended.
+/// Checks that no temporary file is left when the hooks of a snapshot have ended.
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -193,7 +193,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// A hook that runs until it is told to end.
+/// A hook that runs until it is stopped.
 pub struct Daemon {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
@@ -203,27 +203,27 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Its process.
+    /// Id of its process.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
-    /// Tells it to end; its exit status and all that it printed.
+    /// Stops the hook. Returns its exit status and its output.
     pub fn end(self) -> (Option<i32>, String) {
         let pid = nix::unistd::Pid::from_raw(self.pid());
         nix::sys::signal::kill(pid, nix::sys::signal::SIGTERM).unwrap();
         self.ended()
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the hook ends by itself.
     pub fn ended(mut self) -> (Option<i32>, String) {
         self.stdout.read_to_string(&mut self.text).unwrap();
         let exit = self.child.wait().unwrap().code();
         (exit, std::mem::take(&mut self.text))
     }
 
-    /// The same, as what a hook of this snapshot left behind.
-    pub fn told(self, snapshot: &Snapshot) -> Ran {
+    /// Stops the hook. Returns its output as that of a hook of this snapshot.
+    pub fn stopped(self, snapshot: &Snapshot) -> Ran {
         let start = self.start;
         let (exit, text) = self.end();
         snapshot.ran(exit, &text, start.elapsed())
@@ -240,7 +240,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A crawl's browser, closed with its owner.
+/// A crawl's browser, which is closed on drop.
 pub struct Session {
     pub browser: Daemon,
     tab: Option<Daemon>,
@@ -255,8 +255,8 @@ impl Session {
         }
     }
 
-    /// Opens a page in a tab, in place of the one before; what its hook has printed when it says
-    /// that it is ready.
+    /// Opens a page in a tab, replacing the previous one. Returns the output of its hook up to its
+    /// first line.
     pub fn open(&mut self, snapshot: &Snapshot, url: &str, settings: &[(&str, &str)]) -> String {
         self.tab.take().map(|tab| tab.end());
         let tab = snapshot.daemon("chromium_tab", url, settings);
@@ -265,7 +265,7 @@ impl Session {
         text
     }
 
-    /// The tab, to be ended by the test.
+    /// Removes and returns the tab, so that the test stops it.
     pub fn tab(&mut self) -> Daemon {
         self.tab.take().unwrap()
     }
@@ -275,7 +275,7 @@ fn open_to_all(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
-/// Where a hook works: the crawl has a directory in that of the snapshot.
+/// Output directory of a hook: the crawl's directory is below that of the snapshot.
 fn directory_of(hook: &str) -> &str {
     match hook {
         "chromium_launch" => "crawl/chromium",
@@ -313,7 +313,8 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Hooks do not run as root: `nobody` stands for the hooks' user, if it can reach the program.
+/// Hooks do not run as root: the user nobody stands for the hooks' user, if it can access the
+/// program.
 static AS_NOBODY: LazyLock<bool> = LazyLock::new(|| {
     let reach = |program: &Path| nobody(Path::new("test")).arg("-x").arg(program).status();
     let programs = [
@@ -347,7 +348,7 @@ fn as_ordinary_user(program: &Path) -> Command {
     }
 }
 
-/// Whether the test can run; otherwise it says why not.
+/// Whether the programs are installed; otherwise prints why the test is skipped.
 pub fn has(programs: &[&str]) -> bool {
     if programs.contains(&"chromium") && is_root() && !*AS_NOBODY {
         println!(

@@ -1,6 +1,6 @@
-//! The built-in hooks, run as a worker runs them, against the site in `tests/site`.
+//! Runs the built-in hooks as a worker does, against the site in `tests/site`.
 //!
-//! A program that is not installed, or a chromium that would run as root, is skipped and said so.
+//! Tests that need a missing program, or chromium as root, are skipped with a message.
 
 mod browser;
 mod fixture;
@@ -31,7 +31,7 @@ fn wget_saves_the_page_its_requisites_and_a_warc() {
 }
 
 #[test]
-fn wget_fails_with_the_reason_and_within_its_time() {
+fn wget_fails_with_a_reason_within_its_time_limit() {
     if !has(&["wget"]) {
         return;
     }
@@ -50,19 +50,19 @@ fn wget_fails_with_the_reason_and_within_its_time() {
 }
 
 #[test]
-fn a_hook_that_is_told_to_end_prints_its_record() {
+fn stopped_hook_prints_its_record() {
     if !has(&["wget"]) {
         return;
     }
     let (site, snap) = (Site::start(), Snapshot::new());
-    // The first line says that the hook catches signals from now on.
+    // The first line means that the hook catches signals.
     let daemon = snap.daemon("wget", &site.url("hang"), &[]);
-    let ran = daemon.told(&snap);
+    let ran = daemon.stopped(&snap);
     ran.assert(1, "failed", "wget was stopped: the hook received SIGTERM");
 }
 
 #[test]
-fn headers_of_the_whole_chain() {
+fn headers_of_all_redirects_are_saved() {
     if !has(&["curl"]) {
         return;
     }
@@ -88,7 +88,7 @@ fn headers_of_the_whole_chain() {
 }
 
 #[test]
-fn icons_that_are_named_and_icons_that_are_not() {
+fn icon_comes_from_the_page_or_the_default_path() {
     if !has(&["curl"]) {
         return;
     }
@@ -100,7 +100,7 @@ fn icons_that_are_named_and_icons_that_are_not() {
 }
 
 #[test]
-fn hostile_titles_and_links_are_data() {
+fn hostile_titles_and_links_are_text() {
     if !has(&["curl"]) {
         return;
     }
@@ -126,7 +126,7 @@ fn hostile_titles_and_links_are_data() {
 }
 
 #[test]
-fn odd_pages_are_read() {
+fn unusual_pages_are_read() {
     if !has(&["curl"]) {
         return;
     }
@@ -153,7 +153,7 @@ fn odd_pages_are_read() {
 }
 
 #[test]
-fn a_missing_program_skips_with_its_package() {
+fn missing_program_skips_the_hook_and_names_the_package() {
     if !has(&[]) {
         return;
     }

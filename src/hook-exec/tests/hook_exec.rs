@@ -1,4 +1,4 @@
-//! `archivist-hook-exec`, the built program: what it is given and what the program that it executes gets.
+//! Tests of the built program `archivist-hook-exec`: its input, and what the executed program gets.
 
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::unit::{AddressFilter, HookSpec, Names, UnitSpec};
@@ -37,7 +37,7 @@ fn spec(argv: &[&str], environment: &[(&str, &str)]) -> UnitSpec {
     UnitSpec::hook(&Names::new("archivist"), hook)
 }
 
-/// As systemd starts it, with `set` as what systemd set.
+/// Starts the program as systemd does. `set` are the variables of the service manager.
 fn launch(document: &[u8], set: &[(&str, &str)]) -> Output {
     Command::new(LAUNCHER)
         .arg("/shown/program")
@@ -53,7 +53,7 @@ fn launched(argv: &[&str], environment: &[(&str, &str)], set: &[(&str, &str)]) -
 }
 
 #[test]
-fn arguments_and_variables_arrive_as_they_are() {
+fn arguments_and_variables_arrive_unchanged() {
     let odd = "--url=http://u:p@a.test/?${HOME}&%n $(id) \"'\n\u{2028}";
     let argv = ["/usr/bin/printf", "%s|", odd, "", "a b"];
     let output = launched(&argv, &[], &[]);
@@ -86,7 +86,7 @@ fn standard_input_is_empty_and_the_document_is_gone() {
 }
 
 #[test]
-fn what_cannot_be_executed_ends_as_systemd_says_it() {
+fn failed_execution_has_systemd_s_exit_status() {
     let directory = tempfile::tempdir().unwrap();
     let plain = directory.path().join("plain");
     std::fs::write(&plain, "echo no interpreter").unwrap();
@@ -94,12 +94,12 @@ fn what_cannot_be_executed_ends_as_systemd_says_it() {
     for program in ["/nonexistent/x", not_executable, "relative", ""] {
         let output = launched(&[program, "--url=http://u:p@a.test/"], &[], &[]);
         assert_eq!(output.status.code(), Some(203), "{program}");
-        let said = String::from_utf8(output.stderr).unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
         let wanted = format!("archivist-hook-exec: failed to execute '{program}': ");
-        assert!(said.starts_with(&wanted), "{said}");
-        assert!(!said.contains("u:p"), "{said}");
+        assert!(message.starts_with(&wanted), "{message}");
+        assert!(!message.contains("u:p"), "{message}");
     }
-    // No shell takes over what the kernel does not know.
+    // No shell runs a file whose format the kernel does not know.
     let mut mode = std::fs::metadata(&plain).unwrap().permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
     std::fs::set_permissions(&plain, mode).unwrap();
@@ -112,9 +112,9 @@ fn what_cannot_be_executed_ends_as_systemd_says_it() {
     }
 }
 
-/// It starts with every hook: a library that it does not need would be mapped each time.
+/// The program starts with every hook: each start would map unneeded libraries.
 #[test]
-fn it_has_nothing_of_the_library() {
+fn program_contains_no_unneeded_library() {
     let program = std::fs::read(LAUNCHER).unwrap();
     let has = |text: &str| {
         program

@@ -18,7 +18,8 @@ pub const PROFILE: &str = "chrome_profile";
 /// File that marks a profile as in use by a browser: a symbolic link to the host and process.
 pub const IN_USE: &str = "SingletonLock";
 
-/// OutputLimits of a copy: number of files and directories, bytes in total, and depth of directories.
+/// OutputLimits of a copy: number of files and directories, bytes in total, and depth of
+/// directories.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyBounds {
     pub entries: usize,

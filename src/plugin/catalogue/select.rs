@@ -393,8 +393,8 @@ mod tests {
             let selected = select(&catalogue, &Selection::default(), &layers, known).unwrap();
             let mut skipped = selected.skipped.iter();
             let wget = skipped.find(|(plugin, _)| plugin.name == "wget");
-            let said = wget.map(|(_, skip)| skip.to_string());
-            assert_eq!(said.as_deref(), skip, "{version:?}");
+            let shown = wget.map(|(_, skip)| skip.to_string());
+            assert_eq!(shown.as_deref(), skip, "{version:?}");
         }
     }
 

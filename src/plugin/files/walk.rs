@@ -314,8 +314,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let deepest = nest(top.path(), 3000);
         nix::unistd::symlinkat("/etc", &deepest, "link").unwrap();
-        fs::create_dir(top.path().join("d/beside")).unwrap();
-        fs::write(top.path().join("d/beside/file"), "x").unwrap();
+        fs::create_dir(top.path().join("d/other")).unwrap();
+        fs::write(top.path().join("d/other/file"), "x").unwrap();
         let (depths, missed) = seen(top.path(), usize::MAX, usize::MAX);
         assert_eq!((depths, missed.count), (vec![2, 3000], 0));
         let (depths, missed) = seen(top.path(), usize::MAX, 100);

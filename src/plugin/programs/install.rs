@@ -336,7 +336,7 @@ mod tests {
     fn providers_are_tried_in_order_and_apt_is_manual() {
         run(|catalogue, layers| {
             let all = requests(catalogue, &["title".to_owned()], layers).unwrap();
-            let said = |at: usize| -> Vec<String> {
+            let shown = |at: usize| -> Vec<String> {
                 let steps = steps(catalogue, &all[at].requirement);
                 let text = steps.iter().map(|step| match step {
                     Step::Run(_, hook) => hook.id.clone(),
@@ -349,25 +349,25 @@ mod tests {
                 "on_BinaryRequest__10_npm",
                 "by hand: on_BinaryRequest__13_apt",
             ];
-            assert_eq!(said(1), reader);
-            assert!(said(2).is_empty(), "only the search path is left");
-            assert_eq!(said(3), reader, "* means every provider");
+            assert_eq!(shown(1), reader);
+            assert!(shown(2).is_empty(), "only the search path is left");
+            assert_eq!(shown(3), reader, "* means every provider");
         });
     }
 
     #[test]
     fn program_requested_by_a_hook_gets_no_command_from_the_hook() {
-        let told = |name: &str, providers: &str| {
+        let suggested = |name: &str, providers: &str| {
             let asked = run(|catalogue, layers| advice_for(catalogue, name, providers, layers));
             asked.map(|source| source.to_string())
         };
-        assert_eq!(told("gizmo", "env,apt").unwrap(), "apt install gizmo");
+        assert_eq!(suggested("gizmo", "env,apt").unwrap(), "apt install gizmo");
         for providers in ["pip", "npm,env", ""] {
-            let text = told("evil", providers).unwrap();
+            let text = suggested("evil", providers).unwrap();
             assert!(!text.contains("evil"), "{text}");
         }
         for bad in ["", "-x", "a b", "x;reboot", "../x", &"x".repeat(65)] {
-            assert_eq!(told(bad, "apt"), None, "{bad}");
+            assert_eq!(suggested(bad, "apt"), None, "{bad}");
         }
     }
 
@@ -376,9 +376,9 @@ mod tests {
         run(|catalogue, layers| {
             let all = requests(catalogue, &["title".to_owned()], layers).unwrap();
             let title = catalogue.plugin("title").unwrap();
-            let said = |at: usize| advice(catalogue, title, &all[at].requirement);
-            assert_eq!(said(0).to_string(), "apt install nodejs");
-            assert_eq!(said(1).to_string(), "apt install reader");
+            let shown = |at: usize| advice(catalogue, title, &all[at].requirement);
+            assert_eq!(shown(0).to_string(), "apt install nodejs");
+            assert_eq!(shown(1).to_string(), "apt install reader");
             let only_npm = Requirement {
                 providers: vec!["env".into(), "npm".into()],
                 ..all[1].requirement.clone()
@@ -386,7 +386,7 @@ mod tests {
             assert!(matches!(Source::of(&only_npm), Source::Npm(_)));
             let advised = advice(catalogue, title, &only_npm);
             assert_eq!(advised.to_string(), "archivist plugins install title");
-            assert!(advised.is_command() && !said(2).is_command());
+            assert!(advised.is_command() && !shown(2).is_command());
         });
     }
 

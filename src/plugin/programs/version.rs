@@ -59,9 +59,9 @@ mod tests {
             let text = |parts: &[u32]| parts.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
             let (version, mut next) = (text(&parts), parts.clone());
             *next.last_mut().unwrap() += 1;
-            let said = format!("{version}{tail}");
-            prop_assert_eq!(reaches(&said, &version), Some(true));
-            prop_assert_eq!(reaches(&said, &text(&next)), Some(false));
+            let shown = format!("{version}{tail}");
+            prop_assert_eq!(reaches(&shown, &version), Some(true));
+            prop_assert_eq!(reaches(&shown, &text(&next)), Some(false));
         }
 
         #[test]

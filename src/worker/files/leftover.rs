@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(45);
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// EndedUnits of hooks that have ended. systemd stops a unit after the end of its main process, so other
-/// processes of the hook may still run.
+/// EndedUnits of hooks that have ended. systemd stops a unit after the end of its main process, so
+/// other processes of the hook may still run.
 #[derive(Clone, Default)]
 pub struct EndedUnits(Rc<RefCell<BTreeSet<String>>>);
 

@@ -256,7 +256,7 @@ fn page_shows_failures_with_reasons() {
     );
     assert!(
         texts(&html, ".says").is_empty(),
-        "the same is not said twice"
+        "the same text is not shown twice"
     );
     assert_eq!(
         texts(&html, "article.failed .meta span"),
@@ -319,7 +319,7 @@ fn file_that_the_hook_names_is_first() {
         .map(|path| file(path, mime_guess::from_path(path).first_raw().unwrap()))
         .to_vec();
     page.results[0].error = None;
-    for (output, first, said) in [
+    for (output, first, shown) in [
         ("page/index.html", "page/index.html", None),
         ("wget/page/index.html", "page/index.html", None),
         ("3 files", "b.html", Some("3 files")),
@@ -331,7 +331,7 @@ fn file_that_the_hook_names_is_first() {
             texts(&html, "article.failed .says")
                 .first()
                 .map(String::as_str),
-            said
+            shown
         );
     }
 }

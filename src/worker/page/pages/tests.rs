@@ -43,7 +43,7 @@ fn assignment(archive: &Path) -> Assignment {
     }
 }
 
-fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, said: &str, files: &[&str]) {
+fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, files: &[&str]) {
     let task = HookTask {
         key: format!("{plugin}/hook"),
         plugin: plugin.into(),
@@ -68,14 +68,14 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, said: &str, f
         key: task.key.clone(),
         verdict: Verdict {
             state,
-            error: is_failure.then(|| said.to_owned()),
+            error: is_failure.then(|| text.to_owned()),
         },
         output: None,
         files: files.iter().map(file).collect(),
         size: 10,
         children: Vec::new(),
         tags: vec![],
-        title: (plugin == "title").then(|| said.to_owned()),
+        title: (plugin == "title").then(|| text.to_owned()),
     };
     let ended = Ended {
         lack: None,
