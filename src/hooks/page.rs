@@ -1,6 +1,7 @@
 //! The snapshot's page, read from the output of other hooks or fetched again; and atomic writes of
 //! output files.
 
+pub mod charset;
 pub mod fetch;
 pub mod html;
 
@@ -37,7 +38,7 @@ pub fn find(invocation: &Invocation, runner: &mut Runner) -> Result<Page, Findin
     let saved = |path: PathBuf, content_type: &str| {
         let bytes = read_start(&path, most)?;
         eprintln!("reading '{}'", path.display());
-        Some(page(&html::decode(&bytes, content_type), invocation))
+        Some(page(&charset::decode(&bytes, content_type), invocation))
     };
     // Chromium's HTML is UTF-8, whatever its meta element says.
     if let Some(page) = saved(
@@ -72,7 +73,7 @@ pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
             html::one_line(kind, 100)
         )));
     }
-    let text = html::decode(&fetched.body, kind);
+    let text = charset::decode(&fetched.body, kind);
     Ok(Page {
         html: Html::parse_document(&text),
         address: last.url.clone(),

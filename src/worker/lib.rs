@@ -6,6 +6,7 @@ mod files;
 mod link;
 mod output;
 mod page;
+mod run;
 mod sequence;
 
 pub use sequence::{HookAction, HookEvent, Sequence};

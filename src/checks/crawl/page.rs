@@ -1,6 +1,7 @@
 //! What a crawl wants to know of one page. Read from HTML that anybody may have written.
 
-use archivist_hooks::page::html::{base, decode, links, one_line, select, title, web_url};
+use archivist_hooks::page::charset::decode;
+use archivist_hooks::page::html::{base, links, one_line, select, title, web_url};
 use html5ever::driver;
 use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{Html, HtmlTreeSink};

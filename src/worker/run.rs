@@ -1,0 +1,347 @@
+//! Runs one hook: opens its output, has the orchestrator start it, and reports its result.
+
+use crate::WorkerError;
+use crate::files::directory;
+use crate::files::leftover::EndedUnits;
+use crate::link::Link;
+use crate::output::claims::Claims;
+use crate::output::disk;
+use crate::output::growth::GrowthMonitor;
+use crate::output::report;
+use crate::output::stdout;
+use crate::page::snapshot_index::SnapshotIndex;
+use crate::sequence::HookEvent;
+use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict};
+use archivist_plugin::Directory;
+use archivist_plugin::files::output::Listing;
+use archivist_shared::bus::client::ClientError;
+use archivist_shared::bus::documents::work::{Assignment, Ended, HookMode, HookTask, Report};
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+/// Time limit of requested hooks. Only the grace at their end depends on it: the orchestrator sets
+/// the limit of their unit.
+const REQUESTED_HOOK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Runs the hooks of one sequence, several at a time.
+pub struct HookRunner {
+    pub assignment: Assignment,
+    /// Directory of the crawl or snapshot.
+    pub directory: Arc<Directory>,
+    pub units: EndedUnits,
+    pub link: Rc<Link>,
+    pub index: Rc<SnapshotIndex>,
+    /// Receives what happens to the hooks.
+    pub events: mpsc::UnboundedSender<Result<HookEvent, ClientError>>,
+    /// Hooks that other hooks requested and that the sequence has not taken yet.
+    pub requested: RefCell<Vec<HookTask>>,
+    pub claims: Arc<Mutex<Claims>>,
+    pub growth: GrowthMonitor,
+}
+
+impl HookRunner {
+    /// Runs the hook at this position until its result is recorded, and sends how it ended. `join`
+    /// means that an earlier worker has started it.
+    pub async fn run(self: Rc<Self>, hook: HookTask, position: usize, join: bool) {
+        let mut done = self.try_hook(&hook, position, join).await;
+        while let Ok(Next::Repeat) = done {
+            done = self.try_hook(&hook, position, false).await;
+        }
+        let event = done.map(|next| match next {
+            Next::RetryLater => HookEvent::FailedEmpty(position),
+            Next::RestartDaemon => HookEvent::DaemonFailed(position),
+            Next::Repeat | Next::Recorded => HookEvent::Ended(position),
+        });
+        let _ = self.events.send(event);
+    }
+
+    async fn try_hook(
+        self: &Rc<Self>,
+        hook: &HookTask,
+        position: usize,
+        join: bool,
+    ) -> Result<Next, ClientError> {
+        let output = match self.prepare(hook, join).await {
+            Ok(output) => output,
+            Err(error) if is_caused_by_hooks(&error) => {
+                return self.record_refusal(hook, &error, join).await;
+            }
+            Err(error) => return Err(ClientError::Refused(error.to_string())),
+        };
+        let path = output.directory.path().join(&output.name);
+        let watch = OutputWatch::begin(self, hook, position, &output.stdout, &path, !join)
+            .map_err(|error| ClientError::Refused(error.to_string()))?;
+        let ended = match self.link.run(&hook.key, &output.stdout).await {
+            // A refusal by the orchestrator is also a result.
+            Err(ClientError::Refused(why)) => Ended::without_run(Outcome::NotStarted(why)),
+            other => other?,
+        };
+        watch.task.abort();
+        self.units.add(ended.unit.as_deref());
+        warn(self.index.process(hook, &ended));
+        if ended.again {
+            return Ok(Next::Repeat);
+        }
+        let (directory, name) = (output.directory.clone(), output.name.clone());
+        let mut report = self.report(hook, &ended, &watch, output).await?;
+        report.verdict = self.link.report(&report).await?;
+        if report.verdict.state != ResultState::Failed {
+            stdout::remove_earlier(&directory, &name);
+        }
+        Ok(self.conclude(hook, &ended, &report))
+    }
+
+    /// Opens the directory and the output of a hook.
+    async fn prepare(&self, hook: &HookTask, join: bool) -> Result<HookOutput, WorkerError> {
+        let directory = Arc::new(directory::enter(&self.directory, &hook.plugin)?);
+        let name = stdout_name(&self.assignment, hook);
+        let before = if join {
+            None
+        } else {
+            let listed = directory.clone();
+            spawn_blocking(move || Listing::of(&listed)).await.ok()
+        };
+        let stdout = stdout::open(&directory, &name, join)?;
+        if !join {
+            stdout::link_newest(&directory, &name);
+        }
+        Ok(HookOutput {
+            directory,
+            name,
+            stdout,
+            before,
+        })
+    }
+
+    /// Builds the report about a run from its outcome, its output and its files.
+    async fn report(
+        &self,
+        hook: &HookTask,
+        ended: &Ended,
+        watch: &OutputWatch,
+        output: HookOutput,
+    ) -> Result<Report, ClientError> {
+        let remark = watch.too_large.get().then(|| {
+            format!(
+                "it printed more than {} bytes and was killed",
+                self.assignment.output_limit
+            )
+        });
+        // A daemon has no output of its own.
+        let lack = match hook.mode {
+            HookMode::Daemon => None,
+            _ => {
+                let lack = disk::lack(&output.directory).map(str::to_owned);
+                lack.or(ended.lack.clone())
+            }
+        };
+        let (key, plugin, outcome) = (hook.key.clone(), hook.plugin.clone(), ended.outcome.clone());
+        let context = report::RunContext {
+            directory: output.directory,
+            before: output.before,
+            of_crawl: matches!(self.assignment.owner, Owner::Crawl(_)),
+            claims: self.claims.clone(),
+        };
+        let stdout = output.stdout;
+        let building = spawn_blocking(move || {
+            report::build(&key, &plugin, &outcome, &stdout, &context, remark)
+        });
+        let mut report = building
+            .await
+            .map_err(|error| ClientError::Refused(error.to_string()))?;
+        report.ready_at = watch.ready_at.get();
+        report.verdict = match ended.verdict.clone() {
+            Some(recorded) => recorded,
+            None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
+        };
+        if has_no_reason(&report.verdict, &ended.outcome) {
+            let words = self.link.last_words(&hook.key).await?;
+            let known = report.verdict.error.take();
+            let both = known
+                .into_iter()
+                .chain((!words.is_empty()).then_some(words));
+            report.verdict.error = both.reduce(|known, words| format!("{known}: {words}"));
+        }
+        Ok(report)
+    }
+
+    /// Processes a recorded result: requested hooks, the index, and what follows.
+    fn conclude(&self, hook: &HookTask, ended: &Ended, report: &Report) -> Next {
+        let owner = self.assignment.owner;
+        if report.derived.sonic.is_some() && matches!(owner, Owner::Crawl(_)) {
+            let task = HookTask::sonic(&hook.plugin, REQUESTED_HOOK_LIMIT);
+            self.requested.borrow_mut().push(task);
+        }
+        warn(self.index.result(hook, report, ended));
+        let next = next(owner, hook.mode, &ended.outcome, report);
+        if matches!(next, Next::RestartDaemon) {
+            let why = report.verdict.error.as_deref().unwrap_or("no reason given");
+            tracing::warn!("{}: the daemon failed: {why}", hook.key);
+        }
+        next
+    }
+
+    /// Records that a hook failed before its start. Later hooks run.
+    async fn record_refusal(
+        &self,
+        hook: &HookTask,
+        error: &WorkerError,
+        join: bool,
+    ) -> Result<Next, ClientError> {
+        let why = error.to_string();
+        tracing::error!("{}: {why}", hook.key);
+        if join {
+            self.link.stop(&hook.key, true).await?;
+        }
+        let mut report = report::not_started(&hook.key, why.clone());
+        report.verdict = self.link.report(&report).await?;
+        let ended = Ended::without_run(Outcome::NotStarted(why));
+        warn(self.index.result(hook, &report, &ended));
+        Ok(Next::Recorded)
+    }
+}
+
+/// Where a hook writes.
+struct HookOutput {
+    /// Directory of its plugin.
+    directory: Arc<Directory>,
+    /// Name of the file with its standard output.
+    name: String,
+    stdout: File,
+    /// Content of the directory before the run. `None` if the run is joined.
+    before: Option<Listing>,
+}
+
+/// Logs an error of the index, which is not needed for the work to continue.
+fn warn(result: Result<(), WorkerError>) {
+    if let Err(error) = result {
+        tracing::warn!("{error}, ignoring");
+    }
+}
+
+/// Name of the file with a hook's standard output. If a plugin has several hooks, each has its own
+/// file, and `stdout.log`, which other plugins read, links to the newest one.
+fn stdout_name(assignment: &Assignment, hook: &HookTask) -> String {
+    let all = assignment.hooks.iter().chain(&assignment.last_hooks);
+    let siblings = all
+        .filter(|other| other.plugin == hook.plugin && other.key != hook.key)
+        .count();
+    if siblings > 0 {
+        format!("{}.{}", hook.hook, stdout::NAME)
+    } else {
+        stdout::NAME.to_owned()
+    }
+}
+
+/// What follows a run of a hook.
+enum Next {
+    /// The run was interrupted in order to repeat it.
+    Repeat,
+    /// The result is recorded.
+    Recorded,
+    /// The result is recorded, and a retry after the other hooks may succeed.
+    RetryLater,
+    /// The result is recorded. The hook was a daemon of the crawl and failed.
+    RestartDaemon,
+}
+
+fn next(owner: Owner, mode: HookMode, outcome: &Outcome, report: &Report) -> Next {
+    let failed = report.verdict.state == ResultState::Failed;
+    let refused = matches!(outcome, Outcome::NotStarted(_));
+    match (owner, mode) {
+        _ if failed_without_files(owner, outcome, report) => Next::RetryLater,
+        (Owner::Crawl(_), HookMode::Daemon) if failed && !refused => Next::RestartDaemon,
+        _ => Next::Recorded,
+    }
+}
+
+/// Whether a hook of a page failed by itself and left no files. A hook that reached its time limit
+/// needs no retry, and skipped hooks depend on settings.
+fn failed_without_files(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
+    matches!((owner, outcome), (Owner::Snapshot(_), Outcome::Exit(_)))
+        && report.verdict.state == ResultState::Failed
+        && report.files.is_empty()
+}
+
+/// Whether a hook failed by itself, and its outcome is all that is known about the failure.
+fn has_no_reason(verdict: &Verdict, outcome: &Outcome) -> bool {
+    let by_itself = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
+    let reason = verdict.error.as_deref();
+    verdict.state == ResultState::Failed
+        && by_itself
+        && reason.is_none_or(|reason| reason == outcome.to_string())
+}
+
+/// Observes a hook's output while the hook runs.
+struct OutputWatch {
+    too_large: Rc<Cell<bool>>,
+    ready_at: Rc<Cell<Option<Time>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl OutputWatch {
+    /// `fresh`: the output belongs to this run alone. The first line of a joined run's output may
+    /// be old.
+    fn begin(
+        runner: &Rc<HookRunner>,
+        hook: &HookTask,
+        position: usize,
+        file: &File,
+        path: &Path,
+        fresh: bool,
+    ) -> Result<OutputWatch, WorkerError> {
+        let growth = runner.growth.follow(file, path);
+        let file = file.try_clone().map_err(|source| WorkerError::File {
+            verb: "duplicate",
+            path: path.to_owned(),
+            source,
+        })?;
+        let too_large = Rc::new(Cell::new(false));
+        let ready_at = Rc::new(Cell::new(None));
+        let reports_ready = fresh && hook.mode != HookMode::Foreground;
+        let (flag, ready) = (too_large.clone(), ready_at.clone());
+        let (worker, key) = (runner.clone(), hook.key.clone());
+        let on_event = move |event| match event {
+            stdout::OutputEvent::FirstLine => {
+                ready.set(reports_ready.then(|| jiff::Timestamp::now().into()));
+                let _ = worker.events.send(Ok(HookEvent::Ready(position)));
+            }
+            stdout::OutputEvent::TooLarge => {
+                flag.set(true);
+                let (worker, key) = (worker.clone(), key.clone());
+                tokio::task::spawn_local(async move { worker.link.stop(&key, true).await });
+            }
+        };
+        let (name, limit) = (hook.key.clone(), runner.assignment.output_limit);
+        let task = tokio::task::spawn_local(async move {
+            if let Err(error) = stdout::watch(file, growth, limit, on_event).await {
+                tracing::warn!("failed to watch the output of {name}: {error}, ignoring");
+            }
+        });
+        Ok(OutputWatch {
+            too_large,
+            ready_at,
+            task,
+        })
+    }
+}
+
+/// Whether hooks caused an error by changing a directory. Unlike other errors, a retry would not
+/// help.
+fn is_caused_by_hooks(error: &WorkerError) -> bool {
+    match error {
+        WorkerError::Replaced(_) => true,
+        WorkerError::File { source, .. } => source.kind() == ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;
