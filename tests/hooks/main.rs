@@ -133,6 +133,10 @@ fn unusual_pages_are_read() {
     let (site, snap) = (Site::start(), Snapshot::new());
     snap.run("title", &site.url("latin1"), &[])
         .assert(0, "succeeded", "Café à la carte");
+    snap.run("title", &site.url("shift-jis"), &[])
+        .assert(0, "succeeded", "日本語の表");
+    snap.run("title", &site.url("windows-1252"), &[])
+        .assert(0, "succeeded", "“Price” – 5 €");
     snap.run("title", &site.url("bad-utf8"), &[]).assert(
         0,
         "succeeded",
@@ -150,6 +154,20 @@ fn unusual_pages_are_read() {
         .assert(0, "succeeded", "7 links");
     let lines = String::from_utf8(snap.read("outlinks/urls.jsonl")).unwrap();
     assert!(lines.contains(&site.url("deep/dir/child")), "{lines}");
+}
+
+/// The file has no charset of its own: the response header that the hook headers stored names it.
+#[test]
+fn saved_page_is_decoded_by_its_response_header() {
+    if !has(&["curl", "wget"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let url = site.url("shift-jis");
+    snap.run("wget", &url, &[]);
+    snap.run("headers", &url, &[]);
+    snap.run("title", &url, &[("CURL_BINARY", "/nonexistent")])
+        .assert(0, "succeeded", "日本語の表");
 }
 
 #[test]

@@ -131,6 +131,16 @@ def latin1():
     return simple("Café à la carte", "<p>naïve façade</p>").replace("<meta charset=utf-8>", "").encode("latin-1")
 
 
+def shift_jis():
+    page = simple("日本語の表", "<p>ソフト</p>").replace("<meta charset=utf-8>", "")
+    return page.encode("shift_jis")
+
+
+def windows_1252():
+    page = simple("“Price” – 5 €", "<p>Café</p>")
+    return page.replace("<meta charset=utf-8>", "<meta charset=windows-1252>").encode("cp1252")
+
+
 def bad_utf8():
     page = simple("Broken TITLE bytes", '<p>Bytes: BYTES <a href="/page/1?q=BYTES">link</a></p>').encode()
     return page.replace(b"TITLE", b"\xff\xfe\x80").replace(b"BYTES", b"\xc3\x28\xa0")

@@ -167,6 +167,8 @@ ROUTES = {
     "/refresh": html(pages.refresh()),
     "/icon": html(pages.icon()),
     "/latin1": html(pages.latin1(), charset="iso-8859-1"),
+    "/shift-jis": html(pages.shift_jis(), charset="Shift_JIS"),
+    "/windows-1252": html(pages.windows_1252(), charset=None),
     "/bad-utf8": html(pages.bad_utf8()),
     "/style.css": constant(files.STYLE, "text/css"),
     "/script.js": constant(files.SCRIPT, "text/javascript"),
