@@ -5,7 +5,7 @@ use super::record::{CheckResult, Finding, Kind, Scores};
 use archivist_hooks::page::html::one_line;
 use archivist_hooks::process::capture::OutputLimits;
 use archivist_hooks::process::exit::{ExitReason, ProgramOutput};
-use archivist_hooks::process::program::Runner;
+use archivist_hooks::process::program::ProgramRunner;
 use archivist_hooks::process::scratch::Scratch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -92,7 +92,8 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let scratch =
         Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
     let budget = settings.deadline(DEADLINE);
-    let mut runner = Runner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
+    let mut runner =
+        ProgramRunner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
     let mut command = Command::new(&lighthouse);
     command
         .arg(request.url.as_str())

@@ -9,7 +9,7 @@ use super::chromium;
 use crate::page::fetch::Fetched;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use scraper::Html;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use url::Url;
 
 /// A parsed page.
-pub struct Page {
+pub struct ParsedPage {
     /// Its HTML document.
     pub html: Html,
     /// Its URL after redirects.
@@ -28,10 +28,10 @@ pub struct Page {
 
 /// Finds the page: the HTML that chromium saved or shows, else the file that wget saved, else a new
 /// request with curl.
-pub fn find(invocation: &Invocation, runner: &mut Runner) -> Result<Page, Finding> {
+pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<ParsedPage, Finding> {
     let url = invocation.web_url()?;
     let most = invocation.settings.size("PAGE_MAX_SIZE");
-    let page = |html: &str, invocation: &Invocation| Page {
+    let page = |html: &str, invocation: &Invocation| ParsedPage {
         html: Html::parse_document(html),
         address: final_url(invocation).unwrap_or_else(|| url.clone()),
     };
@@ -61,7 +61,7 @@ pub fn find(invocation: &Invocation, runner: &mut Runner) -> Result<Page, Findin
 
 /// Parses a fetched page. Error pages are pages too, as in browsers. A response without a body or
 /// with another content type is a finding.
-pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
+pub fn parse(fetched: Fetched) -> Result<ParsedPage, Finding> {
     let last = fetched.last();
     if let Some(problem) = fetched.problem.as_ref().filter(|_| fetched.body.is_empty()) {
         return Err(Finding::failed(problem.clone()));
@@ -74,7 +74,7 @@ pub fn parse(fetched: Fetched) -> Result<Page, Finding> {
         )));
     }
     let text = charset::decode(&fetched.body, kind);
-    Ok(Page {
+    Ok(ParsedPage {
         html: Html::parse_document(&text),
         address: last.url.clone(),
     })
@@ -128,7 +128,7 @@ fn final_url(invocation: &Invocation) -> Option<Url> {
 
 /// The page's HTML from chromium, if the snapshot has a tab. Errors are only logged, because the
 /// caller has other sources of the page.
-fn in_tab(invocation: &Invocation, runner: &mut Runner, most: u64) -> Option<String> {
+fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Option<String> {
     chromium::navigation(invocation)?;
     // The renderer process of a busy page does not answer.
     let within = runner.remaining() / 2;

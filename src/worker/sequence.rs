@@ -50,7 +50,7 @@ pub enum HookAction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum HookState {
     Waiting,
     Running { since: Duration, ready: bool },
     Stopping { until: Duration, killed: bool },
@@ -94,7 +94,7 @@ const GRACE_MIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Sequence {
     hooks: Vec<HookTask>,
-    states: Vec<State>,
+    states: Vec<HookState>,
     /// Number of restarts of each daemon.
     restarts: Vec<u32>,
     phase: Phase,
@@ -121,8 +121,8 @@ impl Sequence {
         stop_limit: Duration,
     ) -> Sequence {
         let state = |position: usize| match done.get(position) {
-            Some(true) => State::Ended,
-            _ => State::Waiting,
+            Some(true) => HookState::Ended,
+            _ => HookState::Waiting,
         };
         let states = (0..hooks.len()).map(state).collect();
         Sequence {
@@ -146,7 +146,7 @@ impl Sequence {
         let added = matches!(self.phase, Phase::Starting(_)) && !known;
         if added {
             self.hooks.push(hook);
-            self.states.push(State::Waiting);
+            self.states.push(HookState::Waiting);
             self.restarts.push(0);
         }
         added
@@ -158,7 +158,7 @@ impl Sequence {
         match input {
             HookEvent::Begin => {}
             HookEvent::Ready(position) => {
-                if let Some(State::Running { ready, .. }) = self.states.get_mut(position) {
+                if let Some(HookState::Running { ready, .. }) = self.states.get_mut(position) {
                     *ready = true;
                 }
             }
@@ -188,7 +188,7 @@ impl Sequence {
     pub fn deadline(&self) -> Option<Duration> {
         let waiting = match self.phase {
             Phase::Starting(position) => match self.states.get(position) {
-                Some(State::Running {
+                Some(HookState::Running {
                     since,
                     ready: false,
                 }) if self.is_background(position) => Some(*since + self.ready_limit),
@@ -202,7 +202,7 @@ impl Sequence {
             _ => None,
         };
         let stopping = self.states.iter().filter_map(|state| match state {
-            State::Stopping {
+            HookState::Stopping {
                 until,
                 killed: false,
             } => Some(*until),
@@ -215,7 +215,7 @@ impl Sequence {
         let Some(state) = self.states.get_mut(position) else {
             return;
         };
-        *state = State::Ended;
+        *state = HookState::Ended;
         if self.hooks[position].mode == HookMode::Finite {
             self.finite_end = Some(now);
         }
@@ -224,7 +224,7 @@ impl Sequence {
     /// Whether a retry of a foreground hook could have another result: a finite hook ran at the
     /// same time, which may have added something. This is true only for the first run of a hook.
     fn may_retry(&self, position: usize) -> bool {
-        let Some(State::Running { since, .. }) = self.states.get(position) else {
+        let Some(HookState::Running { since, .. }) = self.states.get(position) else {
             return false;
         };
         let concurrent =
@@ -237,7 +237,7 @@ impl Sequence {
     fn needs_restart(&self, position: usize) -> bool {
         let was_up = matches!(
             self.states.get(position),
-            Some(State::Running { ready: true, .. })
+            Some(HookState::Running { ready: true, .. })
         );
         let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;
         self.hold
@@ -254,7 +254,7 @@ impl Sequence {
     fn daemon_deadline(&self, position: usize) -> Option<Duration> {
         let hook = &self.hooks[position];
         match self.states[position] {
-            State::Running { since, .. } if hook.mode == HookMode::Daemon => {
+            HookState::Running { since, .. } if hook.mode == HookMode::Daemon => {
                 Some(since + hook.patience)
             }
             _ => None,
@@ -265,10 +265,12 @@ impl Sequence {
     fn enforce(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
         for (position, state) in self.states.iter_mut().enumerate() {
             match state {
-                State::Running { since, ready } if !*ready && *since + self.ready_limit <= now => {
+                HookState::Running { since, ready }
+                    if !*ready && *since + self.ready_limit <= now =>
+                {
                     *ready = true;
                 }
-                State::Stopping { until, killed } if !*killed && *until <= now => {
+                HookState::Stopping { until, killed } if !*killed && *until <= now => {
                     *killed = true;
                     actions.push(HookAction::Kill(position));
                 }
@@ -285,7 +287,7 @@ impl Sequence {
                     self.phase = Phase::WaitingForRelease;
                 }
                 Phase::Starting(position) => match self.states[position] {
-                    State::Waiting => {
+                    HookState::Waiting => {
                         if self.hooks[position].after_background
                             && self.stop_background(now, actions)
                         {
@@ -294,10 +296,12 @@ impl Sequence {
                         self.start(position, now, actions);
                         return;
                     }
-                    State::Running { ready, .. } if !(ready && self.is_background(position)) => {
+                    HookState::Running { ready, .. }
+                        if !(ready && self.is_background(position)) =>
+                    {
                         return;
                     }
-                    State::Stopping { .. } => return,
+                    HookState::Stopping { .. } => return,
                     _ => self.phase = Phase::Starting(position + 1),
                 },
                 Phase::WaitingForRelease if self.hold => return,
@@ -328,7 +332,9 @@ impl Sequence {
                         self.stop_background(now, actions);
                     }
                 },
-                Phase::Stopping if self.states.iter().any(|state| *state != State::Ended) => return,
+                Phase::Stopping if self.states.iter().any(|state| *state != HookState::Ended) => {
+                    return;
+                }
                 Phase::Stopping => {
                     self.phase = Phase::Done;
                     actions.push(HookAction::Done);
@@ -339,7 +345,7 @@ impl Sequence {
     }
 
     fn start(&mut self, position: usize, now: Duration, actions: &mut Vec<HookAction>) {
-        self.states[position] = State::Running {
+        self.states[position] = HookState::Running {
             since: now,
             ready: false,
         };
@@ -349,7 +355,7 @@ impl Sequence {
     fn runs(&self, mode: HookMode) -> bool {
         let mut pairs = self.hooks.iter().zip(&self.states);
         pairs.any(|(hook, state)| {
-            hook.mode == mode && !matches!(state, State::Ended | State::Waiting)
+            hook.mode == mode && !matches!(state, HookState::Ended | HookState::Waiting)
         })
     }
 
@@ -357,9 +363,12 @@ impl Sequence {
     /// of their unit bounds. Returns whether any background hook still runs.
     fn stop_background(&mut self, now: Duration, actions: &mut Vec<HookAction>) -> bool {
         self.stop(|_, _| true, now, actions);
-        self.states
-            .iter()
-            .any(|state| matches!(state, State::Running { .. } | State::Stopping { .. }))
+        self.states.iter().any(|state| {
+            matches!(
+                state,
+                HookState::Running { .. } | HookState::Stopping { .. }
+            )
+        })
     }
 
     /// Stops the running daemons for which `meant` is true, the last started first.
@@ -370,7 +379,7 @@ impl Sequence {
         actions: &mut Vec<HookAction>,
     ) {
         for position in (0..self.hooks.len()).rev() {
-            let State::Running { since, .. } = self.states[position] else {
+            let HookState::Running { since, .. } = self.states[position] else {
                 continue;
             };
             if self.hooks[position].mode != HookMode::Daemon || !meant(self, position) {
@@ -378,7 +387,7 @@ impl Sequence {
             }
             let left = (since + self.hooks[position].limit).saturating_sub(now);
             let grace = left.min(self.stop_limit).max(GRACE_MIN);
-            self.states[position] = State::Stopping {
+            self.states[position] = HookState::Stopping {
                 until: now + grace,
                 killed: false,
             };

@@ -7,7 +7,7 @@ use super::{Isolation, working_directory};
 use crate::chromium::session;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::{Runner, StopSignals};
+use crate::process::program::{ProgramRunner, StopSignals};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
             "CHROMIUM_ISOLATION=snapshot: every snapshot has its own browser",
         ));
     }
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     let budget = invocation.budget();
     let outcome =
         runner.block_on(async |stop_signals| serve(invocation, budget, stop_signals).await);

@@ -60,12 +60,12 @@ struct Response {
     frame_id: Option<String>,
     #[serde(rename = "type")]
     kind: String,
-    response: Answer,
+    response: MainResponse,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct MainResponse {
     status: u64,
     mime_type: String,
 }
@@ -99,7 +99,7 @@ pub async fn load(client: &mut Client, request: &LoadRequest<'_>) -> Result<Navi
     let to = json!({"url": request.url});
     let navigated = timeout_at(deadline, client.call("Page.navigate", to)).await;
     let navigated: Navigated = navigated.map_err(late)??;
-    let mut response = Answer::default();
+    let mut response = MainResponse::default();
     let mut has_loaded = take_events(client, request.target, &mut response);
     judge(&navigated, &response)?;
     let mut note = None;
@@ -165,7 +165,7 @@ pub async fn resize(client: &mut Client, (width, height): (u32, u32)) -> Result<
 }
 
 /// Processes the events that arrived during the call. Returns whether the page has loaded.
-fn take_events(client: &mut Client, target: &str, response: &mut Answer) -> bool {
+fn take_events(client: &mut Client, target: &str, response: &mut MainResponse) -> bool {
     let mut has_loaded = false;
     for event in client.events_so_far() {
         match event.method.as_str() {
@@ -178,7 +178,7 @@ fn take_events(client: &mut Client, target: &str, response: &mut Answer) -> bool
 
 /// Stores the response if it is the main frame's document. The last one counts, because scripts may
 /// navigate elsewhere.
-fn take_response(params: Value, target: &str, last: &mut Answer) {
+fn take_response(params: Value, target: &str, last: &mut MainResponse) {
     if let Ok(response) = serde_json::from_value::<Response>(params)
         && response.kind == "Document"
         && response.frame_id.as_deref() == Some(target)
@@ -187,7 +187,7 @@ fn take_response(params: Value, target: &str, last: &mut Answer) {
     }
 }
 
-fn judge(navigated: &Navigated, response: &Answer) -> Result<(), Finding> {
+fn judge(navigated: &Navigated, response: &MainResponse) -> Result<(), Finding> {
     let error = navigated.error_text.as_deref().unwrap_or_default();
     if navigated.is_download || error == "net::ERR_ABORTED" {
         return Err(Finding::noresults(match response.mime_type.as_str() {
@@ -232,7 +232,7 @@ async fn settle(
     client: &mut Client,
     request: &LoadRequest<'_>,
     deadline: Instant,
-    response: &mut Answer,
+    response: &mut MainResponse,
 ) -> Result<Option<MainFrame>, CdpError> {
     let settling = async {
         if !request.settle.is_zero() {
@@ -281,7 +281,7 @@ mod tests {
                 error_text: error.map(str::to_owned),
                 is_download,
             };
-            let response = Answer {
+            let response = MainResponse {
                 status: 200,
                 mime_type: kind.to_owned(),
             };
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn last_response_of_the_main_frame_counts() {
-        let mut last = Answer::default();
+        let mut last = MainResponse::default();
         let answer = |frame: &str, kind: &str, status: u64| json!({"frameId": frame, "type": kind, "response": {"status": status, "mimeType": "text/html"}});
         take_response(answer("T", "Document", 302), "T", &mut last);
         take_response(answer("T", "Document", 404), "T", &mut last);

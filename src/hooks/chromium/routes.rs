@@ -39,7 +39,7 @@ struct Pending {
 }
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct ClientRequest<'a> {
     id: u64,
     method: String,
     #[serde(borrow)]
@@ -50,7 +50,7 @@ struct Request<'a> {
 
 /// An answer. Only its id is rewritten; the rest passes unparsed.
 #[derive(Deserialize, Serialize)]
-struct Answer<'a> {
+struct BrowserAnswer<'a> {
     id: u64,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     result: Option<&'a RawValue>,
@@ -80,7 +80,7 @@ impl Routes {
 
     /// Routes a client's request to the browser. Invalid requests get an error answer.
     pub fn take_request(&mut self, client: ClientId, message: &[u8]) -> Outgoing {
-        let request: Request = match serde_json::from_slice(message) {
+        let request: ClientRequest = match serde_json::from_slice(message) {
             Ok(request) => request,
             Err(error) => return refusal(client, 0, &format!("invalid request: {error}")),
         };
@@ -170,7 +170,7 @@ impl Routes {
     }
 
     fn answer(&mut self, message: &[u8]) -> Option<(ClientId, Vec<u8>)> {
-        let mut answer: Answer = serde_json::from_slice(message).ok()?;
+        let mut answer: BrowserAnswer = serde_json::from_slice(message).ok()?;
         let pending = self.pending.remove(&answer.id)?;
         let opened = answer
             .result

@@ -10,7 +10,7 @@ use crate::chromium::load;
 use crate::chromium::session;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::{Runner, StopSignals};
+use crate::process::program::{ProgramRunner, StopSignals};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ const ANSWER_MAX_BYTES: usize = 4 << 20;
 /// Loads the page in a new tab and keeps the tab open until SIGTERM.
 pub fn run(invocation: &Invocation) -> Outcome {
     session::remove_files(&[CDP_URL, TARGET_ID, URL, NAVIGATION]);
-    let outcome = Runner::new(invocation.budget()).and_then(|mut runner| {
+    let outcome = ProgramRunner::new(invocation.budget()).and_then(|mut runner| {
         let deadline = Instant::now() + invocation.budget();
         runner.block_on(async |stop_signals| serve(invocation, deadline, stop_signals).await)
     });

@@ -7,7 +7,7 @@ use super::session::{NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
 use crate::chromium::session;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +19,7 @@ pub const PAGE_MAX_BYTES: u64 = 256 << 20;
 const PDF_CHUNK_BYTES: u64 = 1 << 20;
 
 /// A connection to the tab, and how its page loaded.
-pub struct View {
+pub struct TabView {
     client: Client,
     /// How the page loaded.
     pub navigation: Navigation,
@@ -44,9 +44,9 @@ fn directory(invocation: &Invocation) -> PathBuf {
 /// page.
 pub fn with_page<T>(
     invocation: &Invocation,
-    runner: &mut Runner,
+    runner: &mut ProgramRunner,
     most: u64,
-    work: impl AsyncFnOnce(&mut View) -> Result<T, Finding>,
+    work: impl AsyncFnOnce(&mut TabView) -> Result<T, Finding>,
 ) -> Result<(T, Navigation), Finding> {
     invocation.web_url()?;
     if !directory(invocation).is_dir() {
@@ -61,7 +61,7 @@ pub fn with_page<T>(
     })
 }
 
-async fn open(invocation: &Invocation, most: u64) -> Result<View, Finding> {
+async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     let directory = directory(invocation);
     let navigation: Navigation = session::wait_for(&directory.join(NAVIGATION)).await?;
     let navigation = navigation.into_result()?;
@@ -81,10 +81,10 @@ async fn open(invocation: &Invocation, most: u64) -> Result<View, Finding> {
     let most = usize::try_from(most.saturating_mul(3) / 2 + (4 << 20)).unwrap_or(usize::MAX);
     let mut client = Client::connect(&session::socket_in(&directory)?, most).await?;
     client.attach(&target).await?;
-    Ok(View { client, navigation })
+    Ok(TabView { client, navigation })
 }
 
-impl View {
+impl TabView {
     /// The document's HTML in its present state.
     ///
     /// The request goes to the browser, not to a script: a page can name its elements so that
@@ -133,7 +133,7 @@ impl View {
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Piece {
+        struct PdfChunk {
             data: String,
             eof: bool,
             #[serde(default)]
@@ -145,18 +145,18 @@ impl View {
         let mut bytes = Vec::new();
         loop {
             let next = json!({"handle": printed.stream, "size": PDF_CHUNK_BYTES});
-            let piece: Piece = self.client.call("IO.read", next).await?;
-            if piece.base64_encoded {
-                bytes.extend(decode(&piece.data)?)
+            let chunk: PdfChunk = self.client.call("IO.read", next).await?;
+            if chunk.base64_encoded {
+                bytes.extend(decode(&chunk.data)?)
             } else {
-                bytes.extend(piece.data.into_bytes())
+                bytes.extend(chunk.data.into_bytes())
             }
             if bytes.len() as u64 > most {
                 return Err(Finding::failed(format!(
                     "the PDF has more than {most} bytes"
                 )));
             }
-            if piece.eof {
+            if chunk.eof {
                 let _: Ignored = self
                     .client
                     .call("IO.close", json!({"handle": printed.stream}))

@@ -4,7 +4,7 @@
 
 use crate::page::fetch;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use archivist_core::model::Robots;
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -18,7 +18,11 @@ const USER_AGENT_TOKEN: &str = "archivist";
 
 /// Delay that the host of `url` requests. `None` if another hook has fetched the file in this
 /// crawl, or if the file sets no delay.
-pub fn crawl_delay(runner: &mut Runner, invocation: &Invocation, url: &Url) -> Option<Duration> {
+pub fn crawl_delay(
+    runner: &mut ProgramRunner,
+    invocation: &Invocation,
+    url: &Url,
+) -> Option<Duration> {
     let crawl = std::env::var_os("CRAWL_DIR")?;
     if !is_first(Path::new(&crawl), &url.origin().ascii_serialization()) {
         return None;

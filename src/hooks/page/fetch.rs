@@ -13,7 +13,7 @@ use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::process::reach;
 use crate::process::scratch::Scratch;
 use std::process::Command;
@@ -74,7 +74,7 @@ impl Fetched {
 /// `within` limits this transfer; the part of the body that arrived by then is kept. Fails when no
 /// response arrived, or when the target of a redirect did not answer.
 pub fn get(
-    runner: &mut Runner,
+    runner: &mut ProgramRunner,
     invocation: &Invocation,
     url: &Url,
     most: u64,
@@ -139,7 +139,7 @@ pub fn get(
     judge(ended, hops, runner)
 }
 
-fn judge(ended: ProgramOutput, hops: Vec<Hop>, runner: &Runner) -> Result<Fetched, Finding> {
+fn judge(ended: ProgramOutput, hops: Vec<Hop>, runner: &ProgramRunner) -> Result<Fetched, Finding> {
     let problem =
         (!matches!(ended.exit, ExitReason::Exited(0) | ExitReason::OutputLimit)).then(|| {
             let reason = ended.exit.describe("curl", runner.budget);

@@ -6,9 +6,9 @@ use std::io::Write;
 /// Exit status of a skipped hook: the one of the contract, as [`std::process::ExitCode`] takes it.
 pub const EXIT_SKIPPED: u8 = archivist_core::model::EXIT_SKIPPED as u8;
 
-/// Status of an ArchiveResult.
+/// FindingStatus of an ArchiveResult.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum FindingStatus {
     /// The hook has output.
     Succeeded,
     /// The hook ran without errors and found nothing.
@@ -19,14 +19,14 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl FindingStatus {
     /// The status in an ArchiveResult.
     pub fn word(self) -> &'static str {
         match self {
-            Status::Succeeded => "succeeded",
-            Status::NoResults => "noresults",
-            Status::Skipped => "skipped",
-            Status::Failed => "failed",
+            FindingStatus::Succeeded => "succeeded",
+            FindingStatus::NoResults => "noresults",
+            FindingStatus::Skipped => "skipped",
+            FindingStatus::Failed => "failed",
         }
     }
 }
@@ -34,8 +34,8 @@ impl Status {
 /// The result of a hook.
 #[derive(Debug)]
 pub struct Finding {
-    /// Status of the run.
-    pub status: Status,
+    /// FindingStatus of the run.
+    pub status: FindingStatus,
     /// Path of the main output relative to the plugin's directory, or a short text.
     pub output_str: String,
     /// Further fields of the ArchiveResult.
@@ -50,7 +50,7 @@ pub struct Finding {
 const OUTPUT_STR_MAX_CHARS: usize = 2000;
 
 impl Finding {
-    fn new(status: Status, output_str: impl Into<String>) -> Finding {
+    fn new(status: FindingStatus, output_str: impl Into<String>) -> Finding {
         let output_str: String = output_str
             .into()
             .chars()
@@ -67,22 +67,22 @@ impl Finding {
 
     /// The hook has output. `output_str` is its relative path or a short description.
     pub fn succeeded(output_str: impl Into<String>) -> Finding {
-        Finding::new(Status::Succeeded, output_str)
+        Finding::new(FindingStatus::Succeeded, output_str)
     }
 
     /// The hook found nothing.
     pub fn noresults(reason: impl Into<String>) -> Finding {
-        Finding::new(Status::NoResults, reason)
+        Finding::new(FindingStatus::NoResults, reason)
     }
 
     /// The hook does not run with this configuration or on this machine.
     pub fn skipped(reason: impl Into<String>) -> Finding {
-        Finding::new(Status::Skipped, reason)
+        Finding::new(FindingStatus::Skipped, reason)
     }
 
     /// The hook failed for this reason.
     pub fn failed(reason: impl Into<String>) -> Finding {
-        let finding = Finding::new(Status::Failed, reason);
+        let finding = Finding::new(FindingStatus::Failed, reason);
         let reason = finding.output_str.clone();
         finding.with("error", reason)
     }
@@ -126,9 +126,9 @@ impl Finding {
     /// Exit status of the contract: 0 for success, 10 for skipped, 1 for failed.
     pub fn exit_code(&self) -> u8 {
         match self.status {
-            Status::Succeeded | Status::NoResults => 0,
-            Status::Skipped => EXIT_SKIPPED,
-            Status::Failed => 1,
+            FindingStatus::Succeeded | FindingStatus::NoResults => 0,
+            FindingStatus::Skipped => EXIT_SKIPPED,
+            FindingStatus::Failed => 1,
         }
     }
 

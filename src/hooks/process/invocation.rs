@@ -1,7 +1,7 @@
 //! The input of a hook: its arguments, its environment, its directories.
 
 use crate::process::finding::Finding;
-use crate::process::settings::Settings;
+use crate::process::settings::PluginSettings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub struct Invocation {
     /// EXTRA_CONTEXT, overridden by `--extra-context=`: fields that are added to every record.
     pub context: Map<String, Value>,
     /// The plugin's settings.
-    pub settings: Settings,
+    pub settings: PluginSettings,
 }
 
 impl Invocation {
@@ -40,7 +40,7 @@ impl Invocation {
             .into_iter()
             .map(|(key, value)| (lossy(key), lossy(value)))
             .collect();
-        let settings = Settings::new(schema, environment);
+        let settings = PluginSettings::new(schema, environment);
         let mut context = object(&settings.text("EXTRA_CONTEXT"));
         context.extend(object(argument(args, "extra-context").unwrap_or_default()));
         let depth = argument(args, "depth").and_then(|text| text.parse().ok());

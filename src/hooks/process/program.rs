@@ -33,7 +33,7 @@ impl StopSignals {
 }
 
 /// Runs programs one after another. They share one deadline and one pair of signal handlers.
-pub struct Runner {
+pub struct ProgramRunner {
     runtime: tokio::runtime::Runtime,
     stop_signals: StopSignals,
     deadline: Instant,
@@ -41,10 +41,10 @@ pub struct Runner {
     pub budget: Duration,
 }
 
-impl Runner {
+impl ProgramRunner {
     /// Starts the time limit and catches SIGTERM and SIGINT: from now on the hook ends with a
     /// record.
-    pub fn new(budget: Duration) -> Result<Runner, Finding> {
+    pub fn new(budget: Duration) -> Result<ProgramRunner, Finding> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -55,7 +55,7 @@ impl Runner {
         let terminate = signal(SignalKind::terminate()).map_err(fail)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
         drop(entered);
-        Ok(Runner {
+        Ok(ProgramRunner {
             runtime,
             stop_signals: StopSignals {
                 terminate,
@@ -82,7 +82,7 @@ impl Runner {
         doing: &str,
         work: impl Future<Output = Result<T, Finding>>,
     ) -> Result<T, Finding> {
-        let Runner {
+        let ProgramRunner {
             runtime,
             stop_signals,
             deadline,
@@ -111,7 +111,7 @@ impl Runner {
         package: &str,
         limits: OutputLimits,
     ) -> Result<ProgramOutput, Finding> {
-        let Runner {
+        let ProgramRunner {
             runtime,
             stop_signals,
             deadline,

@@ -9,15 +9,15 @@ const BASE: &str = include_str!("../../../plugins/base/config.json");
 
 /// Settings of one plugin, including those of the plugin `base`.
 #[derive(Debug)]
-pub struct Settings {
+pub struct PluginSettings {
     properties: Map<String, Value>,
     environment: BTreeMap<String, String>,
 }
 
-impl Settings {
+impl PluginSettings {
     /// Reads the `properties` of a plugin's `config.json`. An invalid file has no settings: a test
     /// checks the built-in files.
-    pub fn new(schema: &str, environment: BTreeMap<String, String>) -> Settings {
+    pub fn new(schema: &str, environment: BTreeMap<String, String>) -> PluginSettings {
         let mut properties = Map::new();
         for text in [BASE, schema] {
             if let Ok(Value::Object(mut file)) = serde_json::from_str(text)
@@ -26,7 +26,7 @@ impl Settings {
                 properties.extend(own);
             }
         }
-        Settings {
+        PluginSettings {
             properties,
             environment,
         }
@@ -144,12 +144,12 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn wget(environment: &[(&str, &str)]) -> Settings {
+    fn wget(environment: &[(&str, &str)]) -> PluginSettings {
         let owned = environment
             .iter()
             .map(|(k, v)| (k.to_string(), v.to_string()))
             .collect();
-        Settings::new(include_str!("../../../plugins/wget/config.json"), owned)
+        PluginSettings::new(include_str!("../../../plugins/wget/config.json"), owned)
     }
 
     #[test]

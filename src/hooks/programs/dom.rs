@@ -4,12 +4,12 @@ use crate::chromium;
 use crate::chromium::PAGE_MAX_BYTES;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 
 /// Reads the HTML from chromium and checks that it is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("reading the page in chromium");
     let most = match invocation.settings.size("DOM_MAX_SIZE") {
         0 => PAGE_MAX_BYTES,

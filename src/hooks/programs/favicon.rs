@@ -5,7 +5,7 @@ use crate::page::fetch;
 use crate::page::html;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 use std::collections::HashSet;
 use url::Url;
@@ -18,7 +18,7 @@ const PAGE_START_BYTES: u64 = 512 * 1024;
 /// Fetches the page, then its icons until one of them is an image.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("looking for an icon");
     let within = runner.remaining() / 2;
     let fetched = fetch::get(&mut runner, invocation, &url, PAGE_START_BYTES, within)?;

@@ -5,14 +5,14 @@ use crate::page::fetch;
 use crate::page::fetch::Hop;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 use serde_json::{Map, Value, json};
 
 /// Fetches the URL up to the first byte of its body.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("requesting the headers");
     let within = runner.remaining();
     let fetched = fetch::get(&mut runner, invocation, &url, 0, within)?;

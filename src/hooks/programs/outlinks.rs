@@ -4,7 +4,7 @@ use crate::page::html;
 use crate::page::html::Link;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use url::Url;
 
 /// Finds the page and lists its links.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     let page = page::find(invocation, &mut runner)?;
     let mut own = vec![page.address.clone()];
     own.extend(invocation.web_url());

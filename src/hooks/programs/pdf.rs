@@ -4,12 +4,12 @@ use crate::chromium;
 use crate::chromium::PAGE_MAX_BYTES;
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 
 /// Prints the page and checks that the PDF is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("printing with chromium");
     let printed = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
         view.pdf(PAGE_MAX_BYTES).await

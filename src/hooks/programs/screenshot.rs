@@ -4,12 +4,12 @@ use crate::chromium;
 use crate::chromium::{PAGE_MAX_BYTES, window};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 
 /// Takes the screenshot and checks that the PNG is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("taking a screenshot with chromium");
     let size = window(&invocation.settings.text("SCREENSHOT_RESOLUTION"));
     let taken = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {

@@ -3,12 +3,12 @@
 use crate::page::html;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 
 /// Finds the page and writes its title.
 pub fn run(invocation: &Invocation) -> Outcome {
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     let page = page::find(invocation, &mut runner)?;
     match html::title(&page.html) {
         Some(title) => {

@@ -6,7 +6,7 @@ use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
-use crate::process::program::Runner;
+use crate::process::program::ProgramRunner;
 use crate::process::scratch::Scratch;
 use nix::sys::signal::Signal;
 use regex::Regex;
@@ -21,7 +21,7 @@ const WARC: &str = "warc/page.warc.gz";
 /// Runs wget and judges its result by the saved files.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
-    let mut runner = Runner::new(invocation.budget())?;
+    let mut runner = ProgramRunner::new(invocation.budget())?;
     let scratch = Scratch::new("wget")?;
     progress("saving the page with wget");
     let mut command = command(invocation, &url, &scratch, runner.budget)?;

@@ -15,7 +15,8 @@ use archivist_plugin::programs::binary;
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
 use archivist_plugin::{
-    BinaryRequest, Catalogue, Hook, HookFamily, Layers, Mode, Places, Plugin, Selected, Selection,
+    BinaryRequest, Catalogue, Hook, HookDirectories, HookFamily, Layers, Mode, Plugin, Selected,
+    Selection,
 };
 use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
@@ -223,9 +224,14 @@ impl Engine {
 
     /// The directories that hooks are told of. What they may write is their crawl's alone: profiles
     /// are among its temporary files, and a database that some of them make is in its directory.
-    pub fn places(&self, crawl: &Path, snapshot: Option<&Path>, shared: Option<&Path>) -> Places {
+    pub fn places(
+        &self,
+        crawl: &Path,
+        snapshot: Option<&Path>,
+        shared: Option<&Path>,
+    ) -> HookDirectories {
         let tmp = self.seen_tmp(shared);
-        Places {
+        HookDirectories {
             lib_dir: self.scope.data_dir().join("lib"),
             personas_dir: tmp.join("personas"),
             data_dir: crawl.to_owned(),

@@ -10,7 +10,7 @@ use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_plugin::programs::binary;
 use archivist_plugin::programs::binary::Source;
 use archivist_plugin::programs::install;
-use archivist_plugin::programs::install::Step;
+use archivist_plugin::programs::install::InstallStep;
 use archivist_plugin::programs::version::reaches;
 use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
 use archivist_shared::bus::documents::report::{Added, Binary};
@@ -107,11 +107,11 @@ impl Engine {
             }
             for step in install::steps(&self.catalogue, &request.requirement) {
                 match step {
-                    Step::Run(plugin, hook) => {
+                    InstallStep::Run(plugin, hook) => {
                         plan.setup
                             .push(self.provider(plugin, hook, &request, &layers));
                     }
-                    Step::ByHand(plugin, hook) => {
+                    InstallStep::Manual(plugin, hook) => {
                         let id = format!("{}@{}", hook.id, request.requirement.name);
                         let why = format!("this needs root: {}", Source::of(&request.requirement));
                         plan.skipped.push((plugin.name.clone(), id, why));

@@ -12,7 +12,7 @@ use archivist_core::model::{
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
-use archivist_plugin::{BinaryRequest, Context, HookFamily, Target, argv, request_argv};
+use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv, request_argv};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
@@ -311,7 +311,7 @@ impl Turn<'_> {
             _ => None,
         };
         let snapshot_id = snapshot_id.map_or_else(|| owner.to_string(), |id| id.to_string());
-        let context = Context {
+        let context = HookContext {
             snapshot_id: snapshot_id.clone(),
             snapshot_depth: depth,
             crawl_id: crawl_id.clone(),
@@ -323,7 +323,7 @@ impl Turn<'_> {
             HookFamily::Crawl | HookFamily::CrawlEnd => self.tx.crawl_urls(crawl.id, URLS_MAX)?,
             _ => Vec::new(),
         };
-        let target = Target {
+        let target = HookTarget {
             url,
             urls: &urls,
             snapshot_id: &snapshot_id,

@@ -28,7 +28,7 @@ pub struct Schema {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     String,
     Integer,
     Number,
@@ -40,7 +40,7 @@ pub enum Kind {
 /// One setting of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub default: Option<Value>,
     pub allowed: Vec<Value>,
     pub minimum: Option<f64>,
@@ -120,7 +120,7 @@ fn requirement(entry: &Reader) -> Result<Requirement, SchemaError> {
 
 fn property(entry: &Reader) -> Result<Property, SchemaError> {
     let kind = match entry.get("type") {
-        None => Kind::String,
+        None => SettingKind::String,
         Some(Value::Array(words)) => words
             .iter()
             .filter_map(Value::as_str)
@@ -146,14 +146,14 @@ fn property(entry: &Reader) -> Result<Property, SchemaError> {
     })
 }
 
-fn kind_of(word: &str) -> Option<Kind> {
+fn kind_of(word: &str) -> Option<SettingKind> {
     Some(match word {
-        "string" => Kind::String,
-        "integer" => Kind::Integer,
-        "number" => Kind::Number,
-        "boolean" => Kind::Boolean,
-        "array" => Kind::Array,
-        "object" => Kind::Object,
+        "string" => SettingKind::String,
+        "integer" => SettingKind::Integer,
+        "number" => SettingKind::Number,
+        "boolean" => SettingKind::Boolean,
+        "array" => SettingKind::Array,
+        "object" => SettingKind::Object,
         _ => return None,
     })
 }

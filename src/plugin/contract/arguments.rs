@@ -8,7 +8,7 @@ use crate::programs::requirement::Requirement;
 
 /// The crawl or snapshot that a hook runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct HookTarget<'a> {
     /// URL of the snapshot, or the first URL of the crawl.
     pub url: &'a str,
     /// All URLs of the crawl.
@@ -38,7 +38,7 @@ const LIST_MAX_BYTES: usize = 120 * 1024;
 ///
 /// Snapshot hooks get the arguments of both generations, because hooks ignore unknown arguments.
 /// For provider hooks see [`request_argv`].
-pub fn argv(hook: &Hook, target: &Target) -> Vec<String> {
+pub fn argv(hook: &Hook, target: &HookTarget) -> Vec<String> {
     let mut line = Line::of(hook);
     match hook.name.family {
         HookFamily::CrawlSetup | HookFamily::CrawlCleanup => line.value("url", target.url),
@@ -135,8 +135,8 @@ mod tests {
         }
     }
 
-    fn target<'a>(url: &'a str, urls: &'a [String]) -> Target<'a> {
-        Target {
+    fn target<'a>(url: &'a str, urls: &'a [String]) -> HookTarget<'a> {
+        HookTarget {
             url,
             urls,
             snapshot_id: "345",

@@ -11,7 +11,7 @@ use crate::settings::parse::plain;
 
 /// Directories and search path of a hook. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct HookDirectories {
     pub data_dir: PathBuf,
     pub lib_dir: PathBuf,
     pub personas_dir: PathBuf,
@@ -27,7 +27,7 @@ pub struct Places {
 
 /// The context of a run, which hooks copy into their records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Context<'a> {
+pub struct HookContext<'a> {
     /// Id of the first snapshot for set-up and clean-up hooks of a crawl, of the crawl for its
     /// other hooks.
     pub snapshot_id: String,
@@ -55,8 +55,8 @@ const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 pub fn environment(
     plugin: &Plugin,
     resolved: &BTreeMap<String, Value>,
-    places: &Places,
-    context: &Context,
+    places: &HookDirectories,
+    context: &HookContext,
 ) -> Vec<(String, String)> {
     let mut variables = Variables(BTreeMap::new());
     for (key, value) in resolved {
@@ -154,7 +154,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn paths(variables: &mut Variables, places: &Places) {
+fn paths(variables: &mut Variables, places: &HookDirectories) {
     let snap_dir = places.snap_dir.as_ref().unwrap_or(&places.crawl_dir);
     let semaphores = places.tmp_dir.join("semaphores");
     for (key, path) in [
@@ -176,7 +176,7 @@ fn paths(variables: &mut Variables, places: &Places) {
 }
 
 /// Gives each snapshot with its own browser its own profile, because two browsers cannot share one.
-fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
+fn own_profile(variables: &mut Variables, places: &HookDirectories, context: &HookContext) {
     if places.snap_dir.is_some() && variables.get("CHROME_ISOLATION") == "snapshot" {
         let own = places.personas_dir.join(&context.snapshot_id);
         variables.set("PERSONAS_DIR", &own.to_string_lossy());
@@ -185,7 +185,7 @@ fn own_profile(variables: &mut Variables, places: &Places, context: &Context) {
 
 /// Paths of Python and node modules, and settings that prevent downloads by hooks: `uv run` starts
 /// a hook offline from the existing environment in a fraction of a second.
-fn tools(variables: &mut Variables, places: &Places) {
+fn tools(variables: &mut Variables, places: &HookDirectories) {
     let under = |path: &str| places.lib_dir.join(path).to_string_lossy().into_owned();
     variables.unless_set("LIB_BIN_DIR", &under("bin"));
     variables.unless_set("PIP_HOME", &under("pip"));
@@ -212,7 +212,7 @@ fn tools(variables: &mut Variables, places: &Places) {
 fn search_path(
     variables: &Variables,
     resolved: &BTreeMap<String, Value>,
-    places: &Places,
+    places: &HookDirectories,
 ) -> String {
     let base = match resolved.get("PATH").and_then(Value::as_str) {
         Some(own) if !own.is_empty() => own,
@@ -237,7 +237,7 @@ fn search_path(
     search.join(":")
 }
 
-fn extra_context(context: &Context) -> String {
+fn extra_context(context: &HookContext) -> String {
     json!({
         "snapshot_id": context.snapshot_id,
         "snapshot_depth": context.snapshot_depth,
@@ -253,8 +253,8 @@ mod tests {
     use crate::sample;
     use proptest::prelude::*;
 
-    fn places(snapshot: bool) -> Places {
-        Places {
+    fn places(snapshot: bool) -> HookDirectories {
+        HookDirectories {
             data_dir: "/data".into(),
             lib_dir: "/data/lib".into(),
             personas_dir: "/data/personas".into(),
@@ -272,7 +272,7 @@ mod tests {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
-        let context = Context {
+        let context = HookContext {
             snapshot_id: "345".to_owned(),
             snapshot_depth: 1,
             crawl_id: "12".to_owned(),

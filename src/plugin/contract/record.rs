@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Status in an ArchiveResult.
+/// ResultStatus in an ArchiveResult.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ResultStatus {
     /// The hook produced output.
     Succeeded,
     /// The hook ran without errors and found nothing.
@@ -19,23 +19,23 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl ResultStatus {
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Succeeded => "succeeded",
-            Status::NoResults => "noresults",
-            Status::Skipped => "skipped",
-            Status::Failed => "failed",
+            ResultStatus::Succeeded => "succeeded",
+            ResultStatus::NoResults => "noresults",
+            ResultStatus::Skipped => "skipped",
+            ResultStatus::Failed => "failed",
         }
     }
 
     /// Parses a status. Some releases print `noresult` instead of `noresults`.
-    pub fn read(word: &str) -> Option<Status> {
+    pub fn read(word: &str) -> Option<ResultStatus> {
         Some(match word {
-            "succeeded" => Status::Succeeded,
-            "noresults" | "noresult" => Status::NoResults,
-            "skipped" => Status::Skipped,
-            "failed" => Status::Failed,
+            "succeeded" => ResultStatus::Succeeded,
+            "noresults" | "noresult" => ResultStatus::NoResults,
+            "skipped" => ResultStatus::Skipped,
+            "failed" => ResultStatus::Failed,
             _ => return None,
         })
     }
@@ -44,7 +44,7 @@ impl Status {
 /// The result that a hook reports. It takes precedence over the exit status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArchiveResult {
-    pub status: Status,
+    pub status: ResultStatus,
     /// Relative path of the main file, or a short text for users.
     pub output_str: Option<String>,
     pub error: Option<String>,
@@ -110,7 +110,7 @@ pub fn parse_line(line: &[u8]) -> Option<Record> {
     let value = object(line)?;
     let record = match value.get("type")?.as_str()? {
         "ArchiveResult" => Record::ArchiveResult(ArchiveResult {
-            status: Status::read(value.get("status")?.as_str()?)?,
+            status: ResultStatus::read(value.get("status")?.as_str()?)?,
             output_str: text(&value, "output_str"),
             error: text(&value, "error"),
             content_type: text(&value, "content_type"),
@@ -246,14 +246,14 @@ mod tests {
         let Some(Record::ArchiveResult(result)) = parse_line(line) else {
             panic!("not a result")
         };
-        assert_eq!(result.status, Status::Succeeded);
+        assert_eq!(result.status, ResultStatus::Succeeded);
         assert_eq!(result.output_str.as_deref(), Some("screenshot.png"));
         assert_eq!(result.raw["snapshot_id"], json!("345"));
         for (word, status) in [
-            ("noresult", Status::NoResults),
-            ("noresults", Status::NoResults),
-            ("skipped", Status::Skipped),
-            ("failed", Status::Failed),
+            ("noresult", ResultStatus::NoResults),
+            ("noresults", ResultStatus::NoResults),
+            ("skipped", ResultStatus::Skipped),
+            ("failed", ResultStatus::Failed),
         ] {
             let got = parse(json!({"type": "ArchiveResult", "status": word, "output_str": ""}));
             let Some(Record::ArchiveResult(result)) = got else {
@@ -261,7 +261,10 @@ mod tests {
             };
             assert_eq!((result.status, result.output_str), (status, None));
         }
-        assert_eq!(json!(Status::NoResults), json!(Status::NoResults.as_str()));
+        assert_eq!(
+            json!(ResultStatus::NoResults),
+            json!(ResultStatus::NoResults.as_str())
+        );
     }
 
     #[test]

@@ -25,10 +25,10 @@ const PROGRAM_NAME_MAX_BYTES: usize = 64;
 
 /// One way to get a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step<'a> {
+pub enum InstallStep<'a> {
     Run(&'a Plugin, &'a Hook),
     /// Requires root, which hooks do not have: the user must run this.
-    ByHand(&'a Plugin, &'a Hook),
+    Manual(&'a Plugin, &'a Hook),
 }
 
 /// Provider hooks of a plugin, of both generations, in order.
@@ -203,7 +203,7 @@ pub fn is_installed(
 
 /// The ways to get a program: its providers in their order, each with its hooks in their order.
 /// Excludes the search path (`env`), which was searched before.
-pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<Step<'a>> {
+pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<InstallStep<'a>> {
     let mut seen = BTreeSet::new();
     let mut steps = Vec::new();
     for name in &requirement.providers {
@@ -227,8 +227,8 @@ pub fn steps<'a>(catalogue: &'a Catalogue, requirement: &Requirement) -> Vec<Ste
             }
             match plugin.name.as_str() {
                 "env" => {}
-                "apt" => steps.push(Step::ByHand(plugin, hook)),
-                _ => steps.push(Step::Run(plugin, hook)),
+                "apt" => steps.push(InstallStep::Manual(plugin, hook)),
+                _ => steps.push(InstallStep::Run(plugin, hook)),
             }
         }
     }
@@ -339,15 +339,15 @@ mod tests {
             let shown = |at: usize| -> Vec<String> {
                 let steps = steps(catalogue, &all[at].requirement);
                 let text = steps.iter().map(|step| match step {
-                    Step::Run(_, hook) => hook.id.clone(),
-                    Step::ByHand(_, hook) => format!("by hand: {}", hook.id),
+                    InstallStep::Run(_, hook) => hook.id.clone(),
+                    InstallStep::Manual(_, hook) => format!("manual: {}", hook.id),
                 });
                 text.collect()
             };
             let reader = [
                 "on_Binary__05_npm",
                 "on_BinaryRequest__10_npm",
-                "by hand: on_BinaryRequest__13_apt",
+                "manual: on_BinaryRequest__13_apt",
             ];
             assert_eq!(shown(1), reader);
             assert!(shown(2).is_empty(), "only the search path is left");

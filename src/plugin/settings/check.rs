@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::catalogue::Catalogue;
-use crate::catalogue::schema::{Kind, Property};
+use crate::catalogue::schema::{Property, SettingKind};
 use crate::settings::general;
 use crate::settings::parse::{objection, typed};
 use crate::settings::values::Values;
@@ -49,8 +49,8 @@ fn wrong(catalogue: &Catalogue, key: &str, text: &str) -> Option<String> {
     let owner = properties.find(|(own, property)| property.names(own).any(|name| name == key));
     let Some((_, property)) = owner else {
         let kind = match general::kind(key) {
-            None if key.ends_with("_ENABLED") => Kind::Boolean,
-            None => Kind::String,
+            None if key.ends_with("_ENABLED") => SettingKind::Boolean,
+            None => SettingKind::String,
             Some(kind) => kind,
         };
         return typed(kind, text).is_none().then(|| not(kind, text, false));
@@ -68,14 +68,14 @@ fn quote(text: &str, property: &Property, what: &str) -> String {
     format!("'{text}' {what}")
 }
 
-fn not(kind: Kind, text: &str, secret: bool) -> String {
+fn not(kind: SettingKind, text: &str, secret: bool) -> String {
     let kind = match kind {
-        Kind::String => "text",
-        Kind::Integer => "a whole number",
-        Kind::Number => "a number",
-        Kind::Boolean => "true or false",
-        Kind::Array => "a list",
-        Kind::Object => "a JSON object",
+        SettingKind::String => "text",
+        SettingKind::Integer => "a whole number",
+        SettingKind::Number => "a number",
+        SettingKind::Boolean => "true or false",
+        SettingKind::Array => "a list",
+        SettingKind::Object => "a JSON object",
     };
     if secret {
         format!("the value is not {kind}")

@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use crate::catalogue::schema::Kind;
+use crate::catalogue::schema::SettingKind;
 use crate::settings::parse::typed;
 
 /// Settings that hooks read, whether or not a schema has them.
-pub const HOOK_KEYS: [(&str, Kind); 23] = [
-    ("ACTIVE_PERSONA", Kind::String),
-    ("ANTHROPIC_API_KEY", Kind::String),
-    ("CHECK_SSL_VALIDITY", Kind::Boolean),
-    ("CHROME_CLOSE_TIMEOUT_MS", Kind::Integer),
-    ("CHROME_DEBUG_PORT_TIMEOUT_MS", Kind::Integer),
-    ("CHROME_INSTALL_TIMEOUT", Kind::Integer),
-    ("CHROME_LAUNCH_LOCK_TIMEOUT_MS", Kind::Integer),
-    ("CHROME_LOG_SUBPROCESS_OUTPUT", Kind::Boolean),
-    ("CHROME_PAGE_READY_TIMEOUT_MS", Kind::Integer),
-    ("CHROME_TAB_TIMEOUT", Kind::Integer),
-    ("COOKIES_FILE", Kind::String),
-    ("COOKIES_TXT_FILE", Kind::String),
-    ("DRY_RUN", Kind::Boolean),
-    ("FFMPEG_BINARY", Kind::String),
-    ("HTTPS_PROXY", Kind::String),
-    ("HTTP_PROXY", Kind::String),
-    ("JAVA_BINARY", Kind::String),
-    ("NO_PROXY", Kind::String),
-    ("RESOLUTION", Kind::String),
-    ("SEARCH_BACKEND_ENGINE", Kind::String),
-    ("TESSDATA_PREFIX", Kind::String),
-    ("TIMEOUT", Kind::Integer),
-    ("USER_AGENT", Kind::String),
+pub const HOOK_KEYS: [(&str, SettingKind); 23] = [
+    ("ACTIVE_PERSONA", SettingKind::String),
+    ("ANTHROPIC_API_KEY", SettingKind::String),
+    ("CHECK_SSL_VALIDITY", SettingKind::Boolean),
+    ("CHROME_CLOSE_TIMEOUT_MS", SettingKind::Integer),
+    ("CHROME_DEBUG_PORT_TIMEOUT_MS", SettingKind::Integer),
+    ("CHROME_INSTALL_TIMEOUT", SettingKind::Integer),
+    ("CHROME_LAUNCH_LOCK_TIMEOUT_MS", SettingKind::Integer),
+    ("CHROME_LOG_SUBPROCESS_OUTPUT", SettingKind::Boolean),
+    ("CHROME_PAGE_READY_TIMEOUT_MS", SettingKind::Integer),
+    ("CHROME_TAB_TIMEOUT", SettingKind::Integer),
+    ("COOKIES_FILE", SettingKind::String),
+    ("COOKIES_TXT_FILE", SettingKind::String),
+    ("DRY_RUN", SettingKind::Boolean),
+    ("FFMPEG_BINARY", SettingKind::String),
+    ("HTTPS_PROXY", SettingKind::String),
+    ("HTTP_PROXY", SettingKind::String),
+    ("JAVA_BINARY", SettingKind::String),
+    ("NO_PROXY", SettingKind::String),
+    ("RESOLUTION", SettingKind::String),
+    ("SEARCH_BACKEND_ENGINE", SettingKind::String),
+    ("TESSDATA_PREFIX", SettingKind::String),
+    ("TIMEOUT", SettingKind::Integer),
+    ("USER_AGENT", SettingKind::String),
 ];
 
 /// Settings of the runner itself, including older names.
@@ -50,7 +50,7 @@ pub fn keys() -> impl Iterator<Item = &'static str> {
 }
 
 /// Type of a general setting.
-pub fn kind(key: &str) -> Option<Kind> {
+pub fn kind(key: &str) -> Option<SettingKind> {
     HOOK_KEYS
         .iter()
         .find(|(name, _)| *name == key)

@@ -2,20 +2,20 @@
 
 use serde_json::{Number, Value};
 
-use crate::catalogue::schema::{Kind, Property};
+use crate::catalogue::schema::{Property, SettingKind};
 
 /// Parses the text as this type, or returns `None`. Numbers are decimal; lists are JSON or
 /// separated by commas; objects are JSON.
-pub fn typed(kind: Kind, text: &str) -> Option<Value> {
+pub fn typed(kind: SettingKind, text: &str) -> Option<Value> {
     let trimmed = text.trim();
     match kind {
-        Kind::String => Some(Value::String(text.to_owned())),
-        Kind::Boolean => boolean(trimmed).map(Value::Bool),
-        Kind::Integer => integer(trimmed),
-        Kind::Number => integer(trimmed)
+        SettingKind::String => Some(Value::String(text.to_owned())),
+        SettingKind::Boolean => boolean(trimmed).map(Value::Bool),
+        SettingKind::Integer => integer(trimmed),
+        SettingKind::Number => integer(trimmed)
             .or_else(|| Some(Value::Number(Number::from_f64(trimmed.parse().ok()?)?))),
-        Kind::Array => Some(list(trimmed)),
-        Kind::Object => serde_json::from_str(trimmed).ok().filter(Value::is_object),
+        SettingKind::Array => Some(list(trimmed)),
+        SettingKind::Object => serde_json::from_str(trimmed).ok().filter(Value::is_object),
     }
 }
 
@@ -82,7 +82,7 @@ pub fn clamp(property: &Property, value: Value) -> Value {
     let bound = bound.or(property.maximum.filter(|high| number > *high));
     match bound {
         None => value,
-        Some(bound) if property.kind == Kind::Integer => Value::from(bound as i64),
+        Some(bound) if property.kind == SettingKind::Integer => Value::from(bound as i64),
         Some(bound) => Number::from_f64(bound).map_or(value, Value::Number),
     }
 }
@@ -114,21 +114,30 @@ mod tests {
 
     #[test]
     fn other_types_are_parsed() {
-        assert_eq!(typed(Kind::Integer, " 60 "), Some(json!(60)));
-        assert_eq!(typed(Kind::Integer, "60.0"), Some(json!(60)));
-        assert_eq!(typed(Kind::Integer, "1e300"), None);
-        assert_eq!(typed(Kind::Integer, "sixty"), None);
-        assert_eq!(typed(Kind::Number, "0.5"), Some(json!(0.5)));
-        assert_eq!(typed(Kind::Number, "inf"), None);
+        assert_eq!(typed(SettingKind::Integer, " 60 "), Some(json!(60)));
+        assert_eq!(typed(SettingKind::Integer, "60.0"), Some(json!(60)));
+        assert_eq!(typed(SettingKind::Integer, "1e300"), None);
+        assert_eq!(typed(SettingKind::Integer, "sixty"), None);
+        assert_eq!(typed(SettingKind::Number, "0.5"), Some(json!(0.5)));
+        assert_eq!(typed(SettingKind::Number, "inf"), None);
         assert_eq!(
-            typed(Kind::Array, r#"["--a", "b,c"]"#),
+            typed(SettingKind::Array, r#"["--a", "b,c"]"#),
             Some(json!(["--a", "b,c"]))
         );
-        assert_eq!(typed(Kind::Array, "--a, --b,"), Some(json!(["--a", "--b"])));
-        assert_eq!(typed(Kind::Array, ""), Some(json!([])));
-        assert_eq!(typed(Kind::Object, r#"{"a": 1}"#), Some(json!({"a": 1})));
-        assert_eq!(typed(Kind::Object, "[1]"), None);
-        assert_eq!(typed(Kind::String, " as is\n"), Some(json!(" as is\n")));
+        assert_eq!(
+            typed(SettingKind::Array, "--a, --b,"),
+            Some(json!(["--a", "--b"]))
+        );
+        assert_eq!(typed(SettingKind::Array, ""), Some(json!([])));
+        assert_eq!(
+            typed(SettingKind::Object, r#"{"a": 1}"#),
+            Some(json!({"a": 1}))
+        );
+        assert_eq!(typed(SettingKind::Object, "[1]"), None);
+        assert_eq!(
+            typed(SettingKind::String, " as is\n"),
+            Some(json!(" as is\n"))
+        );
     }
 
     fn property(extra: Value) -> Property {
@@ -161,14 +170,14 @@ mod tests {
     proptest! {
         #[test]
         fn typing_never_panics(text in "\\PC{0,40}") {
-            for kind in [Kind::String, Kind::Integer, Kind::Number, Kind::Boolean, Kind::Array, Kind::Object] {
+            for kind in [SettingKind::String, SettingKind::Integer, SettingKind::Number, SettingKind::Boolean, SettingKind::Array, SettingKind::Object] {
                 let _ = typed(kind, &text);
             }
         }
 
         #[test]
         fn integers_round_trip(number in any::<i64>()) {
-            prop_assert_eq!(typed(Kind::Integer, &number.to_string()), Some(json!(number)));
+            prop_assert_eq!(typed(SettingKind::Integer, &number.to_string()), Some(json!(number)));
         }
     }
 }

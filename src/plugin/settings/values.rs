@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::catalogue::schema::{Kind, Property};
+use crate::catalogue::schema::{Property, SettingKind};
 use crate::catalogue::{Catalogue, Plugin};
 use crate::settings::effective::effective;
 use crate::settings::general;
@@ -114,14 +114,14 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Value in the first layer that has the setting under any of its names.
-fn named(key: &str, property: &Property, kind: Kind, layers: &[&Values]) -> Option<Value> {
+fn named(key: &str, property: &Property, kind: SettingKind, layers: &[&Values]) -> Option<Value> {
     layers.iter().find_map(|layer| {
         let mut texts = property.names(key).filter_map(|name| layer.get(name));
         texts.find_map(|text| typed(kind, text))
     })
 }
 
-fn text(name: &str, kind: Kind, layers: &[&Values]) -> Option<Value> {
+fn text(name: &str, kind: SettingKind, layers: &[&Values]) -> Option<Value> {
     layers
         .iter()
         .find_map(|layer| typed(kind, layer.get(name)?))

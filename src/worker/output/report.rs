@@ -8,7 +8,7 @@ use archivist_core::model::{Outcome, ResultState, Verdict, cut};
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
 use archivist_plugin::files::tidy;
-use archivist_plugin::{Directory, Status};
+use archivist_plugin::{Directory, ResultStatus};
 use archivist_shared::bus::documents::bounds;
 use archivist_shared::bus::documents::report::File as OutputFile;
 use archivist_shared::bus::documents::work::Report;
@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// File in which hooks may list child pages instead of printing them.
 const CHILDREN_FILE: &str = "urls.jsonl";
 
-fn state(status: Status) -> ResultState {
+fn state(status: ResultStatus) -> ResultState {
     match status {
-        Status::Succeeded => ResultState::Succeeded,
-        Status::NoResults => ResultState::NoResults,
-        Status::Skipped => ResultState::Skipped,
-        Status::Failed => ResultState::Failed,
+        ResultStatus::Succeeded => ResultState::Succeeded,
+        ResultStatus::NoResults => ResultState::NoResults,
+        ResultStatus::Skipped => ResultState::Skipped,
+        ResultStatus::Failed => ResultState::Failed,
     }
 }
 

@@ -15,7 +15,7 @@ pub mod snapshot_index;
 mod text;
 
 pub use list::{Day, ListEntry, ListKind, ListPage, PER_PAGE, days};
-pub use snapshot::Snapshot;
+pub use snapshot::SnapshotPage;
 
 #[cfg(test)]
 mod tests;

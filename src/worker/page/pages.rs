@@ -5,7 +5,7 @@ use crate::files::write::{replace, sync_filesystem};
 use crate::page::archive_index;
 use crate::page::archive_index::ArchiveIndex;
 use crate::page::snapshot_index::{IndexContent, SnapshotIndex};
-use crate::page::{ListEntry, ListKind, Snapshot};
+use crate::page::{ListEntry, ListKind, SnapshotPage};
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time, without_userinfo};
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
@@ -114,9 +114,9 @@ fn page(
     own: &Directory,
     known: &IndexContent,
     now: Time,
-) -> Snapshot {
+) -> SnapshotPage {
     let about = &assignment.about;
-    Snapshot {
+    SnapshotPage {
         id,
         url: without_userinfo(&assignment.url),
         title: known.title.clone(),
@@ -149,7 +149,7 @@ fn existing_files(own: &Directory, known: &IndexContent) -> Vec<HookResult> {
 /// list.
 fn list(
     archive: &Path,
-    page: &Snapshot,
+    page: &SnapshotPage,
     known: BTreeMap<String, usize>,
 ) -> Result<BTreeMap<String, usize>, WorkerError> {
     let Some(directory) = page.directory.clone() else {

@@ -16,7 +16,7 @@ const REASON_MAX_CHARS: usize = 2000;
 
 /// Content of the page.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct SnapshotPage {
     pub id: SnapshotId,
     pub url: String,
     pub title: Option<String>,
@@ -61,7 +61,7 @@ fn pill(state: ResultState) -> Markup {
     html! { span class={ "pill " (state.as_str()) } { (word(state)) } }
 }
 
-impl Snapshot {
+impl SnapshotPage {
     /// Number of results in this state.
     pub fn count(&self, state: ResultState) -> usize {
         self.results

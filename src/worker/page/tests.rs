@@ -33,12 +33,12 @@ fn result(plugin: &str, status: ResultState, files: Vec<File>) -> HookResult {
     }
 }
 
-fn snapshot(text: &str) -> Snapshot {
+fn snapshot(text: &str) -> SnapshotPage {
     let mut failed = result("wget", ResultState::Failed, vec![file(text, "text/html")]);
     failed.error = Some(text.to_owned());
     failed.output = Some(text.to_owned());
     let screenshot = file("screenshot.png", "image/png");
-    Snapshot {
+    SnapshotPage {
         id: SnapshotId(7),
         url: text.to_owned(),
         title: Some(text.to_owned()),

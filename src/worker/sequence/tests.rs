@@ -131,7 +131,7 @@ fn daemon_past_its_limit_still_gets_a_grace() {
 #[test]
 fn finished_hooks_do_not_run_again() {
     let mut s = sequence(&[Foreground, Foreground], false);
-    s.states[0] = State::Ended;
+    s.states[0] = HookState::Ended;
     assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(1)]);
 }
 
