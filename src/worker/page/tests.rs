@@ -260,7 +260,7 @@ fn page_shows_failures_with_reasons() {
     );
     assert_eq!(
         texts(&html, "article.failed .meta span"),
-        ["2.5 s", "3 attempts"]
+        ["2.5s", "3 attempts"]
     );
     assert_eq!(
         texts(&html, "article h3"),
