@@ -64,7 +64,12 @@ const ROOMS: &[Room] = &[
     ),
     room("generator", ALL, CARRIES_FILES),
     // Those that carry.
-    room("orchestrator/store", &["store"], &["zbus", "tokio"]),
+    // Rows alone: the query room makes documents of them.
+    room(
+        "orchestrator/store",
+        &["store"],
+        &["zbus", "tokio", "archivist_shared"],
+    ),
     room("orchestrator/program.rs", &["main_loop"], &["rusqlite"]),
     room(
         "orchestrator",

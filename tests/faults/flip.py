@@ -14,7 +14,7 @@ DATABASE = "/var/lib/archivist/archivist.sqlite3"
 CONFIG = "/etc/archivist/archivist.conf.d/90-test.conf"
 KEPT = "/srv/flip"
 # What a refusal has to say: what is wrong, and what to do about it.
-HINTS = ("put back a copy", "install the newer version", "cannot bring", "see: archivist doctor")
+HINTS = ("restore a backup", "install the newer version", "failed to migrate", "see: archivist doctor")
 LOST = "is damaged, and what was recorded last is lost with it"
 
 

@@ -21,7 +21,7 @@ pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
-pub use result::{EXIT_SKIPPED, ResultState, Verdict};
+pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Kin, Place, Runner};
 pub use time::Time;
 pub use web::reach::{AddressKind, Reach};

@@ -4,6 +4,33 @@ use super::Outcome;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// A file that a hook left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// Relative to the directory of the hook's plugin.
+    pub path: String,
+    pub mimetype: String,
+    /// In bytes.
+    pub size: u64,
+}
+
+/// How often hooks succeeded and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uses {
+    /// Whether they found something or not.
+    pub succeeded: u64,
+    pub failed: u64,
+}
+
+impl std::iter::Sum for Uses {
+    fn sum<I: Iterator<Item = Uses>>(all: I) -> Uses {
+        all.fold(Uses::default(), |sum, uses| Uses {
+            succeeded: sum.succeeded + uses.succeeded,
+            failed: sum.failed + uses.failed,
+        })
+    }
+}
+
 /// `queued → started → succeeded | failed | skipped | noresults`, `backoff` between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -4,6 +4,7 @@ mod checks;
 mod decide;
 mod disk;
 mod idle;
+mod page_order;
 mod pressure;
 mod reconcile;
 mod settle;
@@ -14,6 +15,7 @@ pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Plac
 pub use decide::{against_host, decide};
 pub use disk::{Amount, LOOK, Lack, Writer, lack, still, worst};
 pub use idle::Idle;
+pub use page_order::{HostRange, PagePosition, host_turns, take_turns};
 pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use settle::{Settled, WorkerEnd, settle_worker};

@@ -26,9 +26,11 @@ impl Turn<'_> {
         };
         let mut lines = Vec::new();
         for snapshot in self.tx.list_snapshots(&open("started"))? {
+            let snapshot = snapshot.into();
             lines.push(line(&Event::Snapshot { snapshot })?);
         }
         for result in self.tx.list_results(&open("started"))? {
+            let result = result.into();
             lines.push(line(&Event::Hook { result })?);
         }
         lines.extend(self.crawl_line(crawl)?.map(|(text, _)| text));
@@ -44,6 +46,7 @@ impl Turn<'_> {
         crawl
             .map(|crawl| {
                 let last = crawl.status.is_final();
+                let crawl = crawl.into();
                 Ok((line(&Event::Crawl { crawl })?, last))
             })
             .transpose()
@@ -69,6 +72,7 @@ impl Turn<'_> {
                     let Some(result) = self.tx.result(owner, &plugin, &hook)? else {
                         continue;
                     };
+                    let result = result.into();
                     (line(&Event::Hook { result })?, false)
                 }
                 Change::Snapshot { id, .. } => {
@@ -79,6 +83,7 @@ impl Turn<'_> {
                     };
                     let found = self.tx.list_snapshots(&filter)?.into_iter().next();
                     let Some(snapshot) = found else { continue };
+                    let snapshot = snapshot.into();
                     (line(&Event::Snapshot { snapshot })?, false)
                 }
                 Change::Crawl(id) => match self.crawl_line(id)? {

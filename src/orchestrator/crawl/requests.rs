@@ -5,6 +5,7 @@ use crate::crawl::retry::Retried;
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, failed, invalid};
+use crate::query::documents::documents;
 use crate::runner::gate;
 use crate::store::Users;
 use crate::work::ends::ABORTED;
@@ -243,7 +244,7 @@ impl Turn<'_> {
             status: Some("open".into()),
             ..Filter::default()
         };
-        let running = self.tx.list_runs(&open)?;
+        let running: Vec<report::Run> = documents(self.tx.list_runs(&open)?);
         let (crawls, snapshots) = (
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
@@ -303,12 +304,20 @@ impl Turn<'_> {
         }
         let filter = filter.piece();
         Ok(match what {
-            "crawls" => serde_json::to_string(&self.tx.list_crawls(&filter)?)?,
+            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(
+                self.tx.list_crawls(&filter)?,
+            ))?,
             "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string(&self.tx.list_results(&filter)?)?,
-            "timeline" => serde_json::to_string(&self.tx.list_spans(&filter)?)?,
-            _ => serde_json::to_string(&self.tx.list_runs(&filter)?)?,
+            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
+                self.tx.list_results(&filter)?,
+            ))?,
+            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(
+                self.tx.list_spans(&filter)?,
+            ))?,
+            _ => {
+                serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?
+            }
         })
     }
 
@@ -330,7 +339,8 @@ impl Turn<'_> {
         };
         let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
         let mut snapshots = self.snapshots(&filter)?;
-        let (mut results, mut runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
+        let mut results = documents(self.tx.list_results(&filter)?);
+        let mut runs = documents(self.tx.list_runs(&filter)?);
         // One id is read like a story, from its beginning.
         snapshots.reverse();
         results.reverse();
@@ -344,7 +354,7 @@ impl Turn<'_> {
                     .next()
                     .ok_or_else(none)?;
                 Details::Crawl {
-                    crawl,
+                    crawl: crawl.into(),
                     snapshots,
                     results,
                     runs,

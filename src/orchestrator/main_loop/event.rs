@@ -1,7 +1,7 @@
 //! What the loop hears.
 
 use crate::programs::inspect::Seen;
-use crate::store::Lasting;
+use crate::store::Durability;
 use archivist_core::model::{CrawlId, Reading, RunId};
 use archivist_core::plan::Writer;
 use archivist_core::unit::{Names, UnitKind};
@@ -71,7 +71,7 @@ impl Event {
     /// What its transaction is to outlast. What people may have been told is kept for good: what they
     /// asked for, what hooks came to, and that a page or crawl is done, which the end of its worker
     /// decides. That a hook was begun, runs or ended is found out anew after a power cut.
-    pub fn lasting(&self, names: &Names) -> Lasting {
+    pub fn durability(&self, names: &Names) -> Durability {
         let is_hook = |unit: &str| {
             let parsed = names.parse(unit);
             parsed.is_some_and(|parsed| parsed.kind == UnitKind::Hook)
@@ -80,10 +80,10 @@ impl Event {
             Event::Hint(_)
             | Event::Started { result: Ok(()), .. }
             | Event::Work(Work::Run { .. } | Work::Attach { .. } | Work::Stop { .. }) => {
-                Lasting::Kills
+                Durability::ProcessCrash
             }
-            Event::Read { unit, .. } if is_hook(unit) => Lasting::Kills,
-            _ => Lasting::PowerCuts,
+            Event::Read { unit, .. } if is_hook(unit) => Durability::ProcessCrash,
+            _ => Durability::PowerLoss,
         }
     }
 
@@ -159,12 +159,18 @@ mod tests {
                 result: Ok(Box::new(Reading::default())),
                 stopping: false,
             };
-            event.lasting(&names)
+            event.durability(&names)
         };
-        assert_eq!(read("archivist-hook-wget-s3.service"), Lasting::Kills);
-        assert_eq!(read("archivist-snapshot-3.service"), Lasting::PowerCuts);
-        assert_eq!(read("archivist-crawl-1.service"), Lasting::PowerCuts);
-        assert_eq!(Event::Hint(Hint::Reloaded).lasting(&names), Lasting::Kills);
-        assert_eq!(Event::Due.lasting(&names), Lasting::PowerCuts);
+        assert_eq!(
+            read("archivist-hook-wget-s3.service"),
+            Durability::ProcessCrash
+        );
+        assert_eq!(read("archivist-snapshot-3.service"), Durability::PowerLoss);
+        assert_eq!(read("archivist-crawl-1.service"), Durability::PowerLoss);
+        assert_eq!(
+            Event::Hint(Hint::Reloaded).durability(&names),
+            Durability::ProcessCrash
+        );
+        assert_eq!(Event::Due.durability(&names), Durability::PowerLoss);
     }
 }

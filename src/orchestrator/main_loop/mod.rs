@@ -19,7 +19,7 @@ use crate::programs::install;
 use crate::runner::gate::Face;
 use crate::runner::me::Me;
 use crate::runner::{gate, me};
-use crate::store::{Lasting, Store, StoreError, Tx};
+use crate::store::{Durability, Store, StoreError, Tx};
 use crate::work::{polite, pressure};
 use archivist_core::model::{RunId, Runner, Time};
 use archivist_core::plan::{Idle, View, still};
@@ -327,10 +327,10 @@ impl Daemon<'_> {
             self.engine.disk_lack = still(&self.engine.strain, &limits, self.engine.disk_lack);
         }
         let names = &self.engine.names;
-        let lasting = events.iter().map(|event| event.lasting(names)).max();
+        let durability = events.iter().map(|event| event.durability(names)).max();
         let tx = self
             .store
-            .begin_lasting(lasting.unwrap_or(Lasting::Kills))?;
+            .begin_with(durability.unwrap_or(Durability::ProcessCrash))?;
         let mut turn = Turn {
             tx: &tx,
             engine: &self.engine,

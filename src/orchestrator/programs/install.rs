@@ -395,7 +395,7 @@ impl Turn<'_> {
         };
         let abspath = path.to_string_lossy().into_owned();
         let mut binary = match self.tx.binary(name)? {
-            Some(row) if row.abspath == abspath => row.report(),
+            Some(row) if row.abspath == abspath => row.into(),
             _ => Binary {
                 name: name.clone(),
                 abspath: Some(abspath),

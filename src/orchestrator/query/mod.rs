@@ -1,4 +1,5 @@
-//! Why something waits, or is not as it should be.
+//! Answers questions of users: makes documents of rows, and explains why something waits or failed.
 
+pub mod documents;
 pub mod why;
 pub mod why_watch;

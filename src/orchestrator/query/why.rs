@@ -58,12 +58,12 @@ impl Turn<'_> {
         match id {
             Owner::Crawl(_) => {
                 if let Some(crawl) = self.tx.list_crawls(&filter)?.pop() {
-                    self.why_crawl(&crawl, &view, &mut reasons)?;
+                    self.why_crawl(&crawl.into(), &view, &mut reasons)?;
                 }
             }
             Owner::Snapshot(_) => {
                 if let Some(snapshot) = self.tx.list_snapshots(&filter)?.pop() {
-                    self.why_snapshot(&snapshot, &view, &mut reasons)?;
+                    self.why_snapshot(&snapshot.into(), &view, &mut reasons)?;
                 }
             }
         }

@@ -1,15 +1,15 @@
-//! The wall clock was set: what the database has in its times stays as far away as it was.
+//! Adjusts the times in the database after the wall clock was set.
 
 use super::{Result, Tx};
 use archivist_core::model::Time;
 use std::time::Duration;
 
-/// What is not over.
+/// SQL condition on a crawl or snapshot: it is not final.
 const OPEN: &str = "status NOT IN ('sealed', 'cancelled')";
 
 impl Tx<'_> {
-    /// The wall clock was set by so many milliseconds: shifts what is due by it, and when what is not
-    /// over was begun, by which time limits of crawls are judged.
+    /// Shifts all due times and the start times of open crawls and snapshots, from which the time limits of
+    /// crawls are counted, by the milliseconds by which the wall clock was set.
     pub fn clock_set(&self, by: i64) -> Result<()> {
         for sql in [
             format!(
@@ -26,9 +26,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Nothing is due later than the longest delay from now, and no host is to be left alone for
-    /// longer than it may ask for: what is, was written before the clock was set while nobody
-    /// looked, and is due now. How many rows that were.
+    /// Makes every row due now that is due later than possible: a retry later than `longest` from now, or a
+    /// host delayed for more than `host`. The clock was set back while no orchestrator was running. Returns
+    /// how many rows these were.
     pub fn bring_forward(&self, now: Time, longest: Duration, host: Duration) -> Result<usize> {
         let mut count = 0;
         for (sql, longest) in [

@@ -1,19 +1,19 @@
-//! Rows as people see them.
+//! Lists of rows, newest first, with everything that users see of them.
 
+mod checks;
+mod entries;
 mod timeline;
-mod watches;
 
-use super::{Result, StoreError, Tx};
-use crate::store::rows::crawl::parse_status;
-use crate::store::rows::result;
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, RunId};
-use archivist_core::model::{SnapshotId, Time, shown_setting, without_userinfo};
-use archivist_shared::bus::documents::report::{
-    ANSWER_BYTES, Counts, Crawl, Filter, HookResult, Run, Snapshot,
-};
+pub use checks::{CheckEntry, CheckFilter};
+pub use entries::{CrawlEntry, ListFilter, RunEntry, SnapshotEntry};
+pub use timeline::{SpanEntry, SpanPageEntry};
+
+use super::column::{column, counter, json, optional, optional_json};
+use super::{Counts, Result, StoreError, Tx};
+use crate::store::rows::result::{self, ResultRow};
+use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId};
 use rusqlite::Row;
 use rusqlite::types::Value;
-use std::collections::BTreeMap;
 
 /// Builds `WHERE … ORDER BY … LIMIT …` of a list.
 struct Query {
@@ -35,7 +35,7 @@ impl Query {
             .push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
 
-    fn newest_first(&mut self, filter: &Filter) {
+    fn newest_first(&mut self, filter: &ListFilter) {
         if let Some(before) = filter.before {
             self.and("id <", before);
         }
@@ -46,20 +46,11 @@ impl Query {
     }
 }
 
-/// Room that the rows of one answer have left, by the lengths of their texts: an answer has as many
-/// rows as were asked for or [`ANSWER_BYTES`] of them, and one at least. Where all rows are asked for
-/// they are not for an answer.
-struct Room(usize);
+/// Bytes of text that a list may still grow by.
+struct BytesLeft(usize);
 
-impl Room {
-    fn of(filter: &Filter) -> Room {
-        Room(match filter.limit {
-            0 => usize::MAX,
-            _ => ANSWER_BYTES,
-        })
-    }
-
-    /// Takes a row of so many bytes; false once the answer has enough.
+impl BytesLeft {
+    /// Counts the texts of a row, in bytes. Returns false once the list is full.
     fn take(&mut self, size: usize) -> bool {
         self.0 = self.0.saturating_sub(size);
         self.0 > 0
@@ -74,27 +65,18 @@ fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
     texts.into_iter().map(String::len).sum()
 }
 
-/// The rest of a long list is found along the ids, from where the last piece ended: by way of the crawl's index all of its rows
-/// would be sorted for each piece.
-fn of_crawl(filter: &Filter) -> &'static str {
+/// Returns the SQL condition for the rows of a crawl. The next piece of a long list is read along the ids
+/// (`+` excludes the crawl's index, with which SQLite would sort all rows of the crawl for each piece).
+fn of_crawl(filter: &ListFilter) -> &'static str {
     match filter.before {
         Some(_) => "+crawl_id =",
         None => "crawl_id =",
     }
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Time>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Time))
-}
-
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
-    Ok(row
-        .get::<_, Option<i64>>(column)?
-        .and_then(|value| u64::try_from(value).ok()))
-}
-
 impl Tx<'_> {
-    pub fn list_crawls(&self, filter: &Filter) -> Result<Vec<Crawl>> {
+    pub fn list_crawls(&self, filter: impl Into<ListFilter>) -> Result<Vec<CrawlEntry>> {
+        let filter = &filter.into();
         let mut query = Query::new(
             "SELECT id, status, reason, url, max_depth, plugins, config, created_at, started_at,
                     ended_at, retry_at, attempts, directory FROM crawl"
@@ -110,38 +92,42 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut crawls = Vec::new();
-        let mut room = Room::of(filter);
+        let mut left = BytesLeft(filter.bytes_max);
         while let Some(row) = rows.next()? {
-            let id = CrawlId(row.get(0)?);
-            let (status, plugins, config): (String, String, String) =
-                (row.get(1)?, row.get(5)?, row.get(6)?);
-            let size = plugins.len() + config.len();
-            crawls.push(Crawl {
+            let id: CrawlId = column(row, 0)?;
+            let crawl = CrawlEntry {
                 id,
-                status: parse_status(&status)?,
+                status: column(row, 1)?,
                 reason: row.get(2)?,
-                url: without_userinfo(&row.get::<_, String>(3)?),
+                url: row.get(3)?,
                 max_depth: row.get(4)?,
                 tags: self.tags("crawl", id.0)?,
-                plugins: serde_json::from_str(&plugins)?,
-                config: shown_settings(&config)?,
-                created_at: Time(row.get(7)?),
-                started_at: time(row, 8)?,
-                ended_at: time(row, 9)?,
-                retry_at: time(row, 10)?,
+                plugins: json(row, 5)?,
+                config: json(row, 6)?,
+                created_at: column(row, 7)?,
+                started_at: optional(row, 8)?,
+                ended_at: optional(row, 9)?,
+                retry_at: optional(row, 10)?,
                 attempts: row.get(11)?,
                 snapshots: self.counts("snapshot", Some(id))?,
                 results: self.result_counts(Owner::Crawl(id))?,
                 directory: row.get(12)?,
-            });
-            if !room.take(size) {
+            };
+            let settings = crawl
+                .config
+                .iter()
+                .map(|(key, value)| key.len() + value.len());
+            let size = lengths(&crawl.plugins) + settings.sum::<usize>();
+            crawls.push(crawl);
+            if !left.take(size) {
                 break;
             }
         }
         Ok(crawls)
     }
 
-    pub fn list_snapshots(&self, filter: &Filter) -> Result<Vec<Snapshot>> {
+    pub fn list_snapshots(&self, filter: impl Into<ListFilter>) -> Result<Vec<SnapshotEntry>> {
+        let filter = &filter.into();
         let mut query = Query::new(
             "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
                     started_at, ended_at, retry_at, attempts, directory, bookmarked_at
@@ -160,40 +146,39 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut snapshots = Vec::new();
-        let mut room = Room::of(filter);
+        let mut left = BytesLeft(filter.bytes_max);
         while let Some(row) = rows.next()? {
-            let id = SnapshotId(row.get(0)?);
-            let status: String = row.get(6)?;
-            let snapshot = Snapshot {
+            let id: SnapshotId = column(row, 0)?;
+            let snapshot = SnapshotEntry {
                 id,
-                crawl: CrawlId(row.get(1)?),
-                url: without_userinfo(&row.get::<_, String>(2)?),
+                crawl: column(row, 1)?,
+                url: row.get(2)?,
                 title: row.get(3)?,
                 depth: row.get(4)?,
-                parent: row.get::<_, Option<i64>>(5)?.map(SnapshotId),
-                status: parse_status(&status)?,
+                parent: optional(row, 5)?,
+                status: column(row, 6)?,
                 reason: row.get(7)?,
                 tags: self.tags("snapshot", id.0)?,
-                created_at: Time(row.get(8)?),
-                started_at: time(row, 9)?,
-                ended_at: time(row, 10)?,
-                retry_at: time(row, 11)?,
+                created_at: column(row, 8)?,
+                started_at: optional(row, 9)?,
+                ended_at: optional(row, 10)?,
+                retry_at: optional(row, 11)?,
                 attempts: row.get(12)?,
                 results: self.result_counts(Owner::Snapshot(id))?,
                 directory: row.get(13)?,
                 bookmarked_at: row.get(14)?,
-                current_step: None,
             };
             let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
             snapshots.push(snapshot);
-            if !room.take(size) {
+            if !left.take(size) {
                 break;
             }
         }
         Ok(snapshots)
     }
 
-    pub fn list_results(&self, filter: &Filter) -> Result<Vec<HookResult>> {
+    pub fn list_results(&self, filter: impl Into<ListFilter>) -> Result<Vec<ResultRow>> {
+        let filter = &filter.into();
         let mut query = Query::new(format!("SELECT {} FROM result", result::COLUMNS));
         if let Some(status) = &filter.status {
             query.and("status =", status.clone());
@@ -207,20 +192,21 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(query.values), result::read)?;
         let mut results = Vec::new();
-        let mut room = Room::of(filter);
+        let mut left = BytesLeft(filter.bytes_max);
         for row in rows {
-            let result = result::complete(row?)?;
+            let result = row?;
             let paths = lengths(result.files.iter().map(|file| &file.path));
             let size = length(&result.output) + length(&result.error) + paths;
             results.push(result);
-            if !room.take(size) {
+            if !left.take(size) {
                 break;
             }
         }
         Ok(results)
     }
 
-    pub fn list_runs(&self, filter: &Filter) -> Result<Vec<Run>> {
+    pub fn list_runs(&self, filter: impl Into<ListFilter>) -> Result<Vec<RunEntry>> {
+        let filter = &filter.into();
         let mut query = Query::new(
             "SELECT id, unit, kind, owner, plugin, hook, attempt, status, outcome, invocation,
                     started_at, ended_at, argv, cpu_usec, memory_peak, io_read, io_write, ip_in,
@@ -242,19 +228,19 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(&query.sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(query.values))?;
         let mut runs = Vec::new();
-        let mut room = Room::of(filter);
+        let mut left = BytesLeft(filter.bytes_max);
         while let Some(row) = rows.next()? {
             let run = read_run(row)?;
             let size = lengths(&run.argv);
             runs.push(run);
-            if !room.take(size) {
+            if !left.take(size) {
                 break;
             }
         }
         Ok(runs)
     }
 
-    /// How many results of a crawl, with those of its pages, or of a page have a status.
+    /// Returns how many results of a snapshot, or of a crawl and its snapshots, have each status.
     pub fn result_counts(&self, owner: Owner) -> Result<Counts> {
         if let Owner::Crawl(id) = owner {
             return self.counts("result", Some(id));
@@ -263,7 +249,7 @@ impl Tx<'_> {
             "SELECT status, count(*) FROM result WHERE owner = ?1 GROUP BY status",
         )?;
         let rows = statement.query_map([owner.to_string()], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
+            Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0)))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -278,7 +264,10 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether there is such a crawl or snapshot, and where it stands.
+    /// Returns the status of a crawl or snapshot.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuch`] if there is none.
     pub fn status_of(&self, owner: Owner) -> Result<Lifecycle> {
         let found = match owner {
             Owner::Crawl(id) => self.crawl(id)?.map(|crawl| crawl.status),
@@ -293,51 +282,28 @@ impl Tx<'_> {
     }
 }
 
-/// Settings of a crawl as people may read them.
-fn shown_settings(config: &str) -> Result<BTreeMap<String, String>> {
-    let mut config: BTreeMap<String, String> = serde_json::from_str(config)?;
-    for (name, value) in &mut config {
-        *value = shown_setting(name, value);
-    }
-    Ok(config)
-}
-
-/// The arguments of a run as people may read them.
-pub(super) fn shown_arguments(argv: &str) -> Result<Vec<String>> {
-    let argv: Vec<String> = serde_json::from_str(argv)?;
-    Ok(argv.iter().map(|text| without_userinfo(text)).collect())
-}
-
-fn read_run(row: &Row<'_>) -> Result<Run> {
-    let (owner, argv): (String, String) = (row.get(3)?, row.get(12)?);
-    let outcome: Option<String> = row.get(8)?;
-    let corrupt = |_| StoreError::Corrupt {
-        what: "id",
-        text: owner.clone(),
-    };
-    Ok(Run {
-        id: RunId(row.get(0)?),
+fn read_run(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
+    Ok(RunEntry {
+        id: column(row, 0)?,
         unit: row.get(1)?,
-        kind: row.get(2)?,
-        owner: owner.parse().map_err(corrupt)?,
+        kind: column(row, 2)?,
+        owner: column(row, 3)?,
         plugin: row.get(4)?,
         hook: row.get(5)?,
         attempt: row.get(6)?,
-        status: row.get(7)?,
-        outcome: outcome
-            .map(|text| serde_json::from_str(&text))
-            .transpose()?,
+        status: column(row, 7)?,
+        outcome: optional_json(row, 8)?,
         invocation: row.get(9)?,
-        started_at: time(row, 10)?,
-        ended_at: time(row, 11)?,
-        argv: shown_arguments(&argv)?,
+        started_at: optional(row, 10)?,
+        ended_at: optional(row, 11)?,
+        argv: json(row, 12)?,
         accounting: Accounting {
-            cpu_usec: count(row, 13)?,
-            memory_peak: count(row, 14)?,
-            io_read: count(row, 15)?,
-            io_write: count(row, 16)?,
-            ip_in: count(row, 17)?,
-            ip_out: count(row, 18)?,
+            cpu_usec: counter(row, 13)?,
+            memory_peak: counter(row, 14)?,
+            io_read: counter(row, 15)?,
+            io_write: counter(row, 16)?,
+            ip_in: counter(row, 17)?,
+            ip_out: counter(row, 18)?,
         },
     })
 }
@@ -346,7 +312,7 @@ fn read_run(row: &Row<'_>) -> Result<Run> {
 mod tests {
     use super::*;
     use crate::store::{NewCrawl, NewSnapshot, Store};
-    use archivist_core::model::{CrawlId, PAGE_TAGS_MAX};
+    use archivist_core::model::{PAGE_TAGS_MAX, Time};
 
     fn crawl(tx: &Tx<'_>, url: &str) -> CrawlId {
         let new = NewCrawl {
@@ -361,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_first_and_the_rest_piece_by_piece() {
+    fn list_is_newest_first_and_continues_before_an_id() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
@@ -370,12 +336,12 @@ mod tests {
             crawl(&tx, url);
         }
         let list = |before, limit| {
-            let filter = Filter {
+            let filter = ListFilter {
                 before,
                 limit,
-                ..Filter::default()
+                ..ListFilter::default()
             };
-            let crawls = tx.list_crawls(&filter).unwrap();
+            let crawls = tx.list_crawls(filter).unwrap();
             crawls.iter().map(|crawl| crawl.id.0).collect::<Vec<_>>()
         };
         assert_eq!(list(None, 0), [4, 3, 2, 1]);
@@ -385,13 +351,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_ends_where_it_is_long_enough() {
+    fn list_ends_when_it_has_enough_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
         let crawl = crawl(&tx, "https://a/");
-        let title = "t".repeat(ANSWER_BYTES / 4);
+        let bytes_max = 1 << 20;
+        let title = "t".repeat(bytes_max / 4);
         let urls: Vec<String> = (0..12).map(|n| format!("https://a/{n}")).collect();
         for url in &urls {
             let page = NewSnapshot {
@@ -405,13 +372,13 @@ mod tests {
                 tx.tag_snapshot(added[0].0, &n.to_string()).unwrap();
             }
         }
-        let mut filter = Filter {
-            limit: 1000,
-            ..Filter::default()
+        let mut filter = ListFilter {
+            bytes_max,
+            ..ListFilter::default()
         };
         let mut sizes = Vec::new();
         loop {
-            let piece = tx.list_snapshots(&filter).unwrap();
+            let piece = tx.list_snapshots(filter.clone()).unwrap();
             let Some(last) = piece.last() else { break };
             assert_eq!(last.tags.len(), PAGE_TAGS_MAX);
             filter.before = Some(last.id.0);
@@ -421,13 +388,13 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_crawl_has_none_of_another() {
+    fn list_of_a_crawl_has_only_its_snapshots() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
         let crawls = [crawl(&tx, "https://a/"), crawl(&tx, "https://b/")];
-        // Of one crawl the odd ids, of the other the even ones.
+        // The first crawl has the odd ids, the second one the even ids.
         for n in 0..10 {
             let page = NewSnapshot {
                 url: &format!("https://a/{n}"),
@@ -438,13 +405,13 @@ mod tests {
             assert_eq!(added.unwrap().len(), 1);
         }
         let list = |before, limit| {
-            let filter = Filter {
+            let filter = ListFilter {
                 owner: Some(Owner::Crawl(crawls[0])),
                 before,
                 limit,
-                ..Filter::default()
+                ..ListFilter::default()
             };
-            let snapshots = tx.list_snapshots(&filter).unwrap();
+            let snapshots = tx.list_snapshots(filter).unwrap();
             snapshots.iter().map(|s| s.id.0).collect::<Vec<_>>()
         };
         assert_eq!(list(None, 2), [9, 7]);

@@ -1,7 +1,8 @@
-//! Memory: one SQLite file, one writer. Every write happens in a transaction that first makes
-//! sure that this process still is the runner of its data directory.
+//! The database: one SQLite file with one writer. Each transaction that writes first checks that this process
+//! still is the active runner of the data directory. The store returns rows; `query/` makes documents of them.
 
 mod clock;
+mod column;
 pub mod damage;
 mod lists;
 mod open;
@@ -10,12 +11,14 @@ mod runner;
 pub mod schema;
 mod view;
 
+pub use lists::{CheckEntry, CheckFilter, CrawlEntry, ListFilter, RunEntry, SnapshotEntry};
+pub use lists::{SpanEntry, SpanPageEntry};
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
-pub use rows::check::{CheckRow, NewCheck};
+pub use rows::check::{CheckRow, CheckState, NewCheck};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
-pub use rows::result::Finished;
-pub use rows::run::{NewRun, RunRow};
+pub use rows::result::{Finished, ResultRow};
+pub use rows::run::{NewRun, RunRow, RunState};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
 pub use rows::usage::Sum;
 pub use runner::Fence;
@@ -23,7 +26,7 @@ pub use runner::Fence;
 use archivist_core::model::{IllegalTransition, Time};
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Why a transaction came to nothing; nothing of it is in the database.
+/// Why a transaction failed. Nothing of it is in the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("database: {0}")]
@@ -37,22 +40,20 @@ pub enum StoreError {
     },
     #[error("there is no {0}")]
     NoSuch(String),
-    /// Another runner took over; this one must not write any more.
+    /// Another runner took over; this process must not write any more.
     #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
     Superseded(i64),
     #[error("cannot hold seat {0} in the lock file of the data directory")]
     Seat(i64),
-    #[error("database: '{text}' is not a {what}")]
-    Corrupt { what: &'static str, text: String },
 }
 
 impl StoreError {
-    /// Whether what was read can only have come about by damage.
+    /// Whether the database is damaged: it has values that the store never writes.
     pub fn is_damage(&self) -> bool {
         use rusqlite::Error::{FromSqlConversionFailure, InvalidColumnType, Utf8Error};
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
-            StoreError::Corrupt { .. } | StoreError::Document(_) => true,
+            StoreError::Document(_) => true,
             StoreError::Sqlite(error) => {
                 let code = error.sqlite_error_code();
                 matches!(code, Some(DatabaseCorrupt | NotADatabase))
@@ -65,7 +66,7 @@ impl StoreError {
         }
     }
 
-    /// Whether another process keeps its transaction open for too long.
+    /// Whether another process held its transaction open longer than the busy timeout.
     pub fn is_busy(&self) -> bool {
         let StoreError::Sqlite(error) = self else {
             return false;
@@ -76,51 +77,57 @@ impl StoreError {
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
+/// How many rows have each status.
+pub type Counts = std::collections::BTreeMap<String, u64>;
+
 /// The database of one data directory.
 pub struct Store {
     connection: Connection,
     epoch: i64,
-    lasting: Lasting,
+    durability: Durability,
 }
 
-/// What a commit outlasts. The log is brought to the disk with the next one that outlasts power cuts,
-/// and before it is taken into the database; so a power cut takes whole transactions, the last ones.
+/// What a commit survives. SQLite writes the write-ahead log to the disk at the next commit that survives a loss
+/// of power, and before each checkpoint, so a loss of power takes the last transactions as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lasting {
+pub enum Durability {
     /// The end of any process.
-    Kills,
-    /// That of the machine as well.
-    PowerCuts,
+    ProcessCrash,
+    /// The end of the machine as well.
+    PowerLoss,
 }
 
-impl Lasting {
+impl Durability {
     fn synchronous(self) -> &'static str {
         match self {
-            Lasting::Kills => "normal",
-            Lasting::PowerCuts => "full",
+            Durability::ProcessCrash => "normal",
+            Durability::PowerLoss => "full",
         }
     }
 }
 
-/// One transaction; dropped without [`Tx::commit`] it leaves no trace.
+/// A transaction. Dropping it without [`Tx::commit`] undoes it.
 pub struct Tx<'a> {
     inner: rusqlite::Transaction<'a>,
     epoch: i64,
 }
 
 impl Store {
-    /// Begins a transaction that may write.
+    /// Begins a transaction that may write and whose commit survives a loss of power.
     pub fn begin(&mut self) -> Result<Tx<'_>> {
-        self.begin_lasting(Lasting::PowerCuts)
+        self.begin_with(Durability::PowerLoss)
     }
 
-    /// Begins one that may write, and whose commit outlasts that much at least.
-    pub fn begin_lasting(&mut self, lasting: Lasting) -> Result<Tx<'_>> {
-        // It cannot be changed within a transaction.
-        if lasting != self.lasting {
+    /// Begins a transaction that may write and whose commit survives at least `durability`.
+    ///
+    /// # Errors
+    /// [`StoreError::Superseded`] if another runner was promoted.
+    pub fn begin_with(&mut self, durability: Durability) -> Result<Tx<'_>> {
+        // SQLite ignores the pragma within a transaction.
+        if durability != self.durability {
             self.connection
-                .pragma_update(None, "synchronous", lasting.synchronous())?;
-            self.lasting = lasting;
+                .pragma_update(None, "synchronous", durability.synchronous())?;
+            self.durability = durability;
         }
         let epoch = self.epoch;
         let inner = self
@@ -134,12 +141,12 @@ impl Store {
 }
 
 impl Tx<'_> {
-    /// Makes the transaction last; only now may anything be started or acknowledged.
+    /// Commits. Units may be started and calls answered only after this.
     pub fn commit(self) -> Result<()> {
         Ok(self.inner.commit()?)
     }
 
-    /// Begins a part of the transaction that can be undone by itself.
+    /// Begins a part of the transaction that can be undone alone.
     pub fn savepoint(&self) -> Result<()> {
         self.batch("SAVEPOINT part")
     }
@@ -159,7 +166,7 @@ impl Tx<'_> {
     }
 }
 
-/// For columns of times that may be missing.
+/// Returns what a column stores for a time that may be missing.
 fn millis(time: Option<Time>) -> Option<i64> {
     time.map(|time| time.0)
 }

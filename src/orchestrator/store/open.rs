@@ -1,7 +1,7 @@
-//! Opening the database, and refusing what must not be opened.
+//! Opens the database, or refuses it.
 
 use super::schema::{self, MIGRATIONS};
-use super::{Lasting, Store};
+use super::{Durability, Store};
 use nix::sys::statfs::{self, FsType};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -11,25 +11,25 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why the database was not opened; the file is as it was.
+/// Why the database was not opened. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "cannot open the database '{path}': {source}\nis its directory there and writable? see: archivist doctor"
+        "failed to open database '{path}': {source}\nis its directory there and writable? see: archivist doctor"
     )]
     Open {
         path: PathBuf,
         source: rusqlite::Error,
     },
     #[error(
-        "'{path}' is not a database of archivist: {source}\nnothing was changed; move the file away, or put back a copy, and start again"
+        "'{path}' is not a database of archivist: {source}\nnothing was changed; move the file away or restore a backup, and start again"
     )]
     Garbage {
         path: PathBuf,
         source: rusqlite::Error,
     },
     #[error(
-        "the database '{path}' is damaged: {what}\nit is left as it is: copy it and '{path}-wal' away, then put back a copy from before, or save what can be read of it: sqlite3 '{path}' .recover | sqlite3 new.sqlite3; the archive's own files do not need it"
+        "the database '{path}' is damaged: {what}\nnothing was changed; move it and '{path}-wal' away, then restore a backup, or recover its readable rows: sqlite3 '{path}' .recover | sqlite3 new.sqlite3; the files of the archive do not depend on it"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(
@@ -41,10 +41,10 @@ pub enum OpenError {
         known: usize,
     },
     #[error(
-        "'{path}' lies on a network file system ({kind}), on which SQLite cannot keep its promises\nmove the data directory to a local disk"
+        "'{path}' is on a network file system ({kind}), where SQLite cannot lock reliably\nmove the data directory to a local disk"
     )]
     Network { path: PathBuf, kind: &'static str },
-    #[error("cannot bring '{path}' from schema {from} to {to}: {source}")]
+    #[error("failed to migrate '{path}' from schema {from} to {to}: {source}")]
     Migrate {
         path: PathBuf,
         from: usize,
@@ -54,13 +54,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether it may be for want of room, and not of the file itself.
+    /// Whether the cause may be a full disk instead of the file itself.
     pub fn may_pass(&self) -> bool {
         matches!(self, OpenError::Open { .. } | OpenError::Migrate { .. })
     }
 }
 
-/// File systems whose locks or shared memory SQLite's write-ahead log cannot rely on.
+/// Returns the kind of the file system if SQLite's write-ahead log cannot rely on its locks and shared memory.
 fn network_file_system(path: &Path) -> Option<&'static str> {
     const CIFS: i64 = 0xff53_4d42_u32 as i64;
     const SMB2: i64 = 0xfe53_4d42_u32 as i64;
@@ -73,10 +73,10 @@ fn network_file_system(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Makes the files of the database their owner's alone: whoever can read them can lock them as well
-/// (fcntl(2)), and workers prove themselves by what is in them. Those that SQLite makes later have
-/// the mode of the first (SQLite's manual, "Temporary Files"). What cannot be changed is left.
-fn keep_private(path: &Path) {
+/// Removes access to the database's files for all but their owner: a process that can read them can also lock
+/// them (fcntl(2)), and they contain the tokens of workers. Files that SQLite creates later have the mode of the
+/// database (SQLite's manual, "Temporary Files"). A file whose mode cannot be changed is logged.
+fn make_private(path: &Path) {
     let of = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -94,7 +94,7 @@ fn keep_private(path: &Path) {
             let closed = std::fs::set_permissions(&path, Permissions::from_mode(MODE));
             if let Err(error) = closed {
                 tracing::warn!(
-                    "cannot close '{}' to others: {error}, ignoring",
+                    "failed to restrict access to '{}': {error}, ignoring",
                     path.display()
                 );
             }
@@ -102,12 +102,12 @@ fn keep_private(path: &Path) {
     }
 }
 
-/// Of the files of the database.
+/// Mode of the database's files.
 const MODE: u32 = 0o600;
 
 impl Store {
-    /// Opens or makes the database at `path` and brings it to the newest schema. It cannot write
-    /// until [`Store::take_over`] made it the runner.
+    /// Opens or creates the database at `path` and migrates it to the newest schema. The store cannot write
+    /// until [`Store::promote`] made this process the active runner.
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let directory = path.parent().unwrap_or(Path::new("."));
         if let Some(kind) = network_file_system(directory) {
@@ -116,7 +116,7 @@ impl Store {
                 kind,
             });
         }
-        keep_private(path);
+        make_private(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -125,12 +125,12 @@ impl Store {
                 path: path.to_owned(),
                 source,
             })?;
-        let told = |source: rusqlite::Error| match source.sqlite_error_code() {
+        let refuse = |source: rusqlite::Error| match source.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase) => OpenError::Garbage {
                 path: path.to_owned(),
                 source,
             },
-            // None: what was read is not even text.
+            // None: a column has another type than text.
             Some(rusqlite::ErrorCode::DatabaseCorrupt) | None => OpenError::Damaged {
                 path: path.to_owned(),
                 what: source.to_string(),
@@ -140,8 +140,8 @@ impl Store {
                 source,
             },
         };
-        // Before anything that writes, and setting the journal's mode does.
-        let found = schema::version(&connection).map_err(told)?;
+        // Before anything that writes; setting the journal mode writes.
+        let found = schema::version(&connection).map_err(refuse)?;
         if found > MIGRATIONS.len() {
             return Err(OpenError::Newer {
                 path: path.to_owned(),
@@ -149,53 +149,56 @@ impl Store {
                 known: MIGRATIONS.len(),
             });
         }
-        configure(&connection).map_err(told)?;
+        configure(&connection).map_err(refuse)?;
         schema::migrate(&mut connection, MIGRATIONS).map_err(|source| OpenError::Migrate {
             path: path.to_owned(),
             from: found,
             to: MIGRATIONS.len(),
             source,
         })?;
-        let known = definitions(&newest().map_err(told)?).map_err(told)?;
-        let there = definitions(&connection).map_err(told)?;
+        let known = definitions(&newest().map_err(refuse)?).map_err(refuse)?;
+        let there = definitions(&connection).map_err(refuse)?;
         if let Some(odd) = known.difference(&there).next() {
             return Err(OpenError::Damaged {
                 path: path.to_owned(),
-                what: format!("its {} '{}' is not what it was made as", odd.0, odd.1),
+                what: format!(
+                    "its {} '{}' has another definition than it was created with",
+                    odd.0, odd.1
+                ),
             });
         }
         Ok(Store {
             connection,
             epoch: 0,
-            lasting: Lasting::PowerCuts,
+            durability: Durability::PowerLoss,
         })
     }
 }
 
-/// More than there are in the source.
+/// Prepared statements that are cached; more than the source has.
 const STATEMENTS: usize = 256;
 
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", Lasting::PowerCuts.synchronous())?;
+    connection.pragma_update(None, "synchronous", Durability::PowerLoss.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
-    // Without it a statement is planned anew whenever a value is bound that its plan could depend on.
+    // Otherwise SQLite prepares a statement again whenever a bound value could change its plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }
 
-/// An empty database of the newest schema.
+/// Returns an empty database of the newest schema.
 fn newest() -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_in_memory()?;
     schema::migrate(&mut connection, MIGRATIONS)?;
     Ok(connection)
 }
 
-/// Kind, name and definition of everything in a database, whatever its spaces. Others may have
-/// added to it.
+/// Returns kind, name and definition of everything in a database; spaces in definitions do not count. Other
+/// programs may have added to them.
 fn definitions(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
     let mut statement =
         connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''")?;
@@ -214,7 +217,7 @@ mod tests {
 
     /// 1 is normal, 2 is full (SQLite's manual, PRAGMA synchronous).
     #[test]
-    fn a_commit_outlasts_what_it_is_to() {
+    fn commit_has_the_requested_durability() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("archivist.sqlite3")).unwrap();
         let synchronous = |store: &Store| -> i64 {
@@ -226,21 +229,21 @@ mod tests {
         };
         store.take_over("unit", "boot", Time(1)).unwrap();
         assert_eq!(synchronous(&store), 2);
-        for (lasting, expected) in [
-            (Lasting::Kills, 1),
-            (Lasting::Kills, 1),
-            (Lasting::PowerCuts, 2),
+        for (durability, expected) in [
+            (Durability::ProcessCrash, 1),
+            (Durability::ProcessCrash, 1),
+            (Durability::PowerLoss, 2),
         ] {
-            store.begin_lasting(lasting).unwrap().commit().unwrap();
+            store.begin_with(durability).unwrap().commit().unwrap();
             assert_eq!(synchronous(&store), expected);
         }
-        store.begin_lasting(Lasting::Kills).unwrap();
+        store.begin_with(Durability::ProcessCrash).unwrap();
         store.begin().unwrap();
         assert_eq!(synchronous(&store), 2);
     }
 
     #[test]
-    fn its_files_are_its_owners_alone() {
+    fn files_are_private_to_their_owner() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
         let modes = || {
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused_and_left_alone() {
+    fn garbage_is_refused_and_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
         std::fs::write(
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_definition_is_found_and_an_additional_one_is_fine() {
+    fn damaged_definition_is_refused_and_additional_one_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
         drop(Store::open(&path).unwrap());
@@ -291,7 +294,7 @@ mod tests {
         drop(connection);
         drop(Store::open(&path).unwrap());
         let mut bytes = std::fs::read(&path).unwrap();
-        // Cells that were moved leave their old text behind: any of them may be the one that counts.
+        // Moved cells leave their old text behind, so all copies are changed.
         for place in 0..bytes.len() - 7 {
             if &bytes[place..place + 7] == b"abspath" {
                 bytes[place] = b'A';
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_schema_is_refused_and_left_alone() {
+    fn newer_schema_is_refused_and_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
         Connection::open(&path)
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_displaced_cannot_write() {
+    fn superseded_runner_cannot_write() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archivist.sqlite3");
         let mut first = Store::open(&path).unwrap();
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bundled_sqlite_is_not_one_that_corrupts_wal_databases() {
+    fn bundled_sqlite_has_the_fix_for_wal_corruption() {
         assert!(
             rusqlite::version_number() >= 3_051_003,
             "{}",

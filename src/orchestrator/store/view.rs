@@ -1,16 +1,18 @@
-//! What the plan decides from: the heads of the queues and the counts of what is at work.
+//! Reads what the plan decides from: the first rows of the queues and the counts of running units. The plan
+//! decides the order of pages (core, plan/page_order.rs); the queries here follow it.
 
-use super::{Result, Tx};
+use super::column::{column, counter};
+use super::{Counts, Result, Tx};
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
-use archivist_core::model::{CrawlId, SnapshotId, Time};
-use archivist_core::plan::{Due, Host, HostId, Limits, OpenCrawl, View, against_host};
-use archivist_shared::bus::documents::report::Counts;
-use rusqlite::OptionalExtension;
+use archivist_core::model::{CrawlId, Time};
+use archivist_core::plan::{Due, Host, HostId, HostRange, Limits, OpenCrawl, PagePosition, View};
+use archivist_core::plan::{against_host, host_turns, take_turns};
+use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Runs that belong to no attempt any more: workers that were replaced or cancelled, and hooks
-/// whose result nobody waits for. Until they are gone their owner keeps its place in the queue.
+/// SQL query for open runs of earlier attempts: workers that were replaced or cancelled, and hooks whose
+/// result is not started any more. Their owner stays in the queue until they have ended.
 const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <> 'ended' AND CASE
     run.kind
     WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
@@ -19,8 +21,8 @@ const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <>
           AND r.hook = run.hook)
     END <> 'started'";
 
-/// The queue of one crawl, host by host.
-struct Lanes<'a> {
+/// What the queue of one crawl is read with.
+struct Queue<'a> {
     crawl: CrawlId,
     limits: &'a Limits,
     pace: Duration,
@@ -28,10 +30,10 @@ struct Lanes<'a> {
 }
 
 impl Tx<'_> {
-    /// The view at `now`. What it reads does not grow with the queues. `pace` is from one start on
-    /// a host to the next, where the host does not ask for more.
+    /// Returns the view at `now`. Reading it takes no longer for longer queues. `pace` is the delay between
+    /// two starts on a host that asks for no longer one.
     pub fn view(&self, limits: &Limits, pace: Duration, now: Time) -> Result<View> {
-        // What is paused takes no place.
+        // Paused crawls and snapshots hold no slot.
         let sql = format!(
             "SELECT count(*) FROM run INDEXED BY run_open
              WHERE status <> 'ended' AND kind = ?1 AND {AWAKE}
@@ -59,13 +61,13 @@ impl Tx<'_> {
             .query_row([now.0], |row| row.get(0))?;
         let running = self.snapshot_workers()?;
         for crawl in self.open_crawls()? {
-            let lanes = Lanes {
+            let queue = Queue {
                 crawl,
                 limits,
                 pace,
                 now,
             };
-            let due = self.due_snapshots(&lanes, &mut view.hosts)?;
+            let due = self.due_snapshots(&queue, &mut view.hosts)?;
             let later: Option<i64> = self
                 .inner
                 .prepare_cached(
@@ -80,10 +82,10 @@ impl Tx<'_> {
                 due,
             });
         }
-        // What is due on a host that is to be left alone for a while is due after that.
-        let hosts = view.hosts.values().map(|host| host.next_at.0);
-        let hosts = hosts.filter(|next_at| *next_at > now.0).min();
-        view.next_due = [next, hosts].into_iter().flatten().min().map(Time);
+        // A page of a delayed host is due when the delay is over.
+        let delays = view.hosts.values().map(|host| host.next_at.0);
+        let delay = delays.filter(|next_at| *next_at > now.0).min();
+        view.next_due = [next, delay].into_iter().flatten().min().map(Time);
         Ok(view)
     }
 
@@ -94,7 +96,7 @@ impl Tx<'_> {
              ORDER BY retry_at, id LIMIT ?2"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((now.0, limit), |row| row.get(0).map(CrawlId))?;
+        let rows = statement.query_map((now.0, limit), |row| column(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -102,60 +104,57 @@ impl Tx<'_> {
         let mut statement = self.inner.prepare_cached(
             "SELECT id FROM crawl WHERE status = 'started' AND ready = 1 ORDER BY id",
         )?;
-        let rows = statement.query_map([], |row| row.get(0).map(CrawlId))?;
+        let rows = statement.query_map([], |row| column(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The hosts of a crawl take turns: the one after the host that was begun last is first. A host
-    /// that takes no snapshot now is passed over, however many of its pages wait.
+    /// Returns the due pages of a crawl in the order of the plan. Hosts that may not start a page now are left
+    /// out, however many of their pages wait.
     fn due_snapshots(
         &self,
-        lanes: &Lanes<'_>,
+        queue: &Queue<'_>,
         hosts: &mut BTreeMap<HostId, Host>,
     ) -> Result<Vec<Due>> {
-        let enough = lanes.limits.workers_per_kind as usize;
-        let mut free: Vec<Vec<Due>> = Vec::new();
-        let last = self.last_host(lanes.crawl)?;
-        for (from, to) in [(last.0, i64::MAX), (i64::MIN, last.0)] {
-            let mut after = HostId(from);
-            while free.len() < enough
-                && let Some(id) = self.next_lane(lanes.crawl, after, to)?
+        let enough = queue.limits.workers_per_kind as usize;
+        let mut pages: Vec<Vec<Due>> = Vec::new();
+        for range in host_turns(self.last_host(queue.crawl)?) {
+            let mut after = range.after;
+            while pages.len() < enough
+                && let Some(id) = self.next_host(queue.crawl, HostRange { after, ..range })?
             {
                 after = id;
                 let host = match hosts.get(&id) {
                     Some(host) => host.clone(),
-                    None => self.host_view(id, lanes.pace)?,
+                    None => self.host_view(id, queue.pace)?,
                 };
-                let blocked = against_host(&host, lanes.limits, lanes.now).is_some();
+                let blocked = against_host(&host, queue.limits, queue.now).is_some();
                 let due = if blocked {
                     Vec::new()
                 } else {
-                    self.heads(lanes, id, lanes.limits.snapshots_per_host - host.running)?
+                    self.first_pages(queue, id, queue.limits.snapshots_per_host - host.running)?
                 };
-                // One that nothing is due of has no say in when to look again.
+                // A host without due pages does not decide when the next decision is.
                 if blocked || !due.is_empty() {
                     hosts.insert(id, host);
                 }
                 if !due.is_empty() {
-                    free.push(due);
+                    pages.push(due);
                 }
             }
         }
-        let rounds = free.iter().map(Vec::len).max().unwrap_or(0);
-        let turns = (0..rounds).flat_map(|round| free.iter().filter_map(move |due| due.get(round)));
-        Ok(turns.take(enough).copied().collect())
+        Ok(take_turns(&pages, enough))
     }
 
-    /// The host whose snapshot was begun last in a crawl.
+    /// Returns the host of which a snapshot of a crawl started last.
     fn last_host(&self, crawl: CrawlId) -> Result<HostId> {
         Ok(self
             .inner
             .prepare_cached("SELECT last_host FROM crawl WHERE id = ?1")?
-            .query_row([crawl.0], |row| row.get(0).map(HostId))?)
+            .query_row([crawl.0], |row| column(row, 0))?)
     }
 
-    /// The next host, up to `to`, of which a crawl has queued snapshots.
-    fn next_lane(&self, crawl: CrawlId, after: HostId, to: i64) -> Result<Option<HostId>> {
+    /// Returns the first host of a range of which a crawl has queued snapshots.
+    fn next_host(&self, crawl: CrawlId, range: HostRange) -> Result<Option<HostId>> {
         Ok(self
             .inner
             .prepare_cached(
@@ -163,47 +162,58 @@ impl Tx<'_> {
                  WHERE crawl_id = ?1 AND status = 'queued' AND host_id > ?2 AND host_id <= ?3
                  ORDER BY host_id LIMIT 1",
             )?
-            .query_row((crawl.0, after.0, to), |row| row.get(0).map(HostId))
+            .query_row((crawl.0, range.after.0, range.up_to.0), |row| {
+                column(row, 0)
+            })
             .optional()?)
     }
 
-    /// The oldest due snapshots of a crawl on one host.
-    fn heads(&self, lanes: &Lanes<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
+    /// Returns the first due pages of a crawl on one host, in the order of [`PagePosition`], which the index
+    /// has too.
+    fn first_pages(&self, queue: &Queue<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
         let sql = format!(
-            "SELECT id FROM snapshot INDEXED BY snapshot_lane
+            "SELECT retry_at, id FROM snapshot INDEXED BY snapshot_lane
              WHERE crawl_id = ?1 AND host_id = ?2 AND status = 'queued' AND retry_at <= ?3
                  AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
              ORDER BY retry_at, id LIMIT ?4"
         );
-        let limit = limit.min(lanes.limits.workers_per_kind);
+        let limit = limit.min(queue.limits.workers_per_kind);
+        let read = |row: &Row<'_>| {
+            Ok(PagePosition {
+                retry_at: column(row, 0)?,
+                id: column(row, 1)?,
+            })
+        };
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let due = |id: SnapshotId| Due { id, host };
-        let rows = statement.query_map((lanes.crawl.0, host.0, lanes.now.0, limit), |row| {
-            row.get(0).map(SnapshotId).map(due)
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let rows = statement.query_map((queue.crawl.0, host.0, queue.now.0, limit), read)?;
+        let pages = rows.collect::<rusqlite::Result<Vec<PagePosition>>>()?;
+        debug_assert!(
+            pages.is_sorted(),
+            "the index has another order than the plan"
+        );
+        Ok(pages.iter().map(|page| Due { id: page.id, host }).collect())
     }
 
-    /// Workers of snapshots by crawl, those on their way out included.
+    /// Returns the number of open runs of snapshot workers by crawl, including workers that are ending.
     fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
         let sql = format!(
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
              WHERE status <> 'ended' AND kind = 'snapshot' AND {AWAKE} GROUP BY crawl_id"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0).map(CrawlId)?, row.get(1)?)))?;
+        let rows = statement.query_map([], |row| Ok((column(row, 0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many rows of a kind (`crawl`, `snapshot`, `result`) there are by status, of one crawl
-    /// or of all.
+    /// Returns how many rows of a kind (`crawl`, `snapshot`, `result`) have each status, of one crawl or of
+    /// all crawls.
     pub fn counts(&self, kind: &str, crawl: Option<CrawlId>) -> Result<Counts> {
         let mut statement = self.inner.prepare_cached(
             "SELECT status, n FROM tally WHERE kind = ?1 AND crawl_id = ?2 AND n > 0",
         )?;
         let id = crawl.map_or(0, |id| id.0);
         let rows = statement.query_map((kind, id), |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
+            Ok((row.get(0)?, counter(row, 1)?.unwrap_or(0)))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

@@ -3,10 +3,10 @@
 use super::bed::Bed;
 use super::world::{Call, State};
 use crate::main_loop::event::Event;
-use crate::store::RunRow;
+use crate::store::{CrawlEntry, ResultRow, RunRow, SnapshotEntry};
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_core::unit::UnitKind;
-use archivist_shared::bus::documents::report::{Counts, Crawl, Filter, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{Counts, Filter};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn count<'a>(states: impl Iterator<Item = &'a str>) -> Counts {
@@ -47,7 +47,7 @@ impl Bed {
 
     /// What is paused, or waits for paused pages alone, takes no place, and has its place back at once when it is resumed: there may
     /// be too many then, but no more are started.
-    fn limits_hold(&mut self, snapshots: &[Snapshot], open: &[RunRow]) {
+    fn limits_hold(&mut self, snapshots: &[SnapshotEntry], open: &[RunRow]) {
         let paused: BTreeSet<Owner> = self.look(|tx| {
             let owners = open.iter().map(|run| run.owner);
             let paused = owners.filter(|owner| tx.is_paused(*owner).unwrap());
@@ -101,7 +101,7 @@ impl Bed {
         let per_host = self.engine.settings.host_workers;
         for snapshot in snapshots {
             let of = |run: &RunRow| {
-                let same = |s: &&Snapshot| s.url == snapshot.url;
+                let same = |s: &&SnapshotEntry| s.url == snapshot.url;
                 let mut owners = snapshots.iter().filter(same).map(|s| Owner::Snapshot(s.id));
                 run.kind == UnitKind::SnapshotWorker && owners.any(|owner| owner == run.owner)
             };
@@ -143,9 +143,9 @@ impl Bed {
 
     fn states_and_runs_agree(
         &self,
-        crawls: &[Crawl],
-        snapshots: &[Snapshot],
-        all_results: &[HookResult],
+        crawls: &[CrawlEntry],
+        snapshots: &[SnapshotEntry],
+        all_results: &[ResultRow],
         open: &[RunRow],
     ) {
         let units: BTreeSet<&str> = open.iter().map(|run| run.unit.as_str()).collect();
@@ -162,7 +162,7 @@ impl Bed {
             .map(|s| (Owner::Snapshot(s.id), s.status, s.attempts));
         for (owner, status, attempts) in crawls.chain(snapshots) {
             let results = all_results.iter().filter(|result| result.owner == owner);
-            let results: Vec<&HookResult> = results.collect();
+            let results: Vec<&ResultRow> = results.collect();
             if status == Lifecycle::Started {
                 let run = worker(owner).unwrap_or_else(|| panic!("{owner} has no worker"));
                 assert_eq!(run.attempt, attempts, "{owner}: counted before the start");
@@ -175,7 +175,7 @@ impl Bed {
                 let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook) else {
                     continue;
                 };
-                let of = |r: &&&HookResult| {
+                let of = |r: &&&ResultRow| {
                     (&r.plugin, &r.hook) == (plugin, hook) && !r.status.is_final()
                 };
                 if run.owner == owner
@@ -188,7 +188,7 @@ impl Bed {
         }
     }
 
-    fn final_is_final(&mut self, crawls: &[Crawl], snapshots: &[Snapshot]) {
+    fn final_is_final(&mut self, crawls: &[CrawlEntry], snapshots: &[SnapshotEntry]) {
         for snapshot in snapshots {
             let crawl = crawls.iter().find(|crawl| crawl.id == snapshot.crawl);
             let crawl = crawl.expect("its crawl");
@@ -211,14 +211,19 @@ impl Bed {
         self.finals = finals.collect();
     }
 
-    fn tallies_are_true(&self, crawls: &[Crawl], snapshots: &[Snapshot], all: &[HookResult]) {
+    fn tallies_are_true(
+        &self,
+        crawls: &[CrawlEntry],
+        snapshots: &[SnapshotEntry],
+        all: &[ResultRow],
+    ) {
         for crawl in crawls {
             let own: Vec<_> = snapshots.iter().filter(|s| s.crawl == crawl.id).collect();
             assert_eq!(
                 crawl.snapshots,
                 count(own.iter().map(|s| s.status.as_str()))
             );
-            let of_crawl = |result: &&HookResult| match result.owner {
+            let of_crawl = |result: &&ResultRow| match result.owner {
                 Owner::Crawl(id) => id == crawl.id,
                 Owner::Snapshot(id) => own.iter().any(|snapshot| snapshot.id == id),
             };

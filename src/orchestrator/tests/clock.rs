@@ -18,7 +18,7 @@ impl Bed {
         self.turn(vec![Event::ClockSet(by), Event::Due]);
     }
 
-    fn first_crawl(&mut self) -> archivist_shared::bus::documents::report::Crawl {
+    fn first_crawl(&mut self) -> crate::store::CrawlEntry {
         let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
         crawls.into_iter().next().unwrap()
     }

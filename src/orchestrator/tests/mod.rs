@@ -16,7 +16,7 @@ use crate::main_loop::event::{Event, Evidence};
 use archivist_core::model::{
     DEPENDENCY, Lifecycle, Outcome, Owner, Reading, ResultState, SnapshotId,
 };
-use archivist_shared::bus::documents::report::{Filter, Run};
+use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use bed::Bed;
 use proptest::prelude::*;
@@ -490,7 +490,9 @@ fn all_that_failed_is_retried_and_nothing_that_was_cancelled() {
     assert_eq!(failed(&mut bed), ["s3"]);
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let hooks = |n: i64| {
-        let of = |run: &&Run| run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some();
+        let of = |run: &&crate::store::RunEntry| {
+            run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some()
+        };
         runs.iter().filter(of).count()
     };
     assert_eq!(hooks(1), hooks(2));

@@ -3,13 +3,14 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
+use crate::query::documents::{documents, without_details};
 use crate::store::NewCheck;
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Entry, Outcome, Reading, RunId};
 use archivist_core::model::{parse_line, without_userinfo};
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
 use archivist_shared::bus::documents::report::AddOptions;
 use archivist_shared::bus::documents::watches;
-use archivist_shared::bus::documents::watches::{Queued, Site};
+use archivist_shared::bus::documents::watches::{Check, Queued, Site};
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::declare::files;
 use archivist_shared::declare::watch::{Watch, is_name};
@@ -46,6 +47,12 @@ impl Turn<'_> {
                 if checks.is_empty() {
                     self.declared(watch)?;
                 }
+                let shown = if filter.full {
+                    Check::from
+                } else {
+                    without_details
+                };
+                let checks: Vec<Check> = checks.into_iter().map(shown).collect();
                 serde_json::to_string(&checks)?
             }
             WatchCall::Why(name) => {
@@ -233,7 +240,8 @@ impl Turn<'_> {
         let (all, good) = self.tx.uptime(watch, url)?;
         let mut last = Vec::new();
         for kind in CheckKind::SCHEDULED {
-            last.extend(self.tx.last_check(watch, kind, url)?);
+            let check = self.tx.last_check(watch, kind, url)?;
+            last.extend(check.map(without_details));
         }
         Ok(Site {
             url: without_userinfo(url),
@@ -242,7 +250,7 @@ impl Turn<'_> {
             uptime: (all > 0).then(|| good as f64 * 100.0 / all as f64),
             status_checks: all,
             last,
-            open: self.tx.open_checks_of(watch, url)?,
+            open: documents(self.tx.open_checks_of(watch, url)?),
         })
     }
 }

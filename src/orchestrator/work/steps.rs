@@ -3,15 +3,17 @@
 
 use crate::main_loop::engine::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::query::documents::documents;
+use crate::store::ResultRow;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_plugin::step;
-use archivist_shared::bus::documents::report::{Filter, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_shared::bus::documents::work::HookMode;
 
 impl Turn<'_> {
     /// Snapshots as they are listed; those under way with their step.
     pub(crate) fn snapshots(&self, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
-        let mut snapshots = self.tx.list_snapshots(filter)?;
+        let mut snapshots: Vec<Snapshot> = documents(self.tx.list_snapshots(filter)?);
         let under_way = snapshots.iter_mut();
         for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
             let crawl = self.crawl_of(snapshot.crawl)?;
@@ -26,7 +28,7 @@ impl Turn<'_> {
 }
 
 /// None when nothing in the foreground is left.
-fn current(hooks: &[PlannedHook], results: &[HookResult]) -> Option<u32> {
+fn current(hooks: &[PlannedHook], results: &[ResultRow]) -> Option<u32> {
     let is_done = |hook: &PlannedHook| {
         results.iter().any(|result| {
             let same = result.plugin == hook.task.plugin && result.hook == hook.task.hook;

@@ -1,9 +1,47 @@
-//! The time line of a crawl or page: its units in pieces, the oldest first.
+//! The time line of a crawl or snapshot: its runs in pieces, oldest first.
 
-use crate::store::{Result, StoreError, Tx};
-use archivist_core::model::{Owner, ResultState, RunId, Time, without_userinfo};
-use archivist_shared::bus::documents::report::{Filter, Span, SpanPage};
+use super::ListFilter;
+use crate::store::column::{column, counter, optional, optional_json};
+use crate::store::{Result, RunState, Tx};
+use archivist_core::model::{Outcome, Owner, ResultState, RunId, Time};
+use archivist_core::unit::UnitKind;
 use rusqlite::Row;
+
+/// A run on a time line.
+#[derive(Clone, Debug)]
+pub struct SpanEntry {
+    pub id: RunId,
+    pub unit: String,
+    pub kind: UnitKind,
+    pub owner: Owner,
+    pub plugin: Option<String>,
+    pub hook: Option<String>,
+    pub attempt: u32,
+    pub status: RunState,
+    pub outcome: Option<Outcome>,
+    /// Status of the hook's result, if this is the latest run of the hook.
+    pub verdict: Option<ResultState>,
+    /// When the row was recorded, before the unit was started.
+    pub recorded_at: Time,
+    pub started_at: Option<Time>,
+    /// When a background hook printed its first line; known once that hook has ended.
+    pub ready_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub cpu_usec: Option<u64>,
+    /// In bytes.
+    pub memory_peak: Option<u64>,
+    /// The page that a snapshot's worker archives.
+    pub page: Option<SpanPageEntry>,
+}
+
+#[derive(Clone, Debug)]
+pub struct SpanPageEntry {
+    /// With user name and password if it has any.
+    pub url: String,
+    pub title: Option<String>,
+    pub depth: u32,
+    pub created_at: Time,
+}
 
 const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.hook, run.attempt,
     run.status, run.outcome, run.recorded_at, run.started_at, run.ready_at, run.ended_at,
@@ -15,10 +53,15 @@ const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.ho
             AND result.plugin = run.plugin AND result.hook = run.hook) END";
 
 impl Tx<'_> {
-    /// The next units of an owner after `filter.after`, at most [`ROWS_MAX`] of them.
-    pub fn list_spans(&self, filter: &Filter) -> Result<Vec<Span>> {
+    /// Returns the runs of a crawl and its snapshots, or of a snapshot, after `filter.after`, at most
+    /// `filter.limit` of them.
+    pub fn list_spans(&self, filter: impl Into<ListFilter>) -> Result<Vec<SpanEntry>> {
+        let filter = filter.into();
         let after = filter.after.map_or(0, |run| run.0);
-        let limit = filter.piece().limit;
+        let limit = match filter.limit {
+            0 => i64::MAX,
+            limit => i64::from(limit),
+        };
         let (condition, owner): (&str, rusqlite::types::Value) = match filter.owner {
             Some(Owner::Crawl(id)) => ("run.crawl_id = ?1", id.0.into()),
             Some(owner) => ("run.owner = ?1", owner.to_string().into()),
@@ -30,56 +73,39 @@ impl Tx<'_> {
              WHERE {condition} AND run.id > ?2 ORDER BY run.id LIMIT ?3"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let mut rows = statement.query((owner, after, limit))?;
-        let mut spans = Vec::new();
-        while let Some(row) = rows.next()? {
-            spans.push(read(row)?);
-        }
-        Ok(spans)
+        let rows = statement.query_map((owner, after, limit), read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Span> {
-    let time = |column| -> rusqlite::Result<_> { Ok(row.get::<_, Option<i64>>(column)?.map(Time)) };
-    let count = |column| -> rusqlite::Result<_> {
-        let value: Option<i64> = row.get(column)?;
-        Ok(value.and_then(|value| u64::try_from(value).ok()))
-    };
-    let owner: String = row.get(3)?;
-    let corrupt = |_| StoreError::Corrupt {
-        what: "id",
-        text: owner.clone(),
-    };
-    let outcome: Option<String> = row.get(8)?;
-    let verdict: Option<String> = row.get(19)?;
-    let page = match row.get::<_, Option<String>>(15)? {
+fn read(row: &Row<'_>) -> rusqlite::Result<SpanEntry> {
+    let url: Option<String> = row.get(15)?;
+    let page = match url {
         None => None,
-        Some(url) => Some(SpanPage {
-            url: without_userinfo(&url),
+        Some(url) => Some(SpanPageEntry {
+            url,
             title: row.get(16)?,
             depth: row.get(17)?,
-            created_at: Time(row.get(18)?),
+            created_at: column(row, 18)?,
         }),
     };
-    Ok(Span {
-        id: RunId(row.get(0)?),
+    Ok(SpanEntry {
+        id: column(row, 0)?,
         unit: row.get(1)?,
-        kind: row.get(2)?,
-        owner: owner.parse().map_err(corrupt)?,
+        kind: column(row, 2)?,
+        owner: column(row, 3)?,
         plugin: row.get(4)?,
         hook: row.get(5)?,
         attempt: row.get(6)?,
-        status: row.get(7)?,
-        outcome: outcome
-            .map(|text| serde_json::from_str(&text))
-            .transpose()?,
-        verdict: verdict.and_then(|text| ResultState::parse(&text)),
-        recorded_at: time(9)?,
-        started_at: time(10)?,
-        ready_at: time(11)?,
-        ended_at: time(12)?,
-        cpu_usec: count(13)?,
-        memory_peak: count(14)?,
+        status: column(row, 7)?,
+        outcome: optional_json(row, 8)?,
+        recorded_at: column(row, 9)?,
+        started_at: optional(row, 10)?,
+        ready_at: optional(row, 11)?,
+        ended_at: optional(row, 12)?,
+        cpu_usec: counter(row, 13)?,
+        memory_peak: counter(row, 14)?,
+        verdict: optional(row, 19)?,
         page,
     })
 }
@@ -109,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Three units of a crawl: its worker, that of its page, and a hook that had two attempts.
+    /// Records four runs: of a crawl's worker, of its snapshot's worker, and of two attempts of a hook.
     fn filled(tx: &Tx<'_>) -> Vec<RunId> {
         tx.add_crawl(&NewCrawl {
             url: "https://a/",
@@ -154,20 +180,20 @@ mod tests {
     }
 
     #[test]
-    fn in_pieces_the_oldest_first_with_all_their_times() {
+    fn time_line_is_oldest_first_and_in_pieces() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();
         let tx = store.begin().unwrap();
         let ids = filled(&tx);
         let list = |owner, after, limit| {
-            let filter = Filter {
+            let filter = ListFilter {
                 owner: Some(owner),
                 after,
                 limit,
-                ..Filter::default()
+                ..ListFilter::default()
             };
-            tx.list_spans(&filter).unwrap()
+            tx.list_spans(filter).unwrap()
         };
         let crawl = Owner::Crawl(CrawlId(1));
         let first = list(crawl, None, 3);
@@ -178,7 +204,7 @@ mod tests {
         let last = &rest[0];
         assert_eq!((rest.len(), last.id), (1, ids[3]));
         let times = [
-            last.recorded_at,
+            Some(last.recorded_at),
             last.started_at,
             last.ready_at,
             last.ended_at,
@@ -187,7 +213,10 @@ mod tests {
         assert_eq!(last.verdict, Some(ResultState::Started));
         let of_page = list(PAGE, None, 0);
         assert_eq!(of_page.len(), 3);
-        assert_eq!(of_page[1].verdict, None, "it is about the later attempt");
+        assert_eq!(
+            of_page[1].verdict, None,
+            "the result is that of the later attempt"
+        );
         assert_eq!(of_page[1].ready_at, None);
     }
 }

@@ -1,90 +1,67 @@
-//! Rows of programs: where each was found, and what it is.
+//! Rows of installed programs: where each was found, and which file it is.
 
+use crate::store::column::{column, json};
 use crate::store::{Result, Tx};
 use archivist_core::model::Time;
-use archivist_shared::bus::documents::report::{Binary, Uses};
 use std::collections::BTreeMap;
 
-/// How long what is known of a program counts, if its file stays as it is.
+/// How long a row is valid if the file stays as it is.
 const FRESH_FOR: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// A program that was found.
+/// An installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BinaryRow {
-    /// As the plugin asks for it.
+    /// Name under which plugins require it.
     pub name: String,
     pub abspath: String,
     pub version: Option<String>,
-    /// In hex; none for what is no file, or too large a one.
+    /// In hexadecimal digits; `None` for a file that is not regular or too large.
     pub sha256: Option<String>,
-    /// The provider plugin that brought it; `env` when it was there.
+    /// The provider plugin that installed it; `env` if it was found on the machine.
     pub provider: String,
-    /// Variables for the hooks that use it, as its record says them.
+    /// Environment variables for the hooks that use it, from the provider's record.
     pub env: BTreeMap<String, String>,
-    /// Size and time of change of the file, by which another one is told from it.
+    /// Size and change time of the file, which differ for another file.
     pub stamp: Option<String>,
     pub found_at: Time,
 }
 
 impl BinaryRow {
-    /// Whether this still says what `stamp` is.
+    /// Whether the row still describes the file at `abspath` with this `stamp`.
     pub fn is_fresh(&self, abspath: &str, stamp: &str, now: Time) -> bool {
         self.abspath == abspath
             && self.stamp.as_deref() == Some(stamp)
             && now < self.found_at.after(FRESH_FOR)
     }
-
-    pub fn report(&self) -> Binary {
-        Binary {
-            name: self.name.clone(),
-            abspath: Some(self.abspath.clone()),
-            version: self.version.clone(),
-            sha256: self.sha256.clone(),
-            provider: Some(self.provider.clone()),
-            env: self.env.clone(),
-            found_at: Some(self.found_at),
-            plugins: Vec::new(),
-            missing: None,
-            least: None,
-            uses: Uses::default(),
-        }
-    }
 }
 
 impl Tx<'_> {
-    /// All of them by name.
+    /// Returns all rows, by name.
     pub fn binaries(&self) -> Result<Vec<BinaryRow>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT name, abspath, version, sha256, provider, env, stamp, found_at
              FROM binary ORDER BY name",
         )?;
         let rows = statement.query_map([], |row| {
-            let env: String = row.get(5)?;
-            let binary = BinaryRow {
+            Ok(BinaryRow {
                 name: row.get(0)?,
                 abspath: row.get(1)?,
                 version: row.get(2)?,
                 sha256: row.get(3)?,
                 provider: row.get(4)?,
-                env: BTreeMap::new(),
+                env: json(row, 5)?,
                 stamp: row.get(6)?,
-                found_at: Time(row.get(7)?),
-            };
-            Ok((binary, env))
+                found_at: column(row, 7)?,
+            })
         })?;
-        rows.map(|row| {
-            let (binary, env) = row?;
-            let env = serde_json::from_str(&env)?;
-            Ok(BinaryRow { env, ..binary })
-        })
-        .collect()
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn binary(&self, name: &str) -> Result<Option<BinaryRow>> {
         Ok(self.binaries()?.into_iter().find(|row| row.name == name))
     }
 
-    /// Writes what is known of a program, in the place of what was.
+    /// Records a program; replaces its earlier row.
     pub fn record_binary(&self, row: &BinaryRow) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -115,7 +92,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_known_counts_for_a_day_and_for_one_file() {
+    fn row_is_fresh_for_a_day_and_for_one_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(0)).unwrap();

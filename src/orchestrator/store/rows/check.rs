@@ -1,25 +1,60 @@
-//! Rows of checks: queued, then one unit each, then what it found. A row is its own run: its id comes
-//! from the sequence of runs, so that neither is mistaken for the other.
+//! Rows of checks. A check is queued, then it has one unit, then a result. Its row is also its run: the id
+//! comes from the sequence of runs, so that no check and run have the same id.
 
+use crate::store::column::{column, optional};
 use crate::store::{Result, StoreError, Tx, millis};
-use archivist_core::model::{CheckKind, CheckRecord, Health, Outcome, Pool, Reading, RunId, Time};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Outcome, Pool, Reading};
+use archivist_core::model::{RunId, Time};
 use archivist_core::plan::{Checks, Lane};
 use rusqlite::{OptionalExtension, Row};
 use std::time::Duration;
+
+/// Where a check stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckState {
+    Queued,
+    /// Recorded with its unit; systemd has not answered the start yet.
+    Starting,
+    Running,
+    Done,
+}
+
+impl CheckState {
+    const ALL: [CheckState; 4] = [
+        CheckState::Queued,
+        CheckState::Starting,
+        CheckState::Running,
+        CheckState::Done,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckState::Queued => "queued",
+            CheckState::Starting => "starting",
+            CheckState::Running => "running",
+            CheckState::Done => "done",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<CheckState> {
+        let mut all = CheckState::ALL.into_iter();
+        all.find(|state| state.as_str() == text)
+    }
+}
 
 /// A check to be queued.
 pub struct NewCheck<'a> {
     pub watch: &'a str,
     pub kind: CheckKind,
     pub url: &'a str,
-    /// What its start needs, as JSON.
+    /// The request that its program reads, as JSON.
     pub request: &'a str,
-    /// How long its result is kept.
+    /// How long to keep its result.
     pub keep: Duration,
     pub now: Time,
 }
 
-/// A check that is not over.
+/// A check that is not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckRow {
     pub id: RunId,
@@ -37,32 +72,23 @@ pub struct CheckRow {
 const COLUMNS: &str = "id, watch, kind, url, request, state, unit, boot";
 const STARTED: &str = "state IN ('starting', 'running')";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<(CheckRow, String)> {
-    let state: String = row.get(5)?;
-    let check = CheckRow {
-        id: RunId(row.get(0)?),
+fn read(row: &Row<'_>) -> rusqlite::Result<CheckRow> {
+    let state: CheckState = column(row, 5)?;
+    Ok(CheckRow {
+        id: column(row, 0)?,
         watch: row.get(1)?,
-        kind: CheckKind::Status,
+        kind: column(row, 2)?,
         url: row.get(3)?,
         request: row.get(4)?,
-        queued: state == "queued",
-        starting: state == "starting",
+        queued: state == CheckState::Queued,
+        starting: state == CheckState::Starting,
         unit: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
         boot: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
-    };
-    Ok((check, row.get(2)?))
-}
-
-fn complete((check, kind): (CheckRow, String)) -> Result<CheckRow> {
-    let kind = CheckKind::parse(&kind).ok_or(StoreError::Corrupt {
-        what: "kind of check",
-        text: kind,
-    })?;
-    Ok(CheckRow { kind, ..check })
+    })
 }
 
 impl Tx<'_> {
-    /// The next id of the sequence that runs and checks share.
+    /// Returns the next id of the sequence that runs and checks share.
     fn draw_run_id(&self) -> Result<RunId> {
         self.inner
             .prepare_cached(
@@ -76,11 +102,11 @@ impl Tx<'_> {
             .prepare_cached(
                 "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'run' RETURNING seq",
             )?
-            .query_row([], |row| row.get(0))?;
-        Ok(RunId(id))
+            .query_row([], |row| column(row, 0))?;
+        Ok(id)
     }
 
-    /// Queues a check, unless one of the same watch, kind and URL is queued or runs: `None` then.
+    /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or running.
     pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
         let open: bool = self
             .inner
@@ -113,7 +139,7 @@ impl Tx<'_> {
         Ok(Some(id))
     }
 
-    /// Records that a unit is going to be started for a queued check.
+    /// Records the unit of a queued check before the unit starts.
     pub fn start_check(&self, id: RunId, unit: &str, boot: &str, now: Time) -> Result<()> {
         let rows = self
             .inner
@@ -129,7 +155,7 @@ impl Tx<'_> {
         }
     }
 
-    /// systemd took the start upon itself.
+    /// Records that systemd accepted the start.
     pub fn set_check_running(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -139,8 +165,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records what a check found and how its unit ended, if there was one; whether it was good,
-    /// where that is known. `false` when it was over already.
+    /// Records the result of a check: how its unit ended, if it had one, whether the site is good, if that is
+    /// known, and what the check found. Returns `false` if the check was done already.
     pub fn end_check(
         &self,
         id: RunId,
@@ -177,33 +203,32 @@ impl Tx<'_> {
 
     fn one_check(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<CheckRow>> {
         let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {condition}");
-        let row = self
+        Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row([value], read)
-            .optional()?;
-        row.map(complete).transpose()
+            .optional()?)
     }
 
-    /// A check that is not over.
+    /// Returns a check that is not done.
     pub fn open_check(&self, id: RunId) -> Result<Option<CheckRow>> {
         self.one_check("id = ?1 AND state <> 'done'", id.0)
     }
 
-    /// The check that this unit was started for and that is not over.
+    /// Returns the check that a unit belongs to, if it is not done.
     pub fn check_of_unit(&self, unit: &str) -> Result<Option<CheckRow>> {
         self.one_check(&format!("unit = ?1 AND {STARTED}"), unit)
     }
 
-    /// Checks that have a unit, or are to have one any moment.
+    /// Returns the checks that are starting or running.
     pub fn started_checks(&self) -> Result<Vec<CheckRow>> {
         let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {STARTED} ORDER BY id");
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], read)?;
-        rows.map(|row| complete(row?)).collect()
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The pools: how many run, and the heads of the queues.
+    /// Returns for each pool how many checks run, and the first `heads` of its queue.
     pub fn checks(&self, heads: u32) -> Result<Checks> {
         let lane = |pool: Pool| -> Result<Lane> {
             let running = self
@@ -217,7 +242,7 @@ impl Tx<'_> {
                 "SELECT id FROM check_result INDEXED BY check_queue
                  WHERE pool = ?1 AND state = 'queued' ORDER BY id LIMIT ?2",
             )?;
-            let rows = statement.query_map((pool.as_str(), heads), |row| row.get(0).map(RunId))?;
+            let rows = statement.query_map((pool.as_str(), heads), |row| column(row, 0))?;
             let due = rows.collect::<rusqlite::Result<_>>()?;
             Ok(Lane { running, due })
         };
@@ -228,7 +253,7 @@ impl Tx<'_> {
         })
     }
 
-    /// Checks of all pools that wait, and those that have a unit.
+    /// Returns how many checks of all pools are queued, and how many are starting or running.
     pub fn check_counts(&self) -> Result<(u64, u64)> {
         let count = |condition: &str| -> Result<u64> {
             let sql = format!("SELECT count(*) FROM check_result WHERE {condition}");
@@ -241,7 +266,7 @@ impl Tx<'_> {
         Ok((count("state = 'queued'")?, count(STARTED)?))
     }
 
-    /// How a site of a watch stands.
+    /// Returns the health of a site of a watch.
     pub fn health(&self, watch: &str, url: &str) -> Result<Health> {
         let health = self
             .inner
@@ -252,8 +277,8 @@ impl Tx<'_> {
             .query_row((watch, url), |row| {
                 Ok(Health {
                     failures: row.get(0)?,
-                    failing_since: row.get::<_, Option<i64>>(1)?.map(Time),
-                    down_since: row.get::<_, Option<i64>>(2)?.map(Time),
+                    failing_since: optional(row, 1)?,
+                    down_since: optional(row, 2)?,
                 })
             })
             .optional()?;
@@ -278,18 +303,17 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// The end of what the oldest result is kept for.
+    /// Returns when the first result is due to be deleted.
     pub fn oldest_check_until(&self) -> Result<Option<Time>> {
-        let time: Option<i64> = self
+        Ok(self
             .inner
             .prepare_cached(
                 "SELECT min(keep_until) FROM check_result WHERE keep_until IS NOT NULL",
             )?
-            .query_row([], |row| row.get(0))?;
-        Ok(time.map(Time))
+            .query_row([], |row| optional(row, 0))?)
     }
 
-    /// Deletes results that are kept no longer; answers how many.
+    /// Deletes results whose time is over. Returns how many these were.
     pub fn prune_checks(&self, now: Time) -> Result<usize> {
         Ok(self
             .inner
@@ -299,8 +323,8 @@ impl Tx<'_> {
             .execute([now.0])?)
     }
 
-    /// Whether a page is in the archive, or on its way there, by another crawl than this one.
-    pub fn is_archived(&self, url: &str, except: archivist_core::model::CrawlId) -> Result<bool> {
+    /// Whether another crawl than `except` has archived a page or is going to.
+    pub fn is_archived(&self, url: &str, except: CrawlId) -> Result<bool> {
         Ok(self
             .inner
             .prepare_cached(
@@ -310,15 +334,15 @@ impl Tx<'_> {
             .query_row((url, except.0), |row| row.get(0))?)
     }
 
-    /// From now on a crawl passes over pages that the archive has.
-    pub fn set_only_new(&self, crawl: archivist_core::model::CrawlId) -> Result<()> {
+    /// Makes a crawl skip pages that the archive has.
+    pub fn set_only_new(&self, crawl: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET only_new = 1 WHERE id = ?1")?
             .execute([crawl.0])?;
         Ok(())
     }
 
-    pub fn is_only_new(&self, crawl: archivist_core::model::CrawlId) -> Result<bool> {
+    pub fn is_only_new(&self, crawl: CrawlId) -> Result<bool> {
         Ok(self
             .inner
             .prepare_cached("SELECT only_new FROM crawl WHERE id = ?1")?

@@ -1,8 +1,9 @@
 //! Rows of crawls.
 
+use crate::store::column::{column, json, optional};
 use crate::store::{Result, StoreError, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crawl to be queued.
@@ -19,7 +20,7 @@ pub struct NewCrawl<'a> {
 /// Ids of the users whose settings a crawl has: the user who added the crawl and those who amended it.
 pub type Users = BTreeSet<u32>;
 
-/// What its worker needs to know of a crawl.
+/// A crawl as the orchestrator and its worker use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlWork {
     pub id: CrawlId,
@@ -30,14 +31,14 @@ pub struct CrawlWork {
     pub config: BTreeMap<String, String>,
     pub created_at: Time,
     pub attempts: u32,
-    /// Its set-up is done, whether its pages may still be started or not.
+    /// Whether its setup hooks are done; stays true after its last snapshot.
     pub ready: bool,
     pub token: Option<String>,
     pub directory: Option<String>,
-    /// Which of the hooks' users those of this crawl are; 0 is the one that belongs to no crawl.
+    /// N of the user `archivist-hook-N` that its hooks run as; 0 is `archivist-hook`.
     pub hook_user: u32,
     pub users: Users,
-    /// Name of the persona with which it was begun last, empty if with none.
+    /// Name of the persona of its latest attempt, empty if it had none; `None` before the first attempt.
     pub persona: Option<String>,
 }
 
@@ -59,7 +60,7 @@ impl Tx<'_> {
         Ok(CrawlId(self.inner.last_insert_rowid()))
     }
 
-    /// A crawl that is queued is not to be begun before `until`.
+    /// Delays a queued crawl until `until`.
     pub fn put_off_crawl(&self, id: CrawlId, until: Time, reason: Option<&str>) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -69,59 +70,45 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Crawls that are not over and that were put off for this reason.
+    /// Returns the queued crawls that are delayed for this reason.
     pub fn crawls_put_off(&self, reason: &str) -> Result<Vec<CrawlId>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT id FROM crawl WHERE status = 'queued' AND reason = ?1 ORDER BY id",
         )?;
-        let rows = statement.query_map([reason], |row| row.get(0).map(CrawlId))?;
+        let rows = statement.query_map([reason], |row| column(row, 0))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn crawl(&self, id: CrawlId) -> Result<Option<CrawlWork>> {
-        let row = self
+        let read = |row: &Row<'_>| {
+            Ok(CrawlWork {
+                id,
+                status: column(row, 0)?,
+                url: row.get(1)?,
+                max_depth: row.get(2)?,
+                plugins: json(row, 3)?,
+                config: json(row, 4)?,
+                created_at: column(row, 5)?,
+                attempts: row.get(6)?,
+                ready: row.get(7)?,
+                token: row.get(8)?,
+                directory: row.get(9)?,
+                hook_user: row.get(10)?,
+                users: json(row, 11)?,
+                persona: row.get(12)?,
+            })
+        };
+        Ok(self
             .inner
             .prepare_cached(
                 "SELECT status, url, max_depth, plugins, config, created_at, attempts, ready,
                         token, directory, hook_user, users, persona FROM crawl WHERE id = ?1",
             )?
-            .query_row([id.0], |row| {
-                let status: String = row.get(0)?;
-                let plugins: String = row.get(3)?;
-                let config: String = row.get(4)?;
-                let users: String = row.get(11)?;
-                let work = CrawlWork {
-                    id,
-                    status: Lifecycle::Queued,
-                    url: row.get(1)?,
-                    max_depth: row.get(2)?,
-                    plugins: Vec::new(),
-                    config: BTreeMap::new(),
-                    created_at: Time(row.get(5)?),
-                    attempts: row.get(6)?,
-                    ready: row.get(7)?,
-                    token: row.get(8)?,
-                    directory: row.get(9)?,
-                    hook_user: row.get(10)?,
-                    users: Users::new(),
-                    persona: row.get(12)?,
-                };
-                Ok((work, status, plugins, config, users))
-            })
-            .optional()?;
-        let Some((work, status, plugins, config, users)) = row else {
-            return Ok(None);
-        };
-        Ok(Some(CrawlWork {
-            status: parse_status(&status)?,
-            plugins: serde_json::from_str(&plugins)?,
-            config: serde_json::from_str(&config)?,
-            users: serde_json::from_str(&users)?,
-            ..work
-        }))
+            .query_row([id.0], read)
+            .optional()?)
     }
 
-    /// The URLs that a crawl was added with, in their order; at most so many.
+    /// Returns the URLs that a crawl was added with in their order, at most `most` of them.
     pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT url FROM snapshot WHERE crawl_id = ?1 AND parent_id IS NULL
@@ -131,8 +118,8 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// One start URL for each host of a crawl. Start URLs were added in the transaction that added
-    /// the crawl; URLs that pages or hooks named came later.
+    /// Returns one start URL for each host of a crawl. The start URLs have the creation time of the crawl;
+    /// URLs that pages or hooks name are added later.
     pub fn start_hosts(&self, id: CrawlId) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT min(snapshot.url) FROM snapshot JOIN crawl ON crawl.id = crawl_id
@@ -148,11 +135,10 @@ impl Tx<'_> {
         Ok(self
             .inner
             .prepare_cached("SELECT min(id) FROM snapshot WHERE crawl_id = ?1")?
-            .query_row([id.0], |row| row.get::<_, Option<i64>>(0))?
-            .map(SnapshotId))
+            .query_row([id.0], |row| optional(row, 0))?)
     }
 
-    /// Takes a crawl one step further. `retry_at` and `reason` are what they are to be after it.
+    /// Applies a step to a crawl and sets `retry_at` and `reason`. Returns the new status.
     pub fn step_crawl(
         &self,
         id: CrawlId,
@@ -164,8 +150,7 @@ impl Tx<'_> {
         self.step("crawl", id.0, &id.to_string(), step, retry_at, reason, now)
     }
 
-    /// Snapshots of a crawl may start only after its own setup: 1 in the column. 0 is before that, 2 after it
-    /// ([`Tx::release_crawl`]).
+    /// Records that the setup of a crawl is done, so that its snapshots may start.
     pub fn set_crawl_ready(&self, id: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET ready = 1 WHERE id = ?1")?
@@ -173,8 +158,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Its pages are done, and what they lived on ends now: one that is retried waits for the next
-    /// worker of the crawl.
+    /// Records that all snapshots of a crawl are final and its background hooks end now. A snapshot that is
+    /// retried later waits for the next worker of the crawl.
     pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET ready = 2 WHERE id = ?1 AND ready = 1")?
@@ -182,7 +167,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Remembers how the worker of a crawl proves itself, and where its files are.
+    /// Records the token of a crawl's worker and the directory of the crawl.
     pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET token = ?2, directory = ?3, ready = 0 WHERE id = ?1")?
@@ -190,8 +175,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Chooses one of so many users for the hooks of a crawl that begins: one that the fewest crawls
-    /// under way have. It has it for good, as owner of its files.
+    /// Chooses the user for the hooks of a crawl that starts: the one of `users` that the fewest running
+    /// crawls have. The choice is final, because that user owns the files of the hooks.
     pub fn choose_hook_user(&self, id: CrawlId, users: u32) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -226,26 +211,24 @@ impl Tx<'_> {
         reason: Option<&str>,
         now: Time,
     ) -> Result<Lifecycle> {
-        let status: Option<String> = self
+        let status: Option<Lifecycle> = self
             .inner
             .prepare_cached(&format!("SELECT status FROM {table} WHERE id = ?1"))?
-            .query_row([id], |row| row.get(0))
+            .query_row([id], |row| column(row, 0))
             .optional()?;
         let Some(status) = status else {
             return Err(StoreError::NoSuch(format!("{table} {shown}")));
         };
-        let next = parse_status(&status)?
-            .apply(step)
-            .map_err(|source| StoreError::Illegal {
-                what: format!("{table} {shown}"),
-                source,
-            })?;
+        let next = status.apply(step).map_err(|source| StoreError::Illegal {
+            what: format!("{table} {shown}"),
+            source,
+        })?;
         let sql = match step {
             Step::Start => {
                 "SET status = ?2, retry_at = ?3, reason = ?4, attempts = attempts + 1,
                      started_at = coalesce(started_at, ?5), ended_at = NULL, changed_at = ?5"
             }
-            // It keeps its place in the queue.
+            // `retry_at` stays, which is the place in the queue.
             Step::Pause => "SET status = ?2, reason = ?4, changed_at = ?5",
             Step::Resume => {
                 "SET status = ?2, retry_at = coalesce(retry_at, ?3), reason = ?4, changed_at = ?5"
@@ -275,13 +258,6 @@ impl Tx<'_> {
     }
 }
 
-pub(crate) fn parse_status(text: &str) -> Result<Lifecycle> {
-    Lifecycle::parse(text).ok_or_else(|| StoreError::Corrupt {
-        what: "status",
-        text: text.to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,7 +266,7 @@ mod tests {
     use archivist_core::unit::UnitKind;
 
     #[test]
-    fn hooks_of_crawls_under_way_have_a_user_each() {
+    fn running_crawls_have_different_hook_users() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
@@ -317,9 +293,9 @@ mod tests {
         users.sort();
         assert_eq!(users, [1, 2, 3]);
         let of = |id: CrawlId| tx.crawl(id).unwrap().unwrap().hook_user;
-        assert_eq!(of(crawls[3]), 0, "one that waits has none");
+        assert_eq!(of(crawls[3]), 0, "a queued crawl has none");
 
-        // One that is over gives its user to the next, and so does one that waits for a retry.
+        // A sealed crawl passes its user on, and so does one that waits for a retry.
         step(crawls[1], Step::Seal);
         step(crawls[0], Step::Seal);
         step(crawls[0], Step::Retry);
@@ -329,7 +305,7 @@ mod tests {
         next.sort();
         assert_eq!(next, free);
 
-        // What is cancelled has hooks for a while yet.
+        // Hooks of a cancelled crawl may still be ending.
         let last = add();
         step(crawls[2], Step::Cancel);
         let run = NewRun {

@@ -1,6 +1,6 @@
-//! What hosts are asked to bear: how many snapshots of a host are at work, and when the next one
-//! may start.
+//! Rows of hosts: how many snapshots of a host are running, and when the next one may start.
 
+use crate::store::column::column;
 use crate::store::rows::pause::AWAKE;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
@@ -8,7 +8,7 @@ use archivist_core::plan::{Host, HostId};
 use std::time::Duration;
 
 impl Tx<'_> {
-    /// A host, with `pace` from one start to the next where it does not ask for more.
+    /// Returns a host. Its delay between two starts is `pace`, or longer if the host asks for that.
     pub fn host_view(&self, id: HostId, pace: Duration) -> Result<Host> {
         let sql = format!(
             "SELECT name, next_at, crawl_delay,
@@ -22,22 +22,22 @@ impl Tx<'_> {
             let asked = Duration::from_millis(row.get::<_, i64>(2)?.max(0) as u64);
             Ok(Host {
                 name: row.get(0)?,
-                next_at: Time(row.get(1)?),
+                next_at: column(row, 1)?,
                 delay: pace.max(asked),
                 running: row.get(3)?,
             })
         })?)
     }
 
-    /// The host of a snapshot.
+    /// Returns the host of a snapshot.
     pub fn host_of(&self, id: SnapshotId) -> Result<HostId> {
         Ok(self
             .inner
             .prepare_cached("SELECT host_id FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| row.get(0).map(HostId))?)
+            .query_row([id.0], |row| column(row, 0))?)
     }
 
-    /// What a host asks for, in words: the last that it said, and between which starts.
+    /// Returns the reason for which a host was delayed last.
     pub fn host_asked(&self, id: HostId) -> Result<Option<String>> {
         Ok(self
             .inner
@@ -45,19 +45,18 @@ impl Tx<'_> {
             .query_row([id.0], |row| row.get(0))?)
     }
 
-    /// Leaves a host alone until then, for a reason in words.
-    pub fn host_until(&self, id: HostId, until: Time, said: &str, now: Time) -> Result<()> {
+    /// Delays the next start on a host until `until`, with the reason.
+    pub fn host_until(&self, id: HostId, until: Time, reason: &str, now: Time) -> Result<()> {
         self.inner
             .prepare_cached(
                 "UPDATE host SET next_at = max(next_at, ?2), asked = ?3, asked_at = ?4
                  WHERE id = ?1",
             )?
-            .execute((id.0, until.0, said, now.0))?;
+            .execute((id.0, until.0, reason, now.0))?;
         Ok(())
     }
 
-    /// What a host asks to have between two starts, from now on; zero when it asks for nothing any
-    /// more.
+    /// Sets the delay between two starts that a host asks for; zero if it asks for none any more.
     pub fn host_delay(&self, id: HostId, delay: Duration, now: Time) -> Result<()> {
         let millis = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
         self.inner
@@ -69,8 +68,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Notes that a snapshot is begun on a host: it has had its turn in the crawl, and is left
-    /// alone until `next_at`.
+    /// Records that a snapshot starts on a host: the host had its turn in the crawl, and the next snapshot
+    /// starts at `next_at` at the earliest.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET last_host = ?2 WHERE id = ?1")?

@@ -1,4 +1,4 @@
-//! One table, one file: rows in and out.
+//! Reads and writes rows; one file for each table.
 
 pub mod binary;
 pub mod check;

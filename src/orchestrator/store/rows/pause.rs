@@ -1,14 +1,14 @@
-//! What is paused, and which runs were under way then.
+//! Paused crawls and snapshots, and the runs that were open then.
 
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 
-/// Of a row of `run`: nobody paused its crawl or its snapshot.
+/// SQL condition on a row of `run`: neither its crawl nor its snapshot is paused.
 pub(crate) const AWAKE: &str =
     "(SELECT c.status FROM crawl c WHERE c.id = run.crawl_id) <> 'paused'
     AND coalesce((SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id), '') <> 'paused'";
 
-/// Of a row of `run`, the worker of a crawl: all that it waits for are pages that somebody paused.
+/// SQL condition on a row of `run` that is the worker of a crawl: it waits for paused snapshots only.
 pub(crate) const WAITS_FOR_PAUSED: &str =
     "(SELECT c.ready FROM crawl c WHERE c.id = run.crawl_id) = 1
     AND EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
@@ -17,7 +17,7 @@ pub(crate) const WAITS_FOR_PAUSED: &str =
                     AND status IN ('queued', 'started') AND n > 0)";
 
 impl Tx<'_> {
-    /// Whether somebody paused this crawl or snapshot, or the crawl of this snapshot.
+    /// Whether a crawl or snapshot, or the crawl of a snapshot, is paused.
     pub fn is_paused(&self, owner: Owner) -> Result<bool> {
         let (sql, id) = match owner {
             Owner::Crawl(id) => (
@@ -36,7 +36,7 @@ impl Tx<'_> {
             .query_row([id], |row| row.get(0))?)
     }
 
-    /// Whether a worker of this owner is on record as not ended.
+    /// Whether a worker of this owner has an open run.
     pub fn has_worker(&self, owner: Owner) -> Result<bool> {
         Ok(self
             .inner
@@ -47,8 +47,8 @@ impl Tx<'_> {
             .query_row([owner.to_string()], |row| row.get(0))?)
     }
 
-    /// Notes that a run is paused, a worker's too. A hook is to be frozen for that, so that it may have to be thawed
-    /// before it is ended. No time limit is to be held against it.
+    /// Records that a run of a worker or hook is paused. The unit of a hook is then frozen and must be thawed
+    /// before it is stopped. A paused run that reaches its time limit is not blamed for it.
     pub fn note_paused(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
@@ -56,8 +56,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// The units of a crawl that were ever to be frozen, also of runs that have ended: who recorded the end may have died before
-    /// it let the unit go.
+    /// Returns the units of a crawl's hooks that were ever frozen, including those of ended runs: the
+    /// orchestrator may have died between recording the end and releasing the unit.
     pub fn units_once_frozen(&self, crawl: CrawlId) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1 AND kind = 'hook'",
@@ -66,7 +66,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What is paused has lost its worker: when it may have the next one at the earliest, and why.
+    /// Sets when a paused crawl or snapshot that lost its worker may have the next one, and why.
     pub fn put_off_paused(
         &self,
         owner: Owner,

@@ -1,54 +1,60 @@
 //! Rows of results: one per owner, plugin and hook.
 
-use crate::store::{Result, StoreError, Tx};
+use crate::store::column::{column, counter, json, optional};
+use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Time, Verdict};
-use archivist_shared::bus::documents::report::{File, HookResult, Uses};
+use archivist_core::model::{OutputFile, Uses};
 use rusqlite::{OptionalExtension, Row};
 use std::collections::BTreeMap;
 
-/// The end of a hook, to be written into its result.
+/// How a hook ended, as its result records it.
 pub struct Finished<'a> {
     pub verdict: &'a Verdict,
     pub output: Option<&'a str>,
-    pub files: &'a [File],
+    pub files: &'a [OutputFile],
     pub size: u64,
+}
+
+/// The result of one hook for one crawl or snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultRow {
+    /// Later results have higher numbers.
+    pub id: i64,
+    pub owner: Owner,
+    pub plugin: String,
+    /// Name of the hook's file without its last extension.
+    pub hook: String,
+    pub status: ResultState,
+    /// What the hook reports that it made.
+    pub output: Option<String>,
+    /// Why it failed or was skipped.
+    pub error: Option<String>,
+    pub files: Vec<OutputFile>,
+    /// Bytes of all files.
+    pub size: u64,
+    pub attempts: u32,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
 }
 
 pub(crate) const COLUMNS: &str =
     "owner, plugin, hook, status, output, error, files, size, attempts, started_at, ended_at, id";
 
 /// Reads a row of [`COLUMNS`].
-pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<(HookResult, String, String, String)> {
-    let (owner, status, files): (String, String, String) = (row.get(0)?, row.get(3)?, row.get(6)?);
-    let result = HookResult {
-        id: row.get(11)?,
-        owner: Owner::Crawl(CrawlId(0)),
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<ResultRow> {
+    Ok(ResultRow {
+        owner: column(row, 0)?,
         plugin: row.get(1)?,
         hook: row.get(2)?,
-        status: ResultState::Queued,
+        status: column(row, 3)?,
         output: row.get(4)?,
         error: row.get(5)?,
-        files: Vec::new(),
-        size: row.get::<_, i64>(7)?.max(0) as u64,
+        files: json(row, 6)?,
+        size: counter(row, 7)?.unwrap_or(0),
         attempts: row.get(8)?,
-        started_at: row.get::<_, Option<i64>>(9)?.map(Time),
-        ended_at: row.get::<_, Option<i64>>(10)?.map(Time),
-    };
-    Ok((result, owner, status, files))
-}
-
-/// Completes what [`read`] could not parse inside rusqlite.
-pub(crate) fn complete(row: (HookResult, String, String, String)) -> Result<HookResult> {
-    let (result, owner, status, files) = row;
-    let corrupt = |what, text: &str| StoreError::Corrupt {
-        what,
-        text: text.to_owned(),
-    };
-    Ok(HookResult {
-        owner: owner.parse().map_err(|_| corrupt("id", &owner))?,
-        status: ResultState::parse(&status).ok_or_else(|| corrupt("status", &status))?,
-        files: serde_json::from_str(&files)?,
-        ..result
+        started_at: optional(row, 9)?,
+        ended_at: optional(row, 10)?,
+        id: row.get(11)?,
     })
 }
 
@@ -60,38 +66,40 @@ fn ids(owner: Owner, crawl: CrawlId) -> (i64, Option<i64>) {
 }
 
 impl Tx<'_> {
-    /// How often hooks of each plugin came to something, counted as it happened.
+    /// Returns how often hooks of each plugin succeeded and failed, also in attempts that were retried.
     pub fn uses(&self) -> Result<BTreeMap<String, Uses>> {
         let mut statement = self
             .inner
             .prepare_cached("SELECT plugin, succeeded, failed FROM plugin_use")?;
         let rows = statement.query_map([], |row| {
-            let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.max(0) as u64);
-            let (succeeded, failed) = (count(1)?, count(2)?);
-            Ok((row.get(0)?, Uses { succeeded, failed }))
+            let uses = Uses {
+                succeeded: counter(row, 1)?.unwrap_or(0),
+                failed: counter(row, 2)?.unwrap_or(0),
+            };
+            Ok((row.get(0)?, uses))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn results(&self, owner: Owner) -> Result<Vec<HookResult>> {
+    pub fn results(&self, owner: Owner) -> Result<Vec<ResultRow>> {
         let sql = format!("SELECT {COLUMNS} FROM result WHERE owner = ?1 ORDER BY id");
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([owner.to_string()], read)?;
-        rows.map(|row| complete(row?)).collect()
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    pub fn result(&self, owner: Owner, plugin: &str, hook: &str) -> Result<Option<HookResult>> {
+    pub fn result(&self, owner: Owner, plugin: &str, hook: &str) -> Result<Option<ResultRow>> {
         let sql =
             format!("SELECT {COLUMNS} FROM result WHERE owner = ?1 AND plugin = ?2 AND hook = ?3");
-        let row = self
+        Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row((owner.to_string(), plugin, hook), read)
-            .optional()?;
-        row.map(complete).transpose()
+            .optional()?)
     }
 
-    /// Counts the attempt, before the hook is started.
+    /// Records a result as started and counts the attempt, before the hook starts. Returns the number of
+    /// attempts.
     pub fn start_result(
         &self,
         owner: Owner,
@@ -118,7 +126,7 @@ impl Tx<'_> {
         Ok(attempts)
     }
 
-    /// Writes a result that needs no run, such as a plugin that is skipped.
+    /// Records a result without a run, such as that of a skipped plugin.
     pub fn note_result(
         &self,
         owner: Owner,
@@ -149,7 +157,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Writes the end of a hook. A result that is final already stays as it is; `false` then.
+    /// Records how a hook ended. Returns `false` if the result was final already; it stays as it is.
     pub fn finish_result(
         &self,
         owner: Owner,
@@ -180,7 +188,7 @@ impl Tx<'_> {
         Ok(rows == 1)
     }
 
-    /// Puts a result that is being worked on off to another attempt.
+    /// Schedules another attempt for a started result.
     pub fn put_off_result(&self, owner: Owner, plugin: &str, hook: &str) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -191,7 +199,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Ends the results of an owner that are not final: it will not go on with them.
+    /// Fails all results of an owner that are not final. Returns how many these were.
     pub fn fail_open_results(&self, owner: Owner, error: &str, now: Time) -> Result<usize> {
         let rows = self
             .inner
@@ -203,7 +211,7 @@ impl Tx<'_> {
         Ok(rows)
     }
 
-    /// Queues all results of an owner once more.
+    /// Queues all results of an owner again. Returns how many these were.
     pub fn requeue_all_results(&self, owner: Owner) -> Result<usize> {
         let rows = self
             .inner
@@ -216,9 +224,10 @@ impl Tx<'_> {
         Ok(rows)
     }
 
-    /// Pages that a retry may be for, at most `limit` of those with ids above `after` and up to `to`, in their
-    /// order. Of a crawl: those that are over. Without one: sealed pages, of crawls that were not cancelled, with a
-    /// failed result, or one of `hook`: a plugin or a hook.
+    /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of those with ids
+    /// above `after` and up to `to`. Of a crawl: its final snapshots. Without a crawl: the sealed snapshots that
+    /// have a failed result, except those of cancelled crawls; `hook`, the name of a plugin or hook, limits it to
+    /// results of that.
     pub fn snapshots_to_retry(
         &self,
         crawl: Option<CrawlId>,
@@ -226,7 +235,7 @@ impl Tx<'_> {
         (after, to): (i64, i64),
         limit: usize,
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
-        // "+": by id. By crawl or state it would look at all pages of these.
+        // "+" makes SQLite search by id; with an index of crawl or status it reads all of their rows.
         self.inner
             .prepare_cached(
                 "SELECT s.crawl_id, s.id FROM snapshot s
@@ -247,13 +256,14 @@ impl Tx<'_> {
                     to,
                     i64::try_from(limit).unwrap_or(i64::MAX),
                 ),
-                |row| Ok((CrawlId(row.get(0)?), SnapshotId(row.get(1)?))),
+                |row| Ok((column(row, 0)?, column(row, 1)?)),
             )?
             .map(|row| Ok(row?))
             .collect()
     }
 
-    /// Queues failed and skipped results once more; `hook` is a plugin, a hook, or all.
+    /// Queues failed and skipped results of an owner again, or all results of `hook`, the name of a plugin or
+    /// hook. Returns how many these were.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
         let rows = self
             .inner

@@ -1,10 +1,37 @@
-//! Rows of runs: one per unit that was ever to be started. The row exists before the unit does.
+//! Rows of runs, one for each unit of a worker or hook. The row is recorded before the unit starts.
 
-use crate::store::lists::shown_arguments;
-use crate::store::{Result, StoreError, Tx};
+use crate::store::column::{column, json, optional, optional_json};
+use crate::store::{Result, Tx};
+use archivist_core::model::without_userinfo;
 use archivist_core::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
 use archivist_core::unit::UnitKind;
 use rusqlite::{OptionalExtension, Row};
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Recorded; systemd has not answered the start yet.
+    Starting,
+    Running,
+    Ended,
+}
+
+impl RunState {
+    const ALL: [RunState; 3] = [RunState::Starting, RunState::Running, RunState::Ended];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Starting => "starting",
+            RunState::Running => "running",
+            RunState::Ended => "ended",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<RunState> {
+        let mut all = RunState::ALL.into_iter();
+        all.find(|state| state.as_str() == text)
+    }
+}
 
 /// A run to be recorded as starting.
 pub struct NewRun<'a> {
@@ -20,7 +47,7 @@ pub struct NewRun<'a> {
     pub now: Time,
 }
 
-/// A run as the daemon needs it.
+/// A run as the orchestrator uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     pub id: RunId,
@@ -35,21 +62,20 @@ pub struct RunRow {
     pub starting: bool,
     /// Set once the run has ended.
     pub outcome: Option<Outcome>,
-    /// Somebody interrupted it; it may be on its way out still.
+    /// A user interrupted it. Its unit may still be ending.
     pub interrupted: bool,
-    /// It is ended for lack of disk space; it may be on its way out still.
+    /// It is ended because the disk is full. Its unit may still be ending.
     pub short_of_disk: bool,
-    /// Somebody paused it, for a while at least.
+    /// A user paused it, if only for a while.
     pub frozen: bool,
-    /// As people may read them.
+    /// Without user names and passwords in URLs.
     pub argv: Vec<String>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
 }
 
 impl RunRow {
-    /// Its unit is to be thawed before anything else is done with it: of what is paused hooks alone are
-    /// frozen.
+    /// Whether its unit must be thawed before it is stopped or killed. Only hooks are frozen.
     pub fn may_be_frozen(&self) -> bool {
         self.frozen && self.kind == UnitKind::Hook
     }
@@ -58,52 +84,31 @@ impl RunRow {
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
                        outcome, started_at, ended_at, argv, frozen";
 
-/// How often a machine may go down under something before that counts as an attempt of it.
+/// How many crashes of the machine during a run do not count as attempts.
 const FORGIVEN_MAX: i64 = 20;
 
-type Parts = (RunRow, String, String, String, Option<String>, String);
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Parts> {
-    let (kind, owner, status): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(9)?);
-    let run = RunRow {
-        id: RunId(row.get(0)?),
-        kind: UnitKind::Hook,
-        owner: Owner::Crawl(CrawlId(0)),
-        crawl: CrawlId(row.get(3)?),
+fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let status: RunState = column(row, 9)?;
+    let outcome: Option<Outcome> = optional_json(row, 10)?;
+    let argv: Vec<String> = json(row, 13)?;
+    Ok(RunRow {
+        id: column(row, 0)?,
+        kind: column(row, 1)?,
+        owner: column(row, 2)?,
+        crawl: column(row, 3)?,
         plugin: row.get(4)?,
         hook: row.get(5)?,
         attempt: row.get(6)?,
         unit: row.get(7)?,
         boot: row.get(8)?,
-        starting: false,
-        outcome: None,
-        interrupted: false,
-        short_of_disk: false,
-        frozen: row.get(14)?,
-        argv: Vec::new(),
-        started_at: row.get::<_, Option<i64>>(11)?.map(Time),
-        ended_at: row.get::<_, Option<i64>>(12)?.map(Time),
-    };
-    Ok((run, kind, owner, status, row.get(10)?, row.get(13)?))
-}
-
-fn complete((run, kind, owner, status, outcome, argv): Parts) -> Result<RunRow> {
-    let corrupt = |what, text: &str| StoreError::Corrupt {
-        what,
-        text: text.to_owned(),
-    };
-    let outcome: Option<Outcome> = outcome
-        .map(|text| serde_json::from_str(&text))
-        .transpose()?;
-    Ok(RunRow {
-        kind: UnitKind::parse(&kind).ok_or_else(|| corrupt("kind", &kind))?,
-        owner: owner.parse().map_err(|_| corrupt("id", &owner))?,
-        starting: status == "starting",
+        starting: status == RunState::Starting,
         interrupted: outcome == Some(Outcome::Interrupted),
         short_of_disk: outcome == Some(Outcome::DiskLimit),
-        outcome: outcome.filter(|_| status == "ended"),
-        argv: shown_arguments(&argv)?,
-        ..run
+        outcome: outcome.filter(|_| status == RunState::Ended),
+        frozen: row.get(14)?,
+        argv: argv.iter().map(|text| without_userinfo(text)).collect(),
+        started_at: optional(row, 11)?,
+        ended_at: optional(row, 12)?,
     })
 }
 
@@ -136,7 +141,7 @@ impl Tx<'_> {
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 
-    /// systemd took the start upon itself.
+    /// Records that systemd accepted the start.
     pub fn set_run_running(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -146,7 +151,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Notes when a hook that works beside others had begun to: the newest run of it.
+    /// Records when the newest run of a background hook was ready.
     pub fn set_run_ready(&self, owner: Owner, plugin: &str, hook: &str, at: Time) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -157,12 +162,12 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Notes that somebody wants a run to end; its outcome is decided thereby.
+    /// Records that a user interrupted a run, which decides its outcome.
     pub fn interrupt_run(&self, id: RunId) -> Result<()> {
         self.mark_run(id, &Outcome::Interrupted)
     }
 
-    /// Notes what the outcome of a run is to be that is being ended.
+    /// Decides the outcome of a run that is being ended.
     pub fn mark_run(&self, id: RunId, outcome: &Outcome) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET outcome = ?2 WHERE id = ?1 AND status <> 'ended'")?
@@ -170,7 +175,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records how a run ended and what it used. One that has ended already stays; `false` then.
+    /// Records how a run ended and what it used. Returns `false` if it had ended already; the row stays as
+    /// it is.
     pub fn end_run(
         &self,
         id: RunId,
@@ -195,7 +201,7 @@ impl Tx<'_> {
                 outcome.exit_code(),
                 outcome.signal(),
                 Some(&reading.invocation).filter(|id| !id.is_empty()),
-                crate::store::millis(reading.started),
+                reading.started.map(|time| time.0),
                 reading.ended.unwrap_or(now).0,
                 count(used.cpu_usec),
                 count(used.memory_peak),
@@ -207,8 +213,8 @@ impl Tx<'_> {
         Ok(rows == 1)
     }
 
-    /// The attempt that an open run is part of does not count: the machine went down under it. Not for
-    /// ever: what takes the machine with it each time is put aside in the end.
+    /// Undoes the count of the attempt that an open run belongs to, because the machine crashed during it. At
+    /// most [`FORGIVEN_MAX`] times for one unit: what crashes the machine each time is quarantined in the end.
     pub fn forgive_attempt(&self, run: &RunRow) -> Result<()> {
         let lost = serde_json::to_string(&Outcome::Lost)?;
         let before: i64 = self
@@ -241,39 +247,37 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// All runs that have not ended.
+    /// Returns all runs that have not ended.
     pub fn open_runs(&self) -> Result<Vec<RunRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM run INDEXED BY run_open WHERE status <> 'ended' ORDER BY id"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([], read)?;
-        rows.map(|row| complete(row?)).collect()
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The run of a unit that has not ended.
+    /// Returns the open run of a unit.
     pub fn open_run(&self, unit: &str) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE unit = ?1 AND status <> 'ended'");
-        let row = self
+        Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row([unit], read)
-            .optional()?;
-        row.map(complete).transpose()
+            .optional()?)
     }
 
-    /// A run that has not ended, by its id.
+    /// Returns an open run by its id.
     pub fn open_run_by_id(&self, id: RunId) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND status <> 'ended'");
-        let row = self
+        Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row([id.0], read)
-            .optional()?;
-        row.map(complete).transpose()
+            .optional()?)
     }
 
-    /// InvocationID of the run that a unit's name was used for last and that has ended.
+    /// Returns the InvocationID of the latest ended run with this unit name.
     pub fn ended_invocation(&self, unit: &str) -> Result<Option<String>> {
         let row = self
             .inner
@@ -286,7 +290,7 @@ impl Tx<'_> {
         Ok(row.flatten())
     }
 
-    /// Tokens of the workers at work, with whom they work for.
+    /// Returns the tokens of running workers with the crawl or snapshot that each works on.
     pub fn tokens(&self) -> Result<Vec<(String, Owner)>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT token, 'c' || id FROM crawl WHERE status IN ('started', 'paused') AND token IS NOT NULL
@@ -294,20 +298,11 @@ impl Tx<'_> {
              SELECT token, 's' || id FROM snapshot
              WHERE status IN ('started', 'paused') AND token IS NOT NULL",
         )?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut tokens = Vec::new();
-        for row in rows {
-            let (token, owner): (String, String) = row?;
-            let corrupt = |_| StoreError::Corrupt {
-                what: "id",
-                text: owner.clone(),
-            };
-            tokens.push((token, owner.parse().map_err(corrupt)?));
-        }
-        Ok(tokens)
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, column(row, 1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Open runs of one owner.
+    /// Returns the open runs of one crawl or snapshot.
     pub fn open_runs_of(&self, owner: Owner) -> Result<Vec<RunRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM run INDEXED BY run_open
@@ -315,10 +310,10 @@ impl Tx<'_> {
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
         let rows = statement.query_map([owner.to_string()], read)?;
-        rows.map(|row| complete(row?)).collect()
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether anything of a crawl runs still.
+    /// Whether any unit of a crawl or its snapshots has not ended.
     pub fn has_open_runs(&self, crawl: CrawlId) -> Result<bool> {
         Ok(self
             .inner
@@ -329,7 +324,7 @@ impl Tx<'_> {
             .query_row([crawl.0], |row| row.get(0))?)
     }
 
-    /// Units at work, by kind.
+    /// Returns the number of open runs by kind of unit.
     pub fn open_run_counts(&self) -> Result<std::collections::BTreeMap<String, u64>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT kind, count(*) FROM run WHERE status <> 'ended' GROUP BY kind",
@@ -340,17 +335,16 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The newest run of a hook for its owner.
+    /// Returns the newest run of a hook for its owner.
     pub fn last_hook_run(&self, owner: Owner, plugin: &str, hook: &str) -> Result<Option<RunRow>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM run WHERE owner = ?1 AND plugin = ?2 AND hook = ?3
              ORDER BY id DESC LIMIT 1"
         );
-        let row = self
+        Ok(self
             .inner
             .prepare_cached(&sql)?
             .query_row((owner.to_string(), plugin, hook), read)
-            .optional()?;
-        row.map(complete).transpose()
+            .optional()?)
     }
 }

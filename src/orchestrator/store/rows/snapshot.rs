@@ -1,12 +1,12 @@
 //! Rows of snapshots.
 
-use crate::store::rows::crawl::parse_status;
+use crate::store::column::column;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, Row};
 use std::collections::HashMap;
 
-/// Rows that one statement changes at most.
+/// The most rows that one statement changes.
 const AT_ONCE: usize = 10_000;
 
 /// A page to be queued.
@@ -15,18 +15,18 @@ pub struct NewSnapshot<'a> {
     pub url: &'a str,
     pub host: &'a str,
     pub title: Option<&'a str>,
-    /// As whoever kept the bookmark wrote it.
+    /// As the list of bookmarks states it.
     pub bookmarked_at: Option<&'a str>,
     pub depth: u32,
 }
 
-/// What its worker needs to know of a snapshot.
+/// A snapshot as the orchestrator and its worker use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotWork {
     pub id: SnapshotId,
     pub crawl: CrawlId,
     pub status: Lifecycle,
-    /// Why it stands where it stands, where that is not the usual end.
+    /// Why it has its status, if that is not the usual end.
     pub reason: Option<String>,
     pub url: String,
     pub depth: u32,
@@ -37,11 +37,11 @@ pub struct SnapshotWork {
 }
 
 impl Tx<'_> {
-    /// Queues pages of a crawl in one statement, in their order; what the crawl has already is left
-    /// out. The ids of the others with their URLs.
+    /// Queues pages of a crawl in their order, except those that the crawl has already. Returns the ids and
+    /// URLs of the new snapshots.
     ///
-    /// Each statement that fires a trigger first keeps what it may have to undo, which is most of
-    /// what a row costs: many pages at once cost a third of one at a time.
+    /// It is one statement because each statement that fires a trigger opens a statement journal, which is
+    /// most of the cost of a row: many pages in one statement cost a third of one page in each.
     pub fn add_snapshots(
         &self,
         crawl: CrawlId,
@@ -75,7 +75,7 @@ impl Tx<'_> {
                     now.0,
                     serde_json::to_string(&rows)?,
                 ),
-                |row| Ok((SnapshotId(row.get(0)?), row.get(1)?)),
+                |row| Ok((column(row, 0)?, row.get(1)?)),
             )?
             .map(|row| Ok(row?))
             .collect()
@@ -97,40 +97,32 @@ impl Tx<'_> {
     }
 
     pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
-        let row = self
+        let read = |row: &Row<'_>| {
+            Ok(SnapshotWork {
+                id,
+                crawl: column(row, 0)?,
+                status: column(row, 1)?,
+                url: row.get(2)?,
+                depth: row.get(3)?,
+                created_at: column(row, 4)?,
+                attempts: row.get(5)?,
+                token: row.get(6)?,
+                directory: row.get(7)?,
+                reason: row.get(8)?,
+            })
+        };
+        Ok(self
             .inner
             .prepare_cached(
                 "SELECT crawl_id, status, url, depth, created_at, attempts, token, directory,
                         reason
                  FROM snapshot WHERE id = ?1",
             )?
-            .query_row([id.0], |row| {
-                let status: String = row.get(1)?;
-                let work = SnapshotWork {
-                    id,
-                    crawl: CrawlId(row.get(0)?),
-                    status: Lifecycle::Queued,
-                    reason: row.get(8)?,
-                    url: row.get(2)?,
-                    depth: row.get(3)?,
-                    created_at: Time(row.get(4)?),
-                    attempts: row.get(5)?,
-                    token: row.get(6)?,
-                    directory: row.get(7)?,
-                };
-                Ok((work, status))
-            })
-            .optional()?;
-        row.map(|(work, status)| {
-            Ok(SnapshotWork {
-                status: parse_status(&status)?,
-                ..work
-            })
-        })
-        .transpose()
+            .query_row([id.0], read)
+            .optional()?)
     }
 
-    /// Takes a snapshot one step further. `retry_at` and `reason` are what they are to be after it.
+    /// Applies a step to a snapshot and sets `retry_at` and `reason`. Returns the new status.
     pub fn step_snapshot(
         &self,
         id: SnapshotId,
@@ -150,7 +142,7 @@ impl Tx<'_> {
         )
     }
 
-    /// Remembers how the worker of a snapshot proves itself, and where its files are.
+    /// Records the token of a snapshot's worker and the directory of the snapshot.
     pub fn equip_snapshot(&self, id: SnapshotId, token: &str, directory: &str) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE snapshot SET token = ?2, directory = ?3 WHERE id = ?1")?
@@ -165,7 +157,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Snapshots of a crawl in one of `states`, oldest first.
+    /// Returns the snapshots of a crawl that are in one of `states`, oldest first.
     pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
         let states = states.iter().map(|state| state.as_str());
         let states = serde_json::to_string(&states.collect::<Vec<_>>())?;
@@ -174,13 +166,13 @@ impl Tx<'_> {
                 "SELECT id FROM snapshot WHERE crawl_id = ?1
                  AND status IN (SELECT value FROM json_each(?2)) ORDER BY id",
             )?
-            .query_map((crawl.0, states), |row| Ok(SnapshotId(row.get(0)?)))?
+            .query_map((crawl.0, states), |row| column(row, 0))?
             .map(|row| Ok(row?))
             .collect()
     }
 
-    /// Cancels the snapshots of a crawl that never began, of which nothing else is on record, and
-    /// returns how many these were. `pause` is called every so many rows.
+    /// Cancels the snapshots of a crawl that were never started. Returns how many these were. `pause` is
+    /// called after every 10,000 rows.
     pub fn cancel_unbegun(
         &self,
         crawl: CrawlId,
@@ -199,7 +191,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Does the same for at most `limit` snapshots.
+    /// Cancels at most `limit` snapshots of a crawl that were never started. Returns how many these were.
     pub fn cancel_some_unbegun(
         &self,
         crawl: CrawlId,
@@ -257,7 +249,7 @@ impl Tx<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::{NewCrawl, NewSnapshot, Store, Tx};
+    use crate::store::{ListFilter, NewCrawl, NewSnapshot, Store, Tx};
     use archivist_core::model::{Lifecycle, SnapshotId, Step, Time};
     use std::collections::BTreeMap;
 
@@ -284,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_queued_in_their_order_and_once() {
+    fn pages_are_queued_once_and_in_order() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
@@ -311,11 +303,11 @@ mod tests {
             ["http://b.test/z", "http://b.test/a"]
         );
         assert!(added.is_sorted());
-        let filter = archivist_shared::bus::documents::report::Filter {
+        let filter = ListFilter {
             limit: 1,
-            ..Default::default()
+            ..ListFilter::default()
         };
-        let row = tx.list_snapshots(&filter).unwrap().remove(0);
+        let row = tx.list_snapshots(filter).unwrap().remove(0);
         assert_eq!((row.id, row.depth, row.parent), (added[1].0, 3, parent));
         assert_eq!(row.title.as_deref(), Some("\u{1}\"Ünï\n'title"));
         assert_eq!(row.bookmarked_at.as_deref(), Some("1999"));
@@ -324,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn start_urls_are_those_that_came_with_the_crawl() {
+    fn start_urls_are_added_with_the_crawl() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
@@ -338,14 +330,14 @@ mod tests {
         let found = [page("http://10.0.0.1/", "10.0.0.1")];
         let parent = Some(SnapshotId(1));
         tx.add_snapshots(crawl, parent, &found, Time(1)).unwrap();
-        // Of a hook of the crawl's set-up.
+        // Named by a setup hook of the crawl.
         let named = [page("http://127.0.0.1/", "127.0.0.1")];
         tx.add_snapshots(crawl, None, &named, Time(2)).unwrap();
         assert_eq!(tx.start_hosts(crawl).unwrap(), ["http://a.test/0"]);
     }
 
     #[test]
-    fn what_never_began_is_cancelled_at_once_and_counted() {
+    fn unstarted_snapshots_are_cancelled_and_counted() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();

@@ -1,15 +1,16 @@
-//! What a crawl has used of its limits, and the pages that these leave out. The sums are kept as they
-//! grow, in the table of counts, and never computed over the rows.
+//! What a crawl has used of its limits, and the pages that the limits exclude. The sums are in the table
+//! of counts and updated with each change, because summing over the rows takes too long.
 
+use crate::store::column::optional;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Owner, Time};
 use rusqlite::OptionalExtension;
 use std::collections::BTreeSet;
 
-/// The sum in the table of counts.
+/// A sum in the table of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// Pages that were begun.
+    /// Pages that were started.
     Pages,
     /// Bytes of output files.
     Bytes,
@@ -25,7 +26,7 @@ impl Sum {
 }
 
 impl Tx<'_> {
-    /// Counts one more page of a crawl as begun.
+    /// Counts one more started page of a crawl.
     pub fn count_page(&self, crawl: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -35,7 +36,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Counts the bytes of a result that is about to be finished, in place of those that it had.
+    /// Counts the bytes of a result that is about to be recorded, instead of those of its last attempt.
     pub fn count_bytes(
         &self,
         crawl: CrawlId,
@@ -66,7 +67,7 @@ impl Tx<'_> {
         Ok(n.unwrap_or(0).max(0) as u64)
     }
 
-    /// Bytes of the output files of one owner.
+    /// Returns the bytes of the output files of one crawl or snapshot.
     pub fn output_size(&self, owner: Owner) -> Result<u64> {
         let size: i64 = self
             .inner
@@ -75,7 +76,7 @@ impl Tx<'_> {
         Ok(size.max(0) as u64)
     }
 
-    /// The limit that left pages of a crawl out, and how many.
+    /// Returns the limit that excluded most pages of a crawl, and how many it excluded.
     pub fn left_out(&self, crawl: CrawlId) -> Result<Option<(String, u64)>> {
         let row: Option<(String, i64)> = self
             .inner
@@ -90,7 +91,7 @@ impl Tx<'_> {
         Ok(row.map(|(reason, count)| (reason, count.max(0) as u64)))
     }
 
-    /// Which of these reasons pages of a crawl were cancelled for.
+    /// Returns one of these reasons for which pages of a crawl were cancelled.
     pub fn left_for(&self, crawl: CrawlId, reasons: &[&str]) -> Result<Option<String>> {
         Ok(self
             .inner
@@ -102,8 +103,9 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Pages of these crawls that were cancelled for one of `reasons` stay so when others are retried: they
-    /// say nothing any more about how the crawl ends. Of all pages, those with ids above `after` and up to `to`.
+    /// Marks pages of these crawls that were cancelled for one of `reasons` as not retried, when other pages are
+    /// retried: the end of the crawl then no longer depends on them. Only pages with ids above `after` and up to
+    /// `to` are marked.
     pub fn leave_behind(
         &self,
         crawls: &BTreeSet<CrawlId>,
@@ -111,7 +113,7 @@ impl Tx<'_> {
         (after, to): (i64, i64),
     ) -> Result<()> {
         let crawls = crawls.iter().map(|crawl| crawl.0).collect::<Vec<_>>();
-        // "+": by id. By crawl it would look at all pages of the crawl.
+        // "+" makes SQLite search by id; with the index of crawls it reads all pages of the crawl.
         self.inner
             .prepare_cached(
                 "UPDATE snapshot SET reason = reason || ', and not retried'
@@ -128,7 +130,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records with which persona a crawl is begun, an empty name for none.
+    /// Records the persona of a crawl's attempt, an empty name for none.
     pub fn set_crawl_persona(&self, id: CrawlId, name: &str) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET persona = ?2 WHERE id = ?1")?
@@ -144,7 +146,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Gives a crawl other settings.
+    /// Replaces the settings of a crawl.
     pub fn set_crawl_config(
         &self,
         crawl: CrawlId,
@@ -156,12 +158,11 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// When a crawl was first started.
+    /// Returns when a crawl was first started.
     pub fn crawl_began(&self, crawl: CrawlId) -> Result<Option<Time>> {
-        let began: Option<i64> = self
+        Ok(self
             .inner
             .prepare_cached("SELECT started_at FROM crawl WHERE id = ?1")?
-            .query_row([crawl.0], |row| row.get(0))?;
-        Ok(began.map(Time))
+            .query_row([crawl.0], |row| optional(row, 0))?)
     }
 }

@@ -2,6 +2,7 @@
 //! and the event stream of `--wait`. Additions are fine, changes of a name or type are not.
 
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
+pub use archivist_core::model::{OutputFile as File, Uses};
 use archivist_core::model::{SnapshotId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,15 +66,6 @@ pub struct Snapshot {
     pub current_step: Option<u32>,
 }
 
-/// A file that a hook left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
-    /// Relative to the directory of the snapshot's plugin.
-    pub path: String,
-    pub mimetype: String,
-    pub size: u64,
-}
-
 /// What one hook made of one snapshot (or of a whole crawl).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HookResult {
@@ -117,23 +109,6 @@ pub struct Run {
     pub argv: Vec<String>,
     #[serde(flatten)]
     pub accounting: Accounting,
-}
-
-/// How often hooks came to something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Uses {
-    /// With or without something found.
-    pub succeeded: u64,
-    pub failed: u64,
-}
-
-impl std::iter::Sum for Uses {
-    fn sum<I: Iterator<Item = Uses>>(all: I) -> Uses {
-        all.fold(Uses::default(), |sum, uses| Uses {
-            succeeded: sum.succeeded + uses.succeeded,
-            failed: sum.failed + uses.failed,
-        })
-    }
 }
 
 /// One plugin as the orchestrator sees it.

@@ -1,0 +1,143 @@
+//! Lists of checks.
+
+use crate::store::column::{column, optional, optional_json};
+use crate::store::{CheckState, Result, Tx};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Outcome, RunId, Time};
+use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
+
+/// A check with its result.
+#[derive(Clone, Debug)]
+pub struct CheckEntry {
+    pub id: RunId,
+    pub watch: String,
+    pub kind: CheckKind,
+    /// With user name and password if it has any.
+    pub url: String,
+    pub state: CheckState,
+    pub queued_at: Time,
+    pub started_at: Option<Time>,
+    pub ended_at: Option<Time>,
+    pub unit: Option<String>,
+    /// How its unit ended.
+    pub outcome: Option<Outcome>,
+    /// Whether the site is good; `None` if that is not known.
+    pub ok: Option<bool>,
+    pub record: CheckRecord,
+}
+
+/// Which checks of a watch to return.
+#[derive(Clone, Debug, Default)]
+pub struct CheckFilter {
+    pub kind: Option<CheckKind>,
+    pub url: Option<String>,
+    /// At most this many; 0 for all.
+    pub limit: u32,
+    /// Only checks with lower ids.
+    pub before: Option<RunId>,
+}
+
+const COLUMNS: &str = "id, watch, kind, url, state, queued_at, started_at, ended_at, unit,
+                       outcome, ok, record";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<CheckEntry> {
+    Ok(CheckEntry {
+        id: column(row, 0)?,
+        watch: row.get(1)?,
+        kind: column(row, 2)?,
+        url: row.get(3)?,
+        state: column(row, 4)?,
+        queued_at: column(row, 5)?,
+        started_at: optional(row, 6)?,
+        ended_at: optional(row, 7)?,
+        unit: row.get(8)?,
+        outcome: optional_json(row, 9)?,
+        ok: row.get(10)?,
+        record: optional_json(row, 11)?.unwrap_or_default(),
+    })
+}
+
+impl Tx<'_> {
+    fn list_checks(&self, rest: &str, values: Vec<Value>) -> Result<Vec<CheckEntry>> {
+        let sql = format!("SELECT {COLUMNS} FROM check_result WHERE {rest}");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns checks of a watch, newest first.
+    pub fn check_history(
+        &self,
+        watch: &str,
+        filter: impl Into<CheckFilter>,
+    ) -> Result<Vec<CheckEntry>> {
+        let filter = filter.into();
+        let mut sql = "watch = ?1".to_owned();
+        let mut values = vec![Value::from(watch.to_owned())];
+        if let Some(kind) = filter.kind {
+            values.push(kind.as_str().to_owned().into());
+            sql.push_str(&format!(" AND kind = ?{}", values.len()));
+        }
+        if let Some(url) = &filter.url {
+            values.push(url.clone().into());
+            sql.push_str(&format!(" AND url = ?{}", values.len()));
+        }
+        if let Some(before) = filter.before {
+            values.push(before.0.into());
+            sql.push_str(&format!(" AND id < ?{}", values.len()));
+        }
+        sql.push_str(" ORDER BY id DESC");
+        if filter.limit > 0 {
+            sql.push_str(&format!(" LIMIT {}", filter.limit));
+        }
+        self.list_checks(&sql, values)
+    }
+
+    /// Returns the newest result of a kind of check.
+    pub fn last_check(
+        &self,
+        watch: &str,
+        kind: CheckKind,
+        url: &str,
+    ) -> Result<Option<CheckEntry>> {
+        let values = [watch, kind.as_str(), url].map(|text| Value::from(text.to_owned()));
+        let found = self.list_checks(
+            "watch = ?1 AND kind = ?2 AND url = ?3 AND state = 'done' ORDER BY id DESC LIMIT 1",
+            values.to_vec(),
+        )?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Returns the checks of a URL that are not done.
+    pub fn open_checks_of(&self, watch: &str, url: &str) -> Result<Vec<CheckEntry>> {
+        let values = [watch, url].map(|text| Value::from(text.to_owned()));
+        self.list_checks(
+            "watch = ?1 AND url = ?2 AND state <> 'done' AND kind <> 'alert' ORDER BY id",
+            values.to_vec(),
+        )
+    }
+
+    /// Returns how many status checks have a known result, and how many of these were good.
+    pub fn uptime(&self, watch: &str, url: &str) -> Result<(u64, u64)> {
+        let (all, good): (i64, Option<i64>) = self
+            .inner
+            .prepare_cached(
+                "SELECT count(*), sum(ok) FROM check_result INDEXED BY check_history
+                 WHERE watch = ?1 AND kind = 'status' AND url = ?2 AND ok IS NOT NULL",
+            )?
+            .query_row((watch, url), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok((all.max(0) as u64, good.unwrap_or(0).max(0) as u64))
+    }
+
+    /// Returns the crawl that a watch started last.
+    pub fn last_archive(&self, watch: &str) -> Result<Option<CrawlId>> {
+        let record: Option<Option<CheckRecord>> = self
+            .inner
+            .prepare_cached(
+                "SELECT record FROM check_result WHERE watch = ?1 AND kind = 'archive'
+                 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row([watch], |row| optional_json(row, 0))
+            .optional()?;
+        Ok(record.flatten().and_then(|record| record.crawl))
+    }
+}
