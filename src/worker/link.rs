@@ -75,15 +75,15 @@ impl Link {
         }
     }
 
-    /// Last lines that the newest run of this hook wrote to standard error, or an empty string if
-    /// they are not available.
-    pub async fn last_words(&self, hook: &str) -> Result<String, ClientError> {
+    /// Returns the InvocationID of the newest run of a hook when the journal has everything that it logged; an
+    /// empty text if the orchestrator refuses the call.
+    pub async fn invocation(&self, hook: &str) -> Result<String, ClientError> {
         loop {
-            match self.proxy().last_words(&self.token, hook).await {
-                Ok(words) => return Ok(words),
+            match self.proxy().invocation(&self.token, hook).await {
+                Ok(invocation) => return Ok(invocation),
                 Err(error) => match self.wait_until_reachable(error).await {
                     Err(ClientError::Refused(why)) => {
-                        tracing::debug!("{hook}: its last log lines are not available: {why}");
+                        tracing::debug!("failed to get the invocation of {hook}: {why}, ignoring");
                         return Ok(String::new());
                     }
                     other => other?,

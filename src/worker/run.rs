@@ -8,6 +8,7 @@ use crate::output::claims::Claims;
 use crate::output::disk;
 use crate::output::growth::GrowthMonitor;
 use crate::output::report;
+use crate::output::stderr;
 use crate::output::stdout;
 use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
@@ -162,12 +163,13 @@ impl HookRunner {
             None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
         };
         if has_no_reason(&report.verdict, &ended.outcome) {
-            let words = self.link.last_words(&hook.key).await?;
+            let invocation = self.link.invocation(&hook.key).await?;
+            let lines = stderr::last_lines(&invocation).await;
             let known = report.verdict.error.take();
             let both = known
                 .into_iter()
-                .chain((!words.is_empty()).then_some(words));
-            report.verdict.error = both.reduce(|known, words| format!("{known}: {words}"));
+                .chain((!lines.is_empty()).then_some(lines));
+            report.verdict.error = both.reduce(|known, lines| format!("{known}: {lines}"));
         }
         Ok(report)
     }

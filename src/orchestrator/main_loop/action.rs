@@ -72,8 +72,8 @@ pub enum Action {
         run: RunId,
         ended: Ended,
     },
-    /// A worker asks what an invocation wrote to standard error.
-    LastWords {
+    /// Answer with an invocation as soon as the journal has everything that it logged.
+    SyncJournal {
         invocation: String,
         reply: Reply<String>,
     },

@@ -14,20 +14,18 @@ use archivist_core::model::{CrawlId, Reading, RunId, Time};
 use archivist_shared::bus::call::{Refusal, Reply, Work};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::work::Ended;
-use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom, last_words, sealed};
+use archivist_shared::systemd::synchronize_journal;
+use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom, sealed};
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 /// Lines that a follower may lag behind before it misses some.
 const FOLLOWER_QUEUE: usize = 4096;
-
-/// How many read the journal at a time.
-const READERS: usize = 4;
 
 pub struct Performer {
     manager: Manager,
@@ -41,7 +39,6 @@ pub struct Performer {
     holds: Holds,
     frost: Frost,
     parked: Vec<Work>,
-    readers: Arc<Semaphore>,
     status: notify::Status,
     /// What hooks have written is being measured.
     measuring: bool,
@@ -65,7 +62,6 @@ impl Performer {
             holds: Holds::default(),
             frost: Frost::default(),
             parked: Vec::new(),
-            readers: Arc::new(Semaphore::new(READERS)),
             status: notify::Status::default(),
             measuring: false,
             wake_at: None,
@@ -218,10 +214,10 @@ impl Performer {
                     self.wake_at(crate::main_loop::now().after(wait));
                 }
             }
-            Action::LastWords { invocation, reply } => {
-                let readers = self.readers.clone();
+            Action::SyncJournal { invocation, reply } => {
                 tokio::spawn(async move {
-                    reply.send(Ok(last_words(invocation, &readers).await));
+                    synchronize_journal().await;
+                    reply.send(Ok(invocation));
                 });
             }
             Action::WakeAt(time) => self.wake_at(time),

@@ -259,7 +259,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             Work::Attach { reply, .. }
             | Work::Run { reply, .. }
             | Work::Report { reply, .. }
-            | Work::LastWords { reply, .. } => text(reply),
+            | Work::Invocation { reply, .. } => text(reply),
             Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
         }),
         _ => {

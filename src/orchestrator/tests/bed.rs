@@ -270,7 +270,7 @@ impl Bed {
             Action::DiskLacked(lack) => self.engine.disk_lack = Some(lack),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
-            Action::LastWords { reply, .. } => reply.send(Ok(String::new())),
+            Action::SyncJournal { invocation, reply } => reply.send(Ok(invocation)),
             Action::Inspect { .. } | Action::ThawAtShutdown(_) | Action::Version { .. } => {}
             Action::Shelve { name, brought } => {
                 self.engine.library.insert(name, brought);

@@ -124,7 +124,7 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&verdict)?);
                 Ok(())
             }
-            Work::LastWords { token, hook, reply } => {
+            Work::Invocation { token, hook, reply } => {
                 let owner = self.who(token)?;
                 let run = self.last_run(owner, hook)?;
                 let invocation = match run.filter(|run| run.outcome.is_some()) {
@@ -132,7 +132,7 @@ impl Turn<'_> {
                     None => None,
                 };
                 match invocation {
-                    Some(invocation) => self.actions.push(Action::LastWords {
+                    Some(invocation) => self.actions.push(Action::SyncJournal {
                         invocation,
                         reply: reply.clone(),
                     }),

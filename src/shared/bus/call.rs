@@ -224,8 +224,8 @@ pub enum Work {
         /// The verdict as it is on record.
         reply: Reply<String>,
     },
-    /// What the newest run of this hook wrote to standard error at last.
-    LastWords {
+    /// The InvocationID of the newest run of this hook.
+    Invocation {
         token: String,
         hook: String,
         reply: Reply<String>,

@@ -91,9 +91,10 @@ pub trait Worker {
     /// Records a result with what the hook found ([`crate::bus::documents::work::Report`]); answers after the
     /// commit, with the verdict that is on record then ([`archivist_core::model::Verdict`]).
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
-    /// The last lines that the newest run of a hook wrote to standard error, for one that failed
-    /// without saying why.
-    fn last_words(&self, token: &str, hook: &str) -> zbus::Result<String>;
+    /// Returns the InvocationID of the newest run of a hook, so that the worker can read in the journal what a
+    /// hook wrote that failed without a reason; an empty text if the run has not ended. Answers when journald has
+    /// written everything that the run logged.
+    fn invocation(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
 }

@@ -5,4 +5,5 @@ pub mod disk;
 pub mod growth;
 pub mod hook_records;
 pub mod report;
+pub mod stderr;
 pub mod stdout;

@@ -92,14 +92,14 @@ impl Worker {
         .await
     }
 
-    async fn last_words(
+    async fn invocation(
         &self,
         token: &str,
         hook: &str,
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<String> {
         let (token, hook) = (token.to_owned(), hook.to_owned());
-        work(&self.0, &header, |reply| Work::LastWords {
+        work(&self.0, &header, |reply| Work::Invocation {
             token,
             hook,
             reply,
