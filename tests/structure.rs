@@ -39,13 +39,18 @@ const ROOMS: &[Room] = &[
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
     room("shared/bus/documents", &["bus::documents"], PURE),
-    room("shared/bus/client.rs", &["bus", "systemd"], &[]),
+    room(
+        "shared/bus/client.rs",
+        &["bus", "connection", "systemd"],
+        &[],
+    ),
     room(
         "shared/bus",
-        &["bus"],
+        &["bus", "connection"],
         &["org.freedesktop.systemd1.Manager"],
     ),
-    room("shared/systemd", &["systemd"], &[]),
+    room("shared/connection.rs", &[], &["systemd1"]),
+    room("shared/systemd", &["connection", "systemd"], &[]),
     room("shared/config", &["config"], &["zbus", "tokio"]),
     room("shared/declare/watch", &["declare", "config::ini"], PURE),
     room(

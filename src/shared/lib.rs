@@ -3,6 +3,7 @@
 
 pub mod bus;
 pub mod config;
+mod connection;
 pub mod declare;
 pub mod disk;
 pub mod journal;

@@ -1,9 +1,9 @@
 //! Reaching the orchestrator, and saying plainly when it cannot be reached.
 
 use super::wire::{ManagerProxy, WorkerProxy};
+use crate::connection::builder;
 use crate::systemd::activate;
 use futures_util::StreamExt;
-use zbus::connection::Builder;
 use zbus::fdo::DBusProxy;
 use zbus::message::Type;
 use zbus::names::BusName;
@@ -52,11 +52,6 @@ impl Address {
 
     /// The bus that this scope talks on.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
-        let builder = if self.user {
-            Builder::session()
-        } else {
-            Builder::system()
-        };
         let bus = if self.user {
             "session bus"
         } else {
@@ -74,7 +69,8 @@ impl Address {
             .to_owned(),
         }
         };
-        builder.build().await.map_err(unreachable)
+        let bus = builder(self.user).build().await;
+        bus.map_err(unreachable)
     }
 
     /// Whether it runs, without starting it.

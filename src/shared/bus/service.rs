@@ -9,6 +9,7 @@ use super::list;
 use super::wire::PATH;
 use crate::bus::documents::report::{AddOptions, Added, Filter};
 use crate::bus::documents::watches::HistoryFilter;
+use crate::connection::builder;
 use archivist_core::model::{CheckKind, Owner, cut};
 use futures_util::StreamExt;
 use std::sync::Arc;
@@ -391,12 +392,7 @@ fn small_enough(text: String) -> fdo::Result<String> {
 
 /// Serves both interfaces, without the name.
 pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
-    let builder = if address.user {
-        zbus::connection::Builder::session()
-    } else {
-        zbus::connection::Builder::system()
-    };
-    builder
+    builder(address.user)
         .serve_at(PATH, Manager(calls.clone(), Callers::default()))
         .serve_at(PATH, Worker(calls))
         .build()

@@ -1,24 +1,22 @@
-//! What systemctl(1) does for people, for verbs that talk to systemd themselves: look at units,
-//! have them started and stopped, and wait for it. Whether the caller may, systemd decides.
+//! Jobs and properties of units, for verbs of the command line that do what systemctl(1) does. systemd decides whether
+//! the caller may.
 
-use super::{
-    ErrorKind, MANAGER, MANAGER_PATH, ManagerError, PROPERTIES, SYSTEMD, explain, reading,
-    unit_path,
-};
+use super::client::unit_path;
+use super::error::{explain, name_and_text};
+use super::{ErrorKind, ManagerError, SystemdClient};
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
-use zbus::connection::Builder;
 use zbus::message::Type;
-use zbus::{Connection, MessageStream, OwnedObjectPath, OwnedVariant};
+use zbus::{MessageStream, OwnedObjectPath, OwnedVariant};
 
 pub(super) const JOB_REMOVED: &str = "type='signal',sender='org.freedesktop.systemd1',\
     interface='org.freedesktop.systemd1.Manager',member='JobRemoved'";
-/// The answer to CleanUnit for a unit of which nothing is kept.
+/// The error of CleanUnit for a unit without state.
 const NOTHING_TO_CLEAN: &str = "org.freedesktop.systemd1.NothingToClean";
 
-/// What is to become of units.
+/// A kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
     Start,
@@ -85,43 +83,18 @@ impl Properties {
     }
 }
 
-/// A connection to the service manager on behalf of somebody who waits at a terminal.
-pub struct Systemd {
-    connection: Connection,
-}
-
-impl Systemd {
-    pub async fn connect(user: bool) -> Result<Systemd, ManagerError> {
-        let builder = if user {
-            Builder::session()
-        } else {
-            Builder::system()
-        };
-        let connection = builder.build().await;
-        let connection =
-            connection.map_err(|error| explain("connect to", "the service manager", &error))?;
-        let systemd = Systemd { connection };
-        // Without it there are no signals.
-        let subscribed = systemd.call("Subscribe", &()).await;
-        subscribed.map_err(|error| explain("subscribe to", "systemd", &error))?;
-        Ok(systemd)
+impl SystemdClient {
+    /// Connects and subscribes to signals, for callers that wait for jobs or changes.
+    pub async fn subscribed(user: bool) -> Result<SystemdClient, ManagerError> {
+        let client = SystemdClient::connect(user).await?;
+        client.subscribe().await?;
+        Ok(client)
     }
 
-    async fn call<B>(&self, method: &'static str, body: &B) -> zbus::Result<zbus::Message>
-    where
-        B: serde::Serialize + zbus::DynamicType,
-    {
-        self.connection
-            .call_method(Some(SYSTEMD), MANAGER_PATH, Some(MANAGER), method, body)
-            .await
-    }
-
-    /// The loaded units whose names match one of the patterns.
+    /// Returns the loaded units whose names match one of the patterns.
     pub async fn loaded(&self, patterns: &[String]) -> Result<Vec<Loaded>, ManagerError> {
         let fail = |error: zbus::Error| explain("list units", &patterns.join(" "), &error);
-        let states: Vec<String> = Vec::new();
-        let reply = self.call("ListUnitsByPatterns", &(states, patterns)).await;
-        let rows: Vec<reading::Row> = reply.map_err(fail)?.body().deserialize().map_err(fail)?;
+        let rows = self.list(patterns).await.map_err(fail)?;
         let loaded = rows.into_iter().map(|row| Loaded {
             name: row.0,
             active_state: row.3,
@@ -129,29 +102,23 @@ impl Systemd {
         Ok(loaded.collect())
     }
 
-    /// Reads a service; one that is not there has a LoadState= of `not-found`.
+    /// Reads a service; the LoadState= of a service that does not exist is `not-found`.
     pub async fn service(&self, unit: &str) -> Result<Properties, ManagerError> {
-        self.read(unit, "org.freedesktop.systemd1.Service").await
+        self.all_properties(unit, "org.freedesktop.systemd1.Service")
+            .await
     }
 
-    /// Reads a timer, in the same way.
+    /// Reads a timer; the LoadState= of a timer that does not exist is `not-found`.
     pub async fn timer(&self, unit: &str) -> Result<Properties, ManagerError> {
-        self.read(unit, "org.freedesktop.systemd1.Timer").await
+        self.all_properties(unit, "org.freedesktop.systemd1.Timer")
+            .await
     }
 
-    async fn read(&self, unit: &str, kind: &str) -> Result<Properties, ManagerError> {
+    async fn all_properties(&self, unit: &str, kind: &str) -> Result<Properties, ManagerError> {
         let fail = |error: zbus::Error| explain("read unit", unit, &error);
-        let path = unit_path(unit);
         let mut all = HashMap::new();
         for interface in ["org.freedesktop.systemd1.Unit", kind] {
-            let call = self.connection.call_method(
-                Some(SYSTEMD),
-                path.as_str(),
-                Some(PROPERTIES),
-                "GetAll",
-                &interface,
-            );
-            let reply = call.await.map_err(fail)?;
+            let reply = self.unit_properties(unit, interface).await.map_err(fail)?;
             let body = reply.body();
             let some: HashMap<String, OwnedVariant> = body.deserialize().map_err(fail)?;
             all.extend(some);
@@ -159,9 +126,9 @@ impl Systemd {
         Ok(Properties(all))
     }
 
-    /// Queues the job for all `units` at once, and waits for the end of all of them if that is
-    /// wanted; systemd limits how long each may take. The answer is what came to another end. A unit
-    /// that is not there is one that need not be stopped.
+    /// Queues a job for each of `units` and, with `wait`, waits for the end of all jobs; systemd limits how long
+    /// each takes. Returns the jobs that did not end as `done` or `skipped`. Stopping a unit that is not loaded is
+    /// not an error.
     pub async fn run(
         &self,
         job: Job,
@@ -204,42 +171,20 @@ impl Systemd {
         Ok(undone)
     }
 
-    /// Subscribed before the first job is queued, so that no end is missed.
+    /// Returns the signals about ended jobs. Call it before the first job is queued, so that no signal is missed.
     async fn ends_of_jobs(&self) -> Result<MessageStream, ManagerError> {
         let fail = |error: zbus::Error| explain("watch", "systemd's jobs", &error);
         let queue = NonZeroUsize::new(4096);
-        let stream = MessageStream::for_match_rule(JOB_REMOVED, &self.connection, queue).await;
+        let stream = MessageStream::for_match_rule(JOB_REMOVED, self.connection(), queue).await;
         stream.map_err(fail)
     }
 
-    /// Sends a signal to every process of a unit. One without any is not an error.
-    pub async fn kill(&self, unit: &str, signal: i32) -> Result<(), ManagerError> {
-        match self.call("KillUnit", &(unit, "all", signal)).await {
-            Ok(_) => Ok(()),
-            Err(error) => match explain("signal unit", unit, &error) {
-                e if e.kind == ErrorKind::NoSuchUnit || e.why.contains("No such process") => Ok(()),
-                e => Err(e),
-            },
-        }
-    }
-
-    /// Forgets that a unit failed, and how often it was started. One that is not loaded is fine.
-    pub async fn forget_failure(&self, unit: &str) -> Result<(), ManagerError> {
-        match self.call("ResetFailedUnit", &unit).await {
-            Ok(_) => Ok(()),
-            Err(error) => match explain("reset unit", unit, &error) {
-                error if error.kind == ErrorKind::NoSuchUnit => Ok(()),
-                error => Err(error),
-            },
-        }
-    }
-
-    /// Deletes what systemd keeps of a unit that does not run, such as the time a timer elapsed last.
-    /// One that is not loaded has nothing, nor has a timer that is not persistent.
+    /// Deletes the state of a unit that does not run, such as the time at which a timer elapsed last. A unit
+    /// without state is not an error.
     pub async fn clean(&self, unit: &str) -> Result<(), ManagerError> {
         match self.call("CleanUnit", &(unit, ["state"].as_slice())).await {
             Ok(_) => Ok(()),
-            Err(error) if super::name_and_text(&error).0 == NOTHING_TO_CLEAN => Ok(()),
+            Err(error) if name_and_text(&error).0 == NOTHING_TO_CLEAN => Ok(()),
             Err(error) => match explain("clean unit", unit, &error) {
                 error if error.kind == ErrorKind::NoSuchUnit => Ok(()),
                 error => Err(error),
@@ -247,7 +192,7 @@ impl Systemd {
         }
     }
 
-    /// Has systemd read its units anew, with those that generators make.
+    /// Has systemd reload its units and run its generators.
     pub async fn reload(&self) -> Result<(), ManagerError> {
         let reloaded = self.call("Reload", &()).await;
         reloaded
@@ -255,7 +200,7 @@ impl Systemd {
             .map_err(|error| explain("reload", "systemd", &error))
     }
 
-    /// Waits until a property of the service changes; what has changed, the caller reads.
+    /// Returns the signals about changes of a unit's properties. The caller reads the unit after a signal.
     pub async fn changes(&self, unit: &str) -> Result<MessageStream, ManagerError> {
         let fail = |error: zbus::Error| explain("watch unit", unit, &error);
         let rule = format!(
@@ -264,7 +209,7 @@ impl Systemd {
             unit_path(unit)
         );
         let stream =
-            MessageStream::for_match_rule(rule.as_str(), &self.connection, NonZeroUsize::new(64))
+            MessageStream::for_match_rule(rule.as_str(), self.connection(), NonZeroUsize::new(64))
                 .await;
         stream.map_err(fail)
     }

@@ -1,6 +1,6 @@
 //! What systemd answers about a unit → [`Reading`].
 
-use super::dict;
+use super::property_reader;
 use archivist_core::model::{Accounting, Reading, Time};
 use zbus::{Message, OwnedObjectPath, OwnedVariant};
 
@@ -43,7 +43,7 @@ struct Service {
 impl Service {
     fn of(message: &Message) -> Option<Service> {
         let mut service = Service::default();
-        dict::each(&message.body(), 0, |name, value| match name {
+        property_reader::each(&message.body(), 0, |name, value| match name {
             "Result" => service.result = value.text(),
             "ExecMainCode" => service.exec_main_code = value.signed(),
             "ExecMainStatus" => service.exec_main_status = value.signed(),

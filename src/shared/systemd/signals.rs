@@ -1,17 +1,19 @@
-//! Having systemd's signals sent to us, and knowing who systemd is.
+//! Receives systemd's signals, and finds out which connection is systemd's.
 
-use super::hints::{MATCH_RULES, Senders};
-use super::{Manager, ManagerError, SYSTEMD, explain};
+use super::client::SYSTEMD;
+use super::error::explain;
+use super::hint_listener::{MATCH_RULES, Senders};
+use super::{ManagerError, SystemdClient};
 use zbus::fdo::{self, DBusProxy};
 
-impl Manager {
-    /// Whose signals are believed. A name that moves after this is heard of.
+impl SystemdClient {
+    /// Returns whose signals are trusted. A later change of the owner of systemd's name is a signal.
     pub(super) async fn senders(&self) -> Result<Senders, ManagerError> {
-        if !self.connection.is_bus() {
+        if !self.connection().is_bus() {
             return Ok(Senders::Peer);
         }
         let fail = |error: zbus::Error| explain("find", SYSTEMD, &error);
-        let bus = DBusProxy::new(&self.connection).await.map_err(fail)?;
+        let bus = DBusProxy::new(self.connection()).await.map_err(fail)?;
         let name = SYSTEMD
             .try_into()
             .map_err(|error: zbus::Error| fail(error))?;
@@ -25,10 +27,10 @@ impl Manager {
     }
 
     /// Has the bus pass systemd's signals on.
-    pub(super) async fn watch(&self) -> Result<(), ManagerError> {
-        if self.connection.is_bus() {
+    pub(super) async fn add_match_rules(&self) -> Result<(), ManagerError> {
+        if self.connection().is_bus() {
             for rule in MATCH_RULES {
-                self.connection
+                self.connection()
                     .call_method(
                         Some("org.freedesktop.DBus"),
                         "/org/freedesktop/DBus",
@@ -40,14 +42,6 @@ impl Manager {
                     .map_err(|error| explain("watch", "systemd's signals", &error))?;
             }
         }
-        Ok(())
-    }
-
-    /// PID 1 emits unit and job signals only after a client has subscribed.
-    pub(super) async fn subscribe(&self) -> Result<(), ManagerError> {
-        self.call("Subscribe", &())
-            .await
-            .map_err(|e| explain("subscribe to", "systemd", &e))?;
         Ok(())
     }
 }

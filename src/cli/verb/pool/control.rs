@@ -4,7 +4,7 @@ use super::{connect, failure, find};
 use crate::client::exit::{Exit, Failure};
 use archivist_generator::Pool;
 use archivist_shared::config::Scope;
-use archivist_shared::systemd::{Job, Systemd, Undone};
+use archivist_shared::systemd::{Job, SystemdClient, Undone, Whom};
 use clap::Args;
 
 #[derive(Args)]
@@ -63,7 +63,10 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
                 .map_err(failure)?,
         );
         for unit in units.iter().filter(|unit| unit.ends_with(".service")) {
-            systemd.kill(unit, SIGKILL).await.map_err(failure)?;
+            systemd
+                .kill(unit, Whom::All, SIGKILL)
+                .await
+                .map_err(failure)?;
         }
     }
     let stopped = systemd.run(Job::Stop, &units, !args.no_wait).await;
@@ -75,7 +78,7 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 /// Who had to be killed in the end was stopped all the same, and is no trouble of the system's.
-async fn forget_failures(systemd: &Systemd, pools: &[Pool]) -> Result<(), Failure> {
+async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), Failure> {
     // A check that was cut short by the stop as well.
     let patterns: Vec<_> = pools
         .iter()
@@ -83,13 +86,13 @@ async fn forget_failures(systemd: &Systemd, pools: &[Pool]) -> Result<(), Failur
         .collect();
     let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
     for unit in loaded.iter().filter(|unit| unit.active_state == "failed") {
-        systemd.forget_failure(&unit.name).await.map_err(failure)?;
+        systemd.reset_failed(&unit.name).await.map_err(failure)?;
     }
     Ok(())
 }
 
 /// Stops a pool to the end.
-pub async fn stop_wholly(systemd: &Systemd, pool: &Pool) -> Result<(), Failure> {
+pub async fn stop_wholly(systemd: &SystemdClient, pool: &Pool) -> Result<(), Failure> {
     let units = units_of(systemd, pool).await?;
     let undone = systemd.run(Job::Stop, &units, true).await;
     match undone.map_err(failure)?.first() {
@@ -104,7 +107,7 @@ fn find_all(names: &[String], scope: &Scope) -> Result<Vec<Pool>, Failure> {
 
 /// Starts or restarts all declared workers. One that was given up gets another chance.
 pub async fn begin(
-    systemd: &Systemd,
+    systemd: &SystemdClient,
     job: Job,
     pools: &[Pool],
     wait: bool,
@@ -139,7 +142,7 @@ pub async fn begin(
 }
 
 /// The target and whatever is loaded of its workers, also beyond their number.
-async fn units_of(systemd: &Systemd, pool: &Pool) -> Result<Vec<String>, Failure> {
+async fn units_of(systemd: &SystemdClient, pool: &Pool) -> Result<Vec<String>, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let mut units = vec![pool.target()];
     units.extend(loaded.into_iter().map(|unit| unit.name));

@@ -9,7 +9,7 @@ use archivist_generator as generate;
 use archivist_generator::{Context, Pool, WORKERS_MAX, command_line};
 use archivist_shared::config::{Scope, ini};
 use archivist_shared::declare::{Declaration, Kind, NAME_ALLOWED};
-use archivist_shared::systemd::{Job, Systemd};
+use archivist_shared::systemd::{Job, SystemdClient};
 use clap::Args;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -161,7 +161,7 @@ fn check_program(parts: &Parts) -> Result<(), Failure> {
     }
 }
 
-async fn start(systemd: &Systemd, pool: Pool) -> Result<Exit, Failure> {
+async fn start(systemd: &SystemdClient, pool: Pool) -> Result<Exit, Failure> {
     let pools = [pool];
     let undone = begin(systemd, Job::Start, &pools, true).await?;
     Ok(tell(&undone, &pools))

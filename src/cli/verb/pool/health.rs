@@ -5,7 +5,7 @@ use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};
 use archivist_core::text::human_span;
 use archivist_shared::config::Scope;
-use archivist_shared::systemd::{Properties, Systemd};
+use archivist_shared::systemd::{Properties, SystemdClient, Whom};
 use clap::Args;
 use futures_util::StreamExt;
 use nix::sys::signal::Signal;
@@ -42,7 +42,7 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     println!("{unit} failed its health check, ending it");
     let life = worker.number("ActiveEnterTimestampMonotonic");
-    let signal = |signal: Signal| systemd.kill(&unit, signal as i32);
+    let signal = |signal: Signal| systemd.kill(&unit, Whom::All, signal as i32);
     signal(Signal::SIGTERM).await.map_err(failure)?;
     let gone = async {
         while is_alive(&systemd.service(&unit).await.map_err(failure)?, life) {
@@ -80,7 +80,7 @@ async fn grace(
     name: &str,
     index: &str,
     worker: &Properties,
-    systemd: &Systemd,
+    systemd: &SystemdClient,
 ) -> Result<Option<Duration>, Failure> {
     let Ok(check) = std::env::var("MONITOR_UNIT") else {
         return Ok(None);

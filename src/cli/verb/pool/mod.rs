@@ -13,7 +13,7 @@ use archivist_generator::Pool;
 use archivist_shared::config::Scope;
 use archivist_shared::declare::Problem;
 use archivist_shared::declare::files;
-use archivist_shared::systemd::{ErrorKind, ManagerError, Systemd};
+use archivist_shared::systemd::{ErrorKind, ManagerError, SystemdClient};
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -94,8 +94,8 @@ fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     found.ok_or_else(|| Failure::failed(format!("no pool is called '{name}'; {known}")))
 }
 
-async fn connect(scope: &Scope) -> Result<Systemd, Failure> {
-    Systemd::connect(scope.user).await.map_err(failure)
+async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
+    SystemdClient::subscribed(scope.user).await.map_err(failure)
 }
 
 /// An error of systemd's, with what to do where that is known.

@@ -5,7 +5,7 @@ use crate::client::exit::Failure;
 use archivist_core::model::Time;
 use archivist_core::text::human_span;
 use archivist_generator::Pool;
-use archivist_shared::systemd::{Properties, Systemd};
+use archivist_shared::systemd::{Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl State {
 }
 
 /// Asks systemd about all workers of `pool`: those that are declared, and those that are left.
-pub async fn of(pool: &Pool, systemd: &Systemd, now: Time) -> Result<Report, Failure> {
+pub async fn of(pool: &Pool, systemd: &SystemdClient, now: Time) -> Result<Report, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let left = loaded
         .iter()

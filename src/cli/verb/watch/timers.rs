@@ -4,15 +4,15 @@ use crate::client::exit::Failure;
 use archivist_core::model::{CheckKind, Time};
 use archivist_generator::watch::{service_name, timer_name};
 use archivist_shared::config::Scope;
-use archivist_shared::systemd::{Job, ManagerError, Properties, Systemd};
+use archivist_shared::systemd::{Job, ManagerError, Properties, SystemdClient};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 
 /// The next run of each kind, by watch.
 pub type Next = BTreeMap<(String, CheckKind), Time>;
 
-pub async fn connect(scope: &Scope) -> Result<Systemd, Failure> {
-    Systemd::connect(scope.user).await.map_err(failed)
+pub async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
+    SystemdClient::subscribed(scope.user).await.map_err(failed)
 }
 
 fn failed(error: ManagerError) -> Failure {
@@ -27,7 +27,7 @@ pub async fn next(scope: &Scope) -> Next {
     }
 }
 
-async fn ask(systemd: &Systemd) -> Result<Next, ManagerError> {
+async fn ask(systemd: &SystemdClient) -> Result<Next, ManagerError> {
     let mut next = Next::new();
     let patterns = ["archivist-watch-*.timer".to_owned()];
     for unit in systemd.loaded(&patterns).await? {
@@ -76,7 +76,7 @@ fn usec(clock: ClockId) -> Option<u64> {
 /// Has systemd make the timers of a watch anew, and starts them. The first that systemd cannot make
 /// anything of is answered, and none is started then.
 pub async fn start(
-    systemd: &Systemd,
+    systemd: &SystemdClient,
     name: &str,
     kinds: &[CheckKind],
 ) -> Result<Option<CheckKind>, Failure> {
@@ -102,7 +102,7 @@ pub async fn start(
 }
 
 /// Stops the timers of a watch and what they started, and has systemd forget when they elapsed.
-pub async fn stop(systemd: &Systemd, name: &str) -> Result<(), Failure> {
+pub async fn stop(systemd: &SystemdClient, name: &str) -> Result<(), Failure> {
     let timers = CheckKind::SCHEDULED.map(|kind| timer_name(name, kind));
     let services = CheckKind::SCHEDULED.map(|kind| service_name(name, kind));
     let units: Vec<String> = timers.iter().chain(&services).cloned().collect();

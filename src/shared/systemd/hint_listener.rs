@@ -4,8 +4,9 @@
 //! Everybody on the bus may send signals to a connection by its unique name, which no match rule
 //! keeps off (Match Rules in the D-Bus specification): the sender decides what is believed.
 
+use super::client::SYSTEMD;
 use super::hint_queue::HintQueue;
-use super::{SYSTEMD, dict};
+use super::property_reader;
 use archivist_core::unit::Names;
 use futures_util::StreamExt;
 use tokio::sync::watch;
@@ -150,7 +151,7 @@ impl Listener {
 fn exited(unit: String, message: &Message) -> Option<Hint> {
     let (mut code, mut status, mut result) = (None, None, None);
     // The name of the interface comes first.
-    dict::each(&message.body(), 1, |name, value| match name {
+    property_reader::each(&message.body(), 1, |name, value| match name {
         "ExecMainCode" => code = value.signed(),
         "ExecMainStatus" => status = value.signed(),
         "Result" => result = value.text(),

@@ -14,20 +14,20 @@ const FIELDS: &str = "log-extra-fields:";
 
 /// The files of one instance's units.
 #[derive(Clone, Debug)]
-pub struct Traces {
+pub struct LogFieldFiles {
     directory: PathBuf,
     names: Names,
     /// A failure was logged: one line says it for all.
     complained: Arc<AtomicBool>,
 }
 
-impl Traces {
-    pub fn new(names: Names) -> Traces {
-        Traces::below(UNITS.as_ref(), names)
+impl LogFieldFiles {
+    pub fn new(names: Names) -> LogFieldFiles {
+        LogFieldFiles::below(UNITS.as_ref(), names)
     }
 
-    fn below(directory: &Path, names: Names) -> Traces {
-        Traces {
+    fn below(directory: &Path, names: Names) -> LogFieldFiles {
+        LogFieldFiles {
             directory: directory.to_owned(),
             names,
             complained: Arc::default(),
@@ -81,19 +81,19 @@ mod tests {
         for name in others.iter().copied().chain([fields.as_str()]) {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
-        let traces = Traces::below(directory.path(), Names::new("archivist"));
-        assert_eq!(traces.units(), [ours]);
+        let files = LogFieldFiles::below(directory.path(), Names::new("archivist"));
+        assert_eq!(files.units(), [ours]);
         for unit in [ours, ours, "ssh.service", "../x"] {
-            traces.remove(unit);
+            files.remove(unit);
         }
-        assert_eq!(traces.units(), Vec::<String>::new());
+        assert_eq!(files.units(), Vec::<String>::new());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
     }
 
     #[test]
     fn a_directory_that_cannot_be_read_is_empty() {
-        let traces = Traces::below(Path::new("/nonexistent"), Names::new("archivist"));
-        traces.remove("archivist-hook-wget-s3.service");
-        assert!(traces.units().is_empty());
+        let files = LogFieldFiles::below(Path::new("/nonexistent"), Names::new("archivist"));
+        files.remove("archivist-hook-wget-s3.service");
+        assert!(files.units().is_empty());
     }
 }

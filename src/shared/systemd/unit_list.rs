@@ -1,10 +1,11 @@
-//! Which units there are, and what is left of those that are not.
+//! Lists the loaded units, and removes files of units that are not loaded.
 
-use super::traces::Traces;
-use super::{Manager, ManagerError, explain, reading};
+use super::error::explain;
+use super::log_field_files::LogFieldFiles;
+use super::{Manager, ManagerError, reading};
 use std::collections::HashSet;
 
-/// A unit of ours that systemd has loaded.
+/// A loaded unit of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
@@ -12,18 +13,19 @@ pub struct Listed {
 }
 
 impl Manager {
-    /// Removes what systemd leaves of a unit that is gone.
+    /// Removes the file that systemd leaves of a unit that is not loaded any more.
     pub fn forget(&self, unit: &str) {
-        if let Some(traces) = &self.traces {
-            traces.remove(unit);
+        if let Some(files) = &self.log_field_files {
+            files.remove(unit);
         }
     }
 
-    /// All workers, hooks and slices of crawls of this instance that systemd has loaded. What is left of others is
-    /// removed.
+    /// Returns the loaded workers, hooks and slices of crawls of this instance. Removes the files of units that
+    /// are not loaded.
     pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
-        // Before the units: one that starts meanwhile is not taken for one that is gone.
-        let left = self.traces.as_ref().map(Traces::units).unwrap_or_default();
+        // The files are listed before the units, so that the file of a unit that starts meanwhile stays.
+        let files = self.log_field_files.as_ref();
+        let left = files.map(LogFieldFiles::units).unwrap_or_default();
         let listed = self.list_loaded().await?;
         let loaded: HashSet<&str> = listed.iter().map(|unit| unit.name.as_str()).collect();
         for unit in left.iter().filter(|unit| !loaded.contains(unit.as_str())) {
