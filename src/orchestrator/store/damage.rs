@@ -1,7 +1,7 @@
-//! What a disk did to the database: found before it is believed.
+//! Finds damage that a disk did to the database, before the database is used.
 //!
-//! SQLite notices a damaged page when it happens to read it, and takes a damaged write-ahead log for
-//! one that ends there: transactions after that place are gone without a word.
+//! SQLite notices a damaged page only when it reads it. It takes a damaged write-ahead log for one that ends at the
+//! damage, and so loses the transactions after it silently.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
@@ -12,18 +12,18 @@ use std::time::Duration;
 /// Sizes in a write-ahead log (sqlite.org/fileformat2.html, section 4).
 const HEADER: usize = 32;
 const FRAME: usize = 24;
-/// The other byte order of checksums is this, plus one.
+/// Magic number of a log with little-endian checksums; with big-endian checksums it is one higher.
 const MAGIC: u32 = 0x377f_0682;
 
-/// The write-ahead log of the database at `path`.
+/// Returns the path of the write-ahead log of the database at `path`.
 pub fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Reads everything that the database has, on a connection of its own, and answers what is wrong
-/// with it: seconds of CPU time for a million snapshots. A database that cannot be read now is not damaged.
+/// Reads the whole database on a connection of its own and returns what is wrong with it, if anything. It takes seconds
+/// of CPU time for a million snapshots. A database that cannot be read at the moment does not count as damaged.
 pub fn check(path: &Path) -> Option<String> {
     let is_damage = |error: &rusqlite::Error| {
         let code = error.sqlite_error_code();
@@ -32,15 +32,15 @@ pub fn check(path: &Path) -> Option<String> {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
         )
     };
-    match look(path) {
-        Ok(said) if said == "ok" => None,
-        Ok(said) => Some(said),
+    match integrity(path) {
+        Ok(report) if report == "ok" => None,
+        Ok(report) => Some(report),
         Err(error) if is_damage(&error) => Some(error.to_string()),
         Err(_) => None,
     }
 }
 
-fn look(path: &Path) -> rusqlite::Result<String> {
+fn integrity(path: &Path) -> rusqlite::Result<String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
@@ -48,12 +48,12 @@ fn look(path: &Path) -> rusqlite::Result<String> {
     connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
 }
 
-/// Whether transactions that were acknowledged are lost with a damaged part of the write-ahead log
-/// at `path`. One that was being written when the machine stopped is none of them, and neither is
-/// the very last one if it is that which is damaged: nobody can tell the two apart.
+/// Whether acknowledged transactions are lost with a damaged part of the write-ahead log at `path`. A transaction that was
+/// being written when the machine stopped does not count. Neither does the last transaction if it is the damaged one,
+/// because both look the same.
 ///
 /// # Errors
-/// When the file cannot be read; one that is not there is whole.
+/// If the file cannot be read. A file that does not exist is not damaged.
 pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -76,7 +76,7 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
     let salts = &header[16..24];
     let mut frame = [0; FRAME];
     if !good {
-        // With nothing behind it, it was being written.
+        // Without a frame after the header, the header was being written.
         return fills(&mut log, &mut frame);
     }
     let mut page = vec![0; size];
@@ -88,8 +88,8 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
             sum.add(&page, big_endian);
             is_whole = is_ours && sum == Sum(word(&frame, 16), word(&frame, 20));
         }
-        // Behind the place of the damage. What another writer left there has other salts, and has
-        // nothing of ours behind it: a frame that does is one of ours whose salts were damaged.
+        // After the damage. Frames that an earlier log left have other salts, and no current frames follow them. A frame
+        // with other salts before a current frame therefore is a current one with damaged salts.
         if is_whole || word(&frame, 4) == 0 {
             continue;
         }
@@ -123,12 +123,12 @@ impl Sum {
     }
 }
 
-/// Numbers in headers are big-endian.
+/// Returns the big-endian number at `at`.
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Reads as many bytes as there is room for; false at the end of the file.
+/// Fills the buffer; returns false if the file ends before that.
 fn fills(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Database and log of ten transactions, as a killed process leaves them.
+    /// Returns a database and its log of ten transactions, as a killed process leaves them.
     fn killed(directory: &Path) -> (PathBuf, Vec<u8>) {
         let path = directory.join("db");
         let connection = Connection::open(&path).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_log_and_one_that_ends_early_are_fine() {
+    fn whole_and_truncated_logs_are_accepted() {
         let directory = tempfile::tempdir().unwrap();
         let (left, log) = killed(directory.path());
         assert!(!log_is_damaged(&log_of(&left)).unwrap());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_index_is_found() {
+    fn damaged_index_is_found() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("db");
         let connection = Connection::open(&path).unwrap();
@@ -200,9 +200,9 @@ mod tests {
     }
 
     proptest! {
-        /// However a log is changed: if more than the last transaction is gone, it is said.
+        /// Whatever bit of a log changes: a loss of more than the last transaction is reported.
         #[test]
-        fn no_acknowledged_transaction_goes_without_a_word(place in any::<prop::sample::Index>(), bit in 0..8u32) {
+        fn loss_of_acknowledged_transactions_is_reported(place in any::<prop::sample::Index>(), bit in 0..8u32) {
             let directory = tempfile::tempdir().unwrap();
             let (left, mut log) = killed(directory.path());
             let place = place.index(log.len());

@@ -1,5 +1,5 @@
-//! The table of those who want this data directory, and the epoch that keeps all but one of them
-//! from writing.
+//! The runners of a data directory: the orchestrators that work on it or wait for it, and the epoch, with which only
+//! the active one of them can write.
 
 use super::{Result, Store, StoreError, Tx};
 use archivist_core::model::{Place, Runner, Time};
@@ -29,7 +29,7 @@ fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
     })
 }
 
-/// All that have not ended, as far as is known, in the order of their arrival.
+/// Returns the runners that have not ended, as far as the table knows, in the order of their seats.
 fn standing(connection: &Connection) -> Result<Vec<Runner>> {
     let sql = format!("SELECT {COLUMNS} FROM runner WHERE state <> 'ended' ORDER BY seat, epoch");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -58,9 +58,12 @@ fn insert(connection: &Connection, state: &str, runner: &Runner) -> Result<i64> 
 }
 
 impl Store {
-    /// Registers `me` as waiting and answers its seat: the one it names, if that is not 0; the one
-    /// of its unit's last process, if it is the `heir` of that; or a new one, the newest of all.
-    /// `hold` locks the seat before anybody can see it, and answers whether it could.
+    /// Registers `me` as waiting and returns its seat: `me.seat` if it is not 0; the seat of the unit's last process
+    /// if this process is its `heir`; or a new seat, higher than all others. `hold` locks a seat before other
+    /// processes can see it, and returns whether it could.
+    ///
+    /// # Errors
+    /// [`StoreError::Seat`] if a new seat cannot be locked.
     pub fn register(&mut self, me: &Runner, heir: bool, hold: impl Fn(i64) -> bool) -> Result<i64> {
         let tx = self
             .connection
@@ -97,9 +100,9 @@ impl Store {
         Ok(seat)
     }
 
-    /// Asks `judge`, who gets all others, and makes the holder of `seat` the active runner if the
-    /// answer is to pass: the epoch is another one from then on, and the runner before can write
-    /// nothing more. Judgement and promotion are one transaction.
+    /// Passes all other runners to `judge`, and makes the holder of `seat` the active runner if the answer is
+    /// [`Gate::Pass`]. That begins a new epoch, in which the runner before cannot write. Judgement and promotion are
+    /// one transaction.
     pub fn promote(
         &mut self,
         seat: i64,
@@ -137,7 +140,8 @@ impl Store {
         Ok(verdict)
     }
 
-    /// Becomes the active runner without asking who else there is.
+    /// Makes a new runner active, whatever other runners there are. Only tests call it; the program goes through
+    /// [`Store::register`] and [`Store::promote`].
     pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
         let me = Runner {
             unit: unit.to_owned(),
@@ -155,31 +159,30 @@ impl Store {
         Ok(self.epoch)
     }
 
-    /// The runner that leaves of its own accord gives its seat up.
+    /// Records that a runner has ended and releases its seat.
     pub fn leave(&mut self, seat: i64) -> Result<()> {
         let sql = "UPDATE runner SET state = 'ended' WHERE seat = ?1";
         self.connection.execute(sql, [seat])?;
         Ok(())
     }
 
-    /// Everybody who registered and has not ended, as far as the table knows. Needs no epoch and
-    /// waits for no writer.
+    /// Returns the runners that have not ended, as far as the table knows. Needs no epoch and waits for no writer.
     pub fn runners(&self) -> Result<Vec<Runner>> {
         standing(&self.connection)
     }
 
-    /// What this one writes under; 0 before its promotion.
+    /// Returns the epoch of this runner; 0 before its promotion.
     pub fn epoch(&self) -> i64 {
         self.epoch
     }
 
-    /// Whether there is a crawl to work on.
+    /// Whether any crawl is queued or started.
     pub fn has_work(&self) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM crawl WHERE status IN ('queued', 'started'))";
         Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
     }
 
-    /// What tells beside the loop whether this runner is still the one.
+    /// Returns a guard that other tasks ask whether this runner still is the active one.
     pub fn fence(&self) -> Result<Fence> {
         let path = self.connection.path().unwrap_or_default().to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -194,13 +197,13 @@ impl Store {
 }
 
 impl Tx<'_> {
-    /// The same as [`Store::runners`].
+    /// Returns the same as [`Store::runners`].
     pub fn runners(&self) -> Result<Vec<Runner>> {
         standing(&self.inner)
     }
 }
 
-/// The epoch that the active runner had at the moment of asking, on a connection of its own.
+/// Returns the epoch of the active runner, if there is one.
 pub fn current(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT epoch FROM runner WHERE state = 'active'")?
@@ -208,14 +211,14 @@ pub fn current(connection: &Connection) -> rusqlite::Result<Option<i64>> {
         .optional()
 }
 
-/// Asked right before systemd is.
+/// Checks on a connection of its own, right before each call to systemd, that this runner still is the active one.
 pub struct Fence {
     connection: Mutex<Connection>,
     epoch: i64,
 }
 
 impl Fence {
-    /// False as soon as another runner was promoted, and when that cannot be found out.
+    /// Returns false once another runner was promoted, and if the database cannot be read.
     pub fn holds(&self) -> bool {
         let connection = match self.connection.lock() {
             Ok(connection) => connection,
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_runner_writes_and_starts_nothing_when_it_wakes_up() {
+    fn superseded_runner_writes_and_starts_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let mut old = open(directory.path());
         let seat = old.register(&me("old", false), false, |_| true).unwrap();
@@ -258,7 +261,7 @@ mod tests {
         assert!(fence.holds() && old.begin().is_ok());
         let mut new = open(directory.path());
         let seat = new.register(&me("new", false), false, |_| true).unwrap();
-        assert!(fence.holds(), "to wait is not to run");
+        assert!(fence.holds(), "a waiting runner changes nothing");
         new.promote(seat, Time(2), pass).unwrap();
         assert!(!fence.holds());
         let error = old.begin().err().unwrap();
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_before_a_takeover_is_on_disk_before_it() {
+    fn takeover_waits_for_a_transaction() {
         let directory = tempfile::tempdir().unwrap();
         let (mut old, mut new) = (open(directory.path()), open(directory.path()));
         old.take_over("old", "b", Time(1)).unwrap();
@@ -275,7 +278,7 @@ mod tests {
             .busy_timeout(Duration::from_millis(1))
             .unwrap();
         let tx = old.begin().unwrap();
-        // A runner that is frozen amid a transaction is seen, but not written past.
+        // A runner that was frozen in a transaction is listed, and its lock is respected.
         assert!(new.take_over("new", "b", Time(2)).is_err());
         assert_eq!(new.runners().unwrap()[0].unit, "old");
         tx.commit().unwrap();
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_does_not_pass_changes_nothing() {
+    fn runner_that_does_not_pass_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = open(directory.path());
         store.take_over("old", "b", Time(1)).unwrap();
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_is_kept_by_who_stands_by_and_by_who_is_started_again() {
+    fn waiting_and_restarted_runners_keep_their_seat() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = open(directory.path());
         let service = me("archivist-orchestrator.service", true);
@@ -306,15 +309,15 @@ mod tests {
         let by_hand = store.register(&me("", false), false, |_| true).unwrap();
         assert!(by_hand > first);
         store.promote(by_hand, Time(2), pass).unwrap();
-        // Started again by systemd: the seat of its predecessor. Started by somebody: a new one.
+        // Restarted by systemd: the seat of its predecessor. Started by a user: a new seat.
         let again = store.register(&service, true, |_| true).unwrap();
         assert_eq!(again, first);
         let anew = store.register(&service, false, |_| true).unwrap();
         assert!(anew > by_hand);
-        // The old seat is taken by somebody who lives: a new one.
+        // A living process holds the old seat: a new seat.
         let heir = store.register(&service, true, |seat| seat != anew).unwrap();
         assert!(heir > anew);
-        // Who was written off registers under the seat that it holds.
+        // A runner that was recorded as ended registers under the seat that it holds.
         store.leave(by_hand).unwrap();
         let seated = Runner {
             seat: by_hand,
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn every_promotion_is_another_epoch() {
+    fn every_promotion_begins_an_epoch() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = open(directory.path());
         let seat = store.register(&me("", false), false, |_| true).unwrap();

@@ -1,4 +1,4 @@
-//! Our property values → D-Bus values.
+//! Encodes [`Property`] values as D-Bus values.
 
 use archivist_core::model::Subnet;
 use archivist_core::unit::Property;
@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use zbus::{Fd, Variant};
 
-/// MS_REC: what is mounted below a bound directory comes along.
+/// MS_REC (mount(2)): a bind mount includes the mounts below its directory.
 const MOUNT_RECURSIVE: u64 = 0x4000;
 
-/// Families of addresses (address_families(7)).
+/// Address families (address_families(7)).
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
 
@@ -17,7 +17,7 @@ type Command = (String, Vec<String>, Vec<String>);
 type Bind = (String, String, bool, u64);
 type Prefix = (i32, Vec<u8>, u32);
 
-/// Descriptors are taken in the order in which the properties name them.
+/// Encodes names and values. The properties refer to descriptors by their index; each is used once.
 pub fn encode(
     properties: &[(&'static str, Property)],
     descriptors: Vec<OwnedFd>,

@@ -1,8 +1,8 @@
-//! systemd's signals, reduced to hints. One task drains them and never awaits anything else; what
-//! a hint is about is read anew by whoever gets it.
+//! Reduces systemd's signals to hints. One task drains the signals and never awaits anything else; the main loop reads the
+//! unit of a hint again.
 //!
-//! Everybody on the bus may send signals to a connection by its unique name, which no match rule
-//! keeps off (Match Rules in the D-Bus specification): the sender decides what is believed.
+//! Every process on the bus can send signals to a connection by its unique name, which no match rule prevents (Match Rules
+//! in the D-Bus specification). Therefore only signals of trusted senders count.
 
 use super::client::SYSTEMD;
 use super::hint_queue::HintQueue;
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use zbus::message::Type;
 use zbus::{Message, MessageStream, OwnedObjectPath};
 
-/// Of the manager's own signals those that we make hints of, as there are several times as many of
-/// others; changes of services; and that systemd came to the bus.
+/// The manager's signals that become hints (it sends several times as many others), changes of services, and the arrival
+/// of systemd on the bus.
 pub const MATCH_RULES: &[&str] = &[
     "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
     "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='UnitRemoved'",
@@ -23,11 +23,11 @@ pub const MATCH_RULES: &[&str] = &[
     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
 ];
 
-/// Something may have happened.
+/// A hint that something may have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// The main process of a unit of ours has ended. The fields are evidence for the case that
-    /// the unit is gone by the time that it is read.
+    /// The main process of a unit of this instance has ended. The fields are evidence if the unit is unloaded before it is
+    /// read.
     Exited {
         unit: String,
         code: i32,
@@ -36,24 +36,23 @@ pub enum Hint {
     },
     /// A unit's job ended with this result (`done`, `failed`, `canceled` …).
     JobRemoved { unit: String, result: String },
-    /// A unit of ours is not loaded any more.
+    /// A unit of this instance is not loaded any more.
     Removed { unit: String },
-    /// The manager came back from a reload, or from its own execution anew: nothing that was
-    /// known is certain.
+    /// The manager was reloaded or re-executed: signals may have been lost.
     Reloaded,
-    /// The connection is gone.
+    /// The connection is closed.
     Disconnected,
 }
 
 /// The bus itself, as a sender.
 const BUS: &str = "org.freedesktop.DBus";
 
-/// Whose signals are believed.
+/// Whose signals are trusted.
 #[derive(Debug)]
 pub enum Senders {
-    /// The connection leads to systemd alone.
+    /// The connection is to systemd alone.
     Peer,
-    /// On a bus: the bus, and the connection that owns systemd's name now, if any.
+    /// On a bus: the bus itself, and the connection that owns systemd's name, if any.
     Bus { systemd: Option<String> },
 }
 
@@ -88,7 +87,7 @@ impl Listener {
         Listener { names, senders }
     }
 
-    /// Reads `stream` to its end. That systemd came back is told to `came_back` as well.
+    /// Reads `stream` to its end and queues its hints. `came_back` changes when systemd is back.
     pub async fn drain(
         mut self,
         mut stream: MessageStream,
@@ -147,7 +146,7 @@ impl Listener {
     }
 }
 
-/// What a change of a service says of the end of its main process.
+/// Returns a hint if a change of a service says that its main process ended.
 fn exited(unit: String, message: &Message) -> Option<Hint> {
     let (mut code, mut status, mut result) = (None, None, None);
     // The name of the interface comes first.
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_of_systemds_name_is_believed() {
+    fn signals_of_other_senders_are_ignored() {
         let mut listener = listener(Some(":1.1"));
         assert_eq!(listener.hint(&reloading(":1.1")), Some(Hint::Reloaded));
         for forged in [
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn without_systemd_on_the_bus_nobody_is_believed() {
+    fn signals_are_ignored_while_systemd_is_away() {
         assert_eq!(listener(None).hint(&reloading(":1.1")), None);
         let mut peer = Listener::new(Names::new("archivist"), Senders::Peer);
         assert_eq!(peer.hint(&reloading(":1.1")), Some(Hint::Reloaded));

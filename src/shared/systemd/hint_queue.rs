@@ -1,22 +1,21 @@
-//! Hints on their way to the loop. One that waits already is not kept twice: what it is about is read
-//! after it is taken, so that the second would say nothing new. So a storm of signals about few units
-//! takes little memory.
+//! The queue of hints for the main loop. A hint that is queued already is not queued again: its unit is read after the hint
+//! is taken, so a second one would add nothing. A storm of signals about few units therefore takes little memory.
 
 use super::hints::Hint;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Both ends of the queue; clones share it.
+/// The queue; clones share it.
 #[derive(Clone, Default)]
 pub struct HintQueue(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    /// There is one more.
+    /// Notified when a hint was added.
     news: Notify,
-    /// There are none any more.
+    /// Notified when all hints were taken.
     emptied: Notify,
 }
 
@@ -42,7 +41,7 @@ impl HintQueue {
         }
     }
 
-    /// The oldest one, if any.
+    /// Takes the oldest hint, if any.
     pub fn try_next(&self) -> Option<Hint> {
         let mut waiting = self.waiting();
         let hint = waiting.order.pop_front()?;
@@ -59,7 +58,7 @@ impl HintQueue {
         }
     }
 
-    /// All of them, in the order in which they came.
+    /// Takes all hints in their order.
     pub fn take_all(&self) -> Vec<Hint> {
         let mut waiting = self.waiting();
         waiting.known.clear();
@@ -68,14 +67,14 @@ impl HintQueue {
         all
     }
 
-    /// Returns when there is one. Nothing is taken.
+    /// Returns when the queue has a hint; takes none.
     pub async fn filled(&self) {
         while self.waiting().order.is_empty() {
             self.0.news.notified().await;
         }
     }
 
-    /// Returns when all of them were taken, after [`HintQueue::filled`].
+    /// Returns when all hints were taken, after [`HintQueue::filled`].
     pub async fn emptied(&self) {
         self.0.emptied.notified().await;
     }
@@ -92,9 +91,9 @@ mod tests {
     }
 
     proptest! {
-        /// However many come: as many wait as there are different ones, in the order of their first.
+        /// The queue has each of the pushed hints once, in the order of their first push.
         #[test]
-        fn a_storm_about_few_units_stays_small(units in prop::collection::vec(0u8..5, 0..300)) {
+        fn repeated_hints_are_queued_once(units in prop::collection::vec(0u8..5, 0..300)) {
             let queue = HintQueue::default();
             let mut first: Vec<u8> = Vec::new();
             for unit in units {

@@ -1,7 +1,7 @@
-//! What systemd leaves of a unit that is gone. For `LogExtraFields=` PID 1 writes a file that journald reads,
-//! readable for every local user, and does not remove it with the unit (seen on 252 and 257; `unit_unlink_state_files()`
-//! in unit.c removes one of another name). It writes it once for each start, not again when it is reloaded or
-//! executed anew. A user's manager writes none.
+//! Files that systemd leaves of unloaded units. For `LogExtraFields=` PID 1 writes a file that journald reads and every
+//! local user can read, and does not remove it with the unit (seen on 252 and 257; `unit_unlink_state_files()` in unit.c
+//! removes a file of another name). PID 1 writes the file at each start, and not when it is reloaded or re-executed. A
+//! user's manager writes no such file.
 
 use archivist_core::unit::Names;
 use std::io;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const UNITS: &str = "/run/systemd/units";
 const FIELDS: &str = "log-extra-fields:";
 
-/// The files of one instance's units.
+/// The files with log fields of one instance's units.
 #[derive(Clone, Debug)]
 pub struct LogFieldFiles {
     directory: PathBuf,
     names: Names,
-    /// A failure was logged: one line says it for all.
-    complained: Arc<AtomicBool>,
+    /// Whether a failure was logged already; further ones are debug messages.
+    warned: Arc<AtomicBool>,
 }
 
 impl LogFieldFiles {
@@ -30,11 +30,11 @@ impl LogFieldFiles {
         LogFieldFiles {
             directory: directory.to_owned(),
             names,
-            complained: Arc::default(),
+            warned: Arc::default(),
         }
     }
 
-    /// Removes what is left of `unit`, which is not loaded any more. Nothing may be left.
+    /// Removes the file of `unit`, which is not loaded any more, if there is one.
     pub fn remove(&self, unit: &str) {
         if self.names.parse(unit).is_none() {
             return;
@@ -43,7 +43,7 @@ impl LogFieldFiles {
         match std::fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if self.complained.swap(true, Ordering::Relaxed) => {
+            Err(error) if self.warned.swap(true, Ordering::Relaxed) => {
                 tracing::debug!("failed to remove '{}': {error}, ignoring", path.display());
             }
             Err(error) => {
@@ -52,7 +52,7 @@ impl LogFieldFiles {
         }
     }
 
-    /// The units, loaded or not, of which there is something. Empty where the directory cannot be read.
+    /// Returns the units, loaded or not, that have a file; none if the directory cannot be read.
     pub fn units(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.directory).into_iter().flatten();
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_units_of_this_instance_are_touched() {
+    fn files_of_other_units_stay() {
         let directory = tempfile::tempdir().unwrap();
         let ours = "archivist-hook-wget-s3.service";
         let others = [
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_read_is_empty() {
+    fn unreadable_directory_counts_as_empty() {
         let files = LogFieldFiles::below(Path::new("/nonexistent"), Names::new("archivist"));
         files.remove("archivist-hook-wget-s3.service");
         assert!(files.units().is_empty());

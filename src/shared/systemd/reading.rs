@@ -1,10 +1,10 @@
-//! What systemd answers about a unit → [`Reading`].
+//! Makes a [`Reading`] of systemd's answers about a unit.
 
 use super::property_reader;
 use archivist_core::model::{Accounting, Reading, Time};
 use zbus::{Message, OwnedObjectPath, OwnedVariant};
 
-/// Counters that are not kept read as the largest number.
+/// Value of a counter that systemd does not keep.
 const UNSET: u64 = u64::MAX;
 
 /// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description, LoadState=,
@@ -22,7 +22,7 @@ pub type Row = (
     OwnedObjectPath,
 );
 
-/// What matters to us of a service.
+/// The properties of a service that a [`Reading`] has.
 #[derive(Debug, Default)]
 struct Service {
     result: Option<String>,
@@ -74,8 +74,7 @@ impl Service {
         }
     }
 
-    /// systemd before 254 has no MemoryPeak property; the kernel's figure can be read as long as the
-    /// cgroup is there.
+    /// Reads the peak from the kernel: systemd before 254 has no property MemoryPeak. Works as long as the cgroup exists.
     fn memory_peak_of_kernel(&self) -> Option<u64> {
         let group = self.control_group.as_deref().filter(|g| !g.is_empty())?;
         let file = format!("/sys/fs/cgroup{group}/memory.peak");
@@ -83,14 +82,14 @@ impl Service {
     }
 }
 
-/// A wall-clock timestamp in microseconds; 0 is none.
+/// Converts a wall-clock timestamp in microseconds; 0 is none.
 fn time(usec: Option<u64>) -> Option<Time> {
     let usec = usec.filter(|usec| *usec != 0 && *usec != UNSET)?;
     i64::try_from(usec / 1000).ok().map(Time)
 }
 
-/// Reads the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll for
-/// the interface Service.
+/// Parses the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll for the interface
+/// Service.
 pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
     let rows: Vec<Row> = listed.body().deserialize()?;
     let row = rows.into_iter().next();

@@ -1,4 +1,4 @@
-//! Scopes around processes that systemd did not start (systemd.scope(5)).
+//! Creates scopes around processes that systemd did not start (systemd.scope(5)).
 
 use super::error::explain;
 use super::{ManagerError, SystemdClient};

@@ -1,4 +1,4 @@
-//! Standard input of units.
+//! Sealed files in memory, for the standard input of units.
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 
-/// A file without a name that holds `bytes` and cannot be changed any more (memfd_create(2), sealed).
+/// Returns a file without a name that contains `bytes` and cannot be changed (memfd_create(2), F_ADD_SEALS).
 pub fn sealed(bytes: &[u8]) -> std::io::Result<OwnedFd> {
     let memory = memfd_create(
         "assignment",
