@@ -118,9 +118,8 @@ impl Store {
         let Gate::Pass { gone } = &verdict else {
             return Ok(verdict);
         };
-        let mut me = match mine.into_iter().next_back() {
-            Some(me) => me,
-            None => return Err(StoreError::NoSuch(format!("runner with seat {seat}"))),
+        let Some(mut me) = mine.into_iter().next_back() else {
+            return Err(StoreError::NoSuch(format!("runner with seat {seat}")));
         };
         for epoch in gone {
             tx.execute(

@@ -1,5 +1,5 @@
-//! The turn against a real database and a simulated systemd: random operations, every invariant
-//! after each turn, and everything comes to an end.
+//! Runs turns with a real database and a simulated systemd: random operations, with every invariant checked after
+//! each turn, until everything has ended.
 
 mod bed;
 mod check;
@@ -7,15 +7,14 @@ mod clock;
 mod limits;
 mod pause;
 mod requests;
+mod retry;
 mod watches;
 mod why;
 mod worker;
 mod world;
 
 use crate::main_loop::event::{Event, Evidence};
-use archivist_core::model::{
-    DEPENDENCY, Lifecycle, Outcome, Owner, Reading, ResultState, SnapshotId,
-};
+use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Reading, ResultState};
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use bed::Bed;
@@ -429,77 +428,7 @@ fn a_crawl_goes_with_the_command_that_held_it() {
     bed.come_to_an_end();
 }
 
-#[test]
-fn one_page_of_an_aborted_crawl_is_retried_alone() {
-    let mut bed = Bed::new();
-    bed.add(3);
-    bed.until_quiet();
-    bed.abort(0);
-    bed.come_to_an_end();
-    let status = |bed: &mut Bed| bed.look(|tx| tx.list_crawls(&Filter::default()))[0].status;
-    assert_eq!(status(&mut bed), Lifecycle::Cancelled);
-
-    bed.retry(1);
-    bed.come_to_an_end();
-    assert_eq!(
-        status(&mut bed),
-        Lifecycle::Sealed,
-        "what was asked for is done"
-    );
-    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
-    let mut states: Vec<&str> = pages.iter().map(|page| page.status.as_str()).collect();
-    states.sort_unstable();
-    assert_eq!(states, ["cancelled", "cancelled", "sealed"]);
-
-    // And the others are there to be retried.
-    bed.retry(0);
-    bed.come_to_an_end();
-    assert_eq!(status(&mut bed), Lifecycle::Sealed);
-    let pages = bed.look(|tx| tx.list_snapshots(&Filter::default()));
-    assert!(pages.iter().all(|page| page.status == Lifecycle::Sealed));
-}
-
-#[test]
-fn all_that_failed_is_retried_and_nothing_that_was_cancelled() {
-    let mut bed = Bed::new();
-    for last in [false, false, true] {
-        bed.add(1);
-        bed.until_quiet();
-        let setup = bed.running_hook().unwrap();
-        bed.world.end(&setup, 1, 0, "success");
-        bed.until_quiet();
-        let hook = bed.running_hook().unwrap();
-        bed.world.end(&hook, 1, 1, "exit-code");
-        bed.until_quiet();
-        if last {
-            bed.cancel(0);
-        }
-        bed.come_to_an_end();
-    }
-    let failed = |bed: &mut Bed| {
-        let results = bed.look(|tx| tx.list_results(&Filter::default()));
-        let failed = results.iter().filter(|r| r.status == ResultState::Failed);
-        let mut owners: Vec<String> = failed.map(|r| r.owner.to_string()).collect();
-        owners.dedup();
-        owners
-    };
-    assert_eq!(failed(&mut bed), ["s3", "s2", "s1"]);
-
-    bed.retry_failed();
-    bed.come_to_an_end();
-    assert_eq!(failed(&mut bed), ["s3"]);
-    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
-    let hooks = |n: i64| {
-        let of = |run: &&crate::store::RunEntry| {
-            run.owner == Owner::Snapshot(SnapshotId(n)) && run.hook.is_some()
-        };
-        runs.iter().filter(of).count()
-    };
-    assert_eq!(hooks(1), hooks(2));
-    assert!(hooks(1) > hooks(3), "what was cancelled is left alone");
-}
-
-/// `PROPTEST_CASES` asks for more.
+/// Returns how many cases of random operations to run: `PROPTEST_CASES`, or 64.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(64)

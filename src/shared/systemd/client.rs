@@ -148,7 +148,7 @@ impl SystemdClient {
         let body = (MANAGER, name);
         let reply = self.call_at(SYSTEMD_PATH, PROPERTIES, "Get", &body).await?;
         let value: OwnedVariant = reply.body().deserialize()?;
-        Ok(String::try_from(value)?)
+        String::try_from(value)
     }
 
     /// Lists the loaded units whose names match one of `patterns`.

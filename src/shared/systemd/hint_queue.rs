@@ -1,7 +1,7 @@
 //! The queue of hints for the main loop. A hint that is queued already is not queued again: its unit is read after the hint
 //! is taken, so a second one would add nothing. A storm of signals about few units therefore takes little memory.
 
-use super::hints::Hint;
+use super::hint_listener::Hint;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;

@@ -137,9 +137,8 @@ fn judged(span: &Span) -> (State, String) {
     if span.status != "ended" {
         return (State::Running, span.status.clone());
     }
-    let outcome = match &span.outcome {
-        None => return (State::Unknown, "unknown".to_owned()),
-        Some(outcome) => outcome,
+    let Some(outcome) = &span.outcome else {
+        return (State::Unknown, "unknown".to_owned());
     };
     match span.verdict {
         Some(ResultState::Succeeded) => return (State::Good, "succeeded".to_owned()),

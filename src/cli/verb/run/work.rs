@@ -161,15 +161,12 @@ impl<'a> Work<'a> {
     }
 
     async fn take(&mut self, crawl: CrawlId, news: Option<Event>) -> Result<(), Failure> {
-        let event = match news {
-            None => {
-                if let Some(shown) = self.shown.get_mut(&crawl) {
-                    shown.follow.stream_begins();
-                }
-                self.look_for_newer().await;
-                return Ok(());
+        let Some(event) = news else {
+            if let Some(shown) = self.shown.get_mut(&crawl) {
+                shown.follow.stream_begins();
             }
-            Some(event) => event,
+            self.look_for_newer().await;
+            return Ok(());
         };
         let owner = match &event {
             Event::Crawl { crawl } => Owner::Crawl(crawl.id),
