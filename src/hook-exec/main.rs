@@ -28,9 +28,9 @@ struct Launch {
 /// Parses the document: the number of arguments, the arguments, and the variables, each terminated
 /// by a NUL. `None` if the document is incomplete or names no program.
 fn read(document: &[u8]) -> Option<Launch> {
-    let mut words = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
-    let count: usize = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-    let mut words = words.map(|word| CString::new(word).ok());
+    let mut parts = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let count: usize = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    let mut words = parts.map(|word| CString::new(word).ok());
     let argv: Vec<CString> = words.by_ref().take(count).collect::<Option<_>>()?;
     let environment = words.collect::<Option<_>>()?;
     (argv.len() == count && count > 0).then_some(Launch { argv, environment })

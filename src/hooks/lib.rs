@@ -87,8 +87,8 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
     };
     let invocation = Invocation::read(builtin.plugin, builtin.schema, args, std::env::vars_os());
     let finding = perform(builtin, &invocation).unwrap_or_else(|early| early);
-    let finding = reach::with_explanation(finding, invocation.web_url().ok().as_ref());
-    conclude(&finding, &invocation)
+    let explained = reach::with_explanation(finding, invocation.web_url().ok().as_ref());
+    conclude(&explained, &invocation)
 }
 
 fn conclude(finding: &Finding, invocation: &Invocation) -> ExitCode {

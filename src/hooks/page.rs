@@ -152,8 +152,8 @@ fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Opt
 /// Path of the main file that wget's record names. Prefers the copy from before wget rewrote the
 /// links.
 fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
-    let text = read_start(&invocation.sibling("wget", "stdout.log"), 1 << 20)?;
-    let text = String::from_utf8_lossy(&text);
+    let output = read_start(&invocation.sibling("wget", "stdout.log"), 1 << 20)?;
+    let text = String::from_utf8_lossy(&output);
     let mut records = text
         .lines()
         .rev()

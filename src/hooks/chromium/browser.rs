@@ -105,8 +105,8 @@ fn exit_reason(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("chromium exited unexpectedly (exit {code})"),
         (None, Some(signal)) => {
-            let name = nix::sys::signal::Signal::try_from(signal);
-            let name = name.map_or_else(|_| signal.to_string(), |name| name.to_string());
+            let known = nix::sys::signal::Signal::try_from(signal);
+            let name = known.map_or_else(|_| signal.to_string(), |name| name.to_string());
             format!("chromium was killed ({name})")
         }
         (None, None) => "chromium exited unexpectedly".to_owned(),

@@ -112,14 +112,12 @@ pub struct Client {
 impl Client {
     /// Connects to the socket of a browser. Answers above `most` bytes are refused.
     pub async fn connect(socket: &Path, most: usize) -> Result<Client, CdpError> {
-        let stream = super::session::through_directory(socket, |path| {
-            std::os::unix::net::UnixStream::connect(path)
-        });
-        let stream = stream.and_then(|stream| {
+        let connected = super::session::through_directory(socket, |path| {
+            let stream = std::os::unix::net::UnixStream::connect(path)?;
             stream.set_nonblocking(true)?;
             UnixStream::from_std(stream)
         });
-        let stream = stream.map_err(|error| {
+        let stream = connected.map_err(|error| {
             CdpError::Gone(format!(
                 "failed to connect to '{}': {error}",
                 socket.display()

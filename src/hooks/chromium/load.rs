@@ -97,8 +97,8 @@ pub async fn load(client: &mut Client, request: &LoadRequest<'_>) -> Result<Navi
     let late = |_| Finding::failed(format!("the page did not answer within {seconds} s"));
     prepare(client, request.window).await?;
     let to = json!({"url": request.url});
-    let navigated = timeout_at(deadline, client.call("Page.navigate", to)).await;
-    let navigated: Navigated = navigated.map_err(late)??;
+    let answered = timeout_at(deadline, client.call("Page.navigate", to)).await;
+    let navigated: Navigated = answered.map_err(late)??;
     let mut response = MainResponse::default();
     let mut has_loaded = take_events(client, request.target, &mut response);
     judge(&navigated, &response)?;
@@ -112,8 +112,8 @@ pub async fn load(client: &mut Client, request: &LoadRequest<'_>) -> Result<Navi
         }
     }
     // A page may keep its renderer process so busy that this call gets no answer either.
-    let rest = Instant::now() + request.settle * 2 + Duration::from_secs(5);
-    let rest = rest.min(request.until - CLOSING_RESERVE);
+    let longest = Instant::now() + request.settle * 2 + Duration::from_secs(5);
+    let rest = longest.min(request.until - CLOSING_RESERVE);
     let settled = match note {
         Some(_) => stop(client, rest).await,
         None => settle(client, request, rest, &mut response).await,

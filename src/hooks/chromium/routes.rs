@@ -140,14 +140,14 @@ impl Routes {
     /// Unregisters a client and returns the requests that close what it opened.
     pub fn remove_client(&mut self, client: ClientId) -> Vec<Outgoing> {
         self.clients.remove(&client);
-        let gone = |map: &mut BTreeMap<String, ClientId>| -> Vec<String> {
-            let names: Vec<_> = map.iter().filter(|(_, owner)| **owner == client).collect();
-            let names: Vec<String> = names.into_iter().map(|(name, _)| name.clone()).collect();
+        let remove_owned = |map: &mut BTreeMap<String, ClientId>| -> Vec<String> {
+            let owned = map.iter().filter(|(_, owner)| **owner == client);
+            let names = owned.map(|(name, _)| name.clone()).collect();
             map.retain(|_, owner| *owner != client);
             names
         };
-        let sessions = gone(&mut self.sessions);
-        let contexts = gone(&mut self.contexts);
+        let sessions = remove_owned(&mut self.sessions);
+        let contexts = remove_owned(&mut self.contexts);
         let detach = sessions
             .into_iter()
             .map(|session| ("Target.detachFromTarget", json!({"sessionId": session})));

@@ -134,10 +134,10 @@ async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpEr
         target_id: String,
     }
     let mut client = Client::connect(&socket, ANSWER_MAX_BYTES).await?;
-    let context: Context = client
+    let created: Context = client
         .call("Target.createBrowserContext", json!({}))
         .await?;
-    let context = context.browser_context_id;
+    let context = created.browser_context_id;
     let deny = json!({"behavior": "deny", "browserContextId": context});
     let _: Ignored = client.call("Browser.setDownloadBehavior", deny).await?;
     let wanted = json!({"url": "about:blank", "browserContextId": context, "newWindow": true,

@@ -63,8 +63,8 @@ pub fn with_page<T>(
 
 async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     let directory = directory(invocation);
-    let navigation: Navigation = session::wait_for(&directory.join(NAVIGATION)).await?;
-    let navigation = navigation.into_result()?;
+    let loaded: Navigation = session::wait_for(&directory.join(NAVIGATION)).await?;
+    let navigation = loaded.into_result()?;
     let text = |name: &str| {
         let bytes = page::read_start(&directory.join(name), 1 << 16);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());

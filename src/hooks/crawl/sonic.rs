@@ -20,8 +20,8 @@ pub fn main(args: &[String], invocation: &Invocation) -> Finding {
     let Ok(port) = given("port").parse() else {
         return Finding::failed("the argument --port= is missing or not a port");
     };
-    let program = invocation.settings.variable("SONIC_BINARY");
-    let program = program.filter(|name| !name.is_empty()).unwrap_or("sonic");
+    let configured = invocation.settings.variable("SONIC_BINARY");
+    let program = configured.unwrap_or("sonic");
     run(given("config"), given("host"), port, program)
 }
 

@@ -12,9 +12,12 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 pub fn decode(bytes: &[u8], content_type: &str) -> String {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]);
     let named = labelled(content_type).or_else(|| labelled(&start).map(in_meta));
-    let encoding = named.unwrap_or(UTF_8);
-    let is_mislabelled = encoding == WINDOWS_1252 && std::str::from_utf8(bytes).is_ok();
-    let encoding = if is_mislabelled { UTF_8 } else { encoding };
+    let encoding = match named {
+        // Servers often send this default with pages that are UTF-8.
+        Some(label) if label == WINDOWS_1252 && std::str::from_utf8(bytes).is_ok() => UTF_8,
+        Some(label) => label,
+        None => UTF_8,
+    };
     encoding.decode(bytes).0.into_owned()
 }
 

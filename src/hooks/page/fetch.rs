@@ -190,8 +190,9 @@ pub fn parse_hops(dump: &str, start: &Url) -> Vec<Hop> {
         if (100..200).contains(&status) {
             continue;
         }
-        let headers = block[1..].iter().filter_map(|line| line.split_once(':'));
-        let headers = headers
+        let headers = block[1..]
+            .iter()
+            .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_string()));
         let hop = Hop {
             url: url.clone(),

@@ -43,8 +43,9 @@ impl Invocation {
         let settings = PluginSettings::new(schema, environment);
         let mut context = object(&settings.text("EXTRA_CONTEXT"));
         context.extend(object(argument(args, "extra-context").unwrap_or_default()));
-        let depth = argument(args, "depth").and_then(|text| text.parse().ok());
-        let depth = depth.or_else(|| context.get("snapshot_depth").and_then(Value::as_u64));
+        let depth = argument(args, "depth")
+            .and_then(|text| text.parse().ok())
+            .or_else(|| context.get("snapshot_depth").and_then(Value::as_u64));
         if let Some(id) = argument(args, "snapshot-id") {
             context
                 .entry("snapshot_id")

@@ -45,12 +45,12 @@ impl ProgramRunner {
     /// Starts the time limit and catches SIGTERM and SIGINT: from now on the hook ends with a
     /// record.
     pub fn new(budget: Duration) -> Result<ProgramRunner, Finding> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
         let fail =
             |error: io::Error| Finding::failed(format!("failed to set up the hook: {error}"));
-        let runtime = runtime.map_err(fail)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(fail)?;
         let entered = runtime.enter();
         let terminate = signal(SignalKind::terminate()).map_err(fail)?;
         let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;

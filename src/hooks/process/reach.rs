@@ -52,9 +52,9 @@ fn addresses(url: &Url) -> Vec<IpAddr> {
     // record.
     let (found, answer) = mpsc::channel();
     std::thread::spawn(move || {
-        let all = (name.as_str(), DISCARD_PORT).to_socket_addrs();
-        let all = all.into_iter().flatten().map(|address| address.ip());
-        let _ = found.send(all.collect());
+        let resolved = (name.as_str(), DISCARD_PORT).to_socket_addrs();
+        let all = resolved.into_iter().flatten();
+        let _ = found.send(all.map(|address| address.ip()).collect());
     });
     answer.recv_timeout(LOOKUP_TIMEOUT).unwrap_or_default()
 }
@@ -63,11 +63,11 @@ fn addresses(url: &Url) -> Vec<IpAddr> {
 pub fn explain<'a>(urls: impl IntoIterator<Item = &'a Url>) -> Option<String> {
     urls.into_iter().find_map(|url| {
         let host = url.host_str().unwrap_or_default();
-        let all = addresses(url)
+        let (ip, kind) = addresses(url)
             .into_iter()
-            .map(|ip| (ip, AddressKind::of(ip)));
-        let mut all = all.filter(|(_, kind)| *kind != AddressKind::Public);
-        let (ip, kind) = all.find(|(ip, kind)| *kind == AddressKind::Never || is_refused(*ip))?;
+            .map(|ip| (ip, AddressKind::of(ip)))
+            .filter(|(_, kind)| *kind != AddressKind::Public)
+            .find(|(ip, kind)| *kind == AddressKind::Never || is_refused(*ip))?;
         Some(reason(host, ip, kind))
     })
 }

@@ -124,8 +124,10 @@ impl PluginSettings {
         let property = self.properties.get(key);
         let aliases = property
             .and_then(|property| property.get("x-aliases"))
-            .and_then(Value::as_array);
-        let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         for name in std::iter::once(key).chain(aliases) {
             if let Some(text) = self.environment.get(name) {
                 return Some(Value::String(text.clone()));

@@ -79,8 +79,8 @@ fn image_extension(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         return Some("webp");
     }
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]);
+    let text = start.trim_start_matches('\u{feff}').trim_start();
     let drawing = text.starts_with("<svg")
         || (text.starts_with("<?xml") || text.starts_with("<!--")) && text.contains("<svg");
     drawing.then_some("svg")

@@ -88,12 +88,12 @@ impl Tree {
             if self.leaves_out(&below, kind.is_dir()) || !(kind.is_dir() || kind.is_file()) {
                 continue;
             }
-            let hashed = if kind.is_dir() {
+            let result = if kind.is_dir() {
                 self.directory(&entry.path(), &below)
             } else {
                 self.file(&entry.path(), &below)
             };
-            let hashed = match hashed {
+            let hashed = match result {
                 Ok(hashed) => hashed,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -133,8 +133,10 @@ impl Tree {
             2 => {
                 // Logs of earlier attempts have a number at the end.
                 let numbered = |(_, number): &(&str, &str)| number.parse::<u32>().is_ok();
-                let log = name.rsplit_once('.').filter(numbered);
-                let log = log.map_or(name.as_ref(), |(log, _)| log);
+                let log = name
+                    .rsplit_once('.')
+                    .filter(numbered)
+                    .map_or(name.as_ref(), |(log, _)| log);
                 log == "stdout.log" || log.ends_with(".stdout.log")
             }
             _ => false,

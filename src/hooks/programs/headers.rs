@@ -21,21 +21,20 @@ pub fn run(invocation: &Invocation) -> Outcome {
         "headers.json",
         format!("{:#}\n", document(invocation, &fetched.hops)).as_bytes(),
     )?;
-    let found = Finding::succeeded("headers.json")
+    let mut found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
         .with("redirect_count", fetched.hops.len() as u64 - 1)
         .with(
             "content_type",
             last.header("content-type").unwrap_or_default(),
         );
-    let found = match retry_after(last, jiff::Timestamp::now()) {
-        Some(seconds) => found.with("retry_after", seconds),
-        None => found,
-    };
-    Ok(match robots::crawl_delay(&mut runner, invocation, &url) {
-        Some(delay) => found.with("crawl_delay_ms", delay.as_millis() as u64),
-        None => found,
-    })
+    if let Some(seconds) = retry_after(last, jiff::Timestamp::now()) {
+        found = found.with("retry_after", seconds);
+    }
+    if let Some(delay) = robots::crawl_delay(&mut runner, invocation, &url) {
+        found = found.with("crawl_delay_ms", delay.as_millis() as u64);
+    }
+    Ok(found)
 }
 
 /// Seconds after which an overloaded server wants to be asked again (Retry-After with status 429 or

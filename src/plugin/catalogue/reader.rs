@@ -106,8 +106,8 @@ impl<'a> Reader<'a> {
 
     pub fn list(&self, key: &str) -> Result<Vec<Reader<'a>>, SchemaError> {
         let values = self.typed(key, "a list", |v| v.as_array().cloned())?;
-        let values = values.unwrap_or_default().into_iter().enumerate();
-        Ok(values
+        let entries = values.unwrap_or_default().into_iter().enumerate();
+        Ok(entries
             .map(|(at, value)| self.under(&format!("{key}[{at}]"), value))
             .collect())
     }

@@ -219,13 +219,14 @@ fn search_path(
         _ => &places.path,
     };
     let known: Vec<&str> = base.split(':').collect();
-    let programs = resolved.iter().filter(|(key, _)| key.ends_with("_BINARY"));
-    let programs = programs
+    let program_directories = resolved
+        .iter()
+        .filter(|(key, _)| key.ends_with("_BINARY"))
         .filter_map(|(_, value)| Path::new(value.as_str()?).parent()?.to_str())
         .filter(|dir| dir.starts_with('/'));
     let library = ["LIB_BIN_DIR", "PIP_BIN_DIR", "NPM_BIN_DIR"].map(|key| variables.get(key));
     let mut search: Vec<&str> = Vec::new();
-    for dir in programs
+    for dir in program_directories
         .filter(|dir| !known.contains(dir))
         .chain(library)
         .chain(known.clone())

@@ -184,8 +184,8 @@ fn machine(value: &Value) -> Option<Machine> {
 
 /// A non-empty string or number as text, without surrounding blanks and NULs.
 fn text(value: &Value, key: &str) -> Option<String> {
-    let text = scalar(value.get(key)?)?.replace('\0', "");
-    let text = text.trim();
+    let raw = scalar(value.get(key)?)?.replace('\0', "");
+    let text = raw.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 

@@ -53,8 +53,10 @@ pub fn requirement(
     if name.is_empty() {
         name = hydrate(&entry.name, &defaults(plugin)).trim().to_owned();
     }
-    let overrides = entry.overrides.iter();
-    let overrides = overrides.map(|(key, value)| (key.clone(), hydrate_value(value, resolved)));
+    let overrides = entry
+        .overrides
+        .iter()
+        .map(|(key, value)| (key.clone(), hydrate_value(value, resolved)));
     (!name.is_empty()).then(|| Requirement {
         name,
         overrides: overrides.collect(),

@@ -42,7 +42,9 @@ impl Requirement {
 
 /// Splits a list of providers such as `env,apt`.
 pub fn split_providers(list: &str) -> Vec<String> {
-    let words = list.split(',').map(str::trim);
-    let words = words.filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
+    list.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

@@ -78,8 +78,8 @@ const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 impl Source {
     /// Source of a program: Debian's package first, then the providers in their order.
     pub fn of(requirement: &Requirement) -> Source {
-        let name = requirement.name.rsplit('/').next();
-        let name = name.unwrap_or_default().to_owned();
+        let file_name = requirement.name.rsplit('/').next();
+        let name = file_name.unwrap_or_default().to_owned();
         let known = PACKAGES.iter().find(|(program, _)| *program == name);
         let arguments = |provider: &str| -> Option<Vec<String>> {
             let list = requirement

@@ -14,16 +14,20 @@ pub fn reaches(version: &str, least: &str) -> Option<bool> {
 }
 
 fn numbers(text: &str) -> Option<Vec<u64>> {
-    let text = text.trim();
-    let text = match text.split_once(':') {
+    let trimmed = text.trim();
+    let without_epoch = match trimmed.split_once(':') {
         Some((epoch, rest)) if epoch.bytes().all(|byte| byte.is_ascii_digit()) => rest,
-        _ => text,
+        _ => trimmed,
     };
-    let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
-    let end = text
+    let version = without_epoch
+        .strip_prefix(['v', 'V'])
+        .unwrap_or(without_epoch);
+    let end = version
         .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let parts = text[..end].split('.').take_while(|part| !part.is_empty());
+        .unwrap_or(version.len());
+    let parts = version[..end]
+        .split('.')
+        .take_while(|part| !part.is_empty());
     let numbers: Vec<u64> = parts.map(|part| part.parse().unwrap_or(u64::MAX)).collect();
     (!numbers.is_empty()).then_some(numbers)
 }

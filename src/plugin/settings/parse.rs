@@ -78,9 +78,9 @@ pub fn clamp(property: &Property, value: Value) -> Value {
     let Some(number) = value.as_f64() else {
         return value;
     };
-    let bound = property.minimum.filter(|low| number < *low);
-    let bound = bound.or(property.maximum.filter(|high| number > *high));
-    match bound {
+    let low = property.minimum.filter(|low| number < *low);
+    let high = property.maximum.filter(|high| number > *high);
+    match low.or(high) {
         None => value,
         Some(bound) if property.kind == SettingKind::Integer => Value::from(bound as i64),
         Some(bound) => Number::from_f64(bound).map_or(value, Value::Number),

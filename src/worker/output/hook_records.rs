@@ -121,8 +121,8 @@ impl HookRecords {
             let providers = binary
                 .raw
                 .get("binproviders")
-                .and_then(|list| list.as_str());
-            let providers = providers.filter(|list| list.len() <= TAG_MAX);
+                .and_then(|list| list.as_str())
+                .filter(|list| list.len() <= TAG_MAX);
             requests.insert(
                 binary.name.clone(),
                 providers.unwrap_or_default().to_owned(),

@@ -110,8 +110,7 @@ pub fn build(
     };
     let provided = records.binary.as_ref().map(|_| ResultState::Succeeded);
     let stated = records.result.as_ref().map(|result| state(result.status));
-    let stated = provided.or(stated);
-    let mut verdict = Verdict::of(outcome, stated, has_output || is_preparation);
+    let mut verdict = Verdict::of(outcome, provided.or(stated), has_output || is_preparation);
     if verdict.state == ResultState::Succeeded
         && has_output
         && let Err(error) = sync_filesystem(directory)

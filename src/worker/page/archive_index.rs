@@ -273,9 +273,9 @@ impl Pages<'_> {
             older => read_chunk(&self.chunks, older),
         };
         entries.extend(read_chunk(&self.chunks, self.last));
-        let entries = entries.split_off(entries.len().saturating_sub(PER_PAGE));
+        let newest = entries.split_off(entries.len().saturating_sub(PER_PAGE));
         let total = self.total();
-        self.render("index.html", entries, total, None, older)?;
+        self.render("index.html", newest, total, None, older)?;
         Ok(total)
     }
 

@@ -20,7 +20,7 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
     if !names.iter().copied().all(is_name) {
         return None;
     }
-    let names: Vec<String> = names
+    let segments: Vec<String> = names
         .into_iter()
         .map(|name| utf8_percent_encode(name, SEGMENT).to_string())
         .collect();
@@ -29,7 +29,7 @@ pub fn relative(ups: usize, path: &str) -> Option<String> {
         0 => "./".to_owned(),
         ups => "../".repeat(ups),
     };
-    Some(start + &names.join("/"))
+    Some(start + &segments.join("/"))
 }
 
 /// Normalised http or https URL of a web page. `None` for other schemes.

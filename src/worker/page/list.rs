@@ -156,14 +156,15 @@ fn recent(days: &[Day]) -> Markup {
 /// A snapshot as a card. `ups` is the number of levels up to the archive's directory.
 fn card(entry: &ListEntry, ups: usize) -> Markup {
     let page = href::relative(ups, &format!("{}/index.html", entry.directory));
-    let picture = entry.screenshot.as_ref();
-    let picture =
-        picture.and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
+    let picture = entry
+        .screenshot
+        .as_ref()
+        .and_then(|path| href::relative(ups, &format!("{}/{path}", entry.directory)));
     let address = text::address(&entry.url, TITLE_MAX_CHARS);
-    let title = entry.title.as_deref().unwrap_or_default();
-    let title = Some(clean_to(title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
-    let initial = text::host(&entry.url).chars().next();
-    let initial: String = initial.into_iter().flat_map(char::to_uppercase).collect();
+    let full_title = entry.title.as_deref().unwrap_or_default();
+    let title = Some(clean_to(full_title, TITLE_MAX_CHARS)).filter(|title| !title.is_empty());
+    let host = text::host(&entry.url);
+    let initial: String = host.chars().take(1).flat_map(char::to_uppercase).collect();
     html! {
         a class="card" href=[page] {
             @match picture {

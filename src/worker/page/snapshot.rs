@@ -206,7 +206,7 @@ impl SnapshotPage {
         files.sort_by_key(|file| Some(*file) != main);
         let (first, rest) = files.split_at(files.len().min(FILES_SHOWN));
         let output = result.output.as_deref().map(str::trim).unwrap_or_default();
-        let is_news = !output.is_empty()
+        let has_message = !output.is_empty()
             && !is_path_of_a_file(output, result)
             && result.error.as_deref().map(str::trim) != Some(output);
         html! {
@@ -226,7 +226,7 @@ impl SnapshotPage {
                 @if let Some(why) = &result.error {
                     p class="why" { bdi { (clean_to(why, REASON_MAX_CHARS)) } }
                 }
-                @if is_news { p class="says" { bdi { (clean_to(output, REASON_MAX_CHARS)) } } }
+                @if has_message { p class="says" { bdi { (clean_to(output, REASON_MAX_CHARS)) } } }
                 @if !first.is_empty() { (listing(&result.plugin, first)) }
                 @if !rest.is_empty() {
                     details {

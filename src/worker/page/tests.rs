@@ -265,7 +265,7 @@ fn page_shows_failures_with_reasons() {
     assert_eq!(
         texts(&html, "article h3"),
         ["screenshot", "wget", "https://example.com/"],
-        "what was saved first"
+        "successful results are first"
     );
     assert_eq!(
         texts(&html, ".facts .pill"),
