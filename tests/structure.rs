@@ -265,6 +265,31 @@ fn every_file_keeps_to_its_room() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
+/// Within its transaction a turn neither logs nor reads files: log entries are actions, and what files
+/// say comes in events.
+#[test]
+fn a_turn_neither_logs_nor_reads_files() {
+    let world = [
+        "tracing::",
+        "std::fs::",
+        "fs::read",
+        "File::open",
+        "files::read",
+    ];
+    let mut found = Vec::new();
+    for (file, text) in sources().iter().filter(|(file, _)| !is_test(file)) {
+        for part in code(text)
+            .split("\nimpl ")
+            .filter(|part| part.starts_with("Turn<"))
+        {
+            let end = part.find("\n}").unwrap_or(part.len());
+            let named = world.iter().filter(|word| part[..end].contains(**word));
+            found.extend(named.map(|word| format!("src/{file} mentions '{word}'")));
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
 #[test]
 fn no_file_is_too_long() {
     let long = |(file, text): (String, String)| {

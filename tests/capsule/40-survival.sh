@@ -94,7 +94,7 @@ survives_kills_of_the_orchestrator() {
     crawl=$(crawl_of 24 kill)
     disturb $KILLS kill_orchestrator
     assert_complete "$crawl" 24
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "took up what was under way" "words of the orchestrator"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "recovered: adopted" "words of the orchestrator"
     in_capsule systemctl reset-failed $service
 }
 

@@ -2,13 +2,13 @@
 //! between; its crawl is not begun before the last of them.
 
 use crate::crawl::listed::Listed;
+use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
 use archivist_shared::bus::call::Adding;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
-use archivist_shared::journal::message;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose list is being queued.
 const ADDING: &str = "its list is being added";
 /// Why one was cancelled whose list never was.
-const HALF: &str =
+pub(crate) const HALF: &str =
     "the orchestrator ended while the list was added; to have all of it, add it again";
 
 /// How far adding a list has come.
@@ -120,14 +120,12 @@ impl Turn<'_> {
         self.still_queued(crawl)?;
         self.tx.put_off_crawl(crawl, self.now, None)?;
         let work = self.crawl_of(crawl)?;
-        tracing::info!(
-            message_id = message::CRAWL_ADDED,
-            archivist_crawl_id = crawl.0,
-            archivist_url = without_userinfo(work.url.as_str()),
-            archivist_urls = adding.accepted,
-            "crawl {crawl} is added: {} URLs, depth {depth}",
-            adding.accepted
-        );
+        let log = CrawlLog::Added {
+            url: without_userinfo(work.url.as_str()),
+            urls: adding.accepted,
+            depth,
+        };
+        self.log_crawl(crawl, log);
         Ok(Progress::Done(Added {
             crawl,
             accepted: adding.accepted,
@@ -166,10 +164,11 @@ impl Turn<'_> {
     }
 }
 
-/// Cancels crawls whose lists were not added to their end when the orchestrator ended: those who added
-/// them were told of a failure.
-pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
-    for crawl in tx.crawls_put_off(ADDING)? {
+/// Cancels crawls whose lists were added in part when the orchestrator ended, and returns them. Their
+/// callers got an error.
+pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, StoreError> {
+    let crawls = tx.crawls_put_off(ADDING)?;
+    for crawl in crawls.iter().copied() {
         tx.cancel_unbegun(crawl, HALF, now, crate::main_loop::notify::beat)?;
         tx.step_crawl(
             crawl,
@@ -178,10 +177,6 @@ pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<(), StoreError
             Some(HALF),
             now,
         )?;
-        tracing::warn!(
-            archivist_crawl_id = crawl.0,
-            "crawl {crawl} is cancelled: {HALF}"
-        );
     }
-    Ok(())
+    Ok(crawls)
 }

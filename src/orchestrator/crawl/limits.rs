@@ -3,6 +3,7 @@
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::ends::PIECE;
@@ -65,11 +66,7 @@ impl Turn<'_> {
             self.leaving_out.insert(crawl.id);
             self.actions.push(Action::Again(Event::Due));
         }
-        tracing::info!(
-            archivist_crawl_id = crawl.id.0,
-            "crawl {}: {why}, {count} pages are left out",
-            crawl.id
-        );
+        self.log_crawl(crawl.id, CrawlLog::PagesLeftOut(why, count));
         self.changes.insert(Change::Crawl(crawl.id));
         self.changes.insert(Change::Snapshot {
             crawl: crawl.id,

@@ -8,7 +8,7 @@ pub mod frost;
 pub mod hold;
 pub mod limits;
 pub mod listed;
+pub mod log;
 pub mod pause;
 pub mod requests;
 pub mod retry;
-pub mod story;

@@ -7,6 +7,7 @@
 //! systemd, goes on meanwhile; a hook that it ends is run once more.
 
 use crate::main_loop::action::Action;
+use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::RunRow;
 use archivist_core::model::{Lifecycle, Outcome, Owner, Step};
@@ -30,7 +31,7 @@ impl Turn<'_> {
                 self.tx.note_paused(run.id)?;
             }
         }
-        tracing::info!("{id} is paused");
+        self.log(LogEntry::Paused(id));
         Ok(())
     }
 
@@ -56,7 +57,7 @@ impl Turn<'_> {
             }
         }
         self.actions.push(Action::Unpark);
-        tracing::info!("{id} is resumed");
+        self.log(LogEntry::Resumed(id));
         Ok(())
     }
 

@@ -167,7 +167,10 @@ impl Turn<'_> {
                 let draft = self.draft(options, &users)?;
                 self.answer_text(reply, serde_json::to_string(&draft)?);
             }
-            Request::Watches { call, reply } => self.watches(call, reply)?,
+            Request::Watches { call, reply } => self.actions.push(Action::ReadWatches {
+                call: call.clone(),
+                reply: reply.clone(),
+            }),
             Request::Reload { reply } => self.answer(reply),
         }
         Ok(())

@@ -1,18 +1,20 @@
 //! What the loop does, after the commit.
 
 use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::log::LogEntry;
+use crate::main_loop::starts::Output;
 use crate::programs::install::Brought;
+use crate::watch::files::CheckEnd;
 use crate::work::disk::Reach;
 use archivist_core::model::{CrawlId, Owner, RunId};
 use archivist_core::plan::Lack;
 use archivist_core::unit::UnitSpec;
-use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
+use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::systemd::{Release, Whom};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 pub enum Action {
     /// Start a unit whose run is recorded.
@@ -20,8 +22,17 @@ pub enum Action {
         run: RunId,
         spec: Box<UnitSpec>,
         stdin: Option<Vec<u8>>,
-        stdout: Option<Arc<OwnedFd>>,
+        stdout: Output,
+        /// Name of the watch without which the unit is not started.
+        watch: Option<String>,
     },
+    /// Read the files that a call about watches is about.
+    ReadWatches {
+        call: WatchCall,
+        reply: Reply<String>,
+    },
+    /// Read the files of a check whose unit has ended.
+    CollectCheck(Box<CheckEnd>),
     /// Read a unit, with what a signal said of it.
     Read {
         run: RunId,
@@ -116,6 +127,8 @@ pub enum Action {
         last: bool,
     },
     Answer(Answer),
+    /// Write a log entry.
+    Log(LogEntry),
     /// The figures of the STATUS= line have changed.
     Status(String),
     /// Come back at this time at the latest.
@@ -157,6 +170,8 @@ pub enum Answer {
     Text(Reply<String>, Result<String, Refusal>),
     Number(Reply<u32>, Result<u32, Refusal>),
     Done(Reply<()>, Result<(), Refusal>),
+    /// The descriptor that was asked for is refused.
+    NoDescriptor(Reply<OwnedFd>, Refusal),
 }
 
 impl Answer {
@@ -165,6 +180,7 @@ impl Answer {
             Answer::Text(reply, answer) => reply.send(answer),
             Answer::Number(reply, answer) => reply.send(answer),
             Answer::Done(reply, answer) => reply.send(answer),
+            Answer::NoDescriptor(reply, refusal) => reply.send(Err(refusal)),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::programs::install::Library;
 use crate::runner::seats::Seats;
 use crate::store::CrawlWork;
 use crate::work::persona;
-use crate::work::way_out::WayOut;
+use crate::work::way_out::{MachineAddresses, WayOut};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, Place};
 use archivist_core::plan::{Lack, Limits, Shortage, Strain, Strains};
@@ -119,6 +119,8 @@ pub struct Engine {
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
     /// Whether the address filter of units holds, if that was tried.
     pub filter_holds: Option<bool>,
+    /// What the machine's files said before this turn.
+    pub addresses: MachineAddresses,
 }
 
 impl Engine {
@@ -151,6 +153,7 @@ impl Engine {
             plans,
             ways: RefCell::default(),
             filter_holds: None,
+            addresses: MachineAddresses::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::programs::inspect::Seen;
 use crate::store::Durability;
+use crate::watch::files::{Collected, WatchRequest};
 use archivist_core::model::{CrawlId, Reading, RunId};
 use archivist_core::plan::Writer;
 use archivist_core::unit::{Names, UnitKind};
@@ -20,6 +21,8 @@ pub struct Evidence {
 #[derive(Clone)]
 pub enum Event {
     Request(Request),
+    /// A call about watches, with the files that it is about.
+    Watches(WatchRequest),
     Work(Work),
     Hint(Hint),
     /// There are hints, to be taken all at once.
@@ -42,6 +45,8 @@ pub enum Event {
     },
     /// The units that systemd has, for reconciling.
     Listed(Result<Vec<Listed>, ManagerError>),
+    /// The files of a check whose unit has ended were read.
+    CheckCollected(Box<Collected>),
     /// What hooks have written was measured.
     Measured(Vec<Writer>),
     /// Programs were looked at.
@@ -92,6 +97,7 @@ impl Event {
     pub fn is_heavy(&self) -> bool {
         match self {
             Event::Request(request) => !matches!(request, Request::Status { .. }),
+            Event::Watches(_) => true,
             Event::Work(work) => matches!(work, Work::Report { .. }),
             _ => false,
         }

@@ -5,8 +5,10 @@ pub mod clock;
 pub mod engine;
 pub mod event;
 pub mod exit;
+pub mod log;
 pub mod notify;
 pub mod perform;
+pub mod prepare;
 pub mod setup;
 pub mod signals;
 pub mod sources;
@@ -19,7 +21,8 @@ use crate::programs::install;
 use crate::runner::gate::Face;
 use crate::runner::me::Me;
 use crate::runner::{gate, me};
-use crate::store::{Durability, Store, StoreError, Tx};
+use crate::store::{Durability, Store, StoreError};
+use crate::work::way_out::MachineAddresses;
 use crate::work::{polite, pressure};
 use archivist_core::model::{RunId, Runner, Time};
 use archivist_core::plan::{Idle, View, still};
@@ -119,12 +122,14 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
         let programs = tx.binaries().map_err(failed)?;
         engine.versions = install::versions(&programs);
         engine.library = install::library(programs);
-        add::cancel_half_added(&tx, now()).map_err(failed)?;
+        let cancelled = add::cancel_half_added(&tx, now()).map_err(failed)?;
         retry::begin_half_retried(&tx, now()).map_err(failed)?;
-        if let Err(error) = bring_forward(tx, engine.settings.retry_longest) {
-            tracing::warn!(
-                "{error}; what was put off may wait for longer than it should, ignoring"
-            );
+        tx.commit().map_err(failed)?;
+        for crawl in cancelled {
+            log::LogEntry::Crawl(crawl, log::CrawlLog::Cancelled(add::HALF.to_owned())).write();
+        }
+        if let Err(error) = bring_forward(&mut store, engine.settings.retry_longest) {
+            tracing::warn!("failed to adjust retry times: {error}, ignoring");
         }
     }
     let idle = Idle {
@@ -166,15 +171,16 @@ async fn run(options: &Options, me: &mut Option<Me>) -> Result<(), DaemonError> 
     result
 }
 
-/// What the clock was while nobody looked is not known: nothing waits longer than it is to.
-fn bring_forward(tx: Tx<'_>, longest: Duration) -> Result<(), StoreError> {
+/// Limits every retry time to what it may be at most, counted from now: the clock may have been set
+/// back while no orchestrator ran.
+fn bring_forward(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
+    let tx = store.begin()?;
     let count = tx.bring_forward(now(), longest, polite::WAIT_MAX)?;
+    tx.commit()?;
     if count > 0 {
-        tracing::info!(
-            "the clock was set back since the last start: {count} times are brought forward"
-        );
+        tracing::info!("clock was set back since the last start; adjusted {count} retry times");
     }
-    tx.commit()
+    Ok(())
 }
 
 struct Daemon<'a> {
@@ -285,7 +291,7 @@ impl Daemon<'_> {
                     self.performer.perform(action, &mut self.engine);
                 }
                 self.performer
-                    .start_waiting(self.engine.settings.starts_in_flight);
+                    .start_waiting(self.engine.settings.starts_in_flight, &self.engine.scope);
                 if let Some(view) = view {
                     self.observe_idleness(&view);
                     self.tell_of_the_end(&view);
@@ -325,6 +331,7 @@ impl Daemon<'_> {
             self.engine.shortage.observe(&self.engine.strain, now());
             let limits = self.engine.strains();
             self.engine.disk_lack = still(&self.engine.strain, &limits, self.engine.disk_lack);
+            self.engine.addresses = MachineAddresses::read(&self.engine.scope);
         }
         let names = &self.engine.names;
         let durability = events.iter().map(|event| event.durability(names)).max();
@@ -363,7 +370,7 @@ impl Daemon<'_> {
         notify::status(&format!("database trouble: {error}"));
         for event in events {
             match &event {
-                Event::Request(_) => {
+                Event::Request(_) | Event::Watches(_) => {
                     let refusal = Refusal::Failed(error.to_string());
                     if let Some(answer) = turn::refuse(&event, refusal) {
                         answer.send();

@@ -7,15 +7,19 @@ use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::{Event, Evidence};
 use crate::main_loop::notify;
+use crate::main_loop::prepare::prepared;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::programs::inspect;
+use crate::watch::files;
+use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::disk;
 use archivist_core::model::{CrawlId, Reading, RunId, Time};
-use archivist_shared::bus::call::{Refusal, Reply, Work};
+use archivist_shared::bus::call::{Refusal, Reply, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::config::Scope;
 use archivist_shared::systemd::synchronize_journal;
-use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom, sealed};
+use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom};
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -125,6 +129,7 @@ impl Performer {
                 spec,
                 stdin,
                 stdout,
+                watch,
             } => {
                 let (spec, stdin) = (Arc::from(spec), stdin.map(Arc::new));
                 self.starts.push(Start {
@@ -132,7 +137,12 @@ impl Performer {
                     spec,
                     stdin,
                     stdout,
+                    watch,
                 });
+            }
+            Action::CollectCheck(end) => self.collect_check(*end, engine.scope.clone()),
+            Action::ReadWatches { call, reply } => {
+                self.read_watches(call, reply, engine.scope.clone());
             }
             Action::Read {
                 run,
@@ -206,6 +216,7 @@ impl Performer {
             }
             Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
+            Action::Log(entry) => entry.write(),
             Action::Again(event) => {
                 let _ = self.events.send(event);
             }
@@ -243,20 +254,16 @@ impl Performer {
     }
 
     /// Starts what waits, as far as the limit of starts in flight lets it.
-    pub fn start_waiting(&mut self, limit: u32) {
+    pub fn start_waiting(&mut self, limit: u32, scope: &Scope) {
         while let Some(start) = self.starts.next(limit) {
             let unit = start.spec.name.clone();
             self.evidence.remove(&unit);
             let (manager, events) = (self.manager.clone(), self.events.clone());
+            let scope = scope.clone();
             tokio::spawn(async move {
-                let result = match descriptors(&start) {
+                let result = match prepared(&start, scope).await {
                     Ok(descriptors) => manager.start(&start.spec, &descriptors).await,
-                    Err(error) => Err(archivist_shared::systemd::ManagerError {
-                        verb: "prepare unit",
-                        object: unit.clone(),
-                        why: error.to_string(),
-                        kind: ErrorKind::Refused,
-                    }),
+                    Err(error) => Err(error),
                 };
                 let _ = events.send(Event::Started {
                     run: start.run,
@@ -360,6 +367,22 @@ impl Performer {
         });
     }
 
+    fn collect_check(&self, end: CheckEnd, scope: Scope) {
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            let collected = Box::new(files::collect(&scope, end));
+            let _ = events.send(Event::CheckCollected(collected));
+        });
+    }
+
+    fn read_watches(&self, call: WatchCall, reply: Reply<String>, scope: Scope) {
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            let request = WatchRequest::read(&scope, call, reply);
+            let _ = events.send(Event::Watches(request));
+        });
+    }
+
     fn settle(&mut self, run: RunId, ended: &Ended) {
         let text = serde_json::to_string(ended).unwrap_or_default();
         for reply in self.joined.remove(&run).unwrap_or_default() {
@@ -433,16 +456,4 @@ fn is_final(line: &str) -> bool {
         serde_json::from_str::<Event>(line),
         Ok(Event::Crawl { crawl }) if crawl.status.is_final()
     )
-}
-
-/// The descriptors of a start, in the order stdin, stdout.
-fn descriptors(start: &Start) -> std::io::Result<Vec<OwnedFd>> {
-    let mut descriptors = Vec::new();
-    if let Some(bytes) = &start.stdin {
-        descriptors.push(sealed(bytes)?);
-    }
-    if let Some(stdout) = &start.stdout {
-        descriptors.push(stdout.try_clone()?);
-    }
-    Ok(descriptors)
 }

@@ -6,6 +6,7 @@ use archivist_core::unit::UnitSpec;
 use archivist_shared::systemd::ErrorKind;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A unit that is to be started, kept until systemd has taken it.
@@ -14,7 +15,19 @@ pub struct Start {
     pub run: RunId,
     pub spec: Arc<UnitSpec>,
     pub stdin: Option<Arc<Vec<u8>>>,
-    pub stdout: Option<Arc<OwnedFd>>,
+    pub stdout: Output,
+    /// Name of the watch without which the unit is not started.
+    pub watch: Option<String>,
+}
+
+/// The standard output of a unit.
+#[derive(Clone)]
+pub enum Output {
+    /// What the unit's own settings say.
+    OfUnit,
+    Descriptor(Arc<OwnedFd>),
+    /// A file, which is made right before the start.
+    Record(PathBuf),
 }
 
 struct Flight {
@@ -171,7 +184,8 @@ mod tests {
             run: RunId(run),
             spec: Arc::new(UnitSpec::worker(&Names::new("archivist"), worker)),
             stdin: None,
-            stdout: None,
+            stdout: Output::OfUnit,
+            watch: None,
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::store::{StoreError, Tx};
 use crate::work::pressure::blocked;
 use crate::work::units::Seen;
@@ -95,8 +96,10 @@ impl Turn<'_> {
         self.tx.roll_back_savepoint()?;
         match error {
             TurnError::Refused(refusal) => {
-                if let Some(answer) = refuse(event, refusal) {
-                    self.actions.push(Action::Answer(answer));
+                let why = format!("{refusal:?}");
+                match refuse(event, refusal) {
+                    Some(answer) => self.actions.push(Action::Answer(answer)),
+                    None => self.log_problem(Problem::EventRefused(why)),
                 }
                 Ok(())
             }
@@ -107,6 +110,7 @@ impl Turn<'_> {
     fn handle(&mut self, event: &Event) -> TurnResult<()> {
         match event {
             Event::Request(request) => self.request(request),
+            Event::Watches(request) => self.watches(request),
             Event::Work(work) => self.work(work),
             Event::Hint(hint) => self.hint(hint),
             Event::HungUp => {
@@ -131,6 +135,7 @@ impl Turn<'_> {
                 self.read(*run, unit, &seen, result)
             }
             Event::Listed(result) => self.listed(result),
+            Event::CheckCollected(collected) => self.check_collected(collected),
             Event::Measured(writers) => self.measured(writers),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
@@ -173,9 +178,12 @@ impl Turn<'_> {
                     Err(TurnError::Store(error)) => return Err(error),
                     Err(TurnError::Refused(refusal)) => {
                         // It would be decided again and again: the next turn is soon enough.
-                        tracing::error!("cannot carry out {decision:?}: {refusal:?}");
                         self.actions.truncate(mark);
                         self.tx.roll_back_savepoint()?;
+                        self.log_problem(Problem::StartRefused {
+                            what: format!("{decision:?}"),
+                            why: format!("{refusal:?}"),
+                        });
                         return Ok(view);
                     }
                 }
@@ -189,7 +197,9 @@ impl Turn<'_> {
         match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
-            Err(TurnError::Refused(refusal)) => tracing::warn!("{refusal:?}, ignoring"),
+            Err(TurnError::Refused(refusal)) => {
+                self.log_problem(Problem::DiskNotMeasured(format!("{refusal:?}")));
+            }
         }
         self.tell()?;
         self.prune_checks()?;
@@ -214,6 +224,24 @@ impl Turn<'_> {
         Ok(())
     }
 
+    /// Queues a log entry, to be written after the commit.
+    pub(crate) fn log(&mut self, entry: LogEntry) {
+        self.actions.push(Action::Log(entry));
+    }
+
+    pub(crate) fn log_crawl(&mut self, id: CrawlId, log: CrawlLog) {
+        self.log(LogEntry::Crawl(id, log));
+    }
+
+    pub(crate) fn log_hook(&mut self, crawl: CrawlId, log: HookLog) {
+        self.log(LogEntry::Hook(crawl, log));
+    }
+
+    /// Queues a log entry about something that failed and is survived.
+    pub(crate) fn log_problem(&mut self, problem: Problem) {
+        self.log(LogEntry::Problem(problem));
+    }
+
     pub(crate) fn answer(&mut self, reply: &Reply<()>) {
         self.actions
             .push(Action::Answer(Answer::Done(reply.clone(), Ok(()))));
@@ -225,7 +253,7 @@ impl Turn<'_> {
     }
 }
 
-/// The refusal as an answer to whoever waits for this event.
+/// The refusal as an answer to the caller that waits for this event; none if no caller does.
 pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
     let text = |reply: &Reply<String>| Answer::Text(reply.clone(), Err(refusal.clone()));
     let done = |reply: &Reply<()>| Answer::Done(reply.clone(), Err(refusal.clone()));
@@ -251,10 +279,10 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
                 Answer::Number(reply.clone(), Err(refusal))
             }
             Request::Watch { reply, .. } | Request::Hold { reply, .. } => {
-                reply.send(Err(refusal));
-                return None;
+                Answer::NoDescriptor(reply.clone(), refusal)
             }
         }),
+        Event::Watches(request) => Some(text(&request.reply)),
         Event::Work(work) => Some(match work {
             Work::Attach { reply, .. }
             | Work::Run { reply, .. }
@@ -262,9 +290,6 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Work::Invocation { reply, .. } => text(reply),
             Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
         }),
-        _ => {
-            tracing::error!("unexpected refusal: {refusal:?}");
-            None
-        }
+        _ => None,
     }
 }

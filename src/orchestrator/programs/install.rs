@@ -3,6 +3,7 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{CrawlPlan, Engine, PlannedHook};
+use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs::inspect;
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
@@ -15,7 +16,6 @@ use archivist_plugin::programs::version::reaches;
 use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
-use archivist_shared::journal::message;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -239,13 +239,7 @@ impl Turn<'_> {
             user,
             now: self.now,
         })?;
-        tracing::info!(
-            message_id = message::CRAWL_ADDED,
-            archivist_crawl_id = crawl.0,
-            archivist_url = url,
-            archivist_urls = 0,
-            "crawl {crawl} is added: it installs {missing} programs"
-        );
+        self.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
         Ok(Added {
             crawl,
             accepted: missing,

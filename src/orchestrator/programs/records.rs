@@ -2,6 +2,7 @@
 //! other people's pages may have had a hand in: it reaches no further than their own crawl.
 
 use crate::main_loop::engine::{Engine, PlannedHook};
+use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::programs::inspect;
 use crate::store::{BinaryRow, CrawlWork};
@@ -88,21 +89,18 @@ impl Turn<'_> {
             let taken = derived::set_machine(&mut config, &self.engine.catalogue, name, value);
             if let Err(why) = taken {
                 let name: String = name.escape_debug().take(VERSION_MAX).collect();
-                tracing::info!(
-                    archivist_crawl_id = crawl.id.0,
-                    "crawl {} {key}: '{name}' is not taken: {why}",
-                    crawl.id
-                );
+                let key = key.to_owned();
+                let why = why.to_string();
+                self.log_hook(crawl.id, HookLog::SettingRefused { key, name, why });
             }
         }
         if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
             match refusal(wish, &directory) {
                 None => derived::set_requested_server(&mut config, plugin, &start(wish)),
-                Some(why) => tracing::warn!(
-                    archivist_crawl_id = crawl.id.0,
-                    "crawl {} {key}: no server is started: {why}",
-                    crawl.id
-                ),
+                Some(why) => {
+                    let key = key.to_owned();
+                    self.log_hook(crawl.id, HookLog::ServerRefused { key, why });
+                }
             }
         }
         if config != crawl.config {
@@ -135,10 +133,8 @@ impl Turn<'_> {
         }
         if config != crawl.config {
             let id = crawl.id;
-            tracing::info!(
-                archivist_crawl_id = id.0,
-                "crawl {id} {key}: it asks for programs that are not there; see: archivist why {id}"
-            );
+            let key = key.to_owned();
+            self.log_hook(id, HookLog::ProgramsMissing { key });
             self.tx.set_crawl_config(id, &config)?;
             crawl.config = config;
         }

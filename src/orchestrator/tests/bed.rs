@@ -5,9 +5,12 @@ use super::world::{BOOT, Call, Mood, World};
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{Engine, Programs};
 use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::prepare::prepare;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::main_loop::turn::Turn;
 use crate::store::{Store, Tx};
+use crate::watch::files;
+use crate::watch::files::WatchRequest;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, RunId, Time};
 use archivist_plugin::sample;
 use archivist_shared::bus::call::{Reply, Work};
@@ -19,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// Name of the database.
+pub const DATABASE: &str = "test.sqlite3";
 
 /// Small, so that every limit is reached; the attempts are enough for short stories.
 fn settings() -> Settings {
@@ -62,19 +68,21 @@ fn engine(directory: &TempDir) -> Engine {
 }
 
 fn open(directory: &TempDir, now: Time) -> Store {
-    let mut store = Store::open(&directory.path().join("test.sqlite3")).unwrap();
+    let mut store = Store::open(&directory.path().join(DATABASE)).unwrap();
     store.take_over("test.service", BOOT, now).unwrap();
     store
 }
 
 pub struct Bed {
-    directory: TempDir,
+    pub directory: TempDir,
     pub store: Store,
     pub engine: Engine,
     pub starts: Starts,
     pub world: World,
     pub now: Time,
     pub wake_at: Option<Time>,
+    /// Calls whose files were read, for the next turn.
+    read: Vec<Event>,
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
     parked: Vec<Work>,
@@ -102,6 +110,7 @@ impl Bed {
             world: World::default(),
             now,
             wake_at: None,
+            read: Vec::new(),
             evidence: HashMap::new(),
             joined: HashMap::new(),
             parked: Vec::new(),
@@ -124,8 +133,13 @@ impl Bed {
         read(&self.store.begin().unwrap()).unwrap()
     }
 
-    /// One turn of the loop, as [`crate::main_loop::Daemon::turn`] makes it.
+    /// One turn of the loop, as the orchestrator makes it.
     pub fn turn(&mut self, batch: Vec<Event>) {
+        self.try_turn(batch).unwrap();
+    }
+
+    /// The same; an error if the transaction was not committed, and nothing was done then.
+    pub fn try_turn(&mut self, batch: Vec<Event>) -> crate::store::Result<()> {
         let unanswered = self.starts.unanswered();
         for event in &batch {
             self.observe(event);
@@ -144,22 +158,33 @@ impl Bed {
             changes: BTreeSet::new(),
         };
         for event in &batch {
-            turn.event(event).unwrap();
+            turn.event(event)?;
         }
         if batch.iter().any(Event::decides) {
-            let view = turn.decide().unwrap();
-            turn.close(&view).unwrap();
+            let view = turn.decide()?;
+            turn.close(&view)?;
         }
         let actions = turn.actions;
-        tx.commit().unwrap();
+        tx.commit()?;
         for action in actions {
             self.perform(action);
         }
         while let Some(start) = self.starts.next(self.engine.settings.starts_in_flight) {
             self.evidence.remove(&start.spec.name);
-            self.world.calls.push_back(Call::Start(start));
+            match prepare(&start, &self.engine.scope) {
+                Ok(_) => self.world.calls.push_back(Call::Start(start)),
+                Err(error) => self.world.answers.push(Event::Started {
+                    run: start.run,
+                    unit: start.spec.name.clone(),
+                    result: Err(error),
+                }),
+            }
         }
         self.check();
+        match std::mem::take(&mut self.read) {
+            read if read.is_empty() => Ok(()),
+            read => self.try_turn(read),
+        }
     }
 
     fn observe(&mut self, event: &Event) {
@@ -206,12 +231,23 @@ impl Bed {
                 spec,
                 stdin,
                 stdout,
+                watch,
             } => self.starts.push(Start {
                 run,
                 spec: Arc::from(spec),
                 stdin: stdin.map(Arc::new),
                 stdout,
+                watch,
             }),
+            Action::CollectCheck(end) => {
+                let collected = files::collect(&self.engine.scope, *end);
+                let event = Event::CheckCollected(Box::new(collected));
+                self.world.answers.push(event);
+            }
+            Action::ReadWatches { call, reply } => {
+                let request = WatchRequest::read(&self.engine.scope, call, reply);
+                self.read.push(Event::Watches(request));
+            }
             Action::Read {
                 run,
                 unit,
@@ -264,6 +300,7 @@ impl Bed {
             }
             Action::Dismiss(owner) => self.engine.tokens.retain(|_, other| *other != owner),
             Action::Answer(answer) => answer.send(),
+            Action::Log(entry) => entry.write(),
             Action::Again(event) => self.world.answers.push(event),
             Action::WakeAt(time) => self.wake_at = Some(time),
             Action::Measure(_) => {}
@@ -327,6 +364,18 @@ impl Bed {
             Did::Exits(code) => self.world.end(&name, 1, code, "exit-code"),
         }
         true
+    }
+
+    /// The next call of a worker, which is not made yet.
+    pub fn next_call(&mut self) -> Event {
+        let workers = self.world.units.values_mut();
+        let mut steps =
+            workers.filter_map(|unit| unit.worker.as_mut().map(super::worker::Worker::step));
+        let call = steps.find_map(|did| match did {
+            Did::Called(event) => Some(*event),
+            _ => None,
+        });
+        call.expect("a worker that calls")
     }
 
     pub fn of_running(&mut self, n: usize, what: impl FnOnce(&mut World, &str)) {

@@ -1,12 +1,12 @@
 //! Telling somebody that a site went down or came back: a command of the watch, as a unit like every
 //! other check, so that it is limited in time, recorded and found in the journal.
 
+use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{CheckRow, NewCheck};
 use crate::watch::checks::AlertRequest;
 use archivist_core::model::{CheckKind, CheckRecord, Flip, Health, without_userinfo};
 use archivist_shared::declare::watch::{Alert, Watch};
-use archivist_shared::journal::message;
 
 /// What runs in the place of a command where a unit is to be started: that comes along with it.
 const NOTHING: &str = "/bin/true";
@@ -18,16 +18,14 @@ impl Turn<'_> {
         check: &CheckRow,
         ok: bool,
         record: &CheckRecord,
+        watch: Option<&Watch>,
     ) -> TurnResult<()> {
         let before = self.tx.health(&check.watch, &check.url)?;
         if ok && before == Health::default() {
             return Ok(());
         }
-        let watch = match self.watch_named(&check.watch) {
-            Ok(watch) => watch,
-            // Its file was removed or spoilt while the check ran.
-            Err(_) => Watch::new(&check.watch),
-        };
+        // Its file may have been removed or spoilt while the check ran.
+        let watch = watch.cloned().unwrap_or_else(|| Watch::new(&check.watch));
         let (health, flip) = before.after(ok, watch.down_after, self.now);
         self.tx.set_health(&check.watch, &check.url, &health)?;
         let Some(flip) = flip else { return Ok(()) };
@@ -35,22 +33,16 @@ impl Turn<'_> {
         let why = record.error.as_deref().unwrap_or_default();
         let code = record.status_code.unwrap_or_default();
         let url = without_userinfo(&check.url);
-        match flip {
-            Flip::Down => tracing::warn!(
-                message_id = message::SITE_DOWN,
-                archivist_watch = check.watch.as_str(),
-                archivist_url = url,
-                archivist_status_code = code,
-                "{url} is down since {since}: {code} {why}"
-            ),
-            Flip::Up => tracing::info!(
-                message_id = message::SITE_UP,
-                archivist_watch = check.watch.as_str(),
-                archivist_url = url,
-                archivist_since = %since,
-                "{url} is up again, it was down since {since}"
-            ),
-        }
+        let log = match flip {
+            Flip::Down => WatchLog::SiteDown {
+                url,
+                status_code: code,
+                since,
+                error: why.to_owned(),
+            },
+            Flip::Up => WatchLog::SiteUp { url, since },
+        };
+        self.log(LogEntry::Watch(check.watch.clone(), log));
         let alert = match flip {
             Flip::Down => watch.on_down.as_ref(),
             Flip::Up => watch.on_recovery.as_ref(),

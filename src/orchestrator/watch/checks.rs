@@ -1,8 +1,11 @@
 //! Checks of watches from the queue to their end: the record first, then the action, as for workers.
 
 use crate::main_loop::action::Action;
+use crate::main_loop::log::{LogEntry, Problem, WatchLog};
+use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::CheckRow;
+use crate::watch::files::{CheckEnd, Collected, record_path};
 use crate::work::units::Seen;
 use archivist_core::model::{
     CheckKind, CheckRecord, Outcome, Reach, Reading, RunId, without_userinfo,
@@ -10,17 +13,16 @@ use archivist_core::model::{
 use archivist_core::plan::{conclude, prune_at};
 use archivist_core::unit::{AddressFilter, CheckSpec, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::declare::watch::Watch;
 use archivist_shared::systemd::{ErrorKind, ManagerError, Release};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File};
-use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
-use std::sync::Arc;
 
-/// Longest record that is read, in bytes.
-const RECORD_MAX: u64 = 1 << 20;
+/// What the files of a check that is over say.
+#[derive(Default)]
+struct Files<'a> {
+    record: Option<CheckRecord>,
+    watch: Option<&'a Watch>,
+}
 
 /// What the start of an alert needs.
 #[derive(Serialize, Deserialize)]
@@ -38,31 +40,20 @@ impl Turn<'_> {
         let spec = self.check_spec(&check)?;
         self.tx
             .start_check(id, &spec.name, &self.engine.boot, self.now)?;
-        if check.kind != CheckKind::Alert && self.is_gone(&check.watch) {
-            let why = Outcome::NotStarted("its watch was removed".to_owned());
-            return self.check_over(&check, &why, None);
-        }
-        let (stdin, stdout) = match check.kind {
-            CheckKind::Alert => (spec.launch(), None),
-            // An empty file does no harm should the commit fail.
-            kind => match self.make_record(id, kind) {
-                Ok(file) => (Some(check.request.clone().into_bytes()), Some(file)),
-                Err(error) => {
-                    let path = self.record_path(id, kind);
-                    let why = format!("cannot make '{}': {error}", path.display());
-                    let started = CheckRow {
-                        unit: spec.name,
-                        ..check
-                    };
-                    return self.check_over(&started, &Outcome::NotStarted(why), None);
-                }
-            },
+        let (stdin, stdout, watch) = match check.kind {
+            CheckKind::Alert => (spec.launch(), Output::OfUnit, None),
+            kind => {
+                let record = record_path(&self.engine.scope, id, kind);
+                let stdin = Some(check.request.into_bytes());
+                (stdin, Output::Record(record), Some(check.watch))
+            }
         };
         self.actions.push(Action::Start {
             run: id,
             spec: Box::new(spec),
             stdin,
             stdout,
+            watch,
         });
         Ok(())
     }
@@ -98,7 +89,7 @@ impl Turn<'_> {
             let reach = reach.to_string();
             spec.environment.push(("ARCHIVIST_REACH".to_owned(), reach));
             spec.network = way_out.check_network(&self.engine.names);
-            spec.addresses = way_out.filter(&self.engine.scope);
+            spec.addresses = self.engine.filter_of(&way_out);
         }
         if check.kind == CheckKind::Lighthouse {
             let library = self.engine.scope.data_dir().join("lib");
@@ -106,50 +97,6 @@ impl Turn<'_> {
                 .extend(Some(library).filter(|lib| lib.is_dir()));
         }
         Ok(UnitSpec::check(&self.engine.names, spec))
-    }
-
-    /// Where a check writes. The file outlasts us; the check has nothing but the descriptor. In memory, as
-    /// the limits of those units keep the file small; that of a browser may write large files, and so
-    /// on the disk.
-    fn record_path(&self, id: RunId, kind: CheckKind) -> PathBuf {
-        let name = format!("{}-{}.json", self.engine.scope.unit_prefix(), id.0);
-        let scope = &self.engine.scope;
-        let place = match kind {
-            CheckKind::Lighthouse => scope.data_dir(),
-            _ => scope.runtime_dir(),
-        };
-        place.join("checks").join(name)
-    }
-
-    fn make_record(&self, id: RunId, kind: CheckKind) -> std::io::Result<Arc<OwnedFd>> {
-        let path = self.record_path(id, kind);
-        if let Some(directory) = path.parent() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)?;
-        }
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
-        Ok(Arc::new(file.into()))
-    }
-
-    /// The last line that is a record. It is a document of our own program, bounded in size, read as a
-    /// worker's report is; pages never get here. It is for people: no URL in it has a user or password.
-    fn read_record(&self, id: RunId, kind: CheckKind) -> Option<CheckRecord> {
-        let file = File::open(self.record_path(id, kind)).ok()?;
-        let mut text = Vec::new();
-        file.take(RECORD_MAX + 1).read_to_end(&mut text).ok()?;
-        if text.len() as u64 > RECORD_MAX {
-            return None;
-        }
-        let text = without_userinfo(&String::from_utf8_lossy(&text));
-        let mut lines = text.rsplit('\n');
-        lines.find_map(|line| serde_json::from_str(line).ok())
     }
 
     pub(crate) fn check_started(
@@ -168,7 +115,8 @@ impl Turn<'_> {
                 Ok(())
             }
             Err((_, error)) => {
-                self.check_over(&check, &Outcome::NotStarted(error.why.clone()), None)
+                let why = Outcome::NotStarted(error.why.clone());
+                self.check_over(&check, &why, &Reading::default(), &Files::default())
             }
         }
     }
@@ -185,7 +133,7 @@ impl Turn<'_> {
         let mut reading = match result {
             Ok(reading) => Reading::clone(reading),
             Err(error) => {
-                tracing::warn!("{error}, ignoring");
+                self.log_problem(Problem::UnitNotRead(error.to_string()));
                 return Ok(());
             }
         };
@@ -202,14 +150,35 @@ impl Turn<'_> {
         let Some(outcome) = Outcome::of(&reading) else {
             return Ok(self.tx.set_check_running(id)?);
         };
-        // At a shutdown too it is over: what a check would have said is old after the next boot.
-        self.check_over(&check, &outcome, Some(&reading))?;
-        self.actions.push(if gone {
-            Action::Forget(check.unit)
-        } else {
-            let how = Release::for_reading(&reading);
-            let unit = check.unit;
+        // At a shutdown it is over as well: its record would be out of date after the next boot.
+        self.actions.push(Action::CollectCheck(Box::new(CheckEnd {
+            id,
+            kind: check.kind,
+            watch: check.watch,
+            outcome,
+            reading,
+            loaded: !gone,
+        })));
+        Ok(())
+    }
+
+    /// The unit of a check has ended, and its files were read.
+    pub(crate) fn check_collected(&mut self, collected: &Collected) -> TurnResult<()> {
+        let end = &collected.end;
+        let Some(check) = self.tx.open_check(end.id)? else {
+            return Ok(());
+        };
+        let files = Files {
+            record: collected.record.clone(),
+            watch: collected.watch.as_ref(),
+        };
+        self.check_over(&check, &end.outcome, &end.reading, &files)?;
+        let unit = check.unit;
+        self.actions.push(if end.loaded {
+            let how = Release::for_reading(&end.reading);
             Action::Release { unit, how }
+        } else {
+            Action::Forget(unit)
         });
         Ok(())
     }
@@ -217,7 +186,12 @@ impl Turn<'_> {
     /// There is neither unit nor outcome.
     pub(crate) fn check_lost(&mut self, id: RunId) -> TurnResult<()> {
         match self.tx.open_check(id)? {
-            Some(check) => self.check_over(&check, &Outcome::Lost, None),
+            Some(check) => self.check_over(
+                &check,
+                &Outcome::Lost,
+                &Reading::default(),
+                &Files::default(),
+            ),
             None => Ok(()),
         }
     }
@@ -227,15 +201,10 @@ impl Turn<'_> {
         &mut self,
         check: &CheckRow,
         outcome: &Outcome,
-        reading: Option<&Reading>,
+        reading: &Reading,
+        files: &Files<'_>,
     ) -> TurnResult<()> {
-        let said = match check.kind {
-            CheckKind::Alert => None,
-            kind => self.read_record(check.id, kind),
-        };
-        let (ok, record) = conclude(check.kind, outcome, said);
-        let none = Reading::default();
-        let reading = reading.unwrap_or(&none);
+        let (ok, record) = conclude(check.kind, outcome, files.record.clone());
         let found = (ok, &record);
         if !self
             .tx
@@ -244,20 +213,16 @@ impl Turn<'_> {
             return Ok(());
         }
         if ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true)) {
-            let url = without_userinfo(&check.url);
-            tracing::warn!(
-                archivist_watch = check.watch.as_str(),
-                archivist_url = url,
-                archivist_unit = check.unit.as_str(),
-                "{} of watch {}, {}: {}",
-                check.kind,
-                check.watch,
-                url,
-                record.error.as_deref().unwrap_or("nothing is known")
-            );
+            let log = WatchLog::CheckFailed {
+                kind: check.kind,
+                url: without_userinfo(&check.url),
+                unit: check.unit.clone(),
+                error: record.error.clone(),
+            };
+            self.log(LogEntry::Watch(check.watch.clone(), log));
         }
-        self.actions
-            .push(Action::Remove(self.record_path(check.id, check.kind)));
+        let path = record_path(&self.engine.scope, check.id, check.kind);
+        self.actions.push(Action::Remove(path));
         let ended = Ended {
             run: Some(check.id),
             unit: Some(check.unit.clone()),
@@ -268,7 +233,7 @@ impl Turn<'_> {
         let run = check.id;
         self.actions.push(Action::Settle { run, ended });
         match (check.kind, ok) {
-            (CheckKind::Status, Some(ok)) => self.note_health(check, ok, &record),
+            (CheckKind::Status, Some(ok)) => self.note_health(check, ok, &record, files.watch),
             _ => Ok(()),
         }
     }
@@ -283,7 +248,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let count = self.tx.prune_checks(self.now)?;
-        tracing::info!("deleted {count} results of checks that are kept no longer");
+        self.log(LogEntry::ChecksPruned(count));
         if let Some(next) = prune_at(self.tx.oldest_check_until()?) {
             self.actions.push(Action::WakeAt(next));
         }

@@ -2,4 +2,5 @@
 
 pub mod alerts;
 pub mod checks;
+pub mod files;
 pub mod watches;

@@ -2,6 +2,7 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{CrawlPlan, PlannedHook};
+use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, failed};
 use crate::programs::install;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
@@ -242,7 +243,8 @@ impl Turn<'_> {
             run,
             spec: Box::new(spec),
             stdin,
-            stdout: None,
+            stdout: Output::OfUnit,
+            watch: None,
         });
         Ok(())
     }
@@ -267,12 +269,13 @@ impl Turn<'_> {
             plugin: plugin.clone(),
             hook: hook.clone(),
         });
-        let (stdin, stdout) = (spec.launch(), Some(stdout));
+        let (stdin, stdout) = (spec.launch(), Output::Descriptor(stdout));
         self.actions.push(Action::Start {
             run,
             spec: Box::new(spec),
             stdin,
             stdout,
+            watch: None,
         });
         Ok(run)
     }
@@ -380,7 +383,7 @@ impl Turn<'_> {
                 bind_read_only,
                 tmp: shared.filter(|_| !self.engine.scope.user),
                 network: way_out.network(crawl.id, &self.engine.names),
-                addresses: way_out.filter(&self.engine.scope),
+                addresses: self.engine.filter_of(&way_out),
                 user: self.engine.scope.hook_user(crawl.hook_user),
             },
         ))

@@ -3,6 +3,7 @@
 use crate::crawl::children::is_short;
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid};
 use crate::store::{CrawlWork, Finished, RunRow};
 use archivist_core::model::{EXIT_SKIPPED, Lifecycle, Outcome, Owner, ResultState, Verdict};
@@ -258,8 +259,14 @@ impl Turn<'_> {
         if let Some(at) = report.ready_at {
             self.tx.set_run_ready(owner, plugin, hook, at)?;
         }
-        self.log_result(owner, &crawl, plugin, hook, verdict);
         let (plugin, hook) = (plugin.to_owned(), hook.to_owned());
+        let log = HookLog::Result {
+            owner,
+            plugin: plugin.clone(),
+            hook: hook.clone(),
+            verdict: verdict.clone(),
+        };
+        self.log_hook(crawl.id, log);
         self.changes.insert(Change::Hook {
             crawl: crawl.id,
             owner,
@@ -281,7 +288,7 @@ impl Turn<'_> {
             }
             return self.take_derived(crawl, &report.key, &report.derived);
         };
-        self.heed(id, report)?;
+        self.apply_host_limits(id, report)?;
         if let Some(title) = &report.title {
             self.tx.set_title(id, title)?;
         }
@@ -293,32 +300,5 @@ impl Turn<'_> {
         } else {
             Ok(())
         }
-    }
-
-    fn log_result(
-        &self,
-        owner: Owner,
-        crawl: &CrawlWork,
-        plugin: &str,
-        hook: &str,
-        verdict: &Verdict,
-    ) {
-        let snapshot = match owner {
-            Owner::Snapshot(id) => Some(id.0),
-            Owner::Crawl(_) => None,
-        };
-        let why = verdict
-            .error
-            .as_deref()
-            .map(|why| format!(": {why}"))
-            .unwrap_or_default();
-        tracing::info!(
-            archivist_crawl_id = crawl.id.0,
-            archivist_snapshot_id = snapshot,
-            archivist_plugin = plugin,
-            archivist_hook = hook,
-            "{owner} {plugin}: {}{why}",
-            verdict.state
-        );
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::{HookLog, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{Outcome, Owner, RunId, Time};
@@ -119,7 +120,7 @@ impl Turn<'_> {
             return Ok(());
         };
         let Some(writer) = worst(lack, writers, &self.engine.strains()) else {
-            tracing::debug!("{}: no hook has written much of it", said(lack));
+            self.log_problem(Problem::DiskShort(said(lack)));
             return Ok(());
         };
         let Some(run) = self.tx.open_run_by_id(writer.run)? else {
@@ -129,17 +130,15 @@ impl Turn<'_> {
             0 => writer.shared,
             _ => writer.own,
         };
-        tracing::warn!(
-            archivist_crawl_id = run.crawl.0,
-            archivist_plugin = run.plugin.as_deref(),
-            archivist_hook = run.hook.as_deref(),
-            archivist_unit = run.unit.as_str(),
-            "{}: ended, as {} (MinFreeSpace=) and it has written most: {} MiB in {} files",
-            run.unit,
-            said(lack),
-            amount.bytes >> 20,
-            amount.files
-        );
+        let log = HookLog::KilledForDisk {
+            unit: run.unit.clone(),
+            plugin: run.plugin.clone(),
+            hook: run.hook.clone(),
+            shortage: said(lack),
+            bytes: amount.bytes,
+            files: amount.files,
+        };
+        self.log_hook(run.crawl, log);
         self.tx.mark_run(run.id, &Outcome::DiskLimit)?;
         self.thaw(&run);
         self.actions.push(Action::Signal {

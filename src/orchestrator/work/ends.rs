@@ -2,12 +2,12 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
+use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{WorkerEnd, settle_worker};
 use archivist_core::unit::UnitKind;
-use archivist_shared::journal::message;
 use archivist_shared::systemd::{Release, Whom};
 
 const SIGKILL: i32 = 9;
@@ -140,16 +140,12 @@ impl Turn<'_> {
             .reduce(|a, b| format!("{a}; {b}"));
         self.tx
             .step_crawl(id, Step::Seal, None, reason.as_deref(), self.now)?;
-        let remark = reason
-            .map(|reason| format!(", {reason}"))
-            .unwrap_or_default();
-        tracing::info!(
-            message_id = message::CRAWL_SEALED,
-            archivist_crawl_id = id.0,
-            archivist_succeeded = self.results_that("succeeded", id)?,
-            archivist_failed = failed,
-            "crawl {id} is complete{remark}"
-        );
+        let log = CrawlLog::Sealed {
+            succeeded: self.results_that("succeeded", id)?,
+            failed,
+            remark: reason,
+        };
+        self.log_crawl(id, log);
         Ok(())
     }
 
@@ -168,13 +164,12 @@ impl Turn<'_> {
     pub(crate) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .step_crawl(id, Step::Seal, None, Some(reason), self.now)?;
-        tracing::error!(
-            message_id = message::CRAWL_SEALED,
-            archivist_crawl_id = id.0,
-            archivist_succeeded = self.results_that("succeeded", id)?,
-            archivist_failed = self.results_that("failed", id)?,
-            "crawl {id} is given up: {reason}"
-        );
+        let log = CrawlLog::GivenUp {
+            succeeded: self.results_that("succeeded", id)?,
+            failed: self.results_that("failed", id)?,
+            reason: reason.to_owned(),
+        };
+        self.log_crawl(id, log);
         self.end_crawl(id, reason)
     }
 
@@ -182,11 +177,7 @@ impl Turn<'_> {
     pub(crate) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
-        tracing::info!(
-            message_id = message::CRAWL_CANCELLED,
-            archivist_crawl_id = id.0,
-            "crawl {id} is cancelled: {reason}"
-        );
+        self.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
         self.end_crawl(id, reason)
     }
 

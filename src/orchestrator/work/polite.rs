@@ -1,5 +1,6 @@
 //! Hosts: what they are spared, and what they ask for.
 
+use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_shared::bus::documents::work::Report;
@@ -26,13 +27,13 @@ impl Turn<'_> {
 
     /// Takes what the host of a snapshot asked for: Retry-After of an answer, Crawl-delay of its
     /// robots.txt.
-    pub(crate) fn heed(&self, id: SnapshotId, report: &Report) -> TurnResult<()> {
+    pub(crate) fn apply_host_limits(&mut self, id: SnapshotId, report: &Report) -> TurnResult<()> {
         if let Some(seconds) = report.retry_after {
             let host = self.tx.host_of(id)?;
             let until = self.now.after(Duration::from_secs(seconds).min(WAIT_MAX));
             let said = format!("it asked to be left alone until {until} (Retry-After)");
             self.tx.host_until(host, until, &said, self.now)?;
-            tracing::info!("{id}: its host asked to be left alone until {until}");
+            self.log(LogEntry::HostDelayed { id, until });
         }
         if let Some(millis) = report.crawl_delay {
             let delay = Duration::from_millis(millis).min(DELAY_MAX);

@@ -2,12 +2,12 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Evidence;
+use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{DEPENDENCY, Outcome, Owner, Reading, RunId};
 use archivist_core::plan::{LiveUnit, OpenRun, Repair, reconcile};
 use archivist_core::unit::UnitKind;
-use archivist_shared::journal::message;
 use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
 
 /// The circumstances of a reading.
@@ -138,7 +138,7 @@ impl Turn<'_> {
             Ok(reading) => Reading::clone(reading),
             // No answer is no outcome: the connection's end will be heard of.
             Err(error) => {
-                tracing::warn!("{error}, ignoring");
+                self.log_problem(Problem::UnitNotRead(error.to_string()));
                 return Ok(());
             }
         };
@@ -273,7 +273,7 @@ impl Turn<'_> {
         let listed = match result {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::error!("{error}");
+                self.log_problem(Problem::UnitsNotListed(error.to_string()));
                 let why = "cannot compare runs with units";
                 self.actions.push(Action::Fail(why));
                 return Ok(());
@@ -343,13 +343,11 @@ impl Turn<'_> {
         }
         self.stop_idle_slices(listed)?;
         if adopted + lost + stray > 0 {
-            tracing::info!(
-                message_id = message::RECOVERED,
-                archivist_adopted = adopted,
-                archivist_lost = lost,
-                archivist_stray = stray,
-                "took up what was under way: {adopted} units adopted, {lost} gone, {stray} of no row"
-            );
+            self.log(LogEntry::Recovered {
+                adopted,
+                lost,
+                released: stray,
+            });
         }
         Ok(())
     }

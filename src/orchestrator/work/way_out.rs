@@ -56,12 +56,8 @@ impl WayOut {
         self.is_own.then(|| names.check_network(neighbours))
     }
 
-    /// What a unit refuses. In a network of its own the loopback is the crawl's. A user's service
-    /// manager cannot filter.
-    pub fn filter(&self, scope: &Scope) -> AddressFilter {
-        if scope.user {
-            return AddressFilter::default();
-        }
+    /// The addresses that a unit refuses. In a network of its own the loopback is the crawl's.
+    fn filter(&self, name_servers: &[IpAddr]) -> AddressFilter {
         if self.is_own {
             let reach = self.reach.clone().and(&Reach::loopback());
             return AddressFilter {
@@ -69,20 +65,36 @@ impl WayOut {
                 allowed: vec![Subnet::host(OWN_RESOLVER.into())],
             };
         }
-        let servers = name_servers(scope).into_iter();
-        let allowed = servers
-            .filter(|ip| AddressKind::of(*ip) != AddressKind::Never && !self.reach.allows(*ip));
+        let allowed = name_servers
+            .iter()
+            .filter(|ip| AddressKind::of(**ip) != AddressKind::Never && !self.reach.allows(**ip));
         AddressFilter {
             refused: self.reach.refused(),
-            allowed: allowed.map(Subnet::host).collect(),
+            allowed: allowed.copied().map(Subnet::host).collect(),
         }
     }
 }
 
-/// The machine's name servers. Read for each unit: a machine that moves has others.
-pub fn name_servers(scope: &Scope) -> Vec<IpAddr> {
-    let text = std::fs::read(scope.rooted(RESOLVERS)).unwrap_or_default();
-    nameservers(&String::from_utf8_lossy(&text))
+/// Addresses from the files of the machine. They are read before each turn that may start
+/// something: a machine that moves to another network has other name servers.
+#[derive(Debug, Default)]
+pub struct MachineAddresses {
+    pub hosts: Hosts,
+    pub name_servers: Vec<IpAddr>,
+}
+
+impl MachineAddresses {
+    /// Reads them; a file that cannot be read counts as empty.
+    pub fn read(scope: &Scope) -> MachineAddresses {
+        let text = |path: &str| {
+            let bytes = std::fs::read(scope.rooted(path)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        MachineAddresses {
+            hosts: Hosts::parse(&text("/etc/hosts")),
+            name_servers: nameservers(&text(RESOLVERS)),
+        }
+    }
 }
 
 /// Whether the address filter of units has an effect, as far as that was tried.
@@ -117,7 +129,7 @@ pub fn warn(engine: &Engine) {
             "the address filter of systemd has no effect here: hooks in the machine's network, and checks, reach private networks and metadata services"
         );
     }
-    for ip in name_servers(scope) {
+    for ip in MachineAddresses::read(scope).name_servers {
         if AddressKind::of(ip) == AddressKind::Never && !scope.user {
             tracing::warn!(
                 "name server {ip} of {RESOLVERS} is an address that hooks never reach; see Reach= in archivist.conf(5)"
@@ -140,9 +152,8 @@ impl Engine {
 
     /// The way out with these start URLs.
     pub fn way_out<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> WayOut {
-        let text = std::fs::read(self.scope.rooted("/etc/hosts")).unwrap_or_default();
-        let hosts = Hosts::parse(&String::from_utf8_lossy(&text));
-        let each = urls.into_iter().map(|url| Reach::of_url(url, &hosts));
+        let hosts = &self.addresses.hosts;
+        let each = urls.into_iter().map(|url| Reach::of_url(url, hosts));
         let opened = each.fold(Reach::default(), |all, one| all.and(&one));
         let reach = self.settings.reach.clone().and(&opened);
         let is_own = self.settings.network.is_own(&self.scope, reach.loopback);
@@ -151,6 +162,15 @@ impl Engine {
             opened,
             is_own,
         }
+    }
+
+    /// The addresses that units with this way out refuse: none under a user's service manager, which
+    /// cannot filter.
+    pub fn filter_of(&self, way_out: &WayOut) -> AddressFilter {
+        if self.scope.user {
+            return AddressFilter::default();
+        }
+        way_out.filter(&self.addresses.name_servers)
     }
 
     /// The way out of a check of this URL: checks are in the machine's network. But for lighthouse, whose browser
@@ -238,7 +258,8 @@ mod tests {
     fn name_servers_are_reached_in_the_machine_s_network() {
         let text = "nameserver 127.0.0.53\nnameserver 192.168.1.1\nnameserver 169.254.169.254\nnameserver 9.9.9.9\n";
         let (_root, scope) = scope(text);
-        let filter = way_out("public", false).filter(&scope);
+        let addresses = MachineAddresses::read(&scope);
+        let filter = way_out("public", false).filter(&addresses.name_servers);
         let allowed = filter
             .allowed
             .iter()
@@ -253,20 +274,11 @@ mod tests {
         ] {
             assert_eq!(refuses(&filter, ip), refused, "{ip}");
         }
-        let user = Scope {
-            user: true,
-            ..scope
-        };
-        assert_eq!(
-            way_out("public", false).filter(&user),
-            AddressFilter::default()
-        );
     }
 
     #[test]
     fn in_a_network_of_its_own_the_loopback_is_the_crawl_s() {
-        let (_root, scope) = scope("nameserver 192.168.1.1\n");
-        let filter = way_out("public", true).filter(&scope);
+        let filter = way_out("public", true).filter(&["192.168.1.1".parse().unwrap()]);
         for (ip, refused) in [
             ("127.0.0.1", false),
             ("::1", false),

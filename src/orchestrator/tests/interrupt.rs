@@ -1,0 +1,92 @@
+//! Stories of interrupts and of commands in the foreground.
+
+use super::bed::Bed;
+use archivist_core::model::{Lifecycle, Outcome, ResultState};
+use archivist_shared::bus::documents::report::Filter;
+
+/// A held crawl with its first hook at work, interrupted; the unit is gone by the return.
+fn interrupted(hold: bool) -> Bed {
+    let mut bed = Bed::new();
+    bed.add(1);
+    if hold {
+        bed.hold(0);
+    }
+    bed.until_quiet();
+    let hook = bed.running_hook().unwrap();
+    bed.interrupt(0);
+    bed.until_quiet();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let run = runs.iter().rfind(|run| run.unit == hook).unwrap();
+    assert_eq!(run.outcome, Some(Outcome::Interrupted));
+    bed
+}
+
+fn first_result(bed: &mut Bed) -> (ResultState, u32, Option<String>) {
+    let result = bed.look(|tx| tx.list_results(&Filter::default()));
+    let first = result.last().unwrap();
+    (first.status, first.attempts, first.error.clone())
+}
+
+#[test]
+fn what_was_interrupted_waits_for_the_word() {
+    let mut bed = interrupted(true);
+    assert_eq!(first_result(&mut bed), (ResultState::Started, 1, None));
+    assert_eq!(bed.running_hook(), None, "the next hook waits");
+    bed.proceed(0, true);
+    bed.until_quiet();
+    assert_eq!(first_result(&mut bed), (ResultState::Started, 2, None));
+    let again = bed.running_hook().unwrap();
+
+    bed.interrupt(0);
+    bed.proceed(0, false);
+    bed.until_quiet();
+    let why = Some("interrupted by user".to_owned());
+    assert_eq!(first_result(&mut bed), (ResultState::Skipped, 2, why));
+    assert_ne!(bed.running_hook().unwrap(), again, "the next hook's turn");
+    bed.come_to_an_end();
+}
+
+#[test]
+fn without_anybody_to_ask_it_is_skipped() {
+    let why = Some("interrupted by user".to_owned());
+    let mut bed = interrupted(false);
+    assert_eq!(
+        first_result(&mut bed),
+        (ResultState::Skipped, 1, why.clone())
+    );
+    bed.come_to_an_end();
+
+    let mut bed = interrupted(true);
+    bed.abandon(0, false);
+    bed.until_quiet();
+    assert_eq!(first_result(&mut bed), (ResultState::Skipped, 1, why));
+    bed.come_to_an_end();
+}
+
+#[test]
+fn the_word_outlives_the_orchestrator() {
+    for again in [true, false] {
+        let mut bed = interrupted(true);
+        bed.proceed(0, again);
+        bed.restart(9);
+        bed.until_quiet();
+        let (status, attempts, _) = first_result(&mut bed);
+        if again {
+            assert_eq!((status, attempts), (ResultState::Started, 2))
+        } else {
+            assert_eq!((status, attempts), (ResultState::Skipped, 1))
+        }
+        bed.come_to_an_end();
+    }
+}
+
+#[test]
+fn a_crawl_goes_with_the_command_that_held_it() {
+    let mut bed = interrupted(true);
+    bed.abandon(0, true);
+    bed.until_quiet();
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Cancelled);
+    assert_eq!(bed.running_hook(), None);
+    bed.come_to_an_end();
+}

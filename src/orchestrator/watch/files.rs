@@ -1,0 +1,239 @@
+//! The files of watches and of their checks: declarations, lists of URLs, records. They are read
+//! outside the transaction, on a thread, and come to the turn as values in events.
+
+use archivist_core::model::{
+    CheckKind, CheckRecord, Entry, Outcome, Reading, RunId, parse_line, without_userinfo,
+};
+use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
+use archivist_shared::config::Scope;
+use archivist_shared::declare::files;
+use archivist_shared::declare::watch::{self, Watch, is_name};
+use archivist_shared::declare::{Declaration, Kind};
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// URLs of one watch.
+const URLS_MAX: usize = 10_000;
+/// Longest file of URLs, in bytes.
+const URL_FILE_MAX: u64 = 16 << 20;
+/// Longest record of a check, in bytes.
+const RECORD_MAX: u64 = 1 << 20;
+
+/// One watch as its files declare it now.
+#[derive(Clone, Debug)]
+pub struct WatchFile {
+    pub path: PathBuf,
+    pub watch: Watch,
+    /// Lines that make no sense.
+    pub problems: Vec<String>,
+    /// The URLs of the declaration and of its URLFile=, or why there are none.
+    pub urls: Result<Vec<String>, String>,
+}
+
+/// A call about watches, with the declarations that it is about.
+#[derive(Clone)]
+pub struct WatchRequest {
+    pub call: WatchCall,
+    pub found: Arc<Result<Vec<WatchFile>, Refusal>>,
+    pub reply: Reply<String>,
+}
+
+impl WatchRequest {
+    /// Reads the declarations for `call`.
+    pub fn read(scope: &Scope, call: WatchCall, reply: Reply<String>) -> WatchRequest {
+        let found = match &call {
+            WatchCall::Await(_) => Ok(Vec::new()),
+            WatchCall::List(None) => Ok(read_all(scope)),
+            WatchCall::Check { watch: name, .. }
+            | WatchCall::List(Some(name))
+            | WatchCall::History { watch: name, .. }
+            | WatchCall::Why(name) => read_named(scope, name).map(|found| vec![found]),
+        };
+        WatchRequest {
+            call,
+            found: Arc::new(found),
+            reply,
+        }
+    }
+
+    /// The watch that the call names.
+    ///
+    /// # Errors
+    /// If no file declares it, or its file cannot be read.
+    pub fn named(&self) -> Result<&WatchFile, Refusal> {
+        let found = self.found.as_ref().as_ref().map_err(Clone::clone)?;
+        let missing = || Refusal::Failed("the files of the watch were not read".to_owned());
+        found.first().ok_or_else(missing)
+    }
+}
+
+fn read_all(scope: &Scope) -> Vec<WatchFile> {
+    let (declarations, _) = files::read(scope);
+    declarations
+        .iter()
+        .filter(|declaration| declaration.kind == Kind::Watch)
+        .map(WatchFile::of)
+        .collect()
+}
+
+fn read_named(scope: &Scope, name: &str) -> Result<WatchFile, Refusal> {
+    let missing = || {
+        Refusal::NoSuch(format!(
+            "there is no watch '{name}' (a file {name}.watch, see archivist.watch(5))"
+        ))
+    };
+    if !is_name(name) {
+        return Err(missing());
+    }
+    let declaration = files::read_named(scope, Kind::Watch, name)
+        .map_err(|problem| Refusal::Invalid(problem.text))?
+        .ok_or_else(missing)?;
+    Ok(WatchFile::of(&declaration))
+}
+
+/// Whether no file declares this watch any more.
+pub fn is_removed(scope: &Scope, name: &str) -> bool {
+    !is_name(name) || matches!(files::read_named(scope, Kind::Watch, name), Ok(None))
+}
+
+impl WatchFile {
+    fn of(declaration: &Declaration) -> WatchFile {
+        let (watch, problems) = Watch::read(&declaration.name, &declaration.entries);
+        let describe = |problem: &watch::Problem| match &problem.place {
+            Some(place) => format!("{place}: {}", problem.what),
+            None => format!("{}: {}", declaration.path.display(), problem.what),
+        };
+        WatchFile {
+            path: declaration.path.clone(),
+            problems: problems.iter().map(describe).collect(),
+            urls: urls(&watch),
+            watch,
+        }
+    }
+}
+
+fn urls(watch: &Watch) -> Result<Vec<String>, String> {
+    let mut urls = watch.urls.clone();
+    if let Some(path) = &watch.url_file {
+        urls.extend(url_file(path)?);
+    }
+    let mut seen = BTreeSet::new();
+    urls.retain(|url| seen.insert(url.clone()));
+    match urls.len() {
+        0 => Err(format!("watch '{}' has no URL", watch.name)),
+        n if n > URLS_MAX => Err(format!(
+            "watch '{}' has {n} URLs, more than {URLS_MAX}",
+            watch.name
+        )),
+        _ => Ok(urls),
+    }
+}
+
+fn url_file(path: &Path) -> Result<Vec<String>, String> {
+    let failed = |error: io::Error| format!("failed to read URLFile '{}': {error}", path.display());
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() || metadata.len() > URL_FILE_MAX {
+        return Err(format!(
+            "URLFile '{}' is not a file of at most 16M",
+            path.display()
+        ));
+    }
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(URL_FILE_MAX)
+        .read_to_end(&mut text)
+        .map_err(failed)?;
+    Ok(text
+        .split(|byte| *byte == b'\n')
+        .filter_map(parse_line)
+        .filter_map(Result::ok)
+        .map(|Entry { url, .. }| url.as_str().to_owned())
+        .collect())
+}
+
+/// A check whose unit has ended, before its files are read.
+#[derive(Clone, Debug)]
+pub struct CheckEnd {
+    pub id: RunId,
+    pub kind: CheckKind,
+    pub watch: String,
+    pub outcome: Outcome,
+    pub reading: Reading,
+    /// Whether systemd has the unit still.
+    pub loaded: bool,
+}
+
+/// The same with what its files say.
+#[derive(Clone, Debug)]
+pub struct Collected {
+    pub end: CheckEnd,
+    /// What the check printed; none if that is not a record.
+    pub record: Option<CheckRecord>,
+    /// The watch, if it is declared still.
+    pub watch: Option<Watch>,
+}
+
+/// Reads the record of a check and the declaration of its watch. An alert has neither.
+pub fn collect(scope: &Scope, end: CheckEnd) -> Collected {
+    let is_alert = end.kind == CheckKind::Alert;
+    let (record, watch) = if is_alert {
+        (None, None)
+    } else {
+        let record = read_record(&record_path(scope, end.id, end.kind));
+        let watch = read_named(scope, &end.watch).ok().map(|found| found.watch);
+        (record, watch)
+    };
+    Collected { end, record, watch }
+}
+
+/// Where a check writes its record. The file outlasts the orchestrator; the check has only its
+/// descriptor. It is in memory, as the limits of those units keep it small; the unit with a browser
+/// may write large files, so that its record is on the disk.
+pub fn record_path(scope: &Scope, id: RunId, kind: CheckKind) -> PathBuf {
+    let directory = match kind {
+        CheckKind::Lighthouse => scope.data_dir(),
+        _ => scope.runtime_dir(),
+    };
+    let name = format!("{}-{}.json", scope.unit_prefix(), id.0);
+    directory.join("checks").join(name)
+}
+
+/// Makes an empty record, to be the standard output of a check.
+pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
+    let make = || {
+        if let Some(directory) = path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+        }
+        File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+    };
+    make()
+        .map(OwnedFd::from)
+        .map_err(|error: io::Error| format!("failed to make '{}': {error}", path.display()))
+}
+
+/// The last line that is a record: a document of our own program, bounded in size, read as the
+/// report of a worker is. Pages never write it. Users see it: no URL in it has a user or password.
+fn read_record(path: &Path) -> Option<CheckRecord> {
+    let file = File::open(path).ok()?;
+    let mut text = Vec::new();
+    file.take(RECORD_MAX + 1).read_to_end(&mut text).ok()?;
+    if text.len() as u64 > RECORD_MAX {
+        return None;
+    }
+    let text = without_userinfo(&String::from_utf8_lossy(&text));
+    let mut lines = text.rsplit('\n');
+    lines.find_map(|line| serde_json::from_str(line).ok())
+}
