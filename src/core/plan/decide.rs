@@ -76,6 +76,26 @@ pub struct View {
     pub next_due: Option<Time>,
 }
 
+impl View {
+    /// Whether there is work, now or later: without it, an orchestrator that stands by may leave.
+    pub fn is_busy(&self) -> bool {
+        self.crawl_workers > 0
+            || self.snapshot_workers > 0
+            || !self.due_crawls.is_empty()
+            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
+            || self.next_due.is_some()
+            || self.checks.is_busy()
+    }
+
+    /// Why nothing is started although something is due.
+    pub fn blocked(&self) -> Option<&str> {
+        let due = !self.due_crawls.is_empty()
+            || !self.checks.slow.due.is_empty()
+            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
+        self.pressure.as_deref().filter(|_| due)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     StartCrawl(CrawlId),

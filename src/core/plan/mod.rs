@@ -1,22 +1,38 @@
 //! Judgement. Everything here is a function of its arguments; time and limits are among them.
 
+mod cancel;
 mod checks;
 mod decide;
 mod disk;
 mod idle;
+mod interrupt;
+mod pause;
 mod page_order;
 mod pressure;
+mod reading;
 mod reconcile;
+mod report;
+mod retry;
+mod run_call;
 mod settle;
 mod takeover;
 
+pub use cancel::{Abort, Tidy, Wanted, abort, admits_worker, cancel, is_abandoned, tidy};
 pub use checks::{Checks, Lane, against_check, conclude, decide_checks, prune_at};
 pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Places, View};
 pub use decide::{against_host, decide};
 pub use disk::{Amount, LOOK, Lack, Writer, lack, still, worst};
 pub use idle::Idle;
+pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_again};
 pub use page_order::{HostRange, PagePosition, host_turns, take_turns};
+pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
 pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
+pub use reading::{Evidence, StartError, Started, UnitSeen, UnitState};
+pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
-pub use settle::{Settled, WorkerEnd, settle_worker};
+pub use report::{ReportStep, Reporter, report_step, takes_depth};
+pub use retry::{Retry, may_retry, reopens_crawl, retry};
+pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
+pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
+pub use settle::{after_crawl_worker, after_worker, settle_worker};
 pub use takeover::{Gate, Rival, gate, may_be_killed};

@@ -2,7 +2,6 @@
 //! whom to replace first. What lives and what works is seen by locks that the kernel frees with
 //! the process, so nobody is taken for alive who is not.
 
-use super::View;
 use crate::model::{Kin, Place, Runner};
 
 /// Another runner as it is seen from here.
@@ -59,18 +58,6 @@ pub fn gate(here: &Place, seat: i64, rivals: &[Rival], patient: bool) -> Gate {
     let gone = rivals.iter().filter(|rival| !kept(rival));
     Gate::Pass {
         gone: gone.map(|rival| rival.runner.epoch).collect(),
-    }
-}
-
-impl View {
-    /// Whether there is work, now or later: without it, who stands by may leave.
-    pub fn is_busy(&self) -> bool {
-        self.crawl_workers > 0
-            || self.snapshot_workers > 0
-            || !self.due_crawls.is_empty()
-            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
-            || self.next_due.is_some()
-            || self.checks.is_busy()
     }
 }
 

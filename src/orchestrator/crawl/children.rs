@@ -1,11 +1,11 @@
-//! The pages that hooks find. Those of a long report are queued in pieces, one a turn, before its
-//! result is recorded: should we end in between, the worker reports again, and a page that is there
-//! is not queued twice.
+//! The pages that hooks find. Those of a long report are queued in chunks, one in each turn, before
+//! the result is recorded: if the orchestrator ends in between, the worker reports again, and no page
+//! is queued twice.
 
-use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::main_loop::turn::{Change, Turn, TurnResult, invalid, parts};
 use crate::store::{CrawlWork, NewSnapshot};
-use crate::work::calls::parts;
 use archivist_core::model::{Owner, PageUrl, SnapshotId};
+use archivist_core::plan::{ReportStep, Reporter, report_step, takes_depth};
 use archivist_shared::bus::documents::work::{Child, Report};
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(crate) fn is_short(children: &[Child]) -> bool {
     piece(children) == children.len()
 }
 
-/// How many of these are for one turn: one at least.
+/// How many of these are queued in one turn: at least one.
 fn piece(children: &[Child]) -> usize {
     let mut room = AT_ONCE;
     let fits = |child: &&Child| {
@@ -29,8 +29,8 @@ fn piece(children: &[Child]) -> usize {
 }
 
 impl Turn<'_> {
-    /// Queues the next pages of a long report, of which `done` are queued already. Answers how many there
-    /// are then; nothing once there are no more, or of a report that is short or too late.
+    /// Queues the next pages of a long report, of which `done` are queued already. Returns how many are
+    /// queued then; none if the result is to be recorded now.
     pub(crate) fn add_some_children(
         &mut self,
         owner: Owner,
@@ -38,18 +38,16 @@ impl Turn<'_> {
         done: usize,
     ) -> TurnResult<Option<usize>> {
         let rest = report.children.get(done..).unwrap_or_default();
-        if rest.is_empty() || is_short(&report.children) {
-            return Ok(None);
-        }
         let (plugin, hook) = parts(&report.key)?;
-        let known = self.tx.result(owner, plugin, hook)?;
-        if known.is_some_and(|result| result.status.is_final()) {
+        let crawl = self.crawl_of_owner(owner)?;
+        let reporter = Reporter::of(owner, crawl.ready);
+        let known = self.result_state(owner, plugin, hook)?;
+        let is_short = is_short(&report.children);
+        if report_step(reporter, is_short, rest.is_empty(), known) == ReportStep::Record {
             return Ok(None);
         }
-        let crawl = self.crawl_of_owner(owner)?;
         let parent = match owner {
             Owner::Snapshot(id) => Some(id),
-            Owner::Crawl(_) if crawl.ready => return Ok(None),
             Owner::Crawl(_) => None,
         };
         let count = piece(rest);
@@ -57,7 +55,7 @@ impl Turn<'_> {
         Ok(Some(done + count))
     }
 
-    /// Queues the pages that a hook of a page found, or one of the crawl names, as far as depth and filters let them through.
+    /// Queues the pages that a hook found for which depth and filters leave a place.
     pub(crate) fn add_children(
         &mut self,
         crawl: &CrawlWork,
@@ -68,7 +66,7 @@ impl Turn<'_> {
             Some(parent) => self.snapshot_of(parent)?.depth + 1,
             None => 0,
         };
-        if children.is_empty() || depth > crawl.max_depth || crawl.status.is_final() {
+        if children.is_empty() || !takes_depth(crawl.status, depth, crawl.max_depth) {
             return Ok(());
         }
         let plan = self.engine.plan(crawl).map_err(invalid)?;

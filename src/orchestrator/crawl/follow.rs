@@ -1,10 +1,13 @@
 //! What followers of a crawl are told: lines of JSON, in the order in which things happened.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::turn::{Change, Turn};
+use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::StoreError;
 use archivist_core::model::{CrawlId, Owner};
+use archivist_shared::bus::call::Reply;
+use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::report::{Event, Filter};
+use std::os::fd::OwnedFd;
 
 /// Snapshots that a new follower is told of; of a larger crawl it hears as they change.
 const PRESENT_MAX: u32 = 500;
@@ -16,6 +19,23 @@ fn line(event: &Event) -> Result<String, StoreError> {
 }
 
 impl Turn<'_> {
+    pub(crate) fn follow(
+        &mut self,
+        crawl: CrawlId,
+        claim: &Claim,
+        reply: &Reply<OwnedFd>,
+    ) -> TurnResult<()> {
+        self.crawl_of(crawl)?;
+        let first = self.present_state(crawl)?;
+        self.actions.push(Action::Follow {
+            crawl,
+            first,
+            claim: claim.clone(),
+            reply: reply.clone(),
+        });
+        Ok(())
+    }
+
     /// What a new follower needs to know.
     pub(crate) fn present_state(&self, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
         let open = |status: &str| Filter {

@@ -76,8 +76,8 @@ impl Turn<'_> {
         Ok(false)
     }
 
-    /// Why a hook of a page is not to be begun.
-    pub(crate) fn too_much(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
+    /// Why no further hook of a page is started: its files are too large.
+    pub(crate) fn too_large(&self, crawl: &CrawlWork, owner: Owner) -> TurnResult<Option<String>> {
         let plan = self.engine.plan(crawl).map_err(invalid)?;
         if plan.limits.snapshot_size.is_none() || matches!(owner, Owner::Crawl(_)) {
             return Ok(None);

@@ -1,29 +1,27 @@
-//! Pausing: nothing of a crawl or snapshot is started any more, and its hooks are frozen. Their
-//! workers are not, as they have a watchdog to answer; what they ask to be run waits. That of a page
-//! is marked, as its time limit goes on meanwhile.
+//! Pausing: nothing of a crawl or snapshot is started, and its hooks are frozen. Workers are not
+//! frozen, as they have a watchdog to answer; their calls of `Run` wait. The run of a page's worker is
+//! marked, because its time limit continues.
 //!
 //! Frozen hooks are thawed before anything is sent to them: systemd refuses to stop a frozen unit
-//! (257), and a frozen process takes no signal but SIGKILL. Their time limit, which belongs to
-//! systemd, goes on meanwhile; a hook that it ends is run once more.
+//! (257), and a frozen process takes no signal but SIGKILL. The time limit of a hook belongs to
+//! systemd and continues; a hook that reaches it while frozen is run again.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::log::LogEntry;
-use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::RunRow;
-use archivist_core::model::{Lifecycle, Outcome, Owner, Step};
-use archivist_core::plan::Settled;
+use archivist_core::model::{Outcome, Owner, Step};
+use archivist_core::plan::{PAUSED, excuses_time_limit, pause, resume, resume_step};
 use archivist_core::unit::UnitKind;
-
-const PAUSED: &str = "paused by request";
 
 impl Turn<'_> {
     pub(crate) fn pause(&mut self, id: Owner) -> TurnResult<()> {
-        if self.is_already(id, "pause", |status| status == Lifecycle::Paused)? {
+        if !self.is_wanted(id, "pause", pause)? {
             return Ok(());
         }
         self.step_owner(id, Step::Pause, Some(PAUSED))?;
         for run in self.runs_below(id)? {
-            // One that is not up yet is frozen when it is.
+            // A hook that is starting is frozen when its start is done.
             if run.kind == UnitKind::Hook && !run.starting {
                 self.freeze(&run)?;
             }
@@ -36,20 +34,14 @@ impl Turn<'_> {
     }
 
     pub(crate) fn resume(&mut self, id: Owner) -> TurnResult<()> {
-        let goes_on = |status| matches!(status, Lifecycle::Queued | Lifecycle::Started);
-        if self.is_already(id, "resume", goes_on)? {
+        if !self.is_wanted(id, "resume", resume)? {
             return Ok(());
         }
-        // A worker of an attempt before a retry is on its way out, and none of this one.
         let attempts = match id {
             Owner::Crawl(id) => self.crawl_of(id)?.attempts,
             Owner::Snapshot(id) => self.snapshot_of(id)?.attempts,
         };
-        let step = if attempts > 0 && self.tx.has_worker(id)? {
-            Step::Continue
-        } else {
-            Step::Resume
-        };
+        let step = resume_step(attempts, self.tx.has_worker(id)?);
         self.step_owner(id, step, None)?;
         for run in self.runs_below(id)? {
             if run.may_be_frozen() && !self.tx.is_paused(run.owner)? {
@@ -59,23 +51,6 @@ impl Turn<'_> {
         self.actions.push(Action::Unpark);
         self.log(LogEntry::Resumed(id));
         Ok(())
-    }
-
-    /// Whether what a caller asks for is so already, as when an answer was lost and the call is made
-    /// again. What is over is refused in words for the caller.
-    pub(crate) fn is_already(
-        &self,
-        id: Owner,
-        verb: &str,
-        is_so: impl Fn(Lifecycle) -> bool,
-    ) -> TurnResult<bool> {
-        let status = self.tx.status_of(id)?;
-        match is_so(status) {
-            false if status.is_final() => Err(invalid(format!(
-                "{id} is {status}, there is nothing to {verb}"
-            ))),
-            already => Ok(already),
-        }
     }
 
     fn step_owner(&mut self, id: Owner, step: Step, reason: Option<&str>) -> TurnResult<()> {
@@ -118,19 +93,6 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes a unit as frozen as it is to be: the orchestrator before us may have died between
-    /// its record and its call, and what was paused meanwhile may have started since.
-    pub(crate) fn adjust(&mut self, run: &RunRow) -> TurnResult<()> {
-        if run.kind != UnitKind::Hook {
-            return Ok(());
-        }
-        if self.tx.is_paused(run.owner)? {
-            return self.freeze(run);
-        }
-        self.thaw(run);
-        Ok(())
-    }
-
     /// Thaws a unit that was ever to be frozen: before it is ended.
     pub(crate) fn thaw(&mut self, run: &RunRow) {
         if run.may_be_frozen() {
@@ -154,27 +116,11 @@ impl Turn<'_> {
 
     /// The time limit of a hook went on while it was frozen: it has its time in another run.
     pub(crate) fn forgive_limit(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<()> {
-        if run.frozen
-            && *outcome == Outcome::TimeLimit
+        if excuses_time_limit(run.frozen, outcome)
             && let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook)
         {
             self.tx.put_off_result(run.owner, plugin, hook)?;
         }
         Ok(())
-    }
-
-    /// What is paused lost its worker: it stays paused, and has another one after it is resumed.
-    /// Whether that is all.
-    pub(crate) fn stays_paused(&self, owner: Owner, settled: &Settled) -> TurnResult<bool> {
-        if settled.step != Step::Requeue || self.tx.status_of(owner)? != Lifecycle::Paused {
-            return Ok(false);
-        }
-        let reason = match &settled.reason {
-            Some(reason) => format!("{PAUSED}; {reason}"),
-            None => PAUSED.to_owned(),
-        };
-        self.tx
-            .put_off_paused(owner, settled.retry_at, Some(&reason))?;
-        Ok(true)
     }
 }

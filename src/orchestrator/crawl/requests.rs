@@ -4,19 +4,14 @@ use crate::crawl::add::Progress;
 use crate::crawl::retry::Retried;
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::event::Event;
-use crate::main_loop::turn::{Turn, TurnError, TurnResult, failed, invalid};
-use crate::query::documents::documents;
-use crate::runner::gate;
+use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::Users;
 use crate::work::ends::ABORTED;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, TAG_MAX, TAGS_MAX};
-use archivist_plugin::{Skip, Values};
-use archivist_shared::bus::call::{Refusal, Reply, Request};
-use archivist_shared::bus::callers::Claim;
-use archivist_shared::bus::documents::report;
-use archivist_shared::bus::documents::report::{AddOptions, Details, Filter, ROWS_MAX};
+use archivist_core::model::{Lifecycle, Owner, TAG_MAX, TAGS_MAX};
+use archivist_core::plan::{Wanted, cancel};
+use archivist_shared::bus::call::Request;
+use archivist_shared::bus::documents::report::AddOptions;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::OwnedFd;
 
 /// Why something is cancelled.
 const CANCELLED: &str = "cancelled by request";
@@ -115,7 +110,7 @@ impl Turn<'_> {
                 filter,
                 reply,
             } => {
-                if what == "binaries" && self.looks_first(request)? {
+                if what == "binaries" && self.inspect_first(request)? {
                     return Ok(());
                 }
                 let text = self.list(what, filter)?;
@@ -137,7 +132,7 @@ impl Turn<'_> {
                 crawl,
                 claim,
                 reply,
-            } => self.watch(*crawl, claim, reply)?,
+            } => self.follow(*crawl, claim, reply)?,
             Request::Hold {
                 crawl,
                 cancel,
@@ -225,196 +220,39 @@ impl Turn<'_> {
     }
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {
-        let reason = CANCELLED;
-        if self.is_already(id, "cancel", |status| status == Lifecycle::Cancelled)? {
+        if !self.is_wanted(id, "cancel", cancel)? {
             return Ok(());
         }
         match id {
             Owner::Crawl(id) => {
                 self.proceed(id, false)?;
-                self.cancel_crawl(id, reason)
+                self.cancel_crawl(id, CANCELLED)
             }
             Owner::Snapshot(id) => {
                 let snapshot = self.snapshot_of(id)?;
-                self.cancel_snapshot(snapshot.crawl, id, reason)?;
+                self.cancel_snapshot(snapshot.crawl, id, CANCELLED)?;
                 self.tidy_crawl(snapshot.crawl)
             }
         }
     }
 
-    fn status(&self) -> TurnResult<report::Status> {
-        let open = Filter {
-            status: Some("open".into()),
-            ..Filter::default()
-        };
-        let running: Vec<report::Run> = documents(self.tx.list_runs(&open)?);
-        let (crawls, snapshots) = (
-            self.tx.counts("crawl", None)?,
-            self.tx.counts("snapshot", None)?,
-        );
-        let view = self.view(&self.engine.limits())?;
-        Ok(report::Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            systemd: self.engine.systemd.clone(),
-            data: self.engine.scope.data_dir().to_string_lossy().into_owned(),
-            line: crate::main_loop::notify::line(
-                &crawls,
-                &snapshots,
-                &crate::main_loop::notify::units(&running),
-                self.tx.check_counts()?,
-            ),
-            crawls,
-            snapshots,
-            running,
-            next: view.next_due,
-            runners: self.runners()?,
-            blocked: crate::work::pressure::blocked(&view).map(str::to_owned),
-            network: self.engine.network_line(),
-            address_filter: self.engine.filter_holds,
-        })
-    }
-
-    fn runners(&self) -> TurnResult<Vec<report::Runner>> {
-        let Some(me) = &self.engine.me else {
-            return Ok(Vec::new());
-        };
-        let runners = self.tx.runners()?;
-        Ok(gate::reported(&runners, me.seat, &me.place, &me.seats))
-    }
-
-    fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {
-        let known: Vec<&str> = match what {
-            "crawls" | "snapshots" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
-            "results" => ResultState::ALL
-                .iter()
-                .map(|state| state.as_str())
-                .collect(),
-            "runs" => vec!["starting", "running", "ended", "open"],
-            "binaries" | "timeline" => Vec::new(),
-            _ => {
-                return Err(invalid(format!(
-                    "'{what}' is none of crawls, snapshots, results, runs, timeline, binaries"
-                )));
-            }
-        };
-        if let Some(status) = &filter.status
-            && !known.contains(&status.as_str())
-        {
-            let known = known.join(", ");
-            return Err(invalid(format!(
-                "'{status}' is no status of {what}: {known}"
-            )));
+    /// Whether a request of a user has to be carried out.
+    ///
+    /// # Errors
+    /// If its crawl or snapshot is final.
+    pub(crate) fn is_wanted(
+        &self,
+        id: Owner,
+        verb: &str,
+        decide: fn(Lifecycle) -> Wanted,
+    ) -> TurnResult<bool> {
+        let status = self.tx.status_of(id)?;
+        match decide(status) {
+            Wanted::Go => Ok(true),
+            Wanted::Already => Ok(false),
+            Wanted::Final => Err(invalid(format!(
+                "{id} is {status}, there is nothing to {verb}"
+            ))),
         }
-        let filter = filter.piece();
-        Ok(match what {
-            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(
-                self.tx.list_crawls(&filter)?,
-            ))?,
-            "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
-            "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
-                self.tx.list_results(&filter)?,
-            ))?,
-            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(
-                self.tx.list_spans(&filter)?,
-            ))?,
-            _ => {
-                serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?
-            }
-        })
-    }
-
-    /// Programs are looked at before they are listed; the request comes again after that.
-    fn looks_first(&mut self, request: &Request) -> TurnResult<bool> {
-        let none = Values::new();
-        let layers = self.engine.layers(&none, &none);
-        let plugins = self.engine.catalogue.plugins.iter();
-        let programs = self.engine.programs(plugins, &layers);
-        self.inspect(&programs, Some(request.clone()))
-    }
-
-    fn details(&self, id: Owner) -> TurnResult<Details> {
-        self.tx.status_of(id)?;
-        let filter = Filter {
-            owner: Some(id),
-            limit: ROWS_MAX,
-            ..Filter::default()
-        };
-        let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
-        let mut snapshots = self.snapshots(&filter)?;
-        let mut results = documents(self.tx.list_results(&filter)?);
-        let mut runs = documents(self.tx.list_runs(&filter)?);
-        // One id is read like a story, from its beginning.
-        snapshots.reverse();
-        results.reverse();
-        runs.reverse();
-        Ok(match id {
-            Owner::Crawl(_) => {
-                let crawl = self
-                    .tx
-                    .list_crawls(&filter)?
-                    .into_iter()
-                    .next()
-                    .ok_or_else(none)?;
-                Details::Crawl {
-                    crawl: crawl.into(),
-                    snapshots,
-                    results,
-                    runs,
-                }
-            }
-            Owner::Snapshot(_) => {
-                let snapshot = snapshots.pop().ok_or_else(none)?;
-                Details::Snapshot {
-                    snapshot,
-                    results,
-                    runs,
-                }
-            }
-        })
-    }
-
-    fn plugins(&self) -> TurnResult<report::Plugins> {
-        let selected = self
-            .engine
-            .select(&[], &Default::default(), false)
-            .map_err(invalid)?;
-        let uses = self.tx.uses()?;
-        let skip = |name: &str| {
-            let mut pairs = selected.skipped.iter();
-            let (_, skip) = pairs.find(|(plugin, _)| plugin.name == name)?;
-            Some(skip)
-        };
-        let plugin = |plugin: &archivist_plugin::Plugin| report::Plugin {
-            name: plugin.name.clone(),
-            directory: plugin.dir.to_string_lossy().into_owned(),
-            description: plugin.schema.description.clone(),
-            hooks: plugin.hooks.iter().map(|hook| hook.id.clone()).collect(),
-            skipped: skip(&plugin.name).map(ToString::to_string),
-            by_choice: skip(&plugin.name).is_some_and(Skip::is_by_choice),
-            fix: skip(&plugin.name).and_then(|skip| skip.fix().map(str::to_owned)),
-            uses: uses.get(&plugin.name).copied().unwrap_or_default(),
-        };
-        let problem = |problem: &archivist_plugin::PathProblem| report::Problem {
-            path: problem.path.to_string_lossy().into_owned(),
-            what: problem.what.clone(),
-        };
-        let catalogue = &self.engine.catalogue;
-        Ok(report::Plugins {
-            plugins: catalogue.plugins.iter().map(plugin).collect(),
-            problems: catalogue.problems.iter().map(problem).collect(),
-        })
-    }
-
-    fn watch(&mut self, crawl: CrawlId, claim: &Claim, reply: &Reply<OwnedFd>) -> TurnResult<()> {
-        self.crawl_of(crawl)?;
-        let first = self.present_state(crawl)?;
-        self.actions.push(Action::Follow {
-            crawl,
-            first,
-            claim: claim.clone(),
-            reply: reply.clone(),
-        });
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
+use archivist_core::plan::{may_retry, reopens_crawl, retry};
 use archivist_shared::bus::call::Retrying;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -167,21 +168,18 @@ impl Turn<'_> {
         let owner = Owner::Snapshot(id);
         let snapshot = self.snapshot_of(id)?;
         let state = snapshot.status;
-        if !state.is_final() && state != Lifecycle::Queued {
+        if !may_retry(state) {
             return Err(invalid(format!("{id} is {state}, it is not over yet")));
         }
-        let mut count = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
-        // A reason says that it ended before all of its hooks had their turn.
-        if count == 0 && hook.is_none() && snapshot.reason.is_some() {
-            count = 1;
-        }
-        if count > 0 && state.is_final() {
+        let requeued = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
+        let retry = retry(state, requeued, hook.is_none(), snapshot.reason.is_some());
+        if retry.requeue {
             self.tx
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
             let crawl = snapshot.crawl;
             self.changes.insert(Change::Snapshot { crawl, id });
         }
-        Ok(count)
+        Ok(retry.results)
     }
 
     /// Has a crawl that was over work on its pages again. In `reopened` it is noted if it waits for more: `alone`, it
@@ -192,7 +190,7 @@ impl Turn<'_> {
         alone: bool,
         reopened: &mut BTreeSet<CrawlId>,
     ) -> TurnResult<()> {
-        if !self.crawl_of(crawl)?.status.is_final() {
+        if !reopens_crawl(self.crawl_of(crawl)?.status) {
             return Ok(());
         }
         // What its setup started is gone: all of it is done anew.

@@ -1,13 +1,13 @@
 //! What the loop does, after the commit.
 
-use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::starts::Output;
 use crate::programs::install::Brought;
 use crate::watch::files::CheckEnd;
 use crate::work::disk::Reach;
 use archivist_core::model::{CrawlId, Owner, RunId};
-use archivist_core::plan::Lack;
+use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;

@@ -4,18 +4,10 @@ use crate::programs::inspect::Seen;
 use crate::store::Durability;
 use crate::watch::files::{Collected, WatchRequest};
 use archivist_core::model::{CrawlId, Reading, RunId};
-use archivist_core::plan::Writer;
+use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
 use archivist_shared::bus::call::{Call, Request, Work};
 use archivist_shared::systemd::{Hint, HintQueue, Listed, ManagerError};
-
-/// The evidence in a signal about a main process that ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
-    pub code: i32,
-    pub status: i32,
-    pub result: String,
-}
 
 /// Everything that can happen.
 #[derive(Clone)]

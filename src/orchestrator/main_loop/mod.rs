@@ -9,6 +9,7 @@ pub mod log;
 pub mod notify;
 pub mod perform;
 pub mod prepare;
+pub mod rows;
 pub mod setup;
 pub mod signals;
 pub mod sources;
@@ -428,7 +429,7 @@ impl Daemon<'_> {
 
     /// Says once when nothing can be started, and once when that is over.
     fn observe_pressure(&mut self, view: &View) {
-        let why = pressure::blocked(view);
+        let why = view.blocked();
         match (self.blocked, why) {
             (false, Some(why)) => tracing::warn!("nothing is started until there is room: {why}"),
             (true, None) => tracing::info!("there is room again, going on"),

@@ -6,8 +6,7 @@ use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::store::{StoreError, Tx};
-use crate::work::pressure::blocked;
-use crate::work::units::Seen;
+use crate::work::units::ReadingContext;
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{Decision, LOOK_AGAIN, View, decide};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
@@ -64,6 +63,12 @@ pub(crate) fn invalid(what: impl Into<String>) -> TurnError {
 
 pub(crate) fn failed(why: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Failed(why.into()))
+}
+
+/// The plugin and the hook of a key `PLUGIN/HOOK`.
+pub(crate) fn parts(key: &str) -> TurnResult<(&str, &str)> {
+    key.split_once('/')
+        .ok_or_else(|| invalid(format!("'{key}' is not the key of a hook")))
 }
 
 pub(crate) struct Turn<'a> {
@@ -127,7 +132,7 @@ impl Turn<'_> {
                 result,
                 stopping,
             } => {
-                let seen = Seen {
+                let seen = ReadingContext {
                     early: *early,
                     evidence: evidence.as_ref(),
                     stopping: *stopping,
@@ -209,7 +214,7 @@ impl Turn<'_> {
         );
         let line =
             crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
-        let line = match blocked(view) {
+        let line = match view.blocked() {
             Some(why) => {
                 self.actions
                     .push(Action::WakeAt(self.now.after(LOOK_AGAIN)));

@@ -313,8 +313,8 @@ impl Turn<'_> {
         Ok(None)
     }
 
-    /// Lays the variables of the programs that a hook uses over its environment.
-    pub(crate) fn lay_binaries(
+    /// Adds the variables of the programs that a hook uses to its environment.
+    pub(crate) fn layer_program_env(
         &self,
         planned: &PlannedHook,
         variables: &mut Vec<(String, String)>,

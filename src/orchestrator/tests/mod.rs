@@ -15,8 +15,9 @@ mod why;
 mod worker;
 mod world;
 
-use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::event::Event;
 use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Reading, ResultState};
+use archivist_core::plan::Evidence;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
 use bed::Bed;

@@ -3,9 +3,10 @@
 //! signals keep their order.
 
 use super::worker::Worker;
-use crate::main_loop::event::{Event, Evidence};
+use crate::main_loop::event::Event;
 use crate::main_loop::starts::Start;
 use archivist_core::model::{Reading, RunId};
+use archivist_core::plan::Evidence;
 use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
 use std::collections::{BTreeMap, VecDeque};
 

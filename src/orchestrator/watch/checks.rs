@@ -6,15 +6,15 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::CheckRow;
 use crate::watch::files::{CheckEnd, Collected, record_path};
-use crate::work::units::Seen;
+use crate::work::units::{ReadingContext, start_answer};
 use archivist_core::model::{
     CheckKind, CheckRecord, Outcome, Reach, Reading, RunId, without_userinfo,
 };
-use archivist_core::plan::{conclude, prune_at};
+use archivist_core::plan::{Started, UnitSeen, UnitState, conclude, prune_at, started, unit_state};
 use archivist_core::unit::{AddressFilter, CheckSpec, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::declare::watch::Watch;
-use archivist_shared::systemd::{ErrorKind, ManagerError, Release};
+use archivist_shared::systemd::{ManagerError, Release};
 use serde::{Deserialize, Serialize};
 
 /// What the files of a check that is over say.
@@ -107,15 +107,17 @@ impl Turn<'_> {
         let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
             return Ok(());
         };
-        match result.as_ref().map_err(|error| (error.kind, error)) {
-            Ok(()) => Ok(self.tx.set_check_running(id)?),
-            Err((ErrorKind::UnitExists, _)) => Ok(()),
-            Err((ErrorKind::Unreachable, _)) => {
+        match started(start_answer(result)) {
+            Started::Running => Ok(self.tx.set_check_running(id)?),
+            Started::Waiting => Ok(()),
+            Started::Reconcile => {
                 self.actions.push(Action::List);
                 Ok(())
             }
-            Err((_, error)) => {
-                let why = Outcome::NotStarted(error.why.clone());
+            // A check is not repeated after a boot: it would be out of date.
+            Started::Lost | Started::Failed => {
+                let why = result.as_ref().err().map(|error| error.why.clone());
+                let why = Outcome::NotStarted(why.unwrap_or_default());
                 self.check_over(&check, &why, &Reading::default(), &Files::default())
             }
         }
@@ -124,40 +126,43 @@ impl Turn<'_> {
     pub(crate) fn check_read(
         &mut self,
         id: RunId,
-        seen: &Seen<'_>,
+        seen: &ReadingContext<'_>,
         result: &Result<Box<Reading>, ManagerError>,
     ) -> TurnResult<()> {
         let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
             return Ok(());
         };
-        let mut reading = match result {
-            Ok(reading) => Reading::clone(reading),
+        let reading = match result {
+            Ok(reading) => reading,
             Err(error) => {
                 self.log_problem(Problem::UnitNotRead(error.to_string()));
                 return Ok(());
             }
         };
-        let gone = reading.load_state == "not-found";
-        if gone && seen.early {
-            return Ok(());
-        }
-        if gone && let Some(evidence) = seen.evidence {
-            reading.exec_main_code = evidence.code;
-            reading.exec_main_status = evidence.status;
-            reading.result = evidence.result.clone();
-            reading.active_state = "failed".to_owned();
-        }
-        let Some(outcome) = Outcome::of(&reading) else {
-            return Ok(self.tx.set_check_running(id)?);
+        // A check is over at a shutdown as well: its record would be out of date after the next boot.
+        let unit_seen = UnitSeen {
+            reading,
+            evidence: seen.evidence,
+            early: seen.early,
+            stopping: false,
+            leftover: false,
         };
-        // At a shutdown it is over as well: its record would be out of date after the next boot.
+        let (outcome, reading, loaded) = match unit_state(&unit_seen) {
+            UnitState::Unknown | UnitState::NeverStarted => return Ok(()),
+            UnitState::Running => return Ok(self.tx.set_check_running(id)?),
+            UnitState::Ended {
+                outcome,
+                reading,
+                loaded,
+            } => (outcome, *reading, loaded),
+        };
         self.actions.push(Action::CollectCheck(Box::new(CheckEnd {
             id,
             kind: check.kind,
             watch: check.watch,
             outcome,
             reading,
-            loaded: !gone,
+            loaded,
         })));
         Ok(())
     }

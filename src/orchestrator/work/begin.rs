@@ -3,18 +3,15 @@
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{CrawlPlan, PlannedHook};
 use crate::main_loop::starts::Output;
-use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, failed};
+use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
 use crate::programs::install;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::work::persona;
-use archivist_core::model::{
-    CrawlId, Owner, PageUrl, ResultState, RunId, SnapshotId, Step, Verdict,
-};
+use archivist_core::model::{CrawlId, Owner, ResultState, RunId, SnapshotId, Step, Verdict};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
 use archivist_plugin::{BinaryRequest, HookContext, HookFamily, HookTarget, argv, request_argv};
-use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::bus::documents::work::{About, Assignment, Skipped};
 use archivist_shared::config::HOOK_USERS;
@@ -34,33 +31,6 @@ fn token() -> TurnResult<String> {
 }
 
 impl Turn<'_> {
-    pub(crate) fn crawl_of(&self, id: CrawlId) -> TurnResult<CrawlWork> {
-        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no crawl {id}")));
-        self.tx.crawl(id)?.ok_or_else(missing)
-    }
-
-    pub(crate) fn snapshot_of(&self, id: SnapshotId) -> TurnResult<SnapshotWork> {
-        let missing = || TurnError::Refused(Refusal::NoSuch(format!("there is no snapshot {id}")));
-        self.tx.snapshot(id)?.ok_or_else(missing)
-    }
-
-    /// `archive/YYYYMMDD/DOMAIN/ID` for the day on which the owner was added.
-    fn directory(&self, day: &str, url: &str, owner: Owner) -> PathBuf {
-        let domain = PageUrl::parse(url).map_or_else(|_| "unknown".to_owned(), |url| url.domain());
-        self.engine
-            .archive()
-            .join(day)
-            .join(domain)
-            .join(owner.to_string())
-    }
-
-    pub(crate) fn crawl_directory(&self, crawl: &CrawlWork) -> PathBuf {
-        match &crawl.directory {
-            Some(directory) => PathBuf::from(directory),
-            None => self.directory(&crawl.created_at.day(), &crawl.url, Owner::Crawl(crawl.id)),
-        }
-    }
-
     pub(crate) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
         // Whether its users may have their persona is looked at again.
@@ -358,7 +328,7 @@ impl Turn<'_> {
                 request_argv(&planned.hook, &request)
             }
             None => {
-                self.lay_binaries(planned, &mut environment)?;
+                self.layer_program_env(planned, &mut environment)?;
                 let own = planned.command.clone();
                 own.unwrap_or_else(|| argv(&planned.hook, &target))
             }

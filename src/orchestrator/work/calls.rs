@@ -4,9 +4,12 @@ use crate::crawl::children::is_short;
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::HookLog;
-use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid};
+use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts};
 use crate::store::{CrawlWork, Finished, RunRow};
-use archivist_core::model::{EXIT_SKIPPED, Lifecycle, Outcome, Owner, ResultState, Verdict};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, Verdict};
+use archivist_core::plan::{
+    LastRun, Reporter, RunCall, RunFacts, admits_worker, is_joinable, run_call,
+};
 use archivist_plugin::HookFamily;
 use archivist_shared::bus::call::{Refusal, Work};
 use archivist_shared::bus::documents::work::{Ended, Known, Report, Standing};
@@ -15,93 +18,30 @@ fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
 }
 
-/// `PLUGIN/HOOK` in its two parts.
-pub(crate) fn parts(key: &str) -> TurnResult<(&str, &str)> {
-    key.split_once('/')
-        .ok_or_else(|| invalid(format!("no hook is called '{key}'")))
-}
-
 impl Turn<'_> {
     pub(crate) fn work(&mut self, work: &Work) -> TurnResult<()> {
         match work {
             Work::Attach { token, reply } => {
-                let owner = self.who(token)?;
+                let owner = self.authenticate(token)?;
                 let standing = self.standing(owner)?;
                 self.answer_text(reply, serde_json::to_string(&standing)?);
                 Ok(())
             }
-            Work::Run {
-                token,
-                hook,
-                stdout,
-                reply,
-            } => {
-                let owner = self.who(token)?;
-                let crawl = self.crawl_of_owner(owner)?;
-                let plan = self.engine.plan(&crawl).map_err(invalid)?;
-                let planned = plan
-                    .hook(owner, hook)
-                    .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}' (any more)")))?;
-                if self.is_brought(&crawl, planned)? {
-                    let ended = Ended::without_run(Outcome::Exit(EXIT_SKIPPED));
-                    self.answer_text(reply, serde_json::to_string(&ended)?);
-                    return Ok(());
-                }
-                let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
-                let is_cleanup = planned.hook.name.family == HookFamily::SnapshotCleanup;
-                match self.joinable(owner, plugin, id)? {
-                    Some(run) if run.outcome.is_some() && !self.awaits_word(&run)? => {
-                        let ended = self.how_it_ended(&run)?;
-                        self.answer_text(reply, serde_json::to_string(&ended)?);
-                    }
-                    Some(run) => {
-                        self.actions.push(Action::Join {
-                            run: run.id,
-                            reply: reply.clone(),
-                        });
-                    }
-                    None if self.tx.is_paused(owner)? => {
-                        self.actions.push(Action::Park(work.clone()));
-                    }
-                    None if !is_cleanup && let Some(why) = self.too_much(&crawl, owner)? => {
-                        let verdict = Verdict {
-                            state: ResultState::Skipped,
-                            error: Some(why.clone()),
-                        };
-                        self.tx
-                            .note_result(owner, crawl.id, plugin, id, &verdict, self.now)?;
-                        let ended = Ended {
-                            verdict: Some(verdict),
-                            ..Ended::without_run(Outcome::NotStarted(why))
-                        };
-                        self.answer_text(reply, serde_json::to_string(&ended)?);
-                    }
-                    None => {
-                        let run = self.begin_hook(owner, &crawl, planned, stdout.clone())?;
-                        self.actions.push(Action::Join {
-                            run,
-                            reply: reply.clone(),
-                        });
-                    }
-                }
-                Ok(())
-            }
+            Work::Run { .. } => self.run(work),
             Work::Stop {
                 token,
                 hook,
                 force,
                 reply,
             } => {
-                let owner = self.who(token)?;
-                if let Some(run) = self.last_run(owner, hook)?
-                    && run.outcome.is_none()
-                {
-                    self.thaw(&run);
-                    let unit = run.unit;
-                    let (force, reply) = (*force, reply.clone());
-                    self.actions.push(Action::End { unit, force, reply });
-                } else {
-                    self.answer(reply);
+                let owner = self.authenticate(token)?;
+                match self.last_run(owner, hook)? {
+                    Some(run) if run.outcome.is_none() => {
+                        self.thaw(&run);
+                        let (unit, force, reply) = (run.unit, *force, reply.clone());
+                        self.actions.push(Action::End { unit, force, reply });
+                    }
+                    _ => self.answer(reply),
                 }
                 Ok(())
             }
@@ -111,7 +51,7 @@ impl Turn<'_> {
                 done,
                 reply,
             } => {
-                let owner = self.who(token)?;
+                let owner = self.authenticate(token)?;
                 if let Some(done) = self.add_some_children(owner, report, *done)? {
                     self.actions.push(Action::Again(Event::Work(Work::Report {
                         token: token.clone(),
@@ -126,7 +66,7 @@ impl Turn<'_> {
                 Ok(())
             }
             Work::Invocation { token, hook, reply } => {
-                let owner = self.who(token)?;
+                let owner = self.authenticate(token)?;
                 let run = self.last_run(owner, hook)?;
                 let invocation = match run.filter(|run| run.outcome.is_some()) {
                     Some(run) => self.tx.ended_invocation(&run.unit)?,
@@ -142,7 +82,7 @@ impl Turn<'_> {
                 Ok(())
             }
             Work::SnapshotsDone { token, reply } => {
-                let Owner::Crawl(crawl) = self.who(token)? else {
+                let Owner::Crawl(crawl) = self.authenticate(token)? else {
                     return Err(denied(
                         "only the worker of a crawl may wait for its snapshots",
                     ));
@@ -160,20 +100,87 @@ impl Turn<'_> {
         }
     }
 
-    /// Whom this token proves to work for. What was cancelled in this very turn has no worker.
-    fn who(&self, token: &str) -> TurnResult<Owner> {
-        let stranger = || denied("this token belongs to no worker");
-        let owner = *self.engine.tokens.get(token).ok_or_else(stranger)?;
-        match self.tx.status_of(owner)? {
-            Lifecycle::Started | Lifecycle::Paused => Ok(owner),
-            _ => Err(stranger()),
-        }
+    /// A worker wants a hook to be run.
+    fn run(&mut self, work: &Work) -> TurnResult<()> {
+        let Work::Run {
+            token,
+            hook,
+            stdout,
+            reply,
+        } = work
+        else {
+            return Ok(());
+        };
+        let owner = self.authenticate(token)?;
+        let crawl = self.crawl_of_owner(owner)?;
+        let plan = self.engine.plan(&crawl).map_err(invalid)?;
+        let planned = plan
+            .hook(owner, hook)
+            .ok_or_else(|| invalid(format!("{owner} has no hook '{hook}'")))?;
+        let (plugin, id) = (&planned.task.plugin, &planned.task.hook);
+        let last = self.tx.last_hook_run(owner, plugin, id)?;
+        let too_large = self.too_large(&crawl, owner)?;
+        let facts = RunFacts {
+            installed: self.is_brought(&crawl, planned)?,
+            last: match &last {
+                Some(run) => Some(LastRun {
+                    outcome: run.outcome.as_ref(),
+                    awaits_decision: self.awaits_decision(run)?,
+                }),
+                None => None,
+            },
+            result: self.result_state(owner, plugin, id)?,
+            paused: self.tx.is_paused(owner)?,
+            is_cleanup: planned.hook.name.family == HookFamily::SnapshotCleanup,
+            is_too_large: too_large.is_some(),
+        };
+        let ended = match (run_call(&facts), last) {
+            (RunCall::SkipInstalled, _) => Ended::without_run(Outcome::Exit(EXIT_SKIPPED)),
+            (RunCall::Answer, Some(run)) => self.run_result(&run)?,
+            (RunCall::Join, Some(run)) => {
+                let (run, reply) = (run.id, reply.clone());
+                self.actions.push(Action::Join { run, reply });
+                return Ok(());
+            }
+            (RunCall::Park, _) => {
+                self.actions.push(Action::Park(work.clone()));
+                return Ok(());
+            }
+            (RunCall::SkipTooLarge, _) => {
+                let why = too_large.unwrap_or_default();
+                let verdict = Verdict {
+                    state: ResultState::Skipped,
+                    error: Some(why.clone()),
+                };
+                self.tx
+                    .note_result(owner, crawl.id, plugin, id, &verdict, self.now)?;
+                Ended {
+                    verdict: Some(verdict),
+                    ..Ended::without_run(Outcome::NotStarted(why))
+                }
+            }
+            (RunCall::Begin | RunCall::Answer | RunCall::Join, _) => {
+                let run = self.begin_hook(owner, &crawl, planned, stdout.clone())?;
+                let reply = reply.clone();
+                self.actions.push(Action::Join { run, reply });
+                return Ok(());
+            }
+        };
+        self.answer_text(reply, serde_json::to_string(&ended)?);
+        Ok(())
     }
 
-    pub(crate) fn crawl_of_owner(&self, owner: Owner) -> TurnResult<CrawlWork> {
-        match owner {
-            Owner::Crawl(id) => self.crawl_of(id),
-            Owner::Snapshot(id) => self.crawl_of(self.snapshot_of(id)?.crawl),
+    /// The owner that this token belongs to.
+    ///
+    /// # Errors
+    /// If it is the token of no worker, or of one whose crawl or snapshot is not started.
+    fn authenticate(&self, token: &str) -> TurnResult<Owner> {
+        let unknown = || denied("this token belongs to no worker");
+        let owner = *self.engine.tokens.get(token).ok_or_else(unknown)?;
+        if admits_worker(self.tx.status_of(owner)?) {
+            Ok(owner)
+        } else {
+            Err(unknown())
         }
     }
 
@@ -183,30 +190,15 @@ impl Turn<'_> {
         Ok(self.tx.last_hook_run(owner, plugin, hook)?)
     }
 
-    /// The run that a call of `Run` joins: one under way, or one whose end no worker has taken
-    /// note of. A run that was lost is not one of them.
-    fn joinable(&self, owner: Owner, plugin: &str, hook: &str) -> TurnResult<Option<RunRow>> {
-        let run = self.tx.last_hook_run(owner, plugin, hook)?;
-        let result = self.tx.result(owner, plugin, hook)?;
-        let status = result.map(|result| result.status);
-        let unreported = status == Some(ResultState::Started);
-        Ok(run.filter(|run| match &run.outcome {
-            None => true,
-            // It was skipped for the worker, or is put off to another run.
-            Some(Outcome::Interrupted) => status.is_some_and(|s| s.is_final()) || unreported,
-            Some(outcome) => unreported && *outcome != Outcome::Lost,
-        }))
-    }
-
+    /// The results of `owner`, and which of their runs the worker can join.
     fn standing(&self, owner: Owner) -> TurnResult<Standing> {
         let mut hooks = Vec::new();
         for result in self.tx.results(owner)? {
-            let joinable = self
-                .joinable(owner, &result.plugin, &result.hook)?
-                .is_some();
-            let key = format!("{}/{}", result.plugin, result.hook);
+            let run = self.tx.last_hook_run(owner, &result.plugin, &result.hook)?;
+            let joinable =
+                run.is_some_and(|run| is_joinable(run.outcome.as_ref(), Some(result.status)));
             hooks.push(Known {
-                key,
+                key: format!("{}/{}", result.plugin, result.hook),
                 state: result.status,
                 joinable,
             });
@@ -214,14 +206,14 @@ impl Turn<'_> {
         Ok(Standing { hooks })
     }
 
-    /// Takes note of what a worker found, and says what it comes to.
+    /// Records what a worker reports, and returns the verdict that is on record then.
     fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<Verdict> {
         let (plugin, hook) = parts(&report.key)?;
         let crawl = self.crawl_of_owner(owner)?;
         let verdict = self.take_binary(&crawl, plugin, report)?;
         let verdict = verdict.unwrap_or_else(|| report.verdict.clone());
         self.record_result(owner, crawl, report, &verdict)?;
-        // It may have had another one before.
+        // An earlier verdict stays.
         let recorded = self.tx.result(owner, plugin, hook)?;
         Ok(recorded.map_or(verdict, |result| Verdict {
             state: result.status,
@@ -238,7 +230,7 @@ impl Turn<'_> {
     ) -> TurnResult<()> {
         let (plugin, hook) = parts(&report.key)?;
         if self.tx.result(owner, plugin, hook)?.is_none() {
-            // The start was refused: the attempt is on record all the same.
+            // The start was refused; the attempt is recorded nevertheless.
             self.tx
                 .start_result(owner, crawl.id, plugin, hook, self.now)?;
         }
@@ -275,15 +267,16 @@ impl Turn<'_> {
         });
         self.take_programs(&report.derived.programs)?;
         self.take_requests(&mut crawl, &report.key, &report.derived.wanted)?;
+        let takes_children =
+            Reporter::of(owner, crawl.ready).takes_children() && is_short(&report.children);
         let Owner::Snapshot(id) = owner else {
-            // Such a hook is told of the first page.
+            // A hook of a crawl gets the first page as its snapshot.
             if let Some(first) = self.tx.first_snapshot(crawl.id)? {
                 for tag in &report.tags {
                     self.tx.tag_snapshot(first, tag)?;
                 }
             }
-            // Pages of the set-up; after it there is nobody left to work on more.
-            if !crawl.ready && is_short(&report.children) {
+            if takes_children {
                 self.add_children(&crawl, None, &report.children)?;
             }
             return self.take_derived(crawl, &report.key, &report.derived);
@@ -295,7 +288,7 @@ impl Turn<'_> {
         for tag in &report.tags {
             self.tx.tag_snapshot(id, tag)?;
         }
-        if is_short(&report.children) {
+        if takes_children {
             self.add_children(&crawl, Some(id), &report.children)
         } else {
             Ok(())

@@ -4,14 +4,16 @@ use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
-use crate::store::RunRow;
+use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
-use archivist_core::plan::{WorkerEnd, settle_worker};
+use archivist_core::plan::{
+    Abort, AfterCrawlWorker, AfterWorker, Settled, WorkerEnd, abort, after_crawl_worker,
+    after_worker, tidy,
+};
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{Release, Whom};
 
 const SIGKILL: i32 = 9;
-const SIGTERM: i32 = 15;
 /// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
 const MANY: u64 = 1000;
 /// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
@@ -19,25 +21,14 @@ const MANY: u64 = 1000;
 pub(crate) const PIECE: usize = 2000;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
-/// Why pages are cancelled whose crawl is to come to its end, when somebody asked for it, and when
-/// the command that ran it went away.
+/// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
 pub(crate) const ABORTED: &str = "aborted by request";
-pub(crate) const LEFT: &str = "the command that ran it in the foreground is gone";
-/// Why pages are cancelled with their crawl, which ends as cancelled for them.
-pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, LEFT];
-
-/// Whether the worker that ended was one of what is at work or paused now. A retry counts its
-/// attempts anew, so that without any it was a worker from before.
-fn has_begun(status: Lifecycle, attempts: u32) -> bool {
-    match status {
-        Lifecycle::Started => true,
-        Lifecycle::Paused => attempts > 0,
-        _ => false,
-    }
-}
+pub(crate) const ABANDONED: &str = "the command that ran it in the foreground is gone";
+/// Reasons with which pages are cancelled together with their crawl.
+pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, ABANDONED];
 
 impl Turn<'_> {
-    /// `run` has ended.
+    /// The end of the worker of this run.
     fn worker_end(&self, run: &RunRow, attempts: u32) -> TurnResult<WorkerEnd> {
         let owner = run.owner;
         let outcome = run.outcome.clone().unwrap_or(Outcome::Lost);
@@ -47,11 +38,10 @@ impl Turn<'_> {
             .iter()
             .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
         Ok(WorkerEnd {
-            stopped_by_hand: outcome == Outcome::Signal(SIGTERM),
             attempts,
             unfinished,
             spent: self.engine.spent(run),
-            excused: run.frozen && outcome == Outcome::TimeLimit,
+            was_paused: run.frozen,
             outcome,
         })
     }
@@ -60,64 +50,57 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let owner = Owner::Snapshot(id);
         self.actions.push(Action::Dismiss(owner));
-        if has_begun(snapshot.status, snapshot.attempts) {
-            let end = self.worker_end(run, snapshot.attempts)?;
-            let settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
-            if self.stays_paused(owner, &settled)? {
-                return Ok(());
+        let end = self.worker_end(run, snapshot.attempts)?;
+        let backoff = self.engine.backoff();
+        match after_worker(snapshot.status, &end, &backoff, self.now, self.jitter) {
+            AfterWorker::Nothing => {}
+            AfterWorker::StayPaused { retry_at, reason } => {
+                return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);
             }
-            let reason = settled.reason.as_deref();
-            self.tx
-                .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
-            if settled.step != Step::Requeue {
-                self.tx
-                    .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
-                self.kill_hooks(owner)?;
-            }
-            self.log_snapshot(&snapshot, settled.step, reason)?;
-            self.changes.insert(Change::Snapshot {
-                crawl: snapshot.crawl,
-                id,
-            });
+            AfterWorker::Step(settled) => self.step_snapshot(&snapshot, &settled)?,
         }
         self.tidy_crawl(snapshot.crawl)
+    }
+
+    fn step_snapshot(&mut self, snapshot: &SnapshotWork, settled: &Settled) -> TurnResult<()> {
+        let (id, crawl, owner) = (snapshot.id, snapshot.crawl, Owner::Snapshot(snapshot.id));
+        let reason = settled.reason.as_deref();
+        self.tx
+            .step_snapshot(id, settled.step, settled.retry_at, reason, self.now)?;
+        if settled.step != Step::Requeue {
+            self.tx
+                .fail_open_results(owner, reason.unwrap_or(HOOK_GONE), self.now)?;
+            self.kill_hooks(owner)?;
+        }
+        self.log_snapshot(snapshot, settled.step, reason)?;
+        self.changes.insert(Change::Snapshot { crawl, id });
+        Ok(())
     }
 
     pub(crate) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
         let owner = Owner::Crawl(id);
         self.actions.push(Action::Dismiss(owner));
-        if has_begun(crawl.status, crawl.attempts) {
-            let end = self.worker_end(run, crawl.attempts)?;
-            let mut settled = settle_worker(&end, &self.engine.backoff(), self.now, self.jitter);
-            if settled.step == Step::Seal
-                && settled.reason.is_none()
-                && self.tx.has_open_snapshots(id)?
-            {
-                // Somebody retried a snapshot after the worker had been told that all are done.
-                settled.step = Step::Requeue;
-                settled.retry_at = Some(self.now);
+        let end = self.worker_end(run, crawl.attempts)?;
+        let backoff = self.engine.backoff();
+        let after = after_worker(crawl.status, &end, &backoff, self.now, self.jitter);
+        let open = self.tx.has_open_snapshots(id)?;
+        let aborted = self.tx.left_for(id, &WITH_CRAWL)?;
+        match after_crawl_worker(after, self.now, open, aborted, crawl.status) {
+            AfterCrawlWorker::Nothing => return self.tidy_crawl(id),
+            AfterCrawlWorker::StayPaused { retry_at, reason } => {
+                return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);
             }
-            if self.stays_paused(owner, &settled)? {
-                return Ok(());
+            AfterCrawlWorker::Requeue { retry_at, reason } => {
+                let step = Step::Requeue;
+                self.tx
+                    .step_crawl(id, step, retry_at, reason.as_deref(), self.now)?;
             }
-            match settled.step {
-                Step::Requeue => {
-                    let reason = settled.reason.as_deref();
-                    self.tx
-                        .step_crawl(id, Step::Requeue, settled.retry_at, reason, self.now)?;
-                }
-                Step::Seal if settled.reason.is_none() => {
-                    match self.tx.left_for(id, &WITH_CRAWL)? {
-                        Some(reason) => self.cancel_crawl(id, &reason)?,
-                        None => self.seal_crawl(id)?,
-                    }
-                }
-                Step::Seal => self.give_up_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
-                _ => self.cancel_crawl(id, settled.reason.as_deref().unwrap_or(""))?,
-            }
-            self.changes.insert(Change::Crawl(id));
+            AfterCrawlWorker::Seal => self.seal_crawl(id)?,
+            AfterCrawlWorker::GiveUp(reason) => self.give_up_crawl(id, &reason)?,
+            AfterCrawlWorker::Cancel(reason) => self.cancel_crawl(id, &reason)?,
         }
+        self.changes.insert(Change::Crawl(id));
         self.tidy_crawl(id)
     }
 
@@ -185,8 +168,8 @@ impl Turn<'_> {
     /// hooks. Without a worker that waits for its pages the crawl is cancelled as a whole.
     pub(crate) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
-        let waits = crawl.status == Lifecycle::Started && crawl.ready;
-        if !waits || !self.tx.has_open_snapshots(id)? {
+        let open = self.tx.has_open_snapshots(id)?;
+        if abort(crawl.status, crawl.ready, open) == Abort::Crawl {
             return self.cancel_crawl(id, reason);
         }
         self.cancel_pages(id, reason)?;
@@ -288,11 +271,14 @@ impl Turn<'_> {
     /// Tells a crawl's worker that its snapshots are done, and once the crawl itself is over and
     /// nothing of it runs any more, lets its slice go.
     pub(crate) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
-        if !self.tx.has_open_snapshots(id)? {
+        let status = self.tx.status_of(Owner::Crawl(id))?;
+        let open = self.tx.has_open_snapshots(id)?;
+        let tidy = tidy(status, open, self.tx.has_open_runs(id)?);
+        if tidy.snapshots_done {
             self.tx.release_crawl(id)?;
             self.actions.push(Action::SnapshotsDone(id));
         }
-        if self.crawl_of(id)?.status.is_final() && !self.tx.has_open_runs(id)? {
+        if tidy.stop_slice {
             self.engine.forget(id);
             self.actions
                 .push(Action::StopSlice(self.engine.names.crawl_slice(id)));

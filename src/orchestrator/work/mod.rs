@@ -7,6 +7,6 @@ pub mod ends;
 pub mod persona;
 pub mod polite;
 pub mod pressure;
-pub mod steps;
+pub mod run_result;
 pub mod units;
 pub mod way_out;

@@ -1,9 +1,7 @@
 //! Looking at the machine before something is started: free space, and how long our processes
 //! wait for memory.
 
-use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::Sum;
-use archivist_core::plan::{Limits, Strain, View, pressure};
+use archivist_core::plan::Strain;
 use archivist_shared::disk::FreeSpace;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -78,35 +76,6 @@ fn some_avg10(text: &str) -> Option<f64> {
         .split(' ')
         .find_map(|word| word.strip_prefix("avg10="))?;
     avg10.parse().ok()
-}
-
-impl Turn<'_> {
-    /// What decisions are made from, now.
-    pub(crate) fn view(&self, limits: &Limits) -> TurnResult<View> {
-        let pace = self.engine.settings.host_delay;
-        let mut view = self.tx.view(limits, pace, self.now)?;
-        for crawl in &mut view.open_crawls {
-            if self.leaving_out.contains(&crawl.id) {
-                crawl.due.clear();
-            }
-        }
-        let mut needed = 0u64;
-        for crawl in &view.open_crawls {
-            let pages = self.tx.used(crawl.id, Sum::Pages)?.max(1);
-            let each = self.tx.used(crawl.id, Sum::Bytes)? / pages;
-            needed = needed.saturating_add(each.saturating_mul(u64::from(crawl.running)));
-        }
-        view.pressure = pressure(&self.engine.strain, needed, &self.engine.strains());
-        Ok(view)
-    }
-}
-
-/// Why nothing is started although something is due.
-pub fn blocked(view: &View) -> Option<&str> {
-    let due = !view.due_crawls.is_empty()
-        || !view.checks.slow.due.is_empty()
-        || view.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
-    view.pressure.as_deref().filter(|_| due)
 }
 
 #[cfg(test)]

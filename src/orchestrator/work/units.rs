@@ -1,22 +1,36 @@
 //! What becomes of units: their starts, their ends, and what is found at a start of our own.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::event::Evidence;
 use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
-use archivist_core::model::{DEPENDENCY, Outcome, Owner, Reading, RunId};
-use archivist_core::plan::{LiveUnit, OpenRun, Repair, reconcile};
+use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Owner, Reading, RunId};
+use archivist_core::plan::{
+    Evidence, LiveUnit, OpenRun, Repair, RunningUnit, StartError, Started, UnitSeen, UnitState,
+    reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
+};
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
 
-/// The circumstances of a reading.
-pub(crate) struct Seen<'a> {
-    /// The start was not answered: that there is no unit, or another's, means nothing.
+/// The circumstances of a reading, see [`UnitSeen`].
+pub(crate) struct ReadingContext<'a> {
     pub early: bool,
     pub evidence: Option<&'a Evidence>,
-    /// The system was on its way down.
     pub stopping: bool,
+}
+
+/// systemd's answer to a start, as the plan takes it.
+pub(crate) fn start_answer(result: &Result<(), ManagerError>) -> Result<(), StartError> {
+    let error = match result {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    Err(match error.kind {
+        ErrorKind::UnitExists => StartError::UnitExists,
+        ErrorKind::Unreachable => StartError::Unreachable,
+        ErrorKind::GoingDown => StartError::GoingDown,
+        ErrorKind::NoSuchUnit | ErrorKind::Busy | ErrorKind::Refused => StartError::Refused,
+    })
 }
 
 impl Turn<'_> {
@@ -97,30 +111,29 @@ impl Turn<'_> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
             return self.check_started(id, result);
         };
-        match result {
-            Ok(()) => {
+        match started(start_answer(result)) {
+            Started::Running => {
                 self.tx.set_run_running(id)?;
-                // It may have come too late: somebody cancelled in between.
-                self.stop_if_over(&run).map(drop)
+                // The crawl or snapshot may have been cancelled in the meantime.
+                if self.running_unit(&run)? == RunningUnit::Stop {
+                    self.stop_unit(&run);
+                }
+                Ok(())
             }
-            Err(error) => match error.kind {
-                // It is started again when the one before is gone.
-                ErrorKind::UnitExists => Ok(()),
-                // Nobody knows whether it got through: what is there will tell.
-                ErrorKind::Unreachable => {
-                    self.actions.push(Action::List);
-                    Ok(())
-                }
-                // No fault of what was to be started: it is tried again, after the boot.
-                ErrorKind::GoingDown => {
-                    self.tx.forgive_attempt(&run)?;
-                    self.ended(&run, &Outcome::Lost, &Reading::default(), false)
-                }
-                _ => {
-                    let why = Outcome::NotStarted(error.why.clone());
-                    self.ended(&run, &why, &Reading::default(), false)
-                }
-            },
+            Started::Waiting => Ok(()),
+            Started::Reconcile => {
+                self.actions.push(Action::List);
+                Ok(())
+            }
+            Started::Lost => {
+                self.tx.forgive_attempt(&run)?;
+                self.ended(&run, &Outcome::Lost, &Reading::default(), false)
+            }
+            Started::Failed => {
+                let why = result.as_ref().err().map(|error| error.why.clone());
+                let outcome = Outcome::NotStarted(why.unwrap_or_default());
+                self.ended(&run, &outcome, &Reading::default(), false)
+            }
         }
     }
 
@@ -128,68 +141,71 @@ impl Turn<'_> {
         &mut self,
         id: RunId,
         unit: &str,
-        seen: &Seen<'_>,
+        seen: &ReadingContext<'_>,
         result: &Result<Box<Reading>, ManagerError>,
     ) -> TurnResult<()> {
         let Some(run) = self.tx.open_run_by_id(id)? else {
             return self.check_read(id, seen, result);
         };
-        let mut reading = match result {
-            Ok(reading) => Reading::clone(reading),
-            // No answer is no outcome: the connection's end will be heard of.
+        let reading = match result {
+            Ok(reading) => reading,
+            // Without an answer there is no outcome: a lost connection is an event of its own.
             Err(error) => {
                 self.log_problem(Problem::UnitNotRead(error.to_string()));
                 return Ok(());
             }
         };
-        let gone = reading.load_state == "not-found";
-        let leftover = !gone && self.is_leftover(unit, &reading)?;
-        if (gone || leftover) && seen.early {
-            return Ok(());
-        }
-        if leftover {
-            // The start was recorded by an orchestrator that died before it made it.
-            self.ended(&run, &Outcome::Lost, &Reading::default(), false)?;
-            let (unit, how) = (unit.to_owned(), Release::for_reading(&reading));
-            self.actions.push(Action::Release { unit, how });
-            return Ok(());
-        }
-        if gone && let Some(evidence) = seen.evidence {
-            reading.exec_main_code = evidence.code;
-            reading.exec_main_status = evidence.status;
-            reading.result = evidence.result.clone();
-            reading.active_state = "failed".to_owned();
-        }
-        let Some(outcome) = Outcome::of(&reading) else {
-            if run.starting {
-                self.tx.set_run_running(id)?;
-            }
-            // What it works for was over when an orchestrator died before it could stop it.
-            return if self.stop_if_over(&run)? {
-                Ok(())
-            } else {
-                self.adjust(&run)
-            };
+        let unit_seen = UnitSeen {
+            reading,
+            evidence: seen.evidence,
+            early: seen.early,
+            stopping: seen.stopping,
+            leftover: self.is_leftover(unit, reading)?,
         };
-        let killed = matches!(outcome, Outcome::Signal(_) | Outcome::Lost);
-        let held_back = reading.result == DEPENDENCY;
-        if seen.stopping && (killed || held_back) {
-            // The machine goes down; what was under way is taken up after the next boot.
-            return Ok(());
+        match unit_state(&unit_seen) {
+            UnitState::Unknown => Ok(()),
+            UnitState::NeverStarted => {
+                self.ended(&run, &Outcome::Lost, &Reading::default(), false)?;
+                let (unit, how) = (unit.to_owned(), Release::for_reading(reading));
+                self.actions.push(Action::Release { unit, how });
+                Ok(())
+            }
+            UnitState::Running => {
+                if run.starting {
+                    self.tx.set_run_running(id)?;
+                }
+                match self.running_unit(&run)? {
+                    RunningUnit::Stop => self.stop_unit(&run),
+                    RunningUnit::Freeze => self.freeze(&run)?,
+                    RunningUnit::Thaw => self.thaw(&run),
+                    RunningUnit::Leave => {}
+                }
+                Ok(())
+            }
+            UnitState::Ended {
+                outcome,
+                reading,
+                loaded,
+            } => self.ended(&run, &outcome, &reading, loaded),
         }
-        self.ended(&run, &outcome, &reading, !gone)
     }
 
-    /// Stops the unit of a run that was interrupted, or whose crawl or snapshot is final. It may
-    /// have no process yet, so a signal would miss it. Whether that is so.
-    fn stop_if_over(&mut self, run: &RunRow) -> TurnResult<bool> {
-        if run.interrupted || self.tx.status_of(run.owner)?.is_final() {
-            self.thaw(run);
-            let (unit, how) = (run.unit.clone(), Release::Stop);
-            self.actions.push(Action::Release { unit, how });
-            return Ok(true);
-        }
-        Ok(false)
+    /// What is done with the unit of a run.
+    fn running_unit(&self, run: &RunRow) -> TurnResult<RunningUnit> {
+        let is_over = run.interrupted || self.tx.status_of(run.owner)?.is_final();
+        let is_hook = run.kind == UnitKind::Hook;
+        Ok(running_unit(
+            is_hook,
+            is_over,
+            self.tx.is_paused(run.owner)?,
+        ))
+    }
+
+    /// Stops a unit. It may have no process yet, which a signal would miss.
+    fn stop_unit(&mut self, run: &RunRow) {
+        self.thaw(run);
+        let (unit, how) = (run.unit.clone(), Release::Stop);
+        self.actions.push(Action::Release { unit, how });
     }
 
     /// Whether what was read is the invocation before, whose outcome is recorded already.
@@ -206,13 +222,7 @@ impl Turn<'_> {
         reading: &Reading,
         loaded: bool,
     ) -> TurnResult<()> {
-        // Why we ended it, where it did not end by another way before that.
-        let by_us = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
-        let outcome = match (run.interrupted, run.short_of_disk && by_us) {
-            (true, _) => &Outcome::Interrupted,
-            (_, true) => &Outcome::DiskLimit,
-            _ => outcome,
-        };
+        let outcome = &recorded_outcome(outcome, run.interrupted, run.short_of_disk);
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());
         }
@@ -261,7 +271,8 @@ impl Turn<'_> {
                 continue;
             };
             let crawl = self.tx.crawl(id)?;
-            if crawl.is_none_or(|crawl| crawl.status.is_final()) && !self.tx.has_open_runs(id)? {
+            let status = crawl.map_or(Lifecycle::Cancelled, |crawl| crawl.status);
+            if tidy(status, false, self.tx.has_open_runs(id)?).stop_slice {
                 self.actions.push(Action::StopSlice(unit.name.clone()));
             }
         }

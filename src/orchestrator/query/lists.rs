@@ -1,0 +1,52 @@
+//! Lists of rows, as documents.
+
+use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use archivist_core::model::{Lifecycle, ResultState};
+use archivist_plugin::Values;
+use archivist_shared::bus::call::Request;
+use archivist_shared::bus::documents::report::Filter;
+
+impl Turn<'_> {
+    pub(crate) fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {
+        let known: Vec<&str> = match what {
+            "crawls" | "snapshots" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
+            "results" => ResultState::ALL
+                .iter()
+                .map(|state| state.as_str())
+                .collect(),
+            "runs" => vec!["starting", "running", "ended", "open"],
+            "binaries" | "timeline" => Vec::new(),
+            _ => {
+                return Err(invalid(format!(
+                    "'{what}' is none of crawls, snapshots, results, runs, timeline, binaries"
+                )));
+            }
+        };
+        if let Some(status) = &filter.status
+            && !known.contains(&status.as_str())
+        {
+            let known = known.join(", ");
+            return Err(invalid(format!(
+                "'{status}' is no status of {what}: {known}"
+            )));
+        }
+        let filter = filter.piece();
+        Ok(match what {
+            "crawls" => serde_json::to_string(&self.tx.list_crawls(&filter)?)?,
+            "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
+            "binaries" => serde_json::to_string(&self.binaries()?)?,
+            "results" => serde_json::to_string(&self.tx.list_results(&filter)?)?,
+            "timeline" => serde_json::to_string(&self.tx.list_spans(&filter)?)?,
+            _ => serde_json::to_string(&self.tx.list_runs(&filter)?)?,
+        })
+    }
+
+    /// Whether programs have to be inspected before they are listed: the request then comes again.
+    pub(crate) fn inspect_first(&mut self, request: &Request) -> TurnResult<bool> {
+        let none = Values::new();
+        let layers = self.engine.layers(&none, &none);
+        let plugins = self.engine.catalogue.plugins.iter();
+        let programs = self.engine.programs(plugins, &layers);
+        self.inspect(&programs, Some(request.clone()))
+    }
+}

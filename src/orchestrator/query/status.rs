@@ -1,0 +1,49 @@
+//! The state of the orchestrator as a whole.
+
+use crate::main_loop::notify;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::runner::gate;
+use archivist_shared::bus::documents::report;
+use archivist_shared::bus::documents::report::Filter;
+
+impl Turn<'_> {
+    pub(crate) fn status(&self) -> TurnResult<report::Status> {
+        let open = Filter {
+            status: Some("open".into()),
+            ..Filter::default()
+        };
+        let running = self.tx.list_runs(&open)?;
+        let (crawls, snapshots) = (
+            self.tx.counts("crawl", None)?,
+            self.tx.counts("snapshot", None)?,
+        );
+        let view = self.view(&self.engine.limits())?;
+        Ok(report::Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            systemd: self.engine.systemd.clone(),
+            data: self.engine.scope.data_dir().to_string_lossy().into_owned(),
+            line: notify::line(
+                &crawls,
+                &snapshots,
+                &notify::units(&running),
+                self.tx.check_counts()?,
+            ),
+            crawls,
+            snapshots,
+            running,
+            next: view.next_due,
+            runners: self.runners()?,
+            blocked: view.blocked().map(str::to_owned),
+            network: self.engine.network_line(),
+            address_filter: self.engine.filter_holds,
+        })
+    }
+
+    fn runners(&self) -> TurnResult<Vec<report::Runner>> {
+        let Some(me) = &self.engine.me else {
+            return Ok(Vec::new());
+        };
+        let runners = self.tx.runners()?;
+        Ok(gate::reported(&runners, me.seat, &me.place, &me.seats))
+    }
+}

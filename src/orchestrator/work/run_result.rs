@@ -1,0 +1,61 @@
+//! What a worker is told about a run that has ended.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::RunRow;
+use archivist_core::model::{Outcome, ResultState};
+use archivist_core::plan::{RunFlags, awaits_decision, runs_again};
+use archivist_shared::bus::documents::work::Ended;
+
+impl Turn<'_> {
+    fn state_of_result(&self, run: &RunRow) -> TurnResult<Option<ResultState>> {
+        match (&run.plugin, &run.hook) {
+            (Some(plugin), Some(hook)) => self.result_state(run.owner, plugin, hook),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a user has to decide what follows this run.
+    pub(crate) fn awaits_decision(&self, run: &RunRow) -> TurnResult<bool> {
+        let result = self.state_of_result(run)?;
+        let is_held = self.is_held(run.crawl);
+        Ok(awaits_decision(run.interrupted, is_held, result))
+    }
+
+    /// Answers the callers that wait for a run that has ended, unless a decision about it is open.
+    pub(crate) fn settle(&mut self, run: &RunRow) -> TurnResult<()> {
+        let action = if self.awaits_decision(run)? {
+            Action::Withhold(run.id)
+        } else {
+            Action::Settle {
+                run: run.id,
+                ended: self.run_result(run)?,
+            }
+        };
+        self.actions.push(action);
+        Ok(())
+    }
+
+    /// The end of a run, for its worker.
+    pub(crate) fn run_result(&self, run: &RunRow) -> TurnResult<Ended> {
+        let flags = RunFlags {
+            interrupted: run.interrupted,
+            frozen: run.frozen,
+            starting: run.starting,
+        };
+        let result = self.state_of_result(run)?;
+        let shortage = &self.engine.shortage;
+        let lack = shortage.met(run.started_at, run.ended_at);
+        Ok(Ended {
+            run: Some(run.id),
+            unit: Some(run.unit.clone()),
+            argv: run.argv.clone(),
+            outcome: run.outcome.clone().unwrap_or(Outcome::Lost),
+            again: runs_again(flags, run.outcome.as_ref(), result),
+            lack: lack.map(str::to_owned),
+            verdict: None,
+            started_at: run.started_at,
+            ended_at: run.ended_at,
+        })
+    }
+}
