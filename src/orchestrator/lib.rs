@@ -14,4 +14,5 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use main_loop::{DaemonError, Options, main};
+pub use main_loop::error::OrchestratorError;
+pub use main_loop::run::{Options, main};

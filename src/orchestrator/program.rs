@@ -2,7 +2,7 @@
 //! the program of the two processes that are not called by people. It is no more than these, and
 //! its command line is read by hand: what it does not have is not resident all the time.
 
-use crate::main_loop as orchestrator;
+use crate::main_loop::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;

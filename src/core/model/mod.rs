@@ -22,7 +22,7 @@ pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
-pub use runner::{Kin, Place, Runner};
+pub use runner::{Locality, Place, Runner};
 pub use time::Time;
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;

@@ -245,6 +245,7 @@ impl fmt::Display for Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::EXIT_SKIPPED;
 
     fn reading(load: &str, active: &str, result: &str, code: i32, status: i32) -> Reading {
         Reading {
@@ -340,7 +341,7 @@ mod tests {
     fn only_exit_zero_is_success() {
         assert!(Outcome::Exit(0).is_success());
         for other in [
-            Outcome::Exit(10),
+            Outcome::Exit(EXIT_SKIPPED),
             Outcome::Signal(15),
             Outcome::Lost,
             Outcome::TimeLimit,

@@ -150,7 +150,7 @@ mod tests {
         let state = |outcome, files| Verdict::of(&outcome, None, files).state;
         assert_eq!(state(Outcome::Exit(0), true), Succeeded);
         assert_eq!(state(Outcome::Exit(0), false), NoResults);
-        assert_eq!(state(Outcome::Exit(10), true), Skipped);
+        assert_eq!(state(Outcome::Exit(EXIT_SKIPPED), true), Skipped);
         assert_eq!(state(Outcome::Exit(1), true), Failed);
         assert_eq!(state(Outcome::Signal(11), true), Failed);
         assert_eq!(state(Outcome::Lost, true), Backoff);

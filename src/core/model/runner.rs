@@ -15,7 +15,7 @@ pub struct Place {
 
 /// How another place relates to ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kin {
+pub enum Locality {
     Here,
     /// This machine before it was booted.
     EarlierBoot,
@@ -23,29 +23,29 @@ pub enum Kin {
     OtherMachine,
 }
 
-impl Kin {
-    pub fn of(here: &Place, there: &Place) -> Kin {
+impl Locality {
+    pub fn of(here: &Place, there: &Place) -> Locality {
         if here == there {
-            Kin::Here
+            Locality::Here
         } else if there.machine.is_empty() {
             // Written before runners told their place.
-            Kin::EarlierBoot
+            Locality::EarlierBoot
         } else if here.machine != there.machine {
-            Kin::OtherMachine
+            Locality::OtherMachine
         } else if here.boot != there.boot {
-            Kin::EarlierBoot
+            Locality::EarlierBoot
         } else {
-            Kin::OtherNamespace
+            Locality::OtherNamespace
         }
     }
 
     /// For people; empty for who is here.
     pub fn words(self) -> &'static str {
         match self {
-            Kin::Here => "",
-            Kin::EarlierBoot => "before the last boot",
-            Kin::OtherNamespace => "in another PID namespace",
-            Kin::OtherMachine => "on another machine",
+            Locality::Here => "",
+            Locality::EarlierBoot => "before the last boot",
+            Locality::OtherNamespace => "in another PID namespace",
+            Locality::OtherMachine => "on another machine",
         }
     }
 }
@@ -94,11 +94,23 @@ mod tests {
             namespace: namespace.into(),
         };
         let here = place("m", "b", "n");
-        assert_eq!(Kin::of(&here, &here), Kin::Here);
-        assert_eq!(Kin::of(&here, &place("m", "b", "o")), Kin::OtherNamespace);
-        assert_eq!(Kin::of(&here, &place("m", "c", "n")), Kin::EarlierBoot);
-        assert_eq!(Kin::of(&here, &place("", "b", "")), Kin::EarlierBoot);
+        assert_eq!(Locality::of(&here, &here), Locality::Here);
+        assert_eq!(
+            Locality::of(&here, &place("m", "b", "o")),
+            Locality::OtherNamespace
+        );
+        assert_eq!(
+            Locality::of(&here, &place("m", "c", "n")),
+            Locality::EarlierBoot
+        );
+        assert_eq!(
+            Locality::of(&here, &place("", "b", "")),
+            Locality::EarlierBoot
+        );
         // A container may have the machine's kernel and an id of its own.
-        assert_eq!(Kin::of(&here, &place("o", "b", "n")), Kin::OtherMachine);
+        assert_eq!(
+            Locality::of(&here, &place("o", "b", "n")),
+            Locality::OtherMachine
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! Which checks to start now, and when to clean up.
 
-use super::decide::{Hindrance, Limits};
+use super::blocker::{Blocker, Limits};
 use crate::model::{CheckKind, CheckRecord, Outcome, Pool, RunId, Time};
 use std::time::Duration;
 
 /// One pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lane {
+pub struct CheckPool {
     /// Checks that have a unit.
     pub running: u32,
     /// The oldest of those that wait.
@@ -16,10 +16,10 @@ pub struct Lane {
 /// All pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    pub fast: Lane,
-    pub slow: Lane,
+    pub fast: CheckPool,
+    pub slow: CheckPool,
     /// Commands that tell somebody of a site that is down.
-    pub alerts: Lane,
+    pub alerts: CheckPool,
 }
 
 /// Alerts that run at a time: enough for a few that hang, until they are ended at their limit.
@@ -39,7 +39,7 @@ impl Checks {
 /// The checks to be started, as far as the pools have places. Slow ones wait while the machine is
 /// short of something; whether a site answers is to be known even then.
 pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> Vec<RunId> {
-    let free = |lane: &Lane, places: u32| {
+    let free = |lane: &CheckPool, places: u32| {
         let free = places.saturating_sub(lane.running) as usize;
         lane.due.iter().take(free).copied().collect::<Vec<_>>()
     };
@@ -56,15 +56,15 @@ pub fn against_check(
     pool: Pool,
     limits: &Limits,
     pressure: Option<&str>,
-) -> Option<Hindrance> {
+) -> Option<Blocker> {
     let (lane, places) = match pool {
         Pool::Fast => (&checks.fast, limits.fast_checks),
         Pool::Slow => (&checks.slow, limits.slow_checks),
         Pool::Alerts => (&checks.alerts, ALERTS_MAX),
     };
     match pressure {
-        Some(why) if pool == Pool::Slow => Some(Hindrance::Pressure(why.to_owned())),
-        _ => (lane.running >= places).then_some(Hindrance::PoolFull(pool, places)),
+        Some(why) if pool == Pool::Slow => Some(Blocker::Pressure(why.to_owned())),
+        _ => (lane.running >= places).then_some(Blocker::PoolFull(pool, places)),
     }
 }
 
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lane(running: u32, due: std::ops::Range<i64>) -> Lane {
-        Lane {
+    fn lane(running: u32, due: std::ops::Range<i64>) -> CheckPool {
+        CheckPool {
             running,
             due: due.map(RunId).collect(),
         }
@@ -117,7 +117,7 @@ mod tests {
         let checks = Checks {
             fast: lane(0, 10..13),
             slow: lane(2, 20..90),
-            alerts: Lane::default(),
+            alerts: CheckPool::default(),
         };
         assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(10), RunId(11)]);
         let checks = Checks {
@@ -203,8 +203,8 @@ mod tests {
                     slow_checks: slow,
                 };
                 let why = pressure.then_some("short of memory");
-                let hindrance = against_check(&checks, Pool::ALL[at as usize], &limits, why);
-                prop_assert!(waiting[at as usize] == 0 || hindrance.is_some() == (of(at) == 0));
+                let blocker = against_check(&checks, Pool::ALL[at as usize], &limits, why);
+                prop_assert!(waiting[at as usize] == 0 || blocker.is_some() == (of(at) == 0));
             }
         }
     }

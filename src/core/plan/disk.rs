@@ -1,16 +1,16 @@
 //! Which hook is ended when the disk runs full while hooks write. Nothing is started without
 //! room ([`super::pressure`]); this is for what runs already.
 
-use super::{Strain, Strains};
+use super::{Load, LoadLimits};
 use crate::model::RunId;
 use std::time::Duration;
 
 /// From one look at the disk to the next while hooks run. The kernel has no event for free space.
-pub const LOOK: Duration = Duration::from_secs(2);
+pub const DISK_INTERVAL: Duration = Duration::from_secs(2);
 /// Hooks are ended with fewer free inodes than this; half of what a start needs.
-const INODES_LEAST: u64 = 5_000;
+const MIN_FREE_INODES: u64 = 5_000;
 /// A hook that has made fewer files is not why inodes are short.
-const FILES_LEAST: u64 = 500;
+const MIN_FILES: u64 = 500;
 
 /// What is short, and how much of it there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub enum Lack {
 /// What is short: less than half of what is to stay free. After a hook was ended, at which time there was
 /// so little as `last` says, it is short again when there is less than that by a further eighth:
 /// what that hook has left stays, and the others are not to blame for it.
-pub fn lack(strain: &Strain, limits: &Strains, last: Option<Lack>) -> Option<Lack> {
+pub fn lack(strain: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
     if limits.min_free == 0 {
         return None;
     }
-    let (mut bytes, mut inodes) = (limits.min_free / 2, INODES_LEAST);
+    let (mut bytes, mut inodes) = (limits.min_free / 2, MIN_FREE_INODES);
     match last {
         Some(Lack::Bytes(free)) => bytes = bytes.min(free.saturating_sub(limits.min_free / 16)),
-        Some(Lack::Inodes(free)) => inodes = inodes.min(free.saturating_sub(INODES_LEAST / 8)),
+        Some(Lack::Inodes(free)) => inodes = inodes.min(free.saturating_sub(MIN_FREE_INODES / 8)),
         None => {}
     }
     let few = strain.free.filter(|free| *free < bytes).map(Lack::Bytes);
@@ -40,7 +40,7 @@ pub fn lack(strain: &Strain, limits: &Strains, last: Option<Lack>) -> Option<Lac
 }
 
 /// What is to be remembered of a lack: nothing once there is room again.
-pub fn still(strain: &Strain, limits: &Strains, last: Option<Lack>) -> Option<Lack> {
+pub fn still(strain: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
     last.filter(|_| lack(strain, limits, None).is_some())
 }
 
@@ -64,10 +64,10 @@ pub struct Writer {
 
 /// The hook that has written most of what is short: in its own directory, or else where several may
 /// write, of which it is the one that began last. None when no hook has written enough to matter.
-pub fn worst<'a>(lack: Lack, writers: &'a [Writer], limits: &Strains) -> Option<&'a Writer> {
+pub fn worst<'a>(lack: Lack, writers: &'a [Writer], limits: &LoadLimits) -> Option<&'a Writer> {
     let (least, of): (u64, fn(Amount) -> u64) = match lack {
         Lack::Bytes(_) => (limits.min_free / 16, |amount| amount.bytes),
-        Lack::Inodes(_) => (FILES_LEAST, |amount| amount.files),
+        Lack::Inodes(_) => (MIN_FILES, |amount| amount.files),
     };
     let most = |of_writer: &dyn Fn(&Writer) -> u64| {
         let enough = writers
@@ -83,23 +83,23 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const LIMITS: Strains = Strains {
+    const LIMITS: LoadLimits = LoadLimits {
         min_free: 1024 * MIB,
         memory_max: 60,
     };
 
-    fn seen(free: u64, inodes: u64) -> Strain {
-        Strain {
+    fn seen(free: u64, inodes: u64) -> Load {
+        Load {
             free: Some(free),
             inodes: Some(inodes),
-            ..Strain::default()
+            ..Load::default()
         }
     }
 
     #[test]
     fn it_is_short_below_half_of_what_is_to_stay_free() {
         let many = 1 << 20;
-        let none = Strains {
+        let none = LoadLimits {
             min_free: 0,
             ..LIMITS
         };
@@ -107,7 +107,7 @@ mod tests {
             (seen(512 * MIB, many), None, None),
             (seen(511 * MIB, many), None, Some(Lack::Bytes(511 * MIB))),
             (seen(9999 * MIB, 4_999), None, Some(Lack::Inodes(4_999))),
-            (Strain::default(), None, None),
+            (Load::default(), None, None),
             // One was ended: the next not before there is less by another sixteenth of a GiB.
             (seen(500 * MIB, many), Some(Lack::Bytes(511 * MIB)), None),
             (

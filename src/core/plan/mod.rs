@@ -1,5 +1,6 @@
 //! Judgement. Everything here is a function of its arguments; time and limits are among them.
 
+mod blocker;
 mod cancel;
 mod checks;
 mod decide;
@@ -16,17 +17,18 @@ mod retry;
 mod run_call;
 mod settle;
 mod takeover;
+mod view;
 
+pub use blocker::{Blocker, Limits};
 pub use cancel::{Abort, Tidy, Wanted, abort, admits_worker, cancel, is_abandoned, tidy};
-pub use checks::{Checks, Lane, against_check, conclude, decide_checks, prune_at};
-pub use decide::{Decision, Due, Hindrance, Host, HostId, Limits, OpenCrawl, Places, View};
-pub use decide::{against_host, decide};
-pub use disk::{Amount, LOOK, Lack, Writer, lack, still, worst};
+pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, prune_at};
+pub use decide::{Decision, Places, against_host, decide};
+pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
 pub use idle::Idle;
 pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_again};
 pub use page_order::{HostRange, PagePosition, host_turns, take_turns};
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
-pub use pressure::{LOOK_AGAIN, Shortage, Strain, Strains, pressure};
+pub use pressure::{LOAD_INTERVAL, Load, LoadLimits, Shortage, pressure};
 pub use reading::{Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
@@ -35,4 +37,5 @@ pub use retry::{Retry, may_retry, reopens_crawl, retry};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
 pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};
-pub use takeover::{Gate, Rival, gate, may_be_killed};
+pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
+pub use view::{Due, Host, HostId, OpenCrawl, View};

@@ -4,13 +4,13 @@ use crate::model::Time;
 use std::time::Duration;
 
 /// How long to wait before the machine is looked at again while something waits for room.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(10);
+pub const LOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// With fewer free inodes than this nothing more is begun.
 const INODES_NEEDED: u64 = 10_000;
 
 /// What was seen of the machine; nothing where it cannot be seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Strain {
+pub struct Load {
     /// Free bytes of the file system of the archive.
     pub free: Option<u64>,
     /// Free inodes of it, where it counts them.
@@ -22,15 +22,15 @@ pub struct Strain {
 }
 
 /// With fewer free bytes a file system takes next to nothing.
-const LEAST: u64 = 64 << 10;
+const MIN_FREE_BYTES: u64 = 64 << 10;
 
-impl Strain {
+impl Load {
     /// What stands against writing anything at all.
     pub fn stuck(&self) -> Option<&'static str> {
         if self.read_only {
             return Some("the file system of the data directory is read-only");
         }
-        if self.free.is_some_and(|free| free < LEAST) {
+        if self.free.is_some_and(|free| free < MIN_FREE_BYTES) {
             return Some("the file system of the data directory is full");
         }
         let none = self.inodes == Some(0);
@@ -49,7 +49,7 @@ pub struct Shortage {
 
 impl Shortage {
     /// Takes note of a look at the machine.
-    pub fn observe(&mut self, strain: &Strain, now: Time) {
+    pub fn observe(&mut self, strain: &Load, now: Time) {
         let before = self.span.filter(|(_, until, _)| Some(*until) > self.room);
         match strain.stuck() {
             None => self.room = Some(now),
@@ -71,7 +71,7 @@ impl Shortage {
 
 /// How much strain is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strains {
+pub struct LoadLimits {
     /// Bytes that are to stay free; 0 for any.
     pub min_free: u64,
     /// In percent.
@@ -80,7 +80,7 @@ pub struct Strains {
 
 /// Why nothing more is to be started, if so. `needed` is how many bytes the work that runs is
 /// likely to write still.
-pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String> {
+pub fn pressure(strain: &Load, needed: u64, limits: &LoadLimits) -> Option<String> {
     if strain.read_only {
         return Some("the file system of the archive is read-only".to_owned());
     }
@@ -97,7 +97,7 @@ pub fn pressure(strain: &Strain, needed: u64, limits: &Strains) -> Option<String
 }
 
 /// With `min_free` 0 nobody minds a full disk.
-fn disk(strain: &Strain, needed: u64, min_free: u64) -> Option<String> {
+fn disk(strain: &Load, needed: u64, min_free: u64) -> Option<String> {
     if min_free == 0 {
         return None;
     }
@@ -128,30 +128,30 @@ fn disk(strain: &Strain, needed: u64, min_free: u64) -> Option<String> {
 mod tests {
     use super::*;
 
-    const LIMITS: Strains = Strains {
+    const LIMITS: LoadLimits = LoadLimits {
         min_free: 1 << 30,
         memory_max: 60,
     };
 
-    fn of(strain: Strain, needed: u64) -> Option<String> {
+    fn of(strain: Load, needed: u64) -> Option<String> {
         pressure(&strain, needed, &LIMITS)
     }
 
     #[test]
     fn nobody_minds_a_full_disk() {
-        let full = Strain {
+        let full = Load {
             free: Some(0),
             inodes: Some(0),
-            ..Strain::default()
+            ..Load::default()
         };
-        let limits = Strains {
+        let limits = LoadLimits {
             min_free: 0,
             ..LIMITS
         };
         assert_eq!(pressure(&full, 1, &limits), None);
-        let read_only = Strain {
+        let read_only = Load {
             read_only: true,
-            ..Strain::default()
+            ..Load::default()
         };
         let why = pressure(&read_only, 0, &limits).unwrap();
         assert!(why.ends_with("read-only"), "{why}");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_takes_no_write_is_told_from_what_is_short() {
         let seen = |free, inodes, read_only| {
-            let strain = Strain {
+            let strain = Load {
                 free,
                 inodes,
                 memory: None,
@@ -172,27 +172,27 @@ mod tests {
                 .map(|why| why.rsplit(' ').next().unwrap_or(""))
         };
         assert_eq!(seen(None, None, false), None);
-        assert_eq!(seen(Some(LEAST), Some(1), false), None);
-        assert_eq!(seen(Some(LEAST - 1), Some(1), false), Some("full"));
-        assert_eq!(seen(Some(LEAST), Some(0), false), Some("file"));
+        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(1), false), None);
+        assert_eq!(seen(Some(MIN_FREE_BYTES - 1), Some(1), false), Some("full"));
+        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(0), false), Some("file"));
         assert_eq!(seen(Some(1 << 40), Some(1 << 20), true), Some("read-only"));
     }
 
     #[test]
     fn who_ran_while_there_was_no_room_is_told() {
-        let full = Strain {
+        let full = Load {
             free: Some(0),
-            ..Strain::default()
+            ..Load::default()
         };
         let mut shortage = Shortage::default();
         let met = |shortage: &Shortage, from, to| {
             shortage.met(Some(Time(from)), Some(Time(to))).is_some()
         };
-        shortage.observe(&Strain::default(), Time(10));
+        shortage.observe(&Load::default(), Time(10));
         assert!(!met(&shortage, 0, 20));
         shortage.observe(&full, Time(20));
         shortage.observe(&full, Time(30));
-        shortage.observe(&Strain::default(), Time(40));
+        shortage.observe(&Load::default(), Time(40));
         // It may have been full since just after 10.
         assert!(met(&shortage, 0, 15) && met(&shortage, 30, 50) && met(&shortage, 0, 50));
         assert!(!met(&shortage, 0, 9) && !met(&shortage, 31, 50));
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_no_strain() {
-        assert_eq!(of(Strain::default(), u64::MAX), None);
+        assert_eq!(of(Load::default(), u64::MAX), None);
     }
 
     #[test]
     fn space_is_kept_for_the_work_that_runs() {
-        let strain = Strain {
+        let strain = Load {
             free: Some(2 << 30),
             inodes: Some(1 << 20),
             memory: Some(59.9),
@@ -219,14 +219,14 @@ mod tests {
         let why = of(strain.clone(), (1 << 30) + (1 << 20)).unwrap();
         assert!(why.starts_with("2048 MiB are free"), "{why}");
         assert!(why.ends_with("may need 1025 MiB"), "{why}");
-        let few = Strain {
+        let few = Load {
             inodes: Some(9_999),
             ..strain.clone()
         };
         assert!(of(few, 0).unwrap().contains("9999 more files"));
         let memory = Some(60.0);
         assert!(
-            of(Strain { memory, ..strain }, 0)
+            of(Load { memory, ..strain }, 0)
                 .unwrap()
                 .starts_with("memory is short")
         );

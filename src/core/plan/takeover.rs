@@ -2,11 +2,11 @@
 //! whom to replace first. What lives and what works is seen by locks that the kernel frees with
 //! the process, so nobody is taken for alive who is not.
 
-use crate::model::{Kin, Place, Runner};
+use crate::model::{Locality, Place, Runner};
 
 /// Another runner as it is seen from here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rival {
+pub struct OtherRunner {
     pub runner: Runner,
     /// Its process is there: it holds its seat.
     pub alive: bool,
@@ -27,12 +27,12 @@ pub enum Gate {
 
 /// May its process be killed from here? What a pid or a unit's name means elsewhere is not known.
 pub fn may_be_killed(here: &Place, runner: &Runner) -> bool {
-    Kin::of(here, &runner.place) == Kin::Here
+    Locality::of(here, &runner.place) == Locality::Here
 }
 
 /// Decides for the holder of `seat`. `patient`: whoever may not be killed still has time to stop;
 /// after that the epoch keeps it from writing.
-pub fn gate(here: &Place, seat: i64, rivals: &[Rival], patient: bool) -> Gate {
+pub fn gate(here: &Place, seat: i64, rivals: &[OtherRunner], patient: bool) -> Gate {
     let newer = rivals
         .iter()
         .filter(|rival| rival.alive && rival.runner.seat > seat);
@@ -40,7 +40,7 @@ pub fn gate(here: &Place, seat: i64, rivals: &[Rival], patient: bool) -> Gate {
         return Gate::StandBy(newest.runner.clone());
     }
     let in_the_way =
-        |rival: &&Rival| rival.working && (patient || may_be_killed(here, &rival.runner));
+        |rival: &&OtherRunner| rival.working && (patient || may_be_killed(here, &rival.runner));
     let older: Vec<Runner> = rivals
         .iter()
         .filter(in_the_way)
@@ -50,9 +50,10 @@ pub fn gate(here: &Place, seat: i64, rivals: &[Rival], patient: bool) -> Gate {
         return Gate::Replace(older);
     }
     // Also the frozen one that was waited for in vain: it finds its seat when it wakes up.
-    let kept = |rival: &&Rival| {
-        let kin = Kin::of(here, &rival.runner.place);
-        let again = rival.runner.restarts && matches!(kin, Kin::Here | Kin::OtherNamespace);
+    let kept = |rival: &&OtherRunner| {
+        let kin = Locality::of(here, &rival.runner.place);
+        let again =
+            rival.runner.restarts && matches!(kin, Locality::Here | Locality::OtherNamespace);
         rival.alive || again
     };
     let gone = rivals.iter().filter(|rival| !kept(rival));
@@ -73,21 +74,21 @@ mod tests {
         }
     }
 
-    fn rival(seat: i64, alive: bool, working: bool) -> Rival {
+    fn rival(seat: i64, alive: bool, working: bool) -> OtherRunner {
         let runner = Runner {
             epoch: seat * 10,
             seat,
             place: here(),
             ..Runner::default()
         };
-        Rival {
+        OtherRunner {
             runner,
             alive,
             working,
         }
     }
 
-    fn elsewhere(mut rival: Rival, change: impl FnOnce(&mut Place)) -> Rival {
+    fn elsewhere(mut rival: OtherRunner, change: impl FnOnce(&mut Place)) -> OtherRunner {
         change(&mut rival.runner.place);
         rival
     }
@@ -175,7 +176,8 @@ mod tests {
         for count in 1..6 {
             let standing = (1..=count).filter(|seat| {
                 let others = (1..=count).filter(|other| other != seat);
-                let rivals: Vec<Rival> = others.map(|other| rival(other, true, false)).collect();
+                let rivals: Vec<OtherRunner> =
+                    others.map(|other| rival(other, true, false)).collect();
                 !matches!(gate(&here(), *seat, &rivals, true), Gate::StandBy(_))
             });
             assert_eq!(standing.collect::<Vec<_>>(), [count]);

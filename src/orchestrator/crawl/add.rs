@@ -13,9 +13,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// Pages that are queued in one turn.
-const AT_ONCE: usize = 1_000;
+const PAGES_PER_TURN: usize = 1_000;
 /// How long a crawl waits for the next piece of its list, at most. They follow one another at once.
-const PATIENCE: Duration = Duration::from_secs(600);
+const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose list is being queued.
 const ADDING: &str = "its list is being added";
 /// Why one was cancelled whose list never was.
@@ -62,7 +62,7 @@ impl Turn<'_> {
         let refused = std::mem::take(&mut adding.refused);
         let done = (adding.lines, adding.bytes);
         let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
-        let entries: Vec<Entry> = listed.by_ref().take(AT_ONCE).collect();
+        let entries: Vec<Entry> = listed.by_ref().take(PAGES_PER_TURN).collect();
         (adding.lines, adding.bytes) = listed.done();
         let is_over = listed.is_over();
         adding.refused = listed.refused;
@@ -77,7 +77,7 @@ impl Turn<'_> {
         match (is_over, adding.crawl) {
             (false, crawl) => {
                 if let Some(crawl) = crawl {
-                    let until = self.now.after(PATIENCE);
+                    let until = self.now.after(NEXT_CHUNK_TIMEOUT);
                     self.tx.put_off_crawl(crawl, until, Some(ADDING))?;
                 }
                 Ok(Progress::More(Box::new(adding)))

@@ -10,7 +10,7 @@ use archivist_shared::bus::documents::work::{Child, Report};
 use std::collections::HashMap;
 
 /// Pages and tags of one report that are queued in one turn.
-const AT_ONCE: usize = 500;
+const ROWS_PER_TURN: usize = 500;
 
 /// Whether all of these are queued in the turn that records the result.
 pub(crate) fn is_short(children: &[Child]) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn is_short(children: &[Child]) -> bool {
 
 /// How many of these are queued in one turn: at least one.
 fn piece(children: &[Child]) -> usize {
-    let mut room = AT_ONCE;
+    let mut room = ROWS_PER_TURN;
     let fits = |child: &&Child| {
         let some = room > 0;
         room = room.saturating_sub(1 + child.tags.len());

@@ -6,7 +6,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
-use crate::work::ends::PIECE;
+use crate::work::ends::PAGES_PER_TURN;
 use archivist_core::model::{CrawlId, Outcome, Owner};
 use archivist_core::text::exact_span;
 use archivist_plugin::settings::derived::is_derived;
@@ -61,8 +61,8 @@ impl Turn<'_> {
         };
         let count = self
             .tx
-            .cancel_some_unbegun(crawl.id, &why, self.now, PIECE)?;
-        if count == PIECE {
+            .cancel_some_unbegun(crawl.id, &why, self.now, PAGES_PER_TURN)?;
+        if count == PAGES_PER_TURN {
             self.leaving_out.insert(crawl.id);
             self.actions.push(Action::Again(Event::Due));
         }

@@ -7,13 +7,13 @@ use archivist_shared::bus::documents::report::Refused;
 /// Refused lines that are answered one by one.
 const REFUSED_SHOWN: usize = 1000;
 /// Of the text of each, in characters.
-const SHOWN_TEXT: usize = 120;
+const SHOWN_CHARS: usize = 120;
 
 /// Longest line, in bytes: a URL with a title and tags.
 const LINE_MAX: usize = 128 << 10;
 /// Lines, and bytes of them, that are looked at in one turn.
-const LINES_AT_ONCE: usize = 20_000;
-const BYTES_AT_ONCE: usize = 2 << 20;
+const LINES_PER_TURN: usize = 20_000;
+const BYTES_PER_TURN: usize = 2 << 20;
 
 type Lines<'a> = std::slice::Split<'a, u8, fn(&u8) -> bool>;
 
@@ -69,7 +69,7 @@ impl<'a> Listed<'a> {
     /// Whether this is enough for one turn.
     fn is_enough(&self) -> bool {
         let (lines, bytes) = self.before;
-        self.place - lines >= LINES_AT_ONCE || self.bytes - bytes >= BYTES_AT_ONCE
+        self.place - lines >= LINES_PER_TURN || self.bytes - bytes >= BYTES_PER_TURN
     }
 
     fn why_not(&self, entry: &Entry) -> Option<String> {
@@ -87,9 +87,9 @@ impl<'a> Listed<'a> {
         if self.refused.len() == REFUSED_SHOWN {
             return;
         }
-        let line = &line[..line.len().min(4 * SHOWN_TEXT)];
+        let line = &line[..line.len().min(4 * SHOWN_CHARS)];
         let text = String::from_utf8_lossy(line);
-        let text = text.chars().take(SHOWN_TEXT).collect::<String>();
+        let text = text.chars().take(SHOWN_CHARS).collect::<String>();
         self.refused.push(Refused {
             line: place as u64,
             text: text.escape_debug().to_string(),
@@ -163,14 +163,14 @@ mod tests {
     #[test]
     fn one_turn_looks_at_a_part_of_a_long_list() {
         let all = UrlFilter::default();
-        let list = "\n".repeat(3 * LINES_AT_ONCE / 2) + &"x".repeat(LINE_MAX + 1) + "\nhttp://a/";
+        let list = "\n".repeat(3 * LINES_PER_TURN / 2) + &"x".repeat(LINE_MAX + 1) + "\nhttp://a/";
         let mut part = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
         assert!(part.next().is_none() && !part.is_over());
-        assert_eq!(part.done(), (LINES_AT_ONCE, LINES_AT_ONCE));
+        assert_eq!(part.done(), (LINES_PER_TURN, LINES_PER_TURN));
         let mut rest = Listed::resume(list.as_bytes(), 0, &all, part.done(), Vec::new());
         assert_eq!(rest.next().unwrap().url.as_str(), "http://a/");
         assert!(rest.is_over() && rest.refused[0].why.contains("bytes long"));
-        assert!(rest.refused[0].text.len() <= SHOWN_TEXT);
+        assert!(rest.refused[0].text.len() <= SHOWN_CHARS);
     }
 
     #[test]

@@ -4,7 +4,7 @@ pub mod add;
 pub mod children;
 pub mod follow;
 pub mod foreground;
-pub mod frost;
+pub mod freezer;
 pub mod hold;
 pub mod limits;
 pub mod listed;

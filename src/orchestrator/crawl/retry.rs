@@ -5,18 +5,18 @@
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
+use archivist_core::model::{CrawlId, Owner, SnapshotId, Step, Time};
 use archivist_core::plan::{may_retry, reopens_crawl, retry};
 use archivist_shared::bus::call::Retrying;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Pages that are queued in one turn.
-const AT_ONCE: usize = 250;
+const PAGES_PER_TURN: usize = 250;
 /// Pages that are looked at in one turn.
-const WINDOW: i64 = 4_000;
+const IDS_PER_TURN: i64 = 4_000;
 /// How long a crawl waits for the next piece of its pages, at most. They follow one another at once.
-const PATIENCE: Duration = Duration::from_secs(600);
+const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose pages are being queued.
 const RETRYING: &str = "its pages are being queued again";
 
@@ -51,7 +51,7 @@ impl Turn<'_> {
             }
         }
         if so_far.leaving && !so_far.reopened.is_empty() {
-            let to = so_far.after.saturating_add(WINDOW);
+            let to = so_far.after.saturating_add(IDS_PER_TURN);
             let window = (so_far.after, to);
             self.tx
                 .leave_behind(&so_far.reopened, &WITH_CRAWL, window)?;
@@ -62,7 +62,7 @@ impl Turn<'_> {
             if is_over {
                 self.tx.put_off_crawl(*crawl, self.now, None)?;
             } else {
-                let until = self.now.after(PATIENCE);
+                let until = self.now.after(NEXT_CHUNK_TIMEOUT);
                 self.tx.put_off_crawl(*crawl, until, Some(RETRYING))?;
             }
         }
@@ -112,11 +112,13 @@ impl Turn<'_> {
                 return Ok(());
             }
         };
-        let to = so_far.after.saturating_add(WINDOW);
+        let to = so_far.after.saturating_add(IDS_PER_TURN);
         let window = (so_far.after, to);
-        let pages = self.tx.snapshots_to_retry(crawl, hook, window, AT_ONCE)?;
+        let pages = self
+            .tx
+            .snapshots_to_retry(crawl, hook, window, PAGES_PER_TURN)?;
         so_far.after = match pages.last() {
-            Some((_, last)) if pages.len() == AT_ONCE => last.0,
+            Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
             _ => to,
         };
         let mut crawls = BTreeSet::new();
@@ -203,7 +205,7 @@ impl Turn<'_> {
             reopened.insert(crawl);
         } else if pages.contains_key("cancelled") {
             let range = self.tx.snapshot_range(Some(crawl))?;
-            if range.1 - range.0 > WINDOW {
+            if range.1 - range.0 > IDS_PER_TURN {
                 reopened.insert(crawl);
             } else {
                 self.tx.leave_behind(&[crawl].into(), &WITH_CRAWL, range)?;

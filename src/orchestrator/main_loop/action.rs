@@ -3,9 +3,9 @@
 use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::starts::Output;
-use crate::programs::install::Brought;
+use crate::programs::library::Brought;
 use crate::watch::files::CheckEnd;
-use crate::work::disk::Reach;
+use crate::work::measure::HookDirs;
 use archivist_core::model::{CrawlId, Owner, RunId};
 use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;
@@ -135,7 +135,7 @@ pub enum Action {
     WakeAt(archivist_core::model::Time),
 
     /// Measure what hooks have written.
-    Measure(Vec<Reach>),
+    Measure(Vec<HookDirs>),
     /// A hook was ended for want of this.
     DiskLacked(Lack),
 

@@ -5,8 +5,20 @@
 use archivist_core::model::Time;
 use nix::time::{ClockId, clock_gettime};
 
+/// The wall clock's time.
+pub fn now() -> Time {
+    jiff::Timestamp::now().into()
+}
+
+/// A random number in 0..1, to spread delays.
+pub fn jitter() -> f64 {
+    let mut bytes = [0; 2];
+    let _ = getrandom::fill(&mut bytes);
+    f64::from(u16::from_le_bytes(bytes)) / 65536.0
+}
+
 /// Less than this, in milliseconds, is not made up for: the clock is only made to go faster or slower.
-const STEP: i64 = 1000;
+const STEP_MIN_MS: i64 = 1000;
 
 /// How far the wall clock is ahead, in milliseconds; none before it was looked at.
 #[derive(Default)]
@@ -19,7 +31,7 @@ impl Clock {
     pub fn observe(&mut self, wall: Time, machine: i64) -> Option<i64> {
         let ahead = wall.0.saturating_sub(machine);
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
-        if by.abs() < STEP {
+        if by.abs() < STEP_MIN_MS {
             return None;
         }
         self.ahead = Some(ahead);

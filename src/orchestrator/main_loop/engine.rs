@@ -1,81 +1,38 @@
 //! What the decisions of one orchestrator rest on between its turns: settings, plugins, and what
 //! is derived from them. Everything else is in the database.
 
-use crate::programs::install;
-use crate::programs::install::Library;
-use crate::runner::seats::Seats;
+use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
+use crate::programs::library::{Library, installed_names};
+use crate::runner::locks::RunnerLocks;
 use crate::store::CrawlWork;
 use crate::work::persona;
 use crate::work::way_out::{MachineAddresses, WayOut};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, Place};
-use archivist_core::plan::{Lack, Limits, Shortage, Strain, Strains};
+use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
 use archivist_plugin::{
-    BinaryRequest, Catalogue, Hook, HookDirectories, HookFamily, Layers, Mode, Plugin, Selected,
-    Selection,
+    Catalogue, Hook, HookDirectories, HookFamily, Layers, Mode, Selected, Selection,
 };
 use archivist_plugin::{CrawlLimits, Skip, Values, hooks_of, resolve, timeout};
 use archivist_shared::bus::documents::work::{HookMode, HookTask};
 use archivist_shared::config::{Scope, Settings};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Where programs are looked for, and what hooks get as PATH.
 pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A hook of a crawl's selection with everything that its start needs.
-pub struct PlannedHook {
-    pub task: HookTask,
-    pub hook: Hook,
-    pub plugin: Plugin,
-    pub values: BTreeMap<String, serde_json::Value>,
-    /// What a provider hook is asked for.
-    pub request: Option<BinaryRequest>,
-    /// A command line of ours in the place of the hook's.
-    pub command: Option<Vec<String>>,
-}
-
-/// The hooks that one crawl runs, derived from plugins and configuration.
-pub struct CrawlPlan {
-    pub setup: Vec<PlannedHook>,
-    pub snapshot: Vec<PlannedHook>,
-    /// What runs for a page when its daemons have ended.
-    pub snapshot_end: Vec<PlannedHook>,
-    pub end: Vec<PlannedHook>,
-    /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.
-    pub skipped: Vec<(String, String, String)>,
-    pub filter: UrlFilter,
-    pub limits: CrawlLimits,
-    /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
-    pub shares_tmp: bool,
-    /// What its browser and its programs take up from visits before, if it exists.
-    pub persona: Option<PathBuf>,
-    /// Programs that its plugins use: name and path.
-    pub programs: Vec<(String, PathBuf)>,
-}
-
-impl CrawlPlan {
-    /// The hook of this key among those of an owner.
-    pub fn hook(&self, owner: Owner, key: &str) -> Option<&PlannedHook> {
-        let mut hooks: Box<dyn Iterator<Item = &PlannedHook>> = match owner {
-            Owner::Crawl(_) => Box::new(self.setup.iter().chain(&self.end)),
-            Owner::Snapshot(_) => Box::new(self.snapshot.iter().chain(&self.snapshot_end)),
-        };
-        hooks.find(|hook| hook.task.key == key)
-    }
-}
-
 /// This runner among all of its data directory.
-pub struct Seated {
+pub struct OwnRunner {
     pub seat: i64,
     pub place: Place,
-    pub seats: Seats,
+    pub locks: RunnerLocks,
 }
 
 /// Which of our programs units run.
@@ -108,9 +65,9 @@ pub struct Engine {
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
     /// Which runner this is; none in tests.
-    pub me: Option<Seated>,
+    pub me: Option<OwnRunner>,
     /// What the machine looked like before this turn.
-    pub strain: Strain,
+    pub load: Load,
     pub shortage: Shortage,
     /// Of what there was too little when a hook was ended for that; none once there is room again.
     pub disk_lack: Option<Lack>,
@@ -147,7 +104,7 @@ impl Engine {
             versions: HashMap::new(),
             held: HashMap::new(),
             me: None,
-            strain: Strain::default(),
+            load: Load::default(),
             shortage: Shortage::default(),
             disk_lack: None,
             plans,
@@ -192,8 +149,8 @@ impl Engine {
         }
     }
 
-    pub fn strains(&self) -> Strains {
-        Strains {
+    pub fn load_limits(&self) -> LoadLimits {
+        LoadLimits {
             min_free: self.settings.min_free_space,
             memory_max: self.settings.memory_pressure_max,
         }
@@ -312,7 +269,7 @@ impl Engine {
 
     fn make_plan(&self, crawl: &CrawlWork) -> Result<CrawlPlan, String> {
         self.check_network()?;
-        match install::names(crawl) {
+        match installed_names(crawl) {
             Some(names) => self.install_plan(crawl, &names),
             None => {
                 let tmp = self.shared_tmp(crawl.id);

@@ -1,6 +1,6 @@
 //! What the loop hears.
 
-use crate::programs::inspect::Seen;
+use crate::programs::inspect::InspectedProgram;
 use crate::store::Durability;
 use crate::watch::files::{Collected, WatchRequest};
 use archivist_core::model::{CrawlId, Reading, RunId};
@@ -42,7 +42,7 @@ pub enum Event {
     /// What hooks have written was measured.
     Measured(Vec<Writer>),
     /// Programs were looked at.
-    Inspected(Vec<Seen>),
+    Inspected(Vec<InspectedProgram>),
     /// Whoever held a crawl in the foreground is gone; `cancel`: it goes with them.
     Abandoned {
         crawl: CrawlId,
@@ -57,7 +57,7 @@ pub enum Event {
     /// A time has come that was asked for.
     Due,
     /// The table of runners changed.
-    Rival,
+    RunnersChanged,
     /// SIGHUP.
     Reload,
     /// SIGTERM or SIGINT.
@@ -112,6 +112,13 @@ impl From<Call> for Event {
     }
 }
 
+/// The circumstances of a reading, see `UnitSeen`.
+pub(crate) struct ReadingContext<'a> {
+    pub early: bool,
+    pub evidence: Option<&'a Evidence>,
+    pub stopping: bool,
+}
+
 /// With the hints themselves in the place of the word that there are some.
 pub fn unfold(batch: Vec<Event>) -> Vec<Event> {
     let unfolded = batch.into_iter().flat_map(|event| match event {
@@ -130,17 +137,21 @@ mod tests {
     fn hints_are_taken_when_their_turn_comes() {
         let hints = HintQueue::default();
         hints.push(Hint::Reloaded);
-        let batch = vec![Event::Due, Event::Hinted(hints.clone()), Event::Rival];
+        let batch = vec![
+            Event::Due,
+            Event::Hinted(hints.clone()),
+            Event::RunnersChanged,
+        ];
         hints.push(Hint::Disconnected);
         let batch = unfold(batch);
-        use Event::{Due, Rival};
+        use Event::{Due, RunnersChanged};
         assert!(matches!(
             batch[..],
             [
                 Due,
                 Event::Hint(Hint::Reloaded),
                 Event::Hint(Hint::Disconnected),
-                Rival
+                RunnersChanged
             ]
         ));
     }

@@ -55,7 +55,7 @@ pub fn status(line: &str) {
 }
 
 /// systemd tells everybody on the bus of every new line.
-const AGAIN: Duration = Duration::from_millis(250);
+const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The line that systemd has.
 #[derive(Default)]
@@ -71,8 +71,8 @@ impl Status {
             return None;
         }
         let elapsed = self.at.map(|at| at.elapsed());
-        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < AGAIN) {
-            return Some(AGAIN.saturating_sub(elapsed));
+        if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < STATUS_INTERVAL) {
+            return Some(STATUS_INTERVAL.saturating_sub(elapsed));
         }
         status(line);
         self.told = line.to_owned();
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(status.tell("one"), None);
         assert_eq!(status.tell("one"), None);
         let wait = status.tell("two").expect("a wait");
-        assert!(wait <= AGAIN && !wait.is_zero(), "{wait:?}");
-        status.at = status.at.and_then(|at| at.checked_sub(AGAIN));
+        assert!(wait <= STATUS_INTERVAL && !wait.is_zero(), "{wait:?}");
+        status.at = status.at.and_then(|at| at.checked_sub(STATUS_INTERVAL));
         assert_eq!(status.tell("two"), None);
         assert_eq!(status.told, "two");
     }

@@ -1,7 +1,7 @@
 //! Carries actions out. Calls to systemd run beside the loop; what comes of them are events.
 
-use crate::crawl::frost;
-use crate::crawl::frost::Frost;
+use crate::crawl::freezer;
+use crate::crawl::freezer::Freezer;
 use crate::crawl::hold::{Holds, hung_up};
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
@@ -12,10 +12,10 @@ use crate::main_loop::starts::{After, Start, Starts};
 use crate::programs::inspect;
 use crate::watch::files;
 use crate::watch::files::{CheckEnd, WatchRequest};
-use crate::work::disk;
+use crate::work::measure::{HookDirs, measured};
 use archivist_core::model::{CrawlId, Reading, RunId, Time};
 use archivist_core::plan::Evidence;
-use archivist_shared::bus::call::{Refusal, Reply, WatchCall, Work};
+use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::config::Scope;
@@ -23,6 +23,7 @@ use archivist_shared::systemd::synchronize_journal;
 use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom};
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -42,7 +43,7 @@ pub struct Performer {
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
     holds: Holds,
-    frost: Frost,
+    freezer: Freezer,
     parked: Vec<Work>,
     status: notify::Status,
     /// What hooks have written is being measured.
@@ -65,7 +66,7 @@ impl Performer {
             awaiting: HashMap::new(),
             followers: HashMap::new(),
             holds: Holds::default(),
-            frost: Frost::default(),
+            freezer: Freezer::default(),
             parked: Vec::new(),
             status: notify::Status::default(),
             measuring: false,
@@ -110,7 +111,7 @@ impl Performer {
     fn unblock(&self, unit: String) {
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
-            frost::thaw(&manager, &unit).await;
+            freezer::thaw(&manager, &unit).await;
             for how in [Release::Stop, Release::Reset] {
                 if let Err(error) = manager.release(&unit, how).await {
                     tracing::warn!("{error}, ignoring");
@@ -156,8 +157,8 @@ impl Performer {
             }
             Action::Signal { unit, whom, signal } => self.signal(unit, whom, signal),
             Action::End { unit, force, reply } => self.end(unit, force, reply),
-            Action::Freeze(unit) => self.frost.freeze(&self.manager, unit),
-            Action::Thaw(unit) => self.frost.thaw(&self.manager, unit),
+            Action::Freeze(unit) => self.freezer.freeze(&self.manager, unit),
+            Action::Thaw(unit) => self.freezer.thaw(&self.manager, unit),
             Action::Park(work) => self.parked.push(work),
             Action::Unpark => {
                 for work in self.parked.drain(..) {
@@ -194,11 +195,7 @@ impl Performer {
                 claim,
                 reply,
             } => self.follow(crawl, first, claim, &reply),
-            Action::Measure(reaches) => {
-                if !std::mem::replace(&mut self.measuring, true) {
-                    disk::measure(reaches, self.events.clone());
-                }
-            }
+            Action::Measure(dirs) => self.measure(dirs),
             Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
             Action::Hold {
                 crawl,
@@ -223,7 +220,7 @@ impl Performer {
             }
             Action::Status(line) => {
                 if let Some(wait) = self.status.tell(&line) {
-                    self.wake_at(crate::main_loop::now().after(wait));
+                    self.wake_at(crate::main_loop::clock::now().after(wait));
                 }
             }
             Action::SyncJournal { invocation, reply } => {
@@ -234,7 +231,7 @@ impl Performer {
             }
             Action::WakeAt(time) => self.wake_at(time),
             Action::Inspect { programs, then } => {
-                inspect::spawn(programs, then, self.events.clone());
+                self.inspect(programs, then);
             }
             Action::Version { path, version } => {
                 match version {
@@ -246,7 +243,7 @@ impl Performer {
                 engine.library.insert(name, brought);
             }
             Action::ThawAtShutdown(units) => {
-                let farewell = frost::thaw_at_shutdown(self.manager.clone(), units);
+                let farewell = freezer::thaw_at_shutdown(self.manager.clone(), units);
                 self.farewell = Some(tokio::spawn(farewell));
             }
             Action::Exit => self.exit = true,
@@ -305,7 +302,7 @@ impl Performer {
     }
 
     fn release(&self, unit: String, how: Release) {
-        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        let (manager, settled) = (self.manager.clone(), self.freezer.settled(&unit));
         tokio::spawn(async move {
             settled.await;
             if let Err(error) = manager.release(&unit, how).await {
@@ -315,7 +312,7 @@ impl Performer {
     }
 
     fn signal(&self, unit: String, whom: Whom, signal: i32) {
-        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        let (manager, settled) = (self.manager.clone(), self.freezer.settled(&unit));
         tokio::spawn(async move {
             settled.await;
             if let Err(error) = manager.kill(&unit, whom, signal).await {
@@ -327,7 +324,7 @@ impl Performer {
     /// SIGTERM to whom the unit's KillMode= would send it, or SIGKILL to all, but without stopping
     /// the unit, whose outcome is still to be read.
     fn end(&self, unit: String, force: bool, reply: Reply<()>) {
-        let (manager, settled) = (self.manager.clone(), self.frost.settled(&unit));
+        let (manager, settled) = (self.manager.clone(), self.freezer.settled(&unit));
         tokio::spawn(async move {
             settled.await;
             let (whom, signal) = if force {
@@ -352,7 +349,7 @@ impl Performer {
     }
 
     fn stop_slice(&self, slice: String) {
-        let (manager, settled) = (self.manager.clone(), self.frost.all_settled());
+        let (manager, settled) = (self.manager.clone(), self.freezer.all_settled());
         tokio::spawn(async move {
             settled.await;
             if let Err(error) = manager.stop_slice(&slice).await {
@@ -365,6 +362,27 @@ impl Performer {
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
             let _ = events.send(Event::Listed(manager.list().await));
+        });
+    }
+
+    fn measure(&mut self, dirs: Vec<HookDirs>) {
+        if std::mem::replace(&mut self.measuring, true) {
+            return;
+        }
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            let _ = events.send(Event::Measured(measured(&dirs)));
+        });
+    }
+
+    fn inspect(&self, programs: Vec<(String, PathBuf)>, then: Option<Request>) {
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            let inspected = inspect::look(&programs, Path::new(inspect::DPKG));
+            let _ = events.send(Event::Inspected(inspected));
+            if let Some(request) = then {
+                let _ = events.send(Event::Request(request));
+            }
         });
     }
 

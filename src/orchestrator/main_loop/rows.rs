@@ -72,7 +72,7 @@ impl Turn<'_> {
             let each = self.tx.used(crawl.id, Sum::Bytes)? / pages;
             needed = needed.saturating_add(each.saturating_mul(u64::from(crawl.running)));
         }
-        view.pressure = pressure(&self.engine.strain, needed, &self.engine.strains());
+        view.pressure = pressure(&self.engine.load, needed, &self.engine.load_limits());
         Ok(view)
     }
 }

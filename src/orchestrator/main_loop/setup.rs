@@ -1,10 +1,10 @@
 //! What has to be there before the loop can turn: settings, plugins, database, systemd.
 
-use crate::main_loop::DaemonError;
-use crate::main_loop::engine::{Engine, Programs, Seated};
+use crate::main_loop::engine::{Engine, OwnRunner, Programs};
+use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
-use crate::runner::me::Me;
-use crate::runner::obstacle;
+use crate::runner::identity::Identity;
+use crate::runner::startup_wait;
 use crate::store::{OpenError, Store, damage};
 use archivist_core::unit::Names;
 use archivist_plugin::{Catalogue, Trust};
@@ -21,15 +21,16 @@ use tokio::sync::mpsc;
 const DATABASE: &str = "archivist.sqlite3";
 
 /// As LimitNOFILE= of the unit: each hook that runs has one descriptor of ours, its standard output.
-const DESCRIPTORS: u64 = 65_536;
+const DESCRIPTORS_MAX: u64 = 65_536;
 
 /// Takes as many descriptors as the unit has, or may be had: a process that was started by hand has 1,024.
 pub fn take_descriptors() {
-    let taken =
-        getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match DESCRIPTORS.min(hard) {
+    let taken = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
+        match DESCRIPTORS_MAX.min(hard) {
             wanted if wanted > soft => setrlimit(Resource::RLIMIT_NOFILE, wanted, hard),
             _ => Ok(()),
-        });
+        }
+    });
     if let Err(error) = taken {
         tracing::warn!("cannot raise the limit of open files: {error}, ignoring");
     }
@@ -60,32 +61,32 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
 
 /// Opens the database. The order is the one in which a user would want to hear of a problem:
 /// configuration, database, systemd.
-pub fn store(scope: &Scope) -> Result<Store, DaemonError> {
+pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
     let data = scope.data_dir();
     if scope.user {
         let archive = data.join("archive");
         std::fs::create_dir_all(&archive).map_err(|error| {
-            DaemonError::Unusable(format!("cannot make '{}': {error}", archive.display()))
+            OrchestratorError::Unusable(format!("cannot make '{}': {error}", archive.display()))
         })?;
     }
     let path = data.join(DATABASE);
     keep_damaged_log(&path);
     Store::open(&path).map_err(|error| {
-        if error.may_pass() && obstacle::no_room(scope).is_some() {
-            return DaemonError::Failed(error.to_string());
+        if error.may_pass() && startup_wait::no_room(scope).is_some() {
+            return OrchestratorError::Failed(error.to_string());
         }
         refused(&path, &error)
     })
 }
 
-fn refused(path: &Path, error: &OpenError) -> DaemonError {
+fn refused(path: &Path, error: &OpenError) -> OrchestratorError {
     tracing::error!(
         message_id = message::DATABASE_REFUSED,
         archivist_database = %path.display(),
         archivist_reason = %error,
         "{error}"
     );
-    DaemonError::Unusable("the database cannot be used".to_owned())
+    OrchestratorError::Unusable("the database cannot be used".to_owned())
 }
 
 /// SQLite goes on with what is before the damage: a state that was, but not the last one.
@@ -110,7 +111,7 @@ fn keep_damaged_log(path: &Path) {
 }
 
 /// The database is damaged: nothing more may be written to it.
-pub fn damaged(scope: &Scope, what: &str) -> DaemonError {
+pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     let (path, what) = (scope.data_dir().join(DATABASE), what.to_owned());
     let error = OpenError::Damaged {
         path: path.clone(),
@@ -120,8 +121,8 @@ pub fn damaged(scope: &Scope, what: &str) -> DaemonError {
 }
 
 /// Whether the database is why we failed.
-pub fn explain(scope: &Scope, error: DaemonError) -> DaemonError {
-    let DaemonError::Failed(_) = &error else {
+pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
+    let OrchestratorError::Failed(_) = &error else {
         return error;
     };
     match damage::check(&scope.data_dir().join(DATABASE)) {
@@ -141,9 +142,10 @@ pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
     });
 }
 
-fn programs(scope: &Scope) -> Result<Programs, DaemonError> {
-    let own = std::env::current_exe()
-        .map_err(|error| DaemonError::Failed(format!("cannot find our own program: {error}")))?;
+fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
+    let own = std::env::current_exe().map_err(|error| {
+        OrchestratorError::Failed(format!("cannot find our own program: {error}"))
+    })?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
         archivist: text(ARCHIVIST.beside(&own)),
@@ -153,12 +155,12 @@ fn programs(scope: &Scope) -> Result<Programs, DaemonError> {
 }
 
 /// Refuses to start units whose user and sandbox nothing sets.
-fn need_sandbox(scope: &Scope) -> Result<(), DaemonError> {
+fn need_sandbox(scope: &Scope) -> Result<(), OrchestratorError> {
     let missing = config::sandbox::missing_drop_ins(scope);
     if missing.is_empty() {
         return Ok(());
     }
-    Err(DaemonError::Unusable(format!(
+    Err(OrchestratorError::Unusable(format!(
         "no sandbox for its units: no drop-ins in {} of /etc/systemd/system and the like; INSTANCES in \
          archivist-orchestrator.service(8) says how to make them",
         missing.join(", ")
@@ -169,10 +171,10 @@ fn need_sandbox(scope: &Scope) -> Result<(), DaemonError> {
 pub async fn open(
     scope: &Scope,
     (settings, catalogue): (Settings, Catalogue),
-    (me, epoch): (&Me, i64),
+    (me, epoch): (&Identity, i64),
     events: &mpsc::UnboundedSender<Event>,
-) -> Result<(Engine, Manager), DaemonError> {
-    let failed = |error: ManagerError| DaemonError::Failed(error.to_string());
+) -> Result<(Engine, Manager), OrchestratorError> {
+    let failed = |error: ManagerError| OrchestratorError::Failed(error.to_string());
     need_sandbox(scope)?;
     let programs = programs(scope)?;
     let hints = HintQueue::default();
@@ -180,7 +182,10 @@ pub async fn open(
     let manager = Manager::connect(scope.user, names, hints.clone())
         .await
         .map_err(failed)?;
-    tokio::spawn(crate::main_loop::sources::hints(hints, events.clone()));
+    tokio::spawn(crate::main_loop::event_sources::hints(
+        hints,
+        events.clone(),
+    ));
     let systemd = manager.version().await.map_err(failed)?;
     tracing::info!(
         "archivist {} on systemd {systemd}, data in {}, epoch {epoch}",
@@ -189,12 +194,12 @@ pub async fn open(
     );
     let boot = me.row.place.boot.clone();
     let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, programs, systemd);
-    engine.me = Some(Seated {
+    engine.me = Some(OwnRunner {
         seat: me.row.seat,
         place: me.row.place.clone(),
-        seats: me.seats.clone(),
+        locks: me.locks.clone(),
     });
     engine.filter_holds = crate::work::way_out::filter_holds(&manager, scope).await;
-    crate::work::way_out::warn(&engine);
+    crate::work::reach::warn(&engine);
     Ok((engine, manager))
 }

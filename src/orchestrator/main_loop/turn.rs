@@ -3,12 +3,11 @@
 
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::engine::Engine;
-use crate::main_loop::event::Event;
+use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::store::{StoreError, Tx};
-use crate::work::units::ReadingContext;
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
-use archivist_core::plan::{Decision, LOOK_AGAIN, View, decide};
+use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
 
@@ -146,9 +145,11 @@ impl Turn<'_> {
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read anew before the turn.
-            Event::Hinted(_) | Event::Due | Event::Reload | Event::Rival | Event::Damaged(_) => {
-                Ok(())
-            }
+            Event::Hinted(_)
+            | Event::Due
+            | Event::Reload
+            | Event::RunnersChanged
+            | Event::Damaged(_) => Ok(()),
             Event::Terminate => {
                 self.thaw_at_shutdown()?;
                 self.actions.push(Action::Exit);
@@ -217,7 +218,7 @@ impl Turn<'_> {
         let line = match view.blocked() {
             Some(why) => {
                 self.actions
-                    .push(Action::WakeAt(self.now.after(LOOK_AGAIN)));
+                    .push(Action::WakeAt(self.now.after(LOAD_INTERVAL)));
                 format!("{line}; nothing is started: {why}")
             }
             None => line,

@@ -6,7 +6,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, sleep_until};
 
 /// How many events one transaction takes at most.
-const BATCH: usize = 256;
+const BATCH_MAX: usize = 256;
 
 /// The next batch of events, or that the time has come. `beat` is called with every tick meanwhile,
 /// and the time stays what it is. None when nobody is left who could say anything.
@@ -26,7 +26,7 @@ pub async fn next(
     tokio::pin!(alarm);
     loop {
         tokio::select! {
-            count = events.recv_many(&mut batch, BATCH) => return (count > 0).then_some(batch),
+            count = events.recv_many(&mut batch, BATCH_MAX) => return (count > 0).then_some(batch),
             () = &mut alarm => return Some(vec![Event::Due]),
             _ = beats.tick() => beat(),
         }
@@ -34,18 +34,18 @@ pub async fn next(
 }
 
 /// Tasks that a call passes on its way from the socket to the loop, and some more.
-const HOPS: usize = 16;
+const TASK_HOPS: usize = 16;
 
 /// After a turn that took so long others are let in.
-const LONG: Duration = Duration::from_millis(5);
+const LONG_TURN: Duration = Duration::from_millis(5);
 
 /// Lets what has arrived while the loop was busy come through, after a turn that began at `began`. A channel
 /// that is never empty does not do that: receiving from it returns at once.
 pub async fn let_in(began: Instant) {
-    if began.elapsed() < LONG {
+    if began.elapsed() < LONG_TURN {
         return;
     }
-    for _ in 0..HOPS {
+    for _ in 0..TASK_HOPS {
         tokio::task::yield_now().await;
     }
 }
@@ -54,7 +54,7 @@ pub async fn let_in(began: Instant) {
 /// come in meanwhile is to be taken with them.
 pub fn more(events: &mut UnboundedReceiver<Event>) -> Vec<Event> {
     let mut batch = Vec::new();
-    while batch.len() < BATCH
+    while batch.len() < BATCH_MAX
         && let Ok(event) = events.try_recv()
     {
         batch.push(event);
@@ -127,18 +127,18 @@ mod tests {
             Ok::<(), ()>(())
         });
         assert_eq!((taken, order), (Ok(3), vec![false, false, true]));
-        let mut light = vec![Event::Due, Event::Rival];
+        let mut light = vec![Event::Due, Event::RunnersChanged];
         assert_eq!(in_turn(&mut light, |_| Ok::<(), ()>(())), Ok(2));
     }
 
     #[tokio::test]
     async fn what_arrived_meanwhile_is_there() {
         let (sender, mut events) = mpsc::unbounded_channel();
-        tokio::spawn(async move { sender.send(Event::Rival) });
+        tokio::spawn(async move { sender.send(Event::RunnersChanged) });
         assert!(more(&mut events).is_empty());
-        let long_ago = Instant::now().checked_sub(LONG).unwrap();
+        let long_ago = Instant::now().checked_sub(LONG_TURN).unwrap();
         let_in(long_ago).await;
-        assert!(matches!(more(&mut events)[..], [Event::Rival]));
+        assert!(matches!(more(&mut events)[..], [Event::RunnersChanged]));
         assert!(more(&mut events).is_empty());
     }
 
@@ -146,11 +146,14 @@ mod tests {
     async fn events_come_in_a_batch_until_nobody_is_left() {
         let (sender, mut events) = mpsc::unbounded_channel();
         let mut beats = tokio::time::interval(Duration::from_secs(3600));
-        sender.send(Event::Rival).unwrap();
+        sender.send(Event::RunnersChanged).unwrap();
         sender.send(Event::Terminate).unwrap();
         drop(sender);
         let batch = next(&mut events, None, &mut beats, || ()).await.unwrap();
-        assert!(matches!(batch[..], [Event::Rival, Event::Terminate]));
+        assert!(matches!(
+            batch[..],
+            [Event::RunnersChanged, Event::Terminate]
+        ));
         assert!(next(&mut events, None, &mut beats, || ()).await.is_none());
     }
 }

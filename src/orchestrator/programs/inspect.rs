@@ -1,28 +1,21 @@
 //! Looking at programs: digest, and the version of the Debian package. Reading a browser takes
 //! half a second, so that happens on a thread of its own, and only for files that have changed.
 
-use crate::main_loop::action::Action;
-use crate::main_loop::event::Event;
-use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::BinaryRow;
-use archivist_shared::bus::call::Request;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use tokio::sync::mpsc;
 
-/// The provider of what was there without one.
-pub const HERE: &str = "env";
 /// Larger files are not read.
 const READ_MAX: u64 = 1 << 30;
-const DPKG: &str = "/var/lib/dpkg";
+/// The database of dpkg(1).
+pub const DPKG: &str = "/var/lib/dpkg";
 
 /// What was seen of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct InspectedProgram {
     pub name: String,
     pub path: PathBuf,
     pub stamp: String,
@@ -39,24 +32,10 @@ pub fn stamp(path: &Path) -> String {
     }
 }
 
-/// Looks at all of them on a thread, and says so with an event.
-pub fn spawn(
-    programs: Vec<(String, PathBuf)>,
-    then: Option<Request>,
-    events: mpsc::UnboundedSender<Event>,
-) {
-    tokio::task::spawn_blocking(move || {
-        let seen = look(&programs, Path::new(DPKG));
-        let _ = events.send(Event::Inspected(seen));
-        if let Some(request) = then {
-            let _ = events.send(Event::Request(request));
-        }
-    });
-}
-
-fn look(programs: &[(String, PathBuf)], dpkg: &Path) -> Vec<Seen> {
+/// Inspects programs, by name and path. `dpkg` is the database of dpkg(1), see [`DPKG`].
+pub fn look(programs: &[(String, PathBuf)], dpkg: &Path) -> Vec<InspectedProgram> {
     let versions = versions(programs, dpkg);
-    let seen = programs.iter().map(|(name, path)| Seen {
+    let seen = programs.iter().map(|(name, path)| InspectedProgram {
         name: name.clone(),
         path: path.clone(),
         stamp: stamp(path),
@@ -149,53 +128,6 @@ fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, Str
         }
     }
     versions
-}
-
-impl Turn<'_> {
-    /// Has those programs looked at that are not known, or not any more. True when there are any.
-    pub(crate) fn inspect(
-        &mut self,
-        programs: &[(String, PathBuf)],
-        then: Option<Request>,
-    ) -> TurnResult<bool> {
-        let known = self.tx.binaries()?;
-        let is_fresh = |name: &String, path: &PathBuf| {
-            let mut rows = known.iter();
-            let row = rows.find(|row| row.name == *name);
-            row.is_some_and(|row| row.is_fresh(&path.to_string_lossy(), &stamp(path), self.now))
-        };
-        let stale = programs.iter().filter(|(name, path)| !is_fresh(name, path));
-        let programs: Vec<_> = stale.cloned().collect();
-        let any = !programs.is_empty();
-        if any {
-            self.actions.push(Action::Inspect { programs, then });
-        }
-        Ok(any)
-    }
-
-    /// Writes down what was seen; what a provider said of the same file stays.
-    pub(crate) fn inspected(&mut self, seen: &[Seen]) -> TurnResult<()> {
-        for seen in seen {
-            let abspath = seen.path.to_string_lossy().into_owned();
-            let old = self.tx.binary(&seen.name)?;
-            let old = old.filter(|row| row.abspath == abspath);
-            let said = old.as_ref().filter(|row| row.provider != HERE);
-            let row = BinaryRow {
-                name: seen.name.clone(),
-                version: said.map_or_else(|| seen.version.clone(), |row| row.version.clone()),
-                sha256: seen.sha256.clone(),
-                provider: said.map_or_else(|| HERE.to_owned(), |row| row.provider.clone()),
-                env: old.as_ref().map(|row| row.env.clone()).unwrap_or_default(),
-                stamp: Some(seen.stamp.clone()),
-                found_at: self.now,
-                abspath,
-            };
-            self.tx.record_binary(&row)?;
-            let (path, version) = (seen.path.clone(), row.version);
-            self.actions.push(Action::Version { path, version });
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

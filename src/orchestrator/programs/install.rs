@@ -2,10 +2,11 @@
 //! use them get to know. An install is a crawl without pages: its worker runs provider hooks.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::engine::{CrawlPlan, Engine, PlannedHook};
+use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
+use crate::main_loop::engine::Engine;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
-use crate::programs::inspect;
+use crate::programs::library::{Brought, HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
 use archivist_plugin::programs::binary;
@@ -16,7 +17,7 @@ use archivist_plugin::programs::version::reaches;
 use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,39 +28,6 @@ const VARIABLES_MAX: usize = 64;
 const VARIABLE_MAX: usize = 4096;
 /// Names in one request.
 const NAMES_MAX: usize = 100;
-
-/// A program that a provider brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brought {
-    pub path: PathBuf,
-    pub at: Time,
-}
-
-/// What providers brought, by the name that plugins ask for.
-pub type Library = HashMap<String, Brought>;
-
-/// What the database knows of the library.
-pub fn library(rows: Vec<BinaryRow>) -> Library {
-    let brought = rows.into_iter().filter(|row| row.provider != inspect::HERE);
-    let pairs = brought.map(|row| {
-        let (path, at) = (PathBuf::from(row.abspath), row.found_at);
-        (row.name, Brought { path, at })
-    });
-    pairs.collect()
-}
-
-/// Versions of what was looked at or told of, by path.
-pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
-    let known = rows.iter();
-    let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
-    known.collect()
-}
-
-/// Whether this crawl is the installation of programs; which.
-pub fn names(crawl: &CrawlWork) -> Option<Vec<String>> {
-    let names = crawl.url.strip_prefix(install::URL)?;
-    Some(names.split(',').map(str::to_owned).collect())
-}
 
 impl Engine {
     fn is_there(&self, request: &BinaryRequest) -> bool {
@@ -207,7 +175,7 @@ impl Turn<'_> {
     /// Queues what an installation that is over still owes; other crawls owe nothing of the kind.
     pub(crate) fn retry_install(&mut self, id: CrawlId, hook: Option<&str>) -> TurnResult<u32> {
         let crawl = self.crawl_of(id)?;
-        if names(&crawl).is_none() || !crawl.status.is_final() {
+        if installed_names(&crawl).is_none() || !crawl.status.is_final() {
             return Ok(0);
         }
         let count = self.tx.requeue_results(Owner::Crawl(id), hook)?;
@@ -256,7 +224,7 @@ impl Turn<'_> {
         Ok(row.is_some_and(|row| {
             // What somebody saw on the search path meanwhile was brought by nobody.
             row.found_at >= crawl.created_at
-                && row.provider != inspect::HERE
+                && row.provider != HERE
                 && Path::new(&row.abspath).exists()
         }))
     }
@@ -272,7 +240,10 @@ impl Turn<'_> {
             return Ok(None);
         };
         let ours = report.key.split_once('@').map(|(_, name)| name) == Some(&found.name);
-        if !ours || names(crawl).is_none() || report.verdict.state != ResultState::Succeeded {
+        if !ours
+            || installed_names(crawl).is_none()
+            || report.verdict.state != ResultState::Succeeded
+        {
             return Ok(None);
         }
         let path = PathBuf::from(&found.abspath);
@@ -306,7 +277,7 @@ impl Turn<'_> {
             programs: vec![(name.clone(), path.clone())],
             then: None,
         });
-        if found.provider.as_deref() != Some(inspect::HERE) {
+        if found.provider.as_deref() != Some(HERE) {
             let brought = Brought { path, at };
             self.actions.push(Action::Shelve { name, brought });
         }
@@ -393,7 +364,7 @@ impl Turn<'_> {
             _ => Binary {
                 name: name.clone(),
                 abspath: Some(abspath),
-                provider: Some(inspect::HERE.to_owned()),
+                provider: Some(HERE.to_owned()),
                 ..Binary::default()
             },
         };
@@ -408,7 +379,7 @@ impl Turn<'_> {
 
     /// Hooks of an installation that only root could run are results as well.
     pub(crate) fn note_by_hand(&self, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
-        match names(crawl) {
+        match installed_names(crawl) {
             Some(_) => self.note_skipped(plan, Owner::Crawl(crawl.id), crawl.id),
             None => Ok(()),
         }

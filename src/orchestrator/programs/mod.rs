@@ -1,5 +1,7 @@
 //! The programs that plugins need: looking at them, and bringing them.
 
+pub mod derived;
 pub mod inspect;
+pub mod inspected;
 pub mod install;
-pub mod records;
+pub mod library;

@@ -44,6 +44,6 @@ impl Turn<'_> {
             return Ok(Vec::new());
         };
         let runners = self.tx.runners()?;
-        Ok(gate::reported(&runners, me.seat, &me.place, &me.seats))
+        Ok(gate::reported(&runners, me.seat, &me.place, &me.locks))
     }
 }

@@ -1,7 +1,7 @@
 //! The step that a page is at: the tens digit of the number in front of its first hook in the
 //! foreground that is not done, as plugins of the older generation count.
 
-use crate::main_loop::engine::PlannedHook;
+use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
 use crate::store::ResultRow;

@@ -3,7 +3,7 @@
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
-use archivist_core::plan::{Hindrance, Places, View, against_host};
+use archivist_core::plan::{Blocker, Places, View, against_host};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
 
 /// Results that are named one by one.
@@ -26,12 +26,12 @@ fn until(code: &str, text: impl Into<String>, until: Time) -> Reason {
     }
 }
 
-fn of(hindrance: &Hindrance) -> Reason {
+fn of(blocker: &Blocker) -> Reason {
     Reason {
-        code: hindrance.code().to_owned(),
-        text: hindrance.to_string(),
-        until: match hindrance {
-            Hindrance::HostUntil(time) => Some(*time),
+        code: blocker.code().to_owned(),
+        text: blocker.to_string(),
+        until: match blocker {
+            Blocker::HostUntil(time) => Some(*time),
             _ => None,
         },
     }
@@ -127,14 +127,14 @@ impl Turn<'_> {
             return to.push(reason("setup", text));
         };
         to.push(reason("queued", format!("{queued} of its pages wait")));
-        let hindrance = places
+        let blocker = places
             .against_snapshot()
             .or_else(|| places.against_crawls_snapshot(open.running));
-        to.extend(hindrance.iter().map(of));
+        to.extend(blocker.iter().map(of));
         let hosts = view.hosts.values();
         let blocked = hosts.filter_map(|host| {
-            let hindrance = against_host(host, &limits, view.now)?;
-            let mut reason = of(&hindrance);
+            let blocker = against_host(host, &limits, view.now)?;
+            let mut reason = of(&blocker);
             reason.text = format!("{}: {}", host.name, reason.text);
             Some(reason)
         });
@@ -189,12 +189,12 @@ impl Turn<'_> {
         };
         let limits = self.engine.limits();
         let places = Places::of(view, &limits);
-        let (hindrance, host) = self.against_its_host(snapshot.id, &limits)?;
-        let hindrance = places
+        let (blocker, host) = self.against_its_host(snapshot.id, &limits)?;
+        let blocker = places
             .against_snapshot()
             .or_else(|| places.against_crawls_snapshot(open.running))
-            .or(hindrance);
-        self.why_waiting(&item, hindrance, to)?;
+            .or(blocker);
+        self.why_waiting(&item, blocker, to)?;
         if let Some(asked) = host {
             to.push(asked);
         }
@@ -206,7 +206,7 @@ impl Turn<'_> {
         &self,
         id: SnapshotId,
         limits: &archivist_core::plan::Limits,
-    ) -> TurnResult<(Option<Hindrance>, Option<Reason>)> {
+    ) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
         let id = self.tx.host_of(id)?;
         let host = self.tx.host_view(id, self.engine.settings.host_delay)?;
         let asked = self.tx.host_asked(id)?;
@@ -245,7 +245,7 @@ impl Turn<'_> {
     fn why_waiting(
         &self,
         item: &Item<'_>,
-        hindrance: Option<Hindrance>,
+        blocker: Option<Blocker>,
         to: &mut Vec<Reason>,
     ) -> TurnResult<()> {
         if let Some(time) = item.retry_at.filter(|time| *time > self.now) {
@@ -259,7 +259,7 @@ impl Turn<'_> {
                 "the worker of its last attempt has not ended yet",
             ));
         }
-        to.extend(hindrance.iter().map(of));
+        to.extend(blocker.iter().map(of));
         if to.is_empty() {
             to.push(reason(
                 "turn",

@@ -8,7 +8,7 @@ use archivist_shared::bus::documents::report::{Reason, WhyWatch};
 use archivist_shared::bus::documents::watches::{Check, Site, Watch};
 
 /// Reasons that are named one by one.
-const SHOWN: usize = 100;
+const REASONS_MAX: usize = 100;
 
 fn reason(code: &str, text: String) -> Reason {
     Reason {
@@ -36,8 +36,8 @@ impl Turn<'_> {
         if reasons.is_empty() {
             reasons.push(nothing(watch));
         }
-        let more = reasons.len().saturating_sub(SHOWN);
-        reasons.truncate(SHOWN);
+        let more = reasons.len().saturating_sub(REASONS_MAX);
+        reasons.truncate(REASONS_MAX);
         if more > 0 {
             let text = format!("{more} more; see: archivist watch show {}", watch.name);
             reasons.push(reason("more", text));
@@ -57,12 +57,12 @@ impl Turn<'_> {
             return reason("running", format!("{what}: {unit} runs since {since}"));
         }
         let (limits, pool) = (self.engine.limits(), check.kind.pool());
-        let hindrance = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
+        let blocker = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
         let since = check.queued_at;
-        match hindrance {
-            Some(hindrance) => reason(
-                hindrance.code(),
-                format!("{what} is queued since {since}: {hindrance}"),
+        match blocker {
+            Some(blocker) => reason(
+                blocker.code(),
+                format!("{what} is queued since {since}: {blocker}"),
             ),
             None => reason(
                 "turn",

@@ -10,27 +10,28 @@
 //! |---|---|
 //! | runtime_stack_owner_types, foreground_runner_owner_types | one kind of runner: the orchestrator; commands in the foreground are its callers |
 //! | current_command | `Store::register` |
-//! | live_processes, newest_live_process, command_is_newest | `Store::runners`, `Seats::is_alive`, `gate()` |
+//! | live_processes, newest_live_process, command_is_newest | `Store::runners`, `RunnerLocks::is_alive`, `gate()` |
 //! | runtime_stack_owner, foreground_runner_owner | the active row; the owner of the bus name |
 //! | command_owns_runtime_stack, command_owns_foreground_runner | `Fence::holds` |
 //! | runtime_stack_component_label | `Runner::components` |
 //! | ensure_daemon_stack | bus activation; units and background hooks instead of daemons |
 //! | healthy_orchestrator | `archivist status`, sd_notify(3) and its watchdog |
 //! | _runner_sort_key | `Runner::seat` |
-//! | live_runner_processes | `Rival`, `Kin` |
+//! | live_runner_processes | `OtherRunner`, `Locality` |
 //! | enter_single_runner_gate | `pass()` |
 //! | standby_until_leader_needed, standby_until_runtime_stack_needed | `Gate::StandBy` |
 //! | standby_until_foreground_runner_needed | the same for an orchestrator; `archivist run` follows its crawl under whoever runs |
 
+use crate::main_loop::clock::now;
+use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::main_loop::notify;
-use crate::main_loop::{DaemonError, now};
-use crate::runner::me::Me;
-use crate::runner::seats::{Lock, News, Seats};
+use crate::runner::identity::Identity;
+use crate::runner::locks::{Lock, News, RunnerLocks};
 use crate::store::Store;
-use archivist_core::model::{Kin, Place, Runner};
+use archivist_core::model::{Locality, Place, Runner};
 use archivist_core::plan;
-use archivist_core::plan::{Gate, Rival, may_be_killed};
+use archivist_core::plan::{Gate, OtherRunner, may_be_killed};
 use archivist_shared::bus::call::{Call, Request};
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::report;
@@ -48,7 +49,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// How long an older runner has to stop by itself.
-const GRACE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the active runner has of the bus.
 pub struct Passed {
@@ -72,7 +73,7 @@ pub struct Face {
 }
 
 impl Face {
-    pub async fn new(scope: &Scope) -> Result<Face, DaemonError> {
+    pub async fn new(scope: &Scope) -> Result<Face, OrchestratorError> {
         let address = Address::new(scope.user, scope.instance.as_deref());
         let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
         let connection = offer(&address, calls).await.map_err(failed)?;
@@ -85,7 +86,7 @@ impl Face {
         })
     }
 
-    async fn request_name(&mut self, replace: bool) -> Result<(), DaemonError> {
+    async fn request_name(&mut self, replace: bool) -> Result<(), OrchestratorError> {
         if self.asked != Some(replace) {
             request_name(&self.connection, &self.address, replace)
                 .await
@@ -97,7 +98,7 @@ impl Face {
 }
 
 struct Waiter<'a> {
-    me: &'a mut Me,
+    me: &'a mut Identity,
     store: &'a mut Store,
     scope: &'a Scope,
     face: Face,
@@ -112,25 +113,25 @@ struct Waiter<'a> {
     leader: Option<Runner>,
 }
 
-fn failed(error: impl std::fmt::Display) -> DaemonError {
-    DaemonError::Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> OrchestratorError {
+    OrchestratorError::Failed(error.to_string())
 }
 
 /// Returns when this process is the active runner, or with nothing when it is to leave instead.
 pub async fn pass(
     face: Face,
-    me: &mut Me,
+    me: &mut Identity,
     store: &mut Store,
     scope: &Scope,
     events: &mut mpsc::UnboundedReceiver<Event>,
     leave_when_done: bool,
-) -> Result<Option<Passed>, DaemonError> {
+) -> Result<Option<Passed>, OrchestratorError> {
     // From now on, so that no arrival after ours is missed.
-    let news = me.seats.news().map_err(failed)?;
+    let news = me.locks.news().map_err(failed)?;
     if !register(me, store, scope, events).await? {
         return Ok(None);
     }
-    me.seats.tell();
+    me.locks.tell();
     let waiter = Waiter {
         face,
         me,
@@ -150,11 +151,11 @@ pub async fn pass(
 /// another is waited for, 5 s a time (SQLite's own waiting), until it goes on or somebody ends it.
 /// False if this process was told to end meanwhile.
 async fn register(
-    me: &mut Me,
+    me: &mut Identity,
     store: &mut Store,
     scope: &Scope,
     events: &mut mpsc::UnboundedReceiver<Event>,
-) -> Result<bool, DaemonError> {
+) -> Result<bool, OrchestratorError> {
     loop {
         let registered = store.register(&me.row, me.heir, |seat| me.hold_seat(seat));
         match registered {
@@ -166,7 +167,7 @@ async fn register(
                 let line = "waiting for a runner that stopped amid a transaction";
                 tracing::warn!("{error}, {line}");
                 notify::status(line);
-                notify::starting(GRACE * 3);
+                notify::starting(STOP_TIMEOUT * 3);
                 for runner in working(me, store)? {
                     end(me, scope, &runner).await;
                 }
@@ -184,15 +185,15 @@ async fn register(
 }
 
 /// All others that work.
-fn working(me: &Me, store: &Store) -> Result<Vec<Runner>, DaemonError> {
+fn working(me: &Identity, store: &Store) -> Result<Vec<Runner>, OrchestratorError> {
     let mut runners = store.runners().map_err(failed)?;
     runners
-        .retain(|runner| runner.seat != me.row.seat && me.seats.is_held(Lock::Work(runner.seat)));
+        .retain(|runner| runner.seat != me.row.seat && me.locks.is_held(Lock::Work(runner.seat)));
     Ok(runners)
 }
 
 /// Kills what is left of a runner here, and nothing elsewhere.
-async fn end(me: &Me, scope: &Scope, runner: &Runner) {
+async fn end(me: &Identity, scope: &Scope, runner: &Runner) {
     if !may_be_killed(&me.row.place, runner) || runner.pid == 0 {
         return;
     }
@@ -206,7 +207,7 @@ async fn end(me: &Me, scope: &Scope, runner: &Runner) {
         }
     }
     // It holds its seat, so the pid is its own still.
-    if me.seats.is_alive(runner)
+    if me.locks.is_alive(runner)
         && let Err(error) = kill(Pid::from_raw(runner.pid as i32), Signal::SIGKILL)
     {
         tracing::warn!("failed to kill {}: {error}, ignoring", runner.named());
@@ -218,7 +219,7 @@ impl Waiter<'_> {
         mut self,
         events: &mut mpsc::UnboundedReceiver<Event>,
         leave_when_done: bool,
-    ) -> Result<Option<Passed>, DaemonError> {
+    ) -> Result<Option<Passed>, OrchestratorError> {
         let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
         let mut waiting: Option<(Lock, oneshot::Receiver<io::Result<()>>)> = None;
@@ -234,7 +235,7 @@ impl Waiter<'_> {
                     // The next one to take over is another piece of news.
                     self.me.named.retain(|seat| *seat < 0);
                     // Who stands by looks for whom.
-                    self.me.seats.tell();
+                    self.me.locks.tell();
                     return Ok(Some(Passed {
                         connection: self.face.connection,
                         pending: self.face.pending,
@@ -260,7 +261,7 @@ impl Waiter<'_> {
             };
             let mut freed = match waiting.take() {
                 Some((other, freed)) if other == lock => freed,
-                _ => self.me.seats.until_free(lock),
+                _ => self.me.locks.until_free(lock),
             };
             loop {
                 let deadline = self.deadline;
@@ -301,17 +302,17 @@ impl Waiter<'_> {
     }
 
     /// The judgement, and the promotion if it is in our favour.
-    fn judge(&mut self) -> Result<Gate, DaemonError> {
+    fn judge(&mut self) -> Result<Gate, OrchestratorError> {
         let me = &mut *self.me;
         let (patient, seat) = (self.patient, me.row.seat);
         let named = &mut me.named;
         let judge = |others: &[Runner]| {
-            let rivals: Vec<Rival> = others
+            let rivals: Vec<OtherRunner> = others
                 .iter()
-                .map(|runner| Rival {
+                .map(|runner| OtherRunner {
                     runner: runner.clone(),
-                    alive: me.seats.is_alive(runner),
-                    working: me.seats.is_held(Lock::Work(runner.seat)),
+                    alive: me.locks.is_alive(runner),
+                    working: me.locks.is_held(Lock::Work(runner.seat)),
                 })
                 .collect();
             for rival in &rivals {
@@ -320,7 +321,7 @@ impl Waiter<'_> {
             let verdict = plan::gate(&me.row.place, seat, &rivals, patient);
             match verdict {
                 // Before anybody can see us as the active one.
-                Gate::Pass { .. } if !me.seats.hold_soon(Lock::Work(seat)) => {
+                Gate::Pass { .. } if !me.locks.hold_soon(Lock::Work(seat)) => {
                     Gate::Replace(vec![me.row.clone()])
                 }
                 verdict => verdict,
@@ -340,7 +341,7 @@ impl Waiter<'_> {
     }
 
     /// One word about who took over; the rest is in STATUS=.
-    async fn stand_by(&mut self, newer: &Runner) -> Result<(), DaemonError> {
+    async fn stand_by(&mut self, newer: &Runner) -> Result<(), OrchestratorError> {
         self.deadline = None;
         self.patient = true;
         self.leader = Some(newer.clone());
@@ -359,29 +360,29 @@ impl Waiter<'_> {
         Ok(())
     }
 
-    async fn replace(&mut self, older: &[Runner]) -> Result<(), DaemonError> {
+    async fn replace(&mut self, older: &[Runner]) -> Result<(), OrchestratorError> {
         let names: Vec<String> = older.iter().map(Runner::named).collect();
         self.line = format!("waiting for {} to stop", names.join("; "));
         self.leader = None;
         notify::status(&self.line);
         if self.deadline.is_none() {
-            self.deadline = Some(Instant::now() + GRACE);
+            self.deadline = Some(Instant::now() + STOP_TIMEOUT);
         }
         if older.iter().any(|runner| self.asked.insert(runner.seat)) {
             tracing::info!(
                 "taking over from {}: asked to stop, with {} s for it",
                 names.join("; "),
-                GRACE.as_secs()
+                STOP_TIMEOUT.as_secs()
             );
             self.face.request_name(true).await?;
-            self.me.seats.tell();
+            self.me.locks.tell();
         }
         Ok(())
     }
 
-    async fn run_out_of_patience(&mut self) -> Result<(), DaemonError> {
+    async fn run_out_of_patience(&mut self) -> Result<(), OrchestratorError> {
         self.patient = false;
-        self.deadline = Some(Instant::now() + GRACE);
+        self.deadline = Some(Instant::now() + STOP_TIMEOUT);
         for runner in working(self.me, self.store)? {
             end(self.me, self.scope, &runner).await;
         }
@@ -394,7 +395,7 @@ impl Waiter<'_> {
         if self
             .leader
             .as_ref()
-            .is_some_and(|newer| self.me.seats.is_alive(newer))
+            .is_some_and(|newer| self.me.locks.is_alive(newer))
         {
             return;
         }
@@ -410,7 +411,7 @@ impl Waiter<'_> {
                 &runners,
                 self.me.row.seat,
                 &self.me.row.place,
-                &self.me.seats,
+                &self.me.locks,
             ),
             ..report::Status::default()
         };
@@ -419,10 +420,15 @@ impl Waiter<'_> {
 }
 
 /// Those that live, `seat` among them.
-pub fn reported(runners: &[Runner], seat: i64, here: &Place, seats: &Seats) -> Vec<report::Runner> {
-    let alive = |runner: &&Runner| runner.seat == seat || seats.is_alive(runner);
+pub fn reported(
+    runners: &[Runner],
+    seat: i64,
+    here: &Place,
+    locks: &RunnerLocks,
+) -> Vec<report::Runner> {
+    let alive = |runner: &&Runner| runner.seat == seat || locks.is_alive(runner);
     let shown = runners.iter().filter(alive).map(|runner| {
-        let place = Kin::of(here, &runner.place).words();
+        let place = Locality::of(here, &runner.place).words();
         report::Runner {
             state: if runner.active { "active" } else { "waiting" }.to_owned(),
             pid: runner.pid,
@@ -450,11 +456,11 @@ pub fn announce(newer: &Runner) {
 }
 
 /// Once about each that is elsewhere.
-fn warn_of(me: &Runner, rival: &Rival, named: &mut BTreeSet<i64>) {
+fn warn_of(me: &Runner, rival: &OtherRunner, named: &mut BTreeSet<i64>) {
     let runner = &rival.runner;
-    let kin = Kin::of(&me.place, &runner.place);
-    let far = matches!(kin, Kin::OtherMachine | Kin::OtherNamespace);
-    // Seats are positive: the other sign is for warnings.
+    let kin = Locality::of(&me.place, &runner.place);
+    let far = matches!(kin, Locality::OtherMachine | Locality::OtherNamespace);
+    // RunnerLocks are positive: the other sign is for warnings.
     if !far || runner.seat > me.seat || !named.insert(-runner.seat) {
         return;
     }
@@ -462,9 +468,9 @@ fn warn_of(me: &Runner, rival: &Rival, named: &mut BTreeSet<i64>) {
     match (rival.alive, kin) {
         (true, _) => tracing::warn!(
             "a runner {place} ({who}) uses this data directory: it is asked to stop and never killed from here; what it writes after {} s is refused",
-            GRACE.as_secs()
+            STOP_TIMEOUT.as_secs()
         ),
-        (false, Kin::OtherMachine) => tracing::warn!(
+        (false, Locality::OtherMachine) => tracing::warn!(
             "a runner {place} ({who}) used this data directory last: if it still works, stop it there; nothing that it writes from now on is taken"
         ),
         (false, _) => tracing::info!("a runner {place} ({who}) has ended"),

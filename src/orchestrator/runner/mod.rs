@@ -1,6 +1,6 @@
 //! Which orchestrator works on a data directory: the newest.
 
 pub mod gate;
-pub mod me;
-pub mod obstacle;
-pub mod seats;
+pub mod identity;
+pub mod locks;
+pub mod startup_wait;

@@ -201,7 +201,7 @@ impl Bed {
                     After::Unblock => {
                         let unit = unit.clone();
                         let calls = &mut self.world.calls;
-                        calls.push_back(Call::Frost(unit.clone(), false));
+                        calls.push_back(Call::Freezer(unit.clone(), false));
                         calls.push_back(Call::Release(unit.clone(), Release::Stop));
                         calls.push_back(Call::Release(unit.clone(), Release::Reset));
                         calls.push_back(Call::Gone(unit));
@@ -263,8 +263,8 @@ impl Bed {
                 calls.push_back(Call::Kill(unit, if force { 9 } else { 15 }));
                 reply.send(Ok(()));
             }
-            Action::Freeze(unit) => calls.push_back(Call::Frost(unit, true)),
-            Action::Thaw(unit) => calls.push_back(Call::Frost(unit, false)),
+            Action::Freeze(unit) => calls.push_back(Call::Freezer(unit, true)),
+            Action::Thaw(unit) => calls.push_back(Call::Freezer(unit, false)),
             Action::Park(work) => self.parked.push(work),
             Action::Unpark => {
                 let parked = self.parked.drain(..).map(Event::Work);
@@ -460,7 +460,7 @@ impl Bed {
             self.abandon(0, false);
         }
         self.resume_all();
-        self.engine.strain.free = None;
+        self.engine.load.free = None;
         self.pass(1);
         for _ in 0..ENOUGH {
             if self.moves_on() {

@@ -72,7 +72,7 @@ impl Bed {
         let is_new = |run: &&RunRow| !self.known.contains(&run.id);
         for run in open.iter().filter(is_new) {
             assert!(!paused.contains(&run.owner), "{} is started", run.unit);
-            let room = run.kind == UnitKind::Hook || self.engine.strain.free.is_none();
+            let room = run.kind == UnitKind::Hook || self.engine.load.free.is_none();
             assert!(room, "{} is started without room", run.unit);
         }
         let limits = self.engine.limits();

@@ -39,7 +39,7 @@ enum Operation {
     Pause(usize),
     Resume(usize),
     /// The disk is full, or not any more.
-    Strain(bool),
+    Load(bool),
     /// PID 1 handles so many calls.
     Handle(usize, Mood),
     /// The loop takes so many signals and answers; the seed orders the answers.
@@ -85,7 +85,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(RetryFailed),
         3 => any::<usize>().prop_map(Pause),
         3 => any::<usize>().prop_map(Resume),
-        1 => any::<bool>().prop_map(Strain),
+        1 => any::<bool>().prop_map(Load),
         12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
         12 => (0..6usize, 0..6usize, any::<usize>())
             .prop_map(|(signals, answers, seed)| Turn { signals, answers, seed }),
@@ -116,7 +116,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         RetryFailed => bed.retry_failed(),
         Pause(n) => bed.pause(*n),
         Resume(n) => bed.resume(*n),
-        Strain(full) => bed.strain(*full),
+        Load(full) => bed.strain(*full),
         Handle(n, mood) => {
             for _ in 0..*n {
                 bed.world.handle(*mood);

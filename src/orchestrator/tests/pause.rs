@@ -59,7 +59,7 @@ impl Bed {
 
     /// The disk is full from now on, or is not any more: seen with the next turn.
     pub fn strain(&mut self, full: bool) {
-        self.engine.strain.free = full.then_some(4096);
+        self.engine.load.free = full.then_some(4096);
     }
 
     pub fn resume_all(&mut self) {

@@ -18,7 +18,7 @@ pub enum Call {
     Release(String, Release),
     Kill(String, i32),
     /// Freeze, or thaw.
-    Frost(String, bool),
+    Freezer(String, bool),
     StopSlice(String),
     Read {
         run: RunId,
@@ -139,7 +139,7 @@ impl World {
             Call::Kill(unit, signal) => {
                 self.end(&unit, 2, signal, "signal");
             }
-            Call::Frost(unit, freeze) => {
+            Call::Freezer(unit, freeze) => {
                 if let Some(unit) = self.units.get_mut(&unit) {
                     assert!(unit.worker.is_none() || !freeze, "a worker is frozen");
                     unit.frozen = freeze;

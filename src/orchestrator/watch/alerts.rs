@@ -9,7 +9,7 @@ use archivist_core::model::{CheckKind, CheckRecord, Flip, Health, without_userin
 use archivist_shared::declare::watch::{Alert, Watch};
 
 /// What runs in the place of a command where a unit is to be started: that comes along with it.
-const NOTHING: &str = "/bin/true";
+const NO_COMMAND: &str = "/bin/true";
 
 impl Turn<'_> {
     /// Counts a status check, and has it told when the site went down or came back with it.
@@ -52,7 +52,7 @@ impl Turn<'_> {
             Alert::Command(argv) => (argv.clone(), Vec::new()),
             Alert::Unit(unit) => {
                 let unit = Alert::instance(unit, &check.watch);
-                (vec![NOTHING.to_owned()], vec![unit])
+                (vec![NO_COMMAND.to_owned()], vec![unit])
             }
         };
         let clean = |text: &str| text.replace(char::is_control, " ");

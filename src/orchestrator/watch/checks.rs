@@ -1,12 +1,13 @@
 //! Checks of watches from the queue to their end: the record first, then the action, as for workers.
 
 use crate::main_loop::action::Action;
+use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::CheckRow;
 use crate::watch::files::{CheckEnd, Collected, record_path};
-use crate::work::units::{ReadingContext, start_answer};
+use crate::work::units::start_answer;
 use archivist_core::model::{
     CheckKind, CheckRecord, Outcome, Reach, Reading, RunId, without_userinfo,
 };

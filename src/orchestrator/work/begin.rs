@@ -1,10 +1,10 @@
 //! Starting workers and hooks: the record first, then the action.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::engine::{CrawlPlan, PlannedHook};
+use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
-use crate::programs::install;
+use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::work::persona;
 use archivist_core::model::{CrawlId, Owner, ResultState, RunId, SnapshotId, Step, Verdict};
@@ -58,7 +58,7 @@ impl Turn<'_> {
         self.tx
             .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
         // An installation keeps the user that owns the library, which no crawl has.
-        if crawl.directory.is_none() && install::names(&crawl).is_none() {
+        if crawl.directory.is_none() && installed_names(&crawl).is_none() {
             self.tx.choose_hook_user(id, HOOK_USERS)?;
         }
         self.changes.insert(Change::Crawl(id));

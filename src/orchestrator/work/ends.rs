@@ -15,10 +15,10 @@ use archivist_shared::systemd::{Release, Whom};
 
 const SIGKILL: i32 = 9;
 /// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
-const MANY: u64 = 1000;
+const FOLLOWED_PAGES_MAX: u64 = 1000;
 /// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
 /// in between.
-pub(crate) const PIECE: usize = 2000;
+pub(crate) const PAGES_PER_TURN: usize = 2000;
 /// Why a result fails that a worker was to make and knew nothing of.
 const HOOK_GONE: &str = "there is no such hook any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
@@ -186,10 +186,12 @@ impl Turn<'_> {
         reason: &str,
         again: Event,
     ) -> TurnResult<bool> {
-        if self.waiting_in(id)? <= MANY + PIECE as u64 {
+        if self.waiting_in(id)? <= FOLLOWED_PAGES_MAX + PAGES_PER_TURN as u64 {
             return Ok(false);
         }
-        let cancelled = self.tx.cancel_some_unbegun(id, reason, self.now, PIECE)?;
+        let cancelled = self
+            .tx
+            .cancel_some_unbegun(id, reason, self.now, PAGES_PER_TURN)?;
         if cancelled > 0 {
             self.actions.push(Action::Again(again));
         }
@@ -199,7 +201,7 @@ impl Turn<'_> {
     /// Cancels the pages of a crawl that are not done.
     fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         use Lifecycle::*;
-        if self.waiting_in(id)? > MANY {
+        if self.waiting_in(id)? > FOLLOWED_PAGES_MAX {
             // One by one they would hold up everything else for a minute.
             let beat = crate::main_loop::notify::beat;
             self.tx.cancel_unbegun(id, reason, self.now, beat)?;

@@ -1,7 +1,7 @@
 //! Looking at the machine before something is started: free space, and how long our processes
 //! wait for memory.
 
-use archivist_core::plan::Strain;
+use archivist_core::plan::Load;
 use archivist_shared::disk::FreeSpace;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -35,10 +35,10 @@ impl Machine {
 
     /// Looks at the file systems and at the pressure on our slice: a few system calls. The place with
     /// the least room counts.
-    pub fn look(&mut self) -> Strain {
+    pub fn look(&mut self) -> Load {
         let places = self.places.iter();
         let found: Vec<FreeSpace> = places.filter_map(|at| FreeSpace::at(at).ok()).collect();
-        Strain {
+        Load {
             free: found.iter().map(|space| space.bytes).min(),
             inodes: found.iter().filter_map(|space| space.inodes).min(),
             memory: self.memory(),

@@ -1,6 +1,7 @@
 //! What becomes of units: their starts, their ends, and what is found at a start of our own.
 
 use crate::main_loop::action::Action;
+use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
@@ -11,13 +12,6 @@ use archivist_core::plan::{
 };
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
-
-/// The circumstances of a reading, see [`UnitSeen`].
-pub(crate) struct ReadingContext<'a> {
-    pub early: bool,
-    pub evidence: Option<&'a Evidence>,
-    pub stopping: bool,
-}
 
 /// systemd's answer to a start, as the plan takes it.
 pub(crate) fn start_answer(result: &Result<(), ManagerError>) -> Result<(), StartError> {

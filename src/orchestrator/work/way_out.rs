@@ -1,37 +1,21 @@
 //! How hooks and checks reach the world: in which network they are, and which addresses their
 //! units refuse. The judgement is [`Reach`]'s.
 
-use crate::main_loop::engine::Engine;
-use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::web::reach::{Hosts, nameservers};
-use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Reading, Subnet};
+use archivist_core::model::{AddressKind, CrawlId, Reach, Reading, Subnet};
 use archivist_core::unit::{AddressFilter, Names, Network};
-use archivist_shared::bus::documents::report::Reason;
-use archivist_shared::config::{NetworkMode, Scope};
-use archivist_shared::journal::message;
+use archivist_shared::config::Scope;
 use archivist_shared::systemd::Manager;
 use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
 
 /// What stands for the machine's resolver in a network of a crawl's own (archivist-network@.service).
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// Where programs find their name servers.
-const RESOLVERS: &str = "/etc/resolv.conf";
+pub const RESOLVERS: &str = "/etc/resolv.conf";
 /// Tries the address filter when the orchestrator starts.
-const TEST: &str = "archivist-reach.service";
+const FILTER_TEST_UNIT: &str = "archivist-reach.service";
 /// The process exited, see [`Reading::exec_main_code`].
 const EXITED: i32 = 1;
-/// Words of errors of a connection that did not come about.
-const NO_CONNECTION: [&str; 7] = [
-    "timed out",
-    "time limit",
-    "not permitted",
-    "ermission denied",
-    "nreachable",
-    "did not answer",
-    "net::ERR_",
-];
-
 /// The way out of one crawl or one check.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WayOut {
@@ -57,7 +41,7 @@ impl WayOut {
     }
 
     /// The addresses that a unit refuses. In a network of its own the loopback is the crawl's.
-    fn filter(&self, name_servers: &[IpAddr]) -> AddressFilter {
+    pub fn filter(&self, name_servers: &[IpAddr]) -> AddressFilter {
         if self.is_own {
             let reach = self.reach.clone().and(&Reach::loopback());
             return AddressFilter {
@@ -102,7 +86,7 @@ pub async fn filter_holds(manager: &Manager, scope: &Scope) -> Option<bool> {
     if scope.user {
         return Some(false);
     }
-    match manager.read(TEST).await {
+    match manager.read(FILTER_TEST_UNIT).await {
         Ok(reading) => tried(&reading),
         Err(error) => {
             tracing::warn!("{error}, ignoring");
@@ -116,113 +100,6 @@ fn tried(reading: &Reading) -> Option<bool> {
         (EXITED, 0) => Some(true),
         (EXITED, 1) => Some(false),
         _ => None,
-    }
-}
-
-/// Logs what does not hold on this machine.
-pub fn warn(engine: &Engine) {
-    let scope = &engine.scope;
-    if engine.filter_holds == Some(false) && !scope.user {
-        tracing::warn!(
-            message_id = message::ADDRESSES_OPEN,
-            archivist_network = engine.settings.network.as_str(),
-            "the address filter of systemd has no effect here: hooks in the machine's network, and checks, reach private networks and metadata services"
-        );
-    }
-    for ip in MachineAddresses::read(scope).name_servers {
-        if AddressKind::of(ip) == AddressKind::Never && !scope.user {
-            tracing::warn!(
-                "name server {ip} of {RESOLVERS} is an address that hooks never reach; see Reach= in archivist.conf(5)"
-            );
-        }
-    }
-}
-
-impl Engine {
-    /// Whose network hooks are in and what they reach, in one line.
-    pub fn network_line(&self) -> String {
-        let (mode, reach) = (self.settings.network, &self.settings.reach);
-        let whose = if mode.is_own(&self.scope, reach.loopback) {
-            "one for each crawl"
-        } else {
-            "the machine's"
-        };
-        format!("{whose} (Network={}), Reach={reach}", mode.as_str())
-    }
-
-    /// The way out with these start URLs.
-    pub fn way_out<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> WayOut {
-        let hosts = &self.addresses.hosts;
-        let each = urls.into_iter().map(|url| Reach::of_url(url, hosts));
-        let opened = each.fold(Reach::default(), |all, one| all.and(&one));
-        let reach = self.settings.reach.clone().and(&opened);
-        let is_own = self.settings.network.is_own(&self.scope, reach.loopback);
-        WayOut {
-            reach,
-            opened,
-            is_own,
-        }
-    }
-
-    /// The addresses that units with this way out refuse: none under a user's service manager, which
-    /// cannot filter.
-    pub fn filter_of(&self, way_out: &WayOut) -> AddressFilter {
-        if self.scope.user {
-            return AddressFilter::default();
-        }
-        way_out.filter(&self.addresses.name_servers)
-    }
-
-    /// The way out of a check of this URL: checks are in the machine's network. But for lighthouse, whose browser
-    /// listens on the loopback: where the machine's is closed, it has a loopback of its own.
-    pub fn way_out_of_check(&self, kind: CheckKind, url: &str) -> WayOut {
-        let way_out = self.way_out([url]);
-        let browses = kind == CheckKind::Lighthouse && !way_out.reach.loopback;
-        WayOut {
-            is_own: way_out.is_own && browses,
-            ..way_out
-        }
-    }
-}
-
-impl Turn<'_> {
-    /// The way out of a crawl's hooks, found once and kept while the crawl runs.
-    pub(crate) fn way_out(&self, crawl: CrawlId) -> TurnResult<Rc<WayOut>> {
-        if let Some(way_out) = self.engine.ways.borrow().get(&crawl) {
-            return Ok(way_out.clone());
-        }
-        let urls = self.tx.start_hosts(crawl)?;
-        let way_out = Rc::new(self.engine.way_out(urls.iter().map(String::as_str)));
-        self.engine.ways.borrow_mut().insert(crawl, way_out.clone());
-        Ok(way_out)
-    }
-
-    /// What of its way out may be why results of a crawl failed with these errors.
-    pub(crate) fn why_reach(&self, crawl: CrawlId, errors: &[String]) -> TurnResult<Vec<Reason>> {
-        let said = |word: &&str| errors.iter().any(|error| error.contains(*word));
-        let way_out = self.way_out(crawl)?;
-        let mut reasons = Vec::new();
-        let mut tell = |text: String| {
-            let (code, until) = ("reach".to_owned(), None);
-            reasons.push(Reason { code, text, until });
-        };
-        let explicit = self.engine.settings.network == NetworkMode::Private;
-        if explicit && way_out.opened.loopback && !errors.is_empty() {
-            tell(format!(
-                "{crawl} has a URL on the machine's loopback, which is not there with Network=private: set Network=auto, or let its port in by LOOPBACK_PORTS= of archivist-network@.service"
-            ));
-        }
-        if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
-            let others = if way_out.reach == Reach::default() {
-                "none".to_owned()
-            } else {
-                way_out.reach.to_string()
-            };
-            tell(format!(
-                "hooks of {crawl} reach the Internet and of other networks {others}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
-            ));
-        }
-        Ok(reasons)
     }
 }
 

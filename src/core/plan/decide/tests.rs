@@ -1,5 +1,8 @@
+use super::super::checks::Checks;
+use super::super::view::OpenCrawl;
 use super::*;
 use proptest::prelude::*;
+use std::time::Duration;
 
 const LIMITS: Limits = Limits {
     workers_per_kind: 4,
@@ -124,11 +127,11 @@ fn one_host_does_not_hold_up_the_others() {
     };
     assert_eq!(started(&decide(&view, &LIMITS)), [20, 30, 31]);
     let places = Places::of(&view, &LIMITS);
-    assert_eq!(places.against_host(HostId(1)), Some(Hindrance::HostFull(2)));
+    assert_eq!(places.against_host(HostId(1)), Some(Blocker::HostFull(2)));
     view.hosts.get_mut(&HostId(3)).unwrap().next_at = Time(1001);
     assert_eq!(started(&decide(&view, &LIMITS)), [20]);
     let places = Places::of(&view, &LIMITS);
-    let until = Some(Hindrance::HostUntil(Time(1001)));
+    let until = Some(Blocker::HostUntil(Time(1001)));
     assert_eq!(places.against_host(HostId(3)), until);
 }
 
@@ -142,7 +145,7 @@ fn under_pressure_nothing_starts() {
     };
     assert_eq!(decide(&view, &LIMITS), []);
     let places = Places::of(&view, &LIMITS);
-    let why = Some(Hindrance::Pressure("no space".into()));
+    let why = Some(Blocker::Pressure("no space".into()));
     assert_eq!(places.against_crawl(), why);
     assert_eq!(places.against_snapshot(), why);
 }

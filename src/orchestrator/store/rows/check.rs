@@ -5,7 +5,7 @@ use crate::store::column::{column, optional};
 use crate::store::{Result, StoreError, Tx, millis};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Outcome, Pool, Reading};
 use archivist_core::model::{RunId, Time};
-use archivist_core::plan::{Checks, Lane};
+use archivist_core::plan::{CheckPool, Checks};
 use rusqlite::{OptionalExtension, Row};
 use std::time::Duration;
 
@@ -230,7 +230,7 @@ impl Tx<'_> {
 
     /// Returns for each pool how many checks run, and the first `heads` of its queue.
     pub fn checks(&self, heads: u32) -> Result<Checks> {
-        let lane = |pool: Pool| -> Result<Lane> {
+        let lane = |pool: Pool| -> Result<CheckPool> {
             let running = self
                 .inner
                 .prepare_cached(
@@ -244,7 +244,7 @@ impl Tx<'_> {
             )?;
             let rows = statement.query_map((pool.as_str(), heads), |row| column(row, 0))?;
             let due = rows.collect::<rusqlite::Result<_>>()?;
-            Ok(Lane { running, due })
+            Ok(CheckPool { running, due })
         };
         Ok(Checks {
             fast: lane(Pool::Fast)?,

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 type UnderWay = Shared<BoxFuture<'static, ()>>;
 
 #[derive(Default)]
-pub struct Frost {
+pub struct Freezer {
     by_unit: HashMap<String, UnderWay>,
 }
 
-impl Frost {
+impl Freezer {
     pub fn freeze(&mut self, manager: &Manager, unit: String) {
         let manager = manager.clone();
         let object = unit.clone();

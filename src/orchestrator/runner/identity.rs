@@ -1,8 +1,8 @@
 //! Who this runner is, told to the others: process, place, unit, and the seat that it keeps for
 //! as long as it lives.
 
-use crate::main_loop::now;
-use crate::runner::seats::{Lock, Seats};
+use crate::main_loop::clock::now;
+use crate::runner::locks::{Lock, RunnerLocks};
 use archivist_core::model::{Place, Runner};
 use archivist_core::unit::Names;
 use archivist_shared::config::Scope;
@@ -12,26 +12,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long systemd may take to answer what is good to know only.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub struct Me {
+pub struct Identity {
     pub row: Runner,
-    pub seats: Seats,
+    pub locks: RunnerLocks,
     /// systemd started this process after another one of its unit had ended: it takes that one's seat.
     pub heir: bool,
-    /// Seats of those that were named already.
+    /// RunnerLocks of those that were named already.
     pub named: BTreeSet<i64>,
 }
 
-impl Me {
-    pub async fn new(scope: &Scope) -> Result<Me, String> {
+impl Identity {
+    pub async fn new(scope: &Scope) -> Result<Identity, String> {
         let data = scope.data_dir();
-        let seats = Seats::open(&data).map_err(|error| {
+        let locks = RunnerLocks::open(&data).map_err(|error| {
             format!("cannot open the lock file in '{}': {error}", data.display())
         })?;
         let (unit, restarting) = match own_unit().filter(|unit| unit.ends_with(".service")) {
             Some(unit) => {
-                let asked = tokio::time::timeout(PATIENCE, restarting(scope.user, &unit)).await;
+                let asked =
+                    tokio::time::timeout(REPLY_TIMEOUT, restarting(scope.user, &unit)).await;
                 let restarting = match asked {
                     Ok(Ok(restarting)) => restarting,
                     Ok(Err(error)) => {
@@ -53,21 +54,21 @@ impl Me {
             since: now(),
             ..Runner::default()
         };
-        Ok(Me {
+        Ok(Identity {
             row,
-            seats,
+            locks,
             heir: restarting.will && restarting.did,
             named: BTreeSet::new(),
         })
     }
 
     pub fn hold_seat(&self, seat: i64) -> bool {
-        self.seats.hold(Lock::Seat(seat))
+        self.locks.hold(Lock::Seat(seat))
     }
 
     /// After everything that works is gone: whoever waits for it may begin.
     pub fn stop_working(&self) {
-        self.seats.let_go(Lock::Work(self.row.seat));
+        self.locks.let_go(Lock::Work(self.row.seat));
     }
 }
 
@@ -108,7 +109,7 @@ async fn own_scope(scope: &Scope) -> String {
     let name = names.run_scope(std::process::id(), u32::from_ne_bytes(bytes));
     let slice = names.top_slice();
     let entering = enter_scope(scope.user, &name, &slice, 0);
-    match tokio::time::timeout(PATIENCE, entering).await {
+    match tokio::time::timeout(REPLY_TIMEOUT, entering).await {
         Ok(Ok(())) => name,
         Ok(Err(error)) => {
             tracing::debug!("{error}, going on without a scope");

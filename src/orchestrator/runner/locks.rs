@@ -37,7 +37,7 @@ impl Lock {
 }
 
 #[derive(Clone, Debug)]
-pub struct Seats {
+pub struct RunnerLocks {
     path: PathBuf,
     file: Arc<File>,
 }
@@ -61,14 +61,14 @@ fn open(path: &Path) -> io::Result<File> {
     options.mode(0o600).open(path)
 }
 
-impl Seats {
-    pub fn open(data: &Path) -> io::Result<Seats> {
+impl RunnerLocks {
+    pub fn open(data: &Path) -> io::Result<RunnerLocks> {
         let path = data.join(FILE);
         let file = Arc::new(open(&path)?);
-        Ok(Seats { path, file })
+        Ok(RunnerLocks { path, file })
     }
 
-    /// Locks for as long as this process lives or [`Seats::let_go`]; false if another has it.
+    /// Locks for as long as this process lives or [`RunnerLocks::let_go`]; false if another has it.
     pub fn hold(&self, lock: Lock) -> bool {
         let range = range(libc::F_WRLCK, lock);
         fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range)).is_ok()
@@ -145,8 +145,8 @@ mod tests {
     fn a_lock_is_seen_by_others_and_only_by_them() {
         let directory = tempfile::tempdir().unwrap();
         let (one, two) = (
-            Seats::open(directory.path()).unwrap(),
-            Seats::open(directory.path()).unwrap(),
+            RunnerLocks::open(directory.path()).unwrap(),
+            RunnerLocks::open(directory.path()).unwrap(),
         );
         assert!(one.hold(Lock::Seat(3)) && one.hold(Lock::Seat(3)));
         assert!(!one.is_held(Lock::Seat(3)));
@@ -161,8 +161,8 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_for_the_end_of_another_hears_of_it() {
         let directory = tempfile::tempdir().unwrap();
-        let one = Seats::open(directory.path()).unwrap();
-        let two = Seats::open(directory.path()).unwrap();
+        let one = RunnerLocks::open(directory.path()).unwrap();
+        let two = RunnerLocks::open(directory.path()).unwrap();
         assert!(one.hold(Lock::Work(1)));
         let mut waiting = two.until_free(Lock::Work(1));
         assert!(waiting.try_recv().is_err());
@@ -176,8 +176,8 @@ mod tests {
     #[tokio::test]
     async fn a_word_arrives() {
         let directory = tempfile::tempdir().unwrap();
-        let one = Seats::open(directory.path()).unwrap();
-        let two = Seats::open(directory.path()).unwrap();
+        let one = RunnerLocks::open(directory.path()).unwrap();
+        let two = RunnerLocks::open(directory.path()).unwrap();
         let mut news = two.news().unwrap();
         one.tell();
         assert!(news.next().await.unwrap().is_ok());

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Between one look at the file system and the next: the kernel tells nobody when there is room.
-const EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long one process waits. systemd starts the next one half a second later, which is far from its StartLimitBurst=.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What stands against any work.
 enum Obstacle {
@@ -92,7 +92,7 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
         return Wait::Elsewhere;
     }
     let mut told = String::new();
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + WAIT_TIMEOUT;
     loop {
         // Listening before looking: nothing happens unheard in between.
         let mut news = obstacle.news();
@@ -111,7 +111,7 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
             notify::status(&format!("waiting: {what}"));
             told = what;
         }
-        notify::starting(EVERY * 3);
+        notify::starting(CHECK_INTERVAL * 3);
         notify::beat();
         let heard = async {
             match &mut news {
@@ -121,7 +121,7 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
         };
         tokio::select! {
             _ = heard => {}
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(CHECK_INTERVAL) => {}
             event = events.recv() => if matches!(event, Some(Event::Terminate)) {
                 return Wait::Told;
             },

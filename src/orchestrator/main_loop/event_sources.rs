@@ -1,7 +1,7 @@
 //! Where events come from besides signals and what the loop itself asked for.
 
 use crate::main_loop::event::Event;
-use crate::runner::seats::News;
+use crate::runner::locks::News;
 use archivist_shared::systemd::HintQueue;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 /// Somebody changed something in the table of runners.
 pub async fn rivals(mut news: News, events: mpsc::UnboundedSender<Event>) {
     while let Some(Ok(_)) = news.next().await {
-        if events.send(Event::Rival).is_err() {
+        if events.send(Event::RunnersChanged).is_err() {
             return;
         }
     }

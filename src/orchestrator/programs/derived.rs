@@ -1,10 +1,11 @@
 //! What hooks say for the hooks after them: settings, programs, a server. It is text of hooks, which
 //! other people's pages may have had a hand in: it reaches no further than their own crawl.
 
-use crate::main_loop::engine::{Engine, PlannedHook};
+use crate::main_loop::crawl_plan::PlannedHook;
+use crate::main_loop::engine::Engine;
 use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::programs::inspect;
+use crate::programs::library::{HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork};
 use archivist_core::model::Owner;
 use archivist_plugin::contract::record::SonicDaemonStart;
@@ -118,7 +119,7 @@ impl Turn<'_> {
         key: &str,
         wanted: &BTreeMap<String, String>,
     ) -> TurnResult<()> {
-        if wanted.is_empty() || crate::programs::install::names(crawl).is_some() {
+        if wanted.is_empty() || installed_names(crawl).is_some() {
             return Ok(());
         }
         let (catalogue, none) = (&self.engine.catalogue, Values::new());
@@ -179,7 +180,7 @@ impl Turn<'_> {
                 abspath: found.abspath.clone(),
                 version,
                 sha256: None,
-                provider: inspect::HERE.to_owned(),
+                provider: HERE.to_owned(),
                 env: Values::new(),
                 stamp: None,
                 found_at: self.now,

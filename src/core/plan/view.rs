@@ -1,0 +1,80 @@
+//! What the plan decides from.
+
+use super::checks::Checks;
+use crate::model::{CrawlId, SnapshotId, Time};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Number of a web server's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub i64);
+
+/// What is known of a host whose pages wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub name: String,
+    /// Its snapshots that have a worker.
+    pub running: u32,
+    /// No snapshot of it is to be started before this time.
+    pub next_at: Time,
+    /// From one start to the next.
+    pub delay: Duration,
+}
+
+/// A page whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub id: SnapshotId,
+    pub host: HostId,
+}
+
+/// A crawl that is started and set up, with the heads of its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCrawl {
+    pub id: CrawlId,
+    /// Its snapshots that have a worker.
+    pub running: u32,
+    /// Its due snapshots: its hosts take turns, and of each the oldest come first; at most as many
+    /// as could ever start.
+    pub due: Vec<Due>,
+}
+
+/// What a decision is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    pub now: Time,
+    /// Why nothing at all is to be started.
+    pub pressure: Option<String>,
+    /// Crawls that have a worker.
+    pub crawl_workers: u32,
+    /// Snapshots that have a worker.
+    pub snapshot_workers: u32,
+    /// Due crawls without a worker, oldest first, at most as many as could ever start.
+    pub due_crawls: Vec<CrawlId>,
+    pub open_crawls: Vec<OpenCrawl>,
+    /// The hosts of the due snapshots.
+    pub hosts: BTreeMap<HostId, Host>,
+    pub checks: Checks,
+    /// The earliest time at which something that is not due yet becomes due.
+    pub next_due: Option<Time>,
+}
+
+impl View {
+    /// Whether there is work, now or later: without it, an orchestrator that stands by may leave.
+    pub fn is_busy(&self) -> bool {
+        self.crawl_workers > 0
+            || self.snapshot_workers > 0
+            || !self.due_crawls.is_empty()
+            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
+            || self.next_due.is_some()
+            || self.checks.is_busy()
+    }
+
+    /// Why nothing is started although something is due.
+    pub fn blocked(&self) -> Option<&str> {
+        let due = !self.due_crawls.is_empty()
+            || !self.checks.slow.due.is_empty()
+            || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty());
+        self.pressure.as_deref().filter(|_| due)
+    }
+}

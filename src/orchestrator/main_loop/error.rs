@@ -1,0 +1,16 @@
+//! Why the orchestrator ends.
+
+use archivist_core::model::Runner;
+
+/// Why the orchestrator could not start, or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum OrchestratorError {
+    /// Trying again does not help.
+    #[error("{0}")]
+    Unusable(String),
+    #[error("{0}")]
+    Failed(String),
+    /// This runner can write nothing any more.
+    #[error("another runner took over ({})", .0.named())]
+    Displaced(Box<Runner>),
+}

@@ -1,0 +1,297 @@
+//! The loop itself: it takes a batch of events in one transaction, and performs the actions.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::clock;
+use crate::main_loop::clock::{jitter, now};
+use crate::main_loop::engine::Engine;
+use crate::main_loop::error::OrchestratorError;
+use crate::main_loop::event;
+use crate::main_loop::event::Event;
+use crate::main_loop::perform::Performer;
+use crate::main_loop::turn;
+use crate::main_loop::turn::Turn;
+use crate::main_loop::{notify, setup, wait};
+use crate::runner::identity::Identity;
+use crate::store::{Durability, Store, StoreError};
+use crate::work::pressure;
+use crate::work::way_out::MachineAddresses;
+use archivist_core::model::{RunId, Runner};
+use archivist_core::plan::{Idle, View, still};
+use archivist_shared::bus::call::{Refusal, Request};
+use archivist_shared::systemd::Hint;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// From one beat of the watchdog to the next while there is a lot to do.
+const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// How long what is to be done before we leave may take.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait before the database is tried again after it failed.
+const DATABASE_PAUSE: Duration = Duration::from_secs(5);
+
+/// The orchestrator between two turns.
+pub struct Orchestrator<'a> {
+    pub(super) me: &'a Identity,
+    /// There was work in the last turn.
+    pub(super) busy: bool,
+    pub(super) engine: Engine,
+    pub(super) store: Store,
+    pub(super) performer: Performer,
+    pub(super) events: mpsc::UnboundedReceiver<Event>,
+    pub(super) idle: Option<Idle>,
+    /// Events that the database could not take: they are taken again.
+    pub(super) deferred: Vec<Event>,
+    /// Events that the last turn had no time for.
+    pub(super) backlog: Vec<Event>,
+    /// There is work that is not started for want of space or memory.
+    pub(super) blocked: bool,
+    pub(super) machine: pressure::Machine,
+    pub(super) clock: clock::Clock,
+}
+
+impl Orchestrator<'_> {
+    /// Runs until the process should end.
+    pub async fn run(&mut self) -> Result<(), OrchestratorError> {
+        let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
+        let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let told = Cell::new(None);
+        let tell = || {
+            if beat.is_some() {
+                notify::beat();
+                told.set(Some(Instant::now()));
+            }
+        };
+        loop {
+            let wake_at = self.performer.wake_at;
+            let alarm = wake_at.and_then(|time| Instant::now().checked_add(time.until(now())));
+            let batch = if self.backlog.is_empty() {
+                wait::next(&mut self.events, alarm, &mut beats, tell).await
+            } else {
+                Some(wait::more(&mut self.events))
+            };
+            let Some(batch) = batch else { return Ok(()) };
+            let began = Instant::now();
+            self.turn(batch)?;
+            wait::let_in(began).await;
+            // Long turns in a row, such as for very long lists, leave no room for a tick.
+            if told
+                .get()
+                .is_none_or(|told| told.elapsed() >= BEAT_INTERVAL)
+            {
+                tell();
+            }
+            if let Some(why) = self.performer.failure {
+                return Err(OrchestratorError::Failed(format!("{why}, starting anew")));
+            }
+            if self.performer.exit {
+                notify::stopping();
+                if let Some(farewell) = self.performer.farewell.take() {
+                    let _ = tokio::time::timeout(FAREWELL_TIMEOUT, farewell).await;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a batch of events: one transaction, then the actions.
+    fn turn(&mut self, batch: Vec<Event>) -> Result<(), OrchestratorError> {
+        let batch = event::unfold(batch);
+        // As it was before this batch: a reading in it may be older than an answer in it.
+        let unanswered = self.performer.unanswered();
+        for event in &batch {
+            self.performer.observe(event);
+            if matches!(
+                event,
+                Event::Reload | Event::Request(Request::Reload { .. })
+            ) {
+                self.reload();
+            }
+            if let Event::Damaged(what) = event {
+                return Err(setup::damaged(&self.engine.scope, what));
+            }
+            if matches!(event, Event::RunnersChanged) {
+                self.yield_to_newer()?;
+            }
+        }
+        let set = self.clock.observe(now(), clock::machine());
+        if let Some(by) = set {
+            tracing::info!("the clock was set by {} s", by / 1000);
+        }
+        let mut events: Vec<Event> = set.map(Event::ClockSet).into_iter().collect();
+        events.append(&mut self.deferred);
+        events.append(&mut self.backlog);
+        events.extend(batch);
+        match self.transact(&mut events, &unanswered) {
+            Ok((actions, view, taken)) => {
+                self.backlog = events.split_off(taken);
+                if view.is_some() {
+                    self.performer.wake_at = None;
+                }
+                for action in actions {
+                    self.performer.perform(action, &mut self.engine);
+                }
+                self.performer
+                    .start_waiting(self.engine.settings.starts_in_flight, &self.engine.scope);
+                if let Some(view) = view {
+                    self.observe_idleness(&view);
+                    self.tell_of_the_end(&view);
+                    self.observe_pressure(&view);
+                }
+                Ok(())
+            }
+            Err(error @ StoreError::Superseded(_)) => {
+                let runners = self.store.runners().unwrap_or_default();
+                let active = runners.into_iter().find(|runner| runner.active);
+                Err(match active {
+                    Some(newer) => OrchestratorError::Displaced(Box::new(newer)),
+                    None => OrchestratorError::Failed(error.to_string()),
+                })
+            }
+            Err(error) if error.is_damage() => {
+                Err(setup::damaged(&self.engine.scope, &error.to_string()))
+            }
+            Err(error) => {
+                self.defer(events, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// The view that is left is none after events that make room for nothing. Of the events so many were
+    /// taken; the rest is for the next turn.
+    fn transact(
+        &mut self,
+        events: &mut [Event],
+        unanswered: &BTreeSet<RunId>,
+    ) -> Result<(Vec<Action>, Option<View>, usize), StoreError> {
+        let decides = events.iter().any(Event::decides);
+        let followed = self.performer.followed();
+        if decides {
+            self.engine.load = self.machine.look();
+            self.engine.shortage.observe(&self.engine.load, now());
+            let limits = self.engine.load_limits();
+            self.engine.disk_lack = still(&self.engine.load, &limits, self.engine.disk_lack);
+            self.engine.addresses = MachineAddresses::read(&self.engine.scope);
+        }
+        let names = &self.engine.names;
+        let durability = events.iter().map(|event| event.durability(names)).max();
+        let tx = self
+            .store
+            .begin_with(durability.unwrap_or(Durability::ProcessCrash))?;
+        let mut turn = Turn {
+            tx: &tx,
+            engine: &self.engine,
+            now: now(),
+            jitter: jitter(),
+            followed: &followed,
+            unanswered,
+            leaving_out: BTreeSet::new(),
+            actions: Vec::new(),
+            changes: Default::default(),
+        };
+        let taken = wait::in_turn(events, |event| turn.event(event))?;
+        let view = if decides {
+            let view = turn.decide()?;
+            turn.close(&view)?;
+            Some(view)
+        } else {
+            None
+        };
+        let actions = turn.actions;
+        tx.commit()?;
+        Ok((actions, view, taken))
+    }
+
+    /// The database took nothing. People are told at once; what systemd and workers said is kept
+    /// and taken again, so that nothing is lost.
+    fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
+        let pause = DATABASE_PAUSE;
+        tracing::error!("{error}; trying again in {} s", pause.as_secs());
+        notify::status(&format!("database trouble: {error}"));
+        for event in events {
+            match &event {
+                Event::Request(_) | Event::Watches(_) => {
+                    let refusal = Refusal::Failed(error.to_string());
+                    if let Some(answer) = turn::refuse(&event, refusal) {
+                        answer.send();
+                    }
+                }
+                Event::Due => {}
+                // What is paused cannot be thawed first: that would have to be on record.
+                Event::Terminate => self.performer.exit = true,
+                // It is out of date by then: a hint makes for another one.
+                Event::Read { unit, .. } => {
+                    let unit = unit.clone();
+                    self.deferred.push(Event::Hint(Hint::Removed { unit }));
+                }
+                _ => self.deferred.push(event),
+            }
+        }
+        self.performer.wake_at = Some(now().after(pause));
+    }
+
+    fn reload(&mut self) {
+        match setup::configuration(&self.engine.scope) {
+            Ok((settings, catalogue)) => {
+                self.engine.replace(settings, catalogue);
+                tracing::info!("configuration and plugins are read anew");
+            }
+            Err(error) => tracing::error!("{error}; going on with the configuration as it was"),
+        }
+    }
+
+    /// A newer runner that lives gets the work at once, whatever was asked meanwhile.
+    fn yield_to_newer(&self) -> Result<(), OrchestratorError> {
+        let runners = match self.store.runners() {
+            Ok(runners) => runners,
+            Err(error) => {
+                tracing::warn!("{error}, ignoring");
+                return Ok(());
+            }
+        };
+        let newer =
+            |runner: &Runner| runner.seat > self.me.row.seat && self.me.locks.is_alive(runner);
+        match runners.into_iter().rev().find(newer) {
+            Some(newer) => Err(OrchestratorError::Displaced(Box::new(newer))),
+            None => Ok(()),
+        }
+    }
+
+    /// Who stands by may leave when there is no more work.
+    fn tell_of_the_end(&mut self, view: &View) {
+        let busy = view.is_busy();
+        if self.busy && !busy {
+            self.me.locks.tell();
+        }
+        self.busy = busy;
+    }
+
+    /// Says once when nothing can be started, and once when that is over.
+    fn observe_pressure(&mut self, view: &View) {
+        let why = view.blocked();
+        match (self.blocked, why) {
+            (false, Some(why)) => tracing::warn!("nothing is started until there is room: {why}"),
+            (true, None) => tracing::info!("there is room again, going on"),
+            _ => {}
+        }
+        self.blocked = why.is_some();
+    }
+
+    fn observe_idleness(&mut self, view: &View) {
+        let Some(idle) = &mut self.idle else { return };
+        if let Some(look_again) = idle.observe(view, now()) {
+            if idle.is_over(now()) {
+                tracing::info!("all work complete, leaving");
+                self.performer.exit = true;
+            }
+            let wake = self
+                .performer
+                .wake_at
+                .map_or(look_again, |time| time.min(look_again));
+            self.performer.wake_at = Some(wake);
+        }
+    }
+}

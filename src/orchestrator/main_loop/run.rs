@@ -1,0 +1,164 @@
+//! The process of the orchestrator: from its start to the loop, and to the exit status.
+
+use crate::crawl::{add, retry};
+use crate::main_loop::action::Action;
+use crate::main_loop::clock;
+use crate::main_loop::clock::now;
+use crate::main_loop::error::OrchestratorError;
+use crate::main_loop::exit;
+use crate::main_loop::exit::After;
+use crate::main_loop::log::{CrawlLog, LogEntry};
+use crate::main_loop::notify;
+use crate::main_loop::orchestrator::Orchestrator;
+use crate::main_loop::perform::Performer;
+use crate::main_loop::{event_sources, setup, signals};
+use crate::programs::library;
+use crate::runner::gate::Face;
+use crate::runner::identity::Identity;
+use crate::runner::{gate, identity};
+use crate::store::{Store, StoreError};
+use crate::work::{host_delay, pressure};
+use archivist_core::plan::Idle;
+use archivist_shared::config::Scope;
+use archivist_shared::journal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How the orchestrator is run.
+pub struct Options {
+    pub scope: Scope,
+    /// Leave when there is no work, and none to come.
+    pub exit_on_idle: bool,
+}
+
+/// `archivist orchestrator`.
+pub fn main(options: Options) -> ExitCode {
+    let field = journal::unit_field(options.scope.user);
+    journal::init(identity::own_unit().map(|unit| (field, unit)));
+    setup::take_descriptors();
+    let mut me = None;
+    loop {
+        let runtime = match tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+        {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!("cannot make an event loop: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let result = runtime.block_on(run(&options, &mut me));
+        let after = runtime.block_on(exit::after(result, &options.scope, me.as_ref()));
+        // With everything that still was under way: connections, calls, tasks.
+        runtime.shutdown_background();
+        match after {
+            After::Again => me.iter().for_each(Identity::stop_working),
+            After::Exit(code) => return code,
+        }
+    }
+}
+
+async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), OrchestratorError> {
+    let failed = |error: StoreError| OrchestratorError::Failed(error.to_string());
+    let scope = &options.scope;
+    let (sender, mut events) = mpsc::unbounded_channel();
+    signals::listen(&sender).map_err(|e| OrchestratorError::Failed(format!("signals: {e}")))?;
+    let mut configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
+    let mut store = setup::store(scope)?;
+    let face = Face::new(scope).await?;
+    if me.is_none() {
+        *me = Some(
+            Identity::new(scope)
+                .await
+                .map_err(OrchestratorError::Failed)?,
+        );
+    }
+    let Some(me) = me else { return Ok(()) };
+    let passed = gate::pass(
+        face,
+        me,
+        &mut store,
+        scope,
+        &mut events,
+        options.exit_on_idle,
+    )
+    .await?;
+    let Some(passed) = passed else { return Ok(()) };
+    if passed.stood_by {
+        configuration = setup::configuration(scope).map_err(OrchestratorError::Unusable)?;
+    }
+    let fence = Arc::new(store.fence().map_err(failed)?);
+    let (mut engine, manager) =
+        setup::open(scope, configuration, (me, store.epoch()), &sender).await?;
+    let manager = manager.guarded_by(Arc::new(move || fence.holds()));
+    let performer = Performer::new(manager, sender.clone());
+    {
+        let tx = store.begin().map_err(failed)?;
+        engine.tokens.extend(tx.tokens().map_err(failed)?);
+        let programs = tx.binaries().map_err(failed)?;
+        engine.versions = library::versions(&programs);
+        engine.library = library::library(programs);
+        let cancelled = add::cancel_half_added(&tx, now()).map_err(failed)?;
+        retry::begin_half_retried(&tx, now()).map_err(failed)?;
+        tx.commit().map_err(failed)?;
+        for crawl in cancelled {
+            LogEntry::Crawl(crawl, CrawlLog::Cancelled(add::HALF.to_owned())).write();
+        }
+        if let Err(error) = bring_forward(&mut store, engine.settings.retry_longest) {
+            tracing::warn!("failed to adjust retry times: {error}, ignoring");
+        }
+    }
+    let idle = Idle {
+        timeout: engine.settings.idle_timeout,
+        since: None,
+    };
+    // People put the archive on a disk of its own.
+    let places = vec![scope.data_dir(), engine.archive()];
+    let mut daemon = Orchestrator {
+        machine: pressure::Machine::new(places),
+        engine,
+        store,
+        performer,
+        events,
+        idle: options.exit_on_idle.then_some(idle),
+        deferred: Vec::new(),
+        backlog: Vec::new(),
+        me,
+        busy: true,
+        blocked: false,
+        clock: clock::Clock::default(),
+    };
+    daemon.performer.perform(Action::List, &mut daemon.engine);
+    for call in passed.pending {
+        let _ = sender.send(call.into());
+    }
+    setup::read_through(scope, sender.clone());
+    tokio::spawn(event_sources::rivals(passed.news, sender.clone()));
+    tokio::spawn(event_sources::hung_up(
+        passed.connection.clone(),
+        sender.clone(),
+    ));
+    tokio::spawn(event_sources::forward(passed.arriving, sender));
+    notify::ready();
+    let result = daemon.run().await;
+    if result.is_ok() {
+        let _ = daemon.store.leave(daemon.me.row.seat);
+    }
+    drop(passed.connection);
+    result
+}
+
+/// Limits every retry time to what it may be at most, counted from now: the clock may have been set
+/// back while no orchestrator ran.
+fn bring_forward(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
+    let tx = store.begin()?;
+    let count = tx.bring_forward(now(), longest, host_delay::WAIT_MAX)?;
+    tx.commit()?;
+    if count > 0 {
+        tracing::info!("clock was set back since the last start; adjusted {count} retry times");
+    }
+    Ok(())
+}

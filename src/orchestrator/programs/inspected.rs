@@ -1,0 +1,56 @@
+//! Programs of plugins that have to be inspected, and those that were.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::programs::inspect::{InspectedProgram, stamp};
+use crate::programs::library::HERE;
+use crate::store::BinaryRow;
+use archivist_shared::bus::call::Request;
+use std::path::PathBuf;
+
+impl Turn<'_> {
+    /// Has those programs looked at that are not known, or not any more. True when there are any.
+    pub(crate) fn inspect(
+        &mut self,
+        programs: &[(String, PathBuf)],
+        then: Option<Request>,
+    ) -> TurnResult<bool> {
+        let known = self.tx.binaries()?;
+        let is_fresh = |name: &String, path: &PathBuf| {
+            let mut rows = known.iter();
+            let row = rows.find(|row| row.name == *name);
+            row.is_some_and(|row| row.is_fresh(&path.to_string_lossy(), &stamp(path), self.now))
+        };
+        let stale = programs.iter().filter(|(name, path)| !is_fresh(name, path));
+        let programs: Vec<_> = stale.cloned().collect();
+        let any = !programs.is_empty();
+        if any {
+            self.actions.push(Action::Inspect { programs, then });
+        }
+        Ok(any)
+    }
+
+    /// Writes down what was seen; what a provider said of the same file stays.
+    pub(crate) fn inspected(&mut self, seen: &[InspectedProgram]) -> TurnResult<()> {
+        for seen in seen {
+            let abspath = seen.path.to_string_lossy().into_owned();
+            let old = self.tx.binary(&seen.name)?;
+            let old = old.filter(|row| row.abspath == abspath);
+            let said = old.as_ref().filter(|row| row.provider != HERE);
+            let row = BinaryRow {
+                name: seen.name.clone(),
+                version: said.map_or_else(|| seen.version.clone(), |row| row.version.clone()),
+                sha256: seen.sha256.clone(),
+                provider: said.map_or_else(|| HERE.to_owned(), |row| row.provider.clone()),
+                env: old.as_ref().map(|row| row.env.clone()).unwrap_or_default(),
+                stamp: Some(seen.stamp.clone()),
+                found_at: self.now,
+                abspath,
+            };
+            self.tx.record_binary(&row)?;
+            let (path, version) = (seen.path.clone(), row.version);
+            self.actions.push(Action::Version { path, version });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! The programs that providers installed, and what is known of others.
+
+use crate::store::{BinaryRow, CrawlWork};
+use archivist_core::model::Time;
+use archivist_plugin::programs::install;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// The provider of programs that no provider installed.
+pub const HERE: &str = "env";
+
+/// A program that a provider brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    pub path: PathBuf,
+    pub at: Time,
+}
+
+/// What providers brought, by the name that plugins ask for.
+pub type Library = HashMap<String, Brought>;
+
+/// What the database knows of the library.
+pub fn library(rows: Vec<BinaryRow>) -> Library {
+    let brought = rows.into_iter().filter(|row| row.provider != HERE);
+    let pairs = brought.map(|row| {
+        let (path, at) = (PathBuf::from(row.abspath), row.found_at);
+        (row.name, Brought { path, at })
+    });
+    pairs.collect()
+}
+
+/// Versions of what was looked at or told of, by path.
+pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
+    let known = rows.iter();
+    let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
+    known.collect()
+}
+
+/// Whether this crawl is the installation of programs; which.
+pub fn installed_names(crawl: &CrawlWork) -> Option<Vec<String>> {
+    let names = crawl.url.strip_prefix(install::URL)?;
+    Some(names.split(',').map(str::to_owned).collect())
+}

@@ -1,0 +1,283 @@
+//! Which persona a crawl uses, and whether its users may use it.
+
+use crate::main_loop::engine::Engine;
+use crate::store::{CrawlWork, Users};
+use archivist_core::model::{Audience, Lifecycle, PersonaName};
+use archivist_plugin::Values;
+use nix::unistd::{Uid, User, getgrouplist};
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::io;
+use std::path::PathBuf;
+
+/// The setting that names the persona in use.
+const ACTIVE: &str = "ACTIVE_PERSONA";
+
+impl Engine {
+    /// Directory of the persona that a crawl with these settings uses. The one that nobody chose for
+    /// the crawl, `Default` or that of the configuration, is left out if it is not for all of `users`.
+    ///
+    /// # Errors
+    /// If the persona was chosen, and is not there or not for all of `users`. `Default` need not be there.
+    pub fn persona(&self, config: &Values, users: &Users) -> Result<Option<PathBuf>, String> {
+        let chosen = config.get(ACTIVE);
+        let named = chosen.or_else(|| self.settings.values.get(ACTIVE));
+        let name = match named.filter(|name| !name.is_empty()) {
+            Some(name) => name.parse().map_err(|error| format!("{ACTIVE}: {error}"))?,
+            None => PersonaName::usual(),
+        };
+        let path = self.personas().join(name.as_str());
+        // Not by way of a link: it is mounted for a hook.
+        if !path.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
+            return if name == PersonaName::usual() {
+                Ok(None)
+            } else {
+                Err(format!(
+                    "there is no persona '{name}'; see: archivist persona list"
+                ))
+            };
+        }
+        match self.refusal(&name, users) {
+            None => Ok(Some(path)),
+            Some(why) if chosen.is_some_and(|name| !name.is_empty()) => Err(why),
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Directory of the persona of a crawl: while it runs, the one that it was started with.
+    ///
+    /// # Errors
+    /// As for [`Engine::persona`], if the crawl starts now.
+    pub fn persona_of(&self, crawl: &CrawlWork) -> Result<Option<PathBuf>, String> {
+        match &crawl.persona {
+            Some(name) if crawl.status != Lifecycle::Queued => {
+                let name = Some(name).filter(|name| !name.is_empty());
+                Ok(name.map(|name| self.personas().join(name)))
+            }
+            _ => self.persona(&crawl.config, &crawl.users),
+        }
+    }
+
+    /// Checks that the user of this id may change the settings of a crawl.
+    ///
+    /// # Errors
+    /// If a persona is in the crawl that is not for this user.
+    pub fn check_change(&self, crawl: &CrawlWork, user: u32) -> Result<(), String> {
+        // A persona with which it cannot be begun is out of reach of any settings.
+        let Ok(Some(path)) = self.persona_of(crawl) else {
+            return Ok(());
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.parse().map_err(|error| format!("{error}"))?;
+        let refusal = self.refusal(&name, &BTreeSet::from([user]));
+        refusal.map_or(Ok(()), Err)
+    }
+
+    fn personas(&self) -> PathBuf {
+        self.scope.data_dir().join("personas")
+    }
+
+    /// Why the persona is not for all of `users`, if so. In a user's own archive there is one user.
+    fn refusal(&self, name: &PersonaName, users: &Users) -> Option<String> {
+        if self.scope.user {
+            return None;
+        }
+        let path = self.personas().join(name.list());
+        let audience: Audience = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Audience::default(),
+            Err(error) => return Some(format!("cannot read '{}': {error}", path.display())),
+            Ok(text) => match text.parse() {
+                Ok(audience) => audience,
+                Err(error) => return Some(format!("'{}': {error}", path.display())),
+            },
+        };
+        let mut users = users.iter().copied();
+        let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
+        let user = user_name(stranger);
+        Some(format!(
+            "persona '{name}' is not for {user}; root can change that: archivist persona allow {name} {user}"
+        ))
+    }
+}
+
+/// Name of a user, or the number if it has none.
+fn user_name(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid));
+    user.ok()
+        .flatten()
+        .map_or(uid.to_string(), |user| user.name)
+}
+
+/// Ids of all groups of a user; none if the user is not known.
+fn groups(uid: u32) -> Vec<u32> {
+    let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
+        return Vec::new();
+    };
+    let name = CString::new(user.name).unwrap_or_default();
+    let groups = getgrouplist(&name, user.gid).unwrap_or_default();
+    groups.into_iter().map(|gid| gid.as_raw()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::main_loop::crawl_plan::CrawlPlan;
+    use crate::main_loop::engine::Programs;
+    use crate::work::persona::for_hook;
+    use archivist_core::model::COOKIES;
+    use archivist_plugin::sample::{catalogue, plugin};
+    use archivist_shared::config::{Scope, Settings};
+    use serde_json::json;
+    use std::path::Path;
+
+    fn engine(top: &Path) -> Engine {
+        let isolation = json!({"type": "string", "default": "crawl"});
+        let housekeeping =
+            json!({"x-accompanies": ["chrome"], "properties": {"CHROME_ISOLATION": isolation}});
+        let hooks = [
+            "on_CrawlSetup__00_housekeeping.daemon.bg.sh",
+            "on_CrawlSetup__01_housekeeping_persona.sh",
+            "on_Snapshot__00_housekeeping_persona.sh",
+        ];
+        let plugins = [
+            plugin("housekeeping", housekeeping, &hooks),
+            plugin("wget", json!({}), &["on_Snapshot__06_wget.sh"]),
+        ];
+        let text = String::new;
+        let settings = Settings::default();
+        let scope = Scope::system(top);
+        Engine::new(
+            scope,
+            settings,
+            catalogue(plugins),
+            text(),
+            Programs::default(),
+            text(),
+        )
+    }
+
+    #[test]
+    fn a_persona_selects_housekeeping_and_cookies() {
+        let top = tempfile::tempdir().unwrap();
+        let engine = engine(top.path());
+        let personas = engine.scope.data_dir().join("personas");
+        let plan = |config: &[(&str, &str)]| {
+            let pairs = config.iter();
+            let config = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let users = BTreeSet::from([0]);
+            let config = config.collect();
+            let persona = engine.persona(&config, &users)?;
+            engine.page_plan(&[], &config, persona, Path::new("/run/c1"))
+        };
+        let keys = |plan: &CrawlPlan| -> Vec<String> {
+            let hooks = plan.setup.iter().chain(&plan.snapshot);
+            hooks.map(|hook| hook.task.plugin.clone()).collect()
+        };
+        assert_eq!(keys(&plan(&[]).unwrap()), ["wget"]);
+        for bad in ["work", "../personas", "a/b"] {
+            assert!(plan(&[(ACTIVE, bad)]).is_err(), "{bad}");
+        }
+        std::fs::create_dir_all(personas.join("work")).unwrap();
+        std::os::unix::fs::symlink("/etc", personas.join("link")).unwrap();
+        assert!(plan(&[(ACTIVE, "link")]).is_err());
+
+        let with = plan(&[(ACTIVE, "work")]).unwrap();
+        assert_eq!(keys(&with), ["housekeeping", "housekeeping", "wget"]);
+        assert_eq!(with.persona, Some(personas.join("work")));
+        assert!(with.shares_tmp);
+        assert_eq!(for_hook(&with, &with.snapshot[0]), None);
+        assert_eq!(for_hook(&with, &with.setup[0]), None);
+        assert_eq!(
+            for_hook(&with, &with.setup[1]),
+            Some(&*personas.join("work"))
+        );
+        assert!(!with.snapshot[0].values.contains_key("COOKIES_FILE"));
+        assert_eq!(keys(&plan(&[]).unwrap()), ["wget"], "nobody asked for it");
+        let each = plan(&[(ACTIVE, "work"), ("CHROME_ISOLATION", "snapshot")]);
+        assert_eq!(
+            keys(&each.unwrap()),
+            ["housekeeping", "housekeeping", "housekeeping", "wget"]
+        );
+
+        std::fs::create_dir_all(personas.join("Default")).unwrap();
+        std::fs::write(personas.join("Default").join(COOKIES), "").unwrap();
+        let usual = plan(&[]).unwrap();
+        let cookies = "/tmp/personas/Default/cookies.txt";
+        assert_eq!(usual.snapshot[0].values["COOKIES_FILE"], cookies);
+        let own = plan(&[("COOKIES_FILE", "/mine")]).unwrap();
+        assert_eq!(own.snapshot[0].values["COOKIES_FILE"], "/mine");
+    }
+
+    #[test]
+    fn persona_is_for_users_on_its_list_only() {
+        let top = tempfile::tempdir().unwrap();
+        let mut engine = engine(top.path());
+        let personas = engine.personas();
+        for name in ["work", "Default"] {
+            std::fs::create_dir_all(personas.join(name)).unwrap();
+        }
+        let work = Values::from([(ACTIVE.to_owned(), "work".to_owned())]);
+        let none = Values::new();
+        let of = |uids: &[u32]| -> Users { uids.iter().copied().collect() };
+        let allow = |name: &str, text: &str| {
+            let name: PersonaName = name.parse().unwrap();
+            std::fs::write(personas.join(name.list()), text).unwrap();
+        };
+        assert!(engine.persona(&work, &of(&[0])).unwrap().is_some());
+        let why = engine.persona(&work, &of(&[4_000_000])).unwrap_err();
+        assert!(
+            why.contains("archivist persona allow work 4000000"),
+            "{why}"
+        );
+        assert_eq!(engine.persona(&none, &of(&[4_000_000])), Ok(None));
+
+        allow("work", "user 4000000\n");
+        let both = of(&[4_000_000, 4_000_001]);
+        assert!(engine.persona(&work, &of(&[4_000_000])).is_ok());
+        assert!(engine.persona(&work, &both).is_err(), "settings of both");
+        let crawl = |config: &Values, uids: &[u32], persona: Option<&str>| CrawlWork {
+            id: archivist_core::model::CrawlId(1),
+            status: match persona {
+                Some(_) => Lifecycle::Started,
+                None => Lifecycle::Queued,
+            },
+            url: String::new(),
+            max_depth: 0,
+            plugins: Vec::new(),
+            config: config.clone(),
+            created_at: archivist_core::model::Time(0),
+            attempts: 0,
+            ready: false,
+            token: None,
+            directory: None,
+            hook_user: 0,
+            users: of(uids),
+            persona: persona.map(str::to_owned),
+        };
+        let change = |uid| engine.check_change(&crawl(&work, &[4_000_000], None), uid);
+        assert!(change(4_000_000).is_ok() && change(0).is_ok());
+        assert!(change(4_000_001).is_err());
+
+        allow("Default", "user 4000001\n");
+        assert_eq!(engine.persona(&none, &both), Ok(None));
+        let change = |crawl, uid| engine.check_change(&crawl, uid);
+        assert!(change(crawl(&none, &[4_000_000, 4_000_001], None), 4_000_000).is_ok());
+        assert!(change(crawl(&none, &[4_000_001], None), 4_000_000).is_err());
+        // Under way it keeps what it was begun with, be that nothing.
+        let begun = crawl(&none, &[4_000_000], Some("Default"));
+        assert_eq!(
+            engine.persona_of(&begun),
+            Ok(Some(personas.join("Default")))
+        );
+        assert!(change(begun, 4_000_000).is_err());
+        let begun = crawl(&none, &[4_000_001], Some(""));
+        assert_eq!(engine.persona_of(&begun), Ok(None));
+        allow("Default", "everyone\n");
+        assert!(engine.persona(&none, &both).unwrap().is_some());
+        allow("Default", "everyon\n");
+        assert_eq!(engine.persona(&none, &both), Ok(None), "a damaged list");
+        engine.scope.user = true;
+        engine.scope.dirs.data = "/var/lib".into();
+        assert!(engine.persona(&work, &both).unwrap().is_some(), "one user");
+    }
+}
