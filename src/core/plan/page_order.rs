@@ -2,7 +2,7 @@
 //! This is the only place that decides it. The database has an index for the order of pages
 //! (`snapshot_lane`), so that `Tx::view` of the store reads only the first pages of each host.
 
-use super::decide::{Due, HostId};
+use super::view::{Due, HostId};
 use crate::model::{SnapshotId, Time};
 
 /// The place of a queued page among the pages of its host: pages start in ascending order. The page

@@ -1,9 +1,11 @@
 //! Lists of rows, as documents.
 
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::query::documents::documents;
 use archivist_core::model::{Lifecycle, ResultState};
 use archivist_plugin::Values;
 use archivist_shared::bus::call::Request;
+use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 
 impl Turn<'_> {
@@ -32,12 +34,12 @@ impl Turn<'_> {
         }
         let filter = filter.piece();
         Ok(match what {
-            "crawls" => serde_json::to_string(&self.tx.list_crawls(&filter)?)?,
+            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(self.tx.list_crawls(&filter)?))?,
             "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string(&self.tx.list_results(&filter)?)?,
-            "timeline" => serde_json::to_string(&self.tx.list_spans(&filter)?)?,
-            _ => serde_json::to_string(&self.tx.list_runs(&filter)?)?,
+            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(self.tx.list_results(&filter)?))?,
+            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(self.tx.list_spans(&filter)?))?,
+            _ => serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?,
         })
     }
 

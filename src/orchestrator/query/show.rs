@@ -1,6 +1,7 @@
 //! Everything about one crawl or snapshot.
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
+use crate::query::documents::documents;
 use archivist_core::model::Owner;
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::{Details, Filter, ROWS_MAX};
@@ -15,7 +16,8 @@ impl Turn<'_> {
         };
         let none = || TurnError::Refused(Refusal::NoSuch(format!("there is no {id}")));
         let mut snapshots = self.snapshots(&filter)?;
-        let (mut results, mut runs) = (self.tx.list_results(&filter)?, self.tx.list_runs(&filter)?);
+        let mut results = documents(self.tx.list_results(&filter)?);
+        let mut runs = documents(self.tx.list_runs(&filter)?);
         // The oldest first.
         snapshots.reverse();
         results.reverse();
@@ -29,7 +31,7 @@ impl Turn<'_> {
                     .next()
                     .ok_or_else(none)?;
                 Details::Crawl {
-                    crawl,
+                    crawl: crawl.into(),
                     snapshots,
                     results,
                     runs,

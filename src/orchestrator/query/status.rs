@@ -2,6 +2,7 @@
 
 use crate::main_loop::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::query::documents::documents;
 use crate::runner::gate;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
@@ -12,7 +13,7 @@ impl Turn<'_> {
             status: Some("open".into()),
             ..Filter::default()
         };
-        let running = self.tx.list_runs(&open)?;
+        let running: Vec<report::Run> = documents(self.tx.list_runs(&open)?);
         let (crawls, snapshots) = (
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,

@@ -16,7 +16,7 @@ mod worker;
 mod world;
 
 use crate::main_loop::event::Event;
-use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Reading, ResultState};
+use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Reading};
 use archivist_core::plan::Evidence;
 use archivist_shared::bus::documents::report::Filter;
 use archivist_shared::systemd::{ErrorKind, ManagerError};
