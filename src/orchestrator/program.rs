@@ -49,7 +49,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("--instance") => asked.instance = Some(instance(arguments.next())?),
             _ => {
                 return Err(format!(
-                    "unexpected argument '{}'; people call archivist(1)",
+                    "unexpected argument '{}'; use archivist(1)",
                     argument.to_string_lossy().escape_debug()
                 ));
             }
@@ -61,7 +61,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
 fn instance(name: Option<OsString>) -> Result<String, String> {
     name.and_then(|name| name.into_string().ok())
         .filter(|name| is_instance_name(name))
-        .ok_or_else(|| format!("the name of an instance is {INSTANCE_ALLOWED}"))
+        .ok_or_else(|| format!("invalid name of an instance: allowed are {INSTANCE_ALLOWED}"))
 }
 
 #[cfg(test)]

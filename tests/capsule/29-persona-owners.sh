@@ -63,7 +63,7 @@ others_are_refused() {
     needs only_root_gets_into_the_directory
     assert_eq "root" "$(query '.[0].users' persona list)" "users"
     assert_status 2 as member archivist add --persona bank http://owner.test/
-    assert_contains "$output" "persona 'bank' is not for member; root can change that: archivist persona allow bank member" "the refusal"
+    assert_contains "$output" "user member may not use persona 'bank'; to allow it as root: archivist persona allow bank member" "the refusal"
     # What was tried: the hook's arguments are the member's to choose.
     assert_status 2 as member archivist add --persona bank --plugins wget --set 'WGET_ARGS_EXTRA=["--post-file=/tmp/personas/bank/cookies.txt"]' http://owner.test/
     assert_status 2 as member archivist run --dry-run --persona bank http://owner.test/
@@ -88,7 +88,7 @@ users_and_groups_are_allowed() {
 settings_of_others_stay_out() {
     needs users_and_groups_are_allowed
     assert_status 2 as colleague archivist retry "$members" --set TIMEOUT=31
-    assert_contains "$output" "persona 'bank' is not for colleague" "the refusal"
+    assert_contains "$output" "user colleague may not use persona 'bank'" "the refusal"
     local own
     own=$(as colleague archivist add --json --plugins testowner http://owner.test/ | evaluate '.crawl')
     wait_for 60 is_over "$own"
@@ -110,7 +110,7 @@ what_is_taken_away_is_gone_for_old_crawls() {
     assert_eq "1 result failed" "$(query '.[0].reason' list crawls "$members")" "a crawl under way"
     as member archivist retry "$members" >/dev/null
     wait_for 60 is_over "$members"
-    assert_contains "$(query '.[0].reason' list crawls "$members")" "persona 'bank' is not for member" "the reason"
+    assert_contains "$(query '.[0].reason' list crawls "$members")" "user member may not use persona 'bank'" "the reason"
 }
 
 the_usual_one_is_in_crawls_of_its_users() {

@@ -113,7 +113,7 @@ heeds_lists_of_urls() {
     crawl=$(query '.[0].id' list crawls --limit 1)
     assert_eq http://limit.test/listed "$(query 'map(.url)' list snapshots "$crawl")" "the pages"
     assert_status 2 in_capsule sh -c "echo '{\"url\":\"http://limit.test/deep\",\"depth\":1}' | archivist add -"
-    assert_contains "$output" "its depth 1 is more than the crawl's, 0" "words about a page that is too deep"
+    assert_contains "$output" "depth 1 exceeds the depth of the crawl, 0" "words about a page that is too deep"
 }
 
 refuses_nonsense() {

@@ -370,9 +370,9 @@ names_what_hooks_ask_for() {
     crawl testask http://contract.test/ask
     assert_eq 1 "$(sealed "$crawl")" "pages of the crawl"
     why=$(archivist why "$crawl")
-    assert_contains "$why" "asked for the program 'test-missing', which is not there: apt install test-missing" "why of the crawl"
-    assert_contains "$why" "'test-elsewhere', which is not there: install it, or set the path" "what nobody vouches for"
-    assert_eq 2 "$(grep -c 'asked for the program' <<<"$why")" "programs that are asked for"
+    assert_contains "$why" "requested the program 'test-missing', which is not installed: apt install test-missing" "why of the crawl"
+    assert_contains "$why" "'test-elsewhere', which is not installed: install it, or set the path" "what nobody vouches for"
+    assert_eq 2 "$(grep -c 'requested the program' <<<"$why")" "programs that are asked for"
     assert_contains "$(archivist why "$(page_of "$crawl")")" "'test-missing'" "why of a page"
     assert_contains "$(archivist show "$crawl")" "test-missing: apt install test-missing" "show"
     in_capsule install -m 755 /bin/true /usr/local/bin/test-missing

@@ -230,7 +230,7 @@ a_stranger_is_not_killed() {
         wait_for 10 gone "$pid"
     done
     assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" \
-        "a runner in another PID namespace (pid=1" "the warning"
+        "an orchestrator in another PID namespace (pid=1" "the warning"
 }
 
 # It is the first process of its own namespace.
@@ -239,7 +239,7 @@ active_elsewhere() { works 1; }
 passes_or_cannot() {
     local line
     line=$(unit_property $service StatusText)
-    if [[ $line == *"amid a transaction" ]]; then note amid; return; fi
+    if [[ $line == *"in a transaction" ]]; then note amid; return; fi
     has_unit $service && [[ $line != "standing by"* && $line != "waiting for"* ]]
 }
 
@@ -308,7 +308,7 @@ an_idle_one_leaves_its_standby() {
     let_go
     wait_for 10 gone "$(pid_of leaving)"
     assert_eq 1 "$(said leaving | count_said)" "announcements"
-    assert_contains "$(said leaving)" "the work is complete, leaving" "last words"
+    assert_contains "$(said leaving)" "all work complete, exiting" "last words"
     service_works || fail "the service does not work"
 }
 

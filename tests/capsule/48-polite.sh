@@ -104,7 +104,7 @@ END
     second=$( (pages 127.0.0.1 b 1; pages 127.0.0.3 c 1) |
         in_capsule archivist add --json --plugins testpage - | evaluate '.crawl')
     wait_for 20 requested 127.0.0.1 /a
-    assert_contains "$(archivist why "$first")" "127.0.0.1_$port: its host is left alone until" "why $first"
+    assert_contains "$(archivist why "$first")" "127.0.0.1_$port: its host gets no further page before" "why $first"
     wait_for 60 is_over "$first"
     wait_for 60 is_over "$second"
     assert_gaps 127.0.0.1 '^/a' 3 3000
@@ -159,7 +159,7 @@ END
     in_capsule rm $data/ballast
     wait_for 30 is_over "$crawl"
     assert_eq sealed "$(crawl_status "$crawl")" "status of $crawl"
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "there is room again" "words of the orchestrator"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "resources are available again" "words of the orchestrator"
     assert_nothing_is_left
 }
 

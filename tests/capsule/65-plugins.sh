@@ -113,9 +113,9 @@ an_old_one_does_not_do() {
     assert_status 1 archivist plugins install testuser
     assert_contains "$output" "test-tool: $tool is version 7.1, 8.0 or newer is needed; see why" "what install says"
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
-    assert_contains "$(query 'map(.error)' list results "$crawl")" "it brought version 7.1, 8.0 or newer is needed" "the result"
+    assert_contains "$(query 'map(.error)' list results "$crawl")" "the hook installed version 7.1, but 8.0 or newer is required" "the result"
     assert_contains "$(in_capsule grep '"status":"failed"' "$(query '.[0].directory' list crawls "$crawl")/index.jsonl")" \
-        "it brought version 7.1" "the result beside its output"
+        "the hook installed version 7.1" "the result beside its output"
     in_capsule sed -i 's/"version": "7.1"/"version": "8.0.1"/' $plugins/shelf/on_BinaryRequest__10_shelf.sh
     assert_status 0 archivist plugins install testuser
     assert_eq 8.0.1 "$(binary '.version')" "what is recorded"
@@ -141,7 +141,7 @@ SH
     assert_status 1 archivist plugins install test-tool
     assert_contains "$output" "test-tool: is not there" "what install says"
     assert_contains "$(query 'map(.error)' list results --status failed)" \
-        "it says '/nowhere/test-tool', and nothing is there" "the result"
+        "the hook reported '/nowhere/test-tool', which does not exist" "the result"
 }
 
 directories_are_added() {

@@ -11,7 +11,7 @@ clean() {
     forget_configuration
 }
 
-is_waiting_for_the_bus() { [[ $(unit_property $service StatusText) == *"nobody listens at"* ]]; }
+is_waiting_for_the_bus() { [[ $(unit_property $service StatusText) == *"no message bus listens on"* ]]; }
 
 prepare() {
     put_tool

@@ -91,7 +91,7 @@ fill_up() {
     assert_whole "$crawl"
 }
 
-moves() { ! says "nothing is started" && ! says "database trouble"; }
+moves() { ! says "starting nothing" && ! says "database error"; }
 
 no_space() {
     on_its_own size=96M
@@ -103,7 +103,7 @@ no_space() {
 no_inodes() {
     on_its_own size=96M,nr_inodes=12000
     configure_space 1M
-    fill_up inodes "mkdir $data/filler; cd $data/filler; seq 20000 | xargs touch" "more files only"
+    fill_up inodes "mkdir $data/filler; cd $data/filler; seq 20000 | xargs touch" "free inodes"
     back
 }
 

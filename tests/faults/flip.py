@@ -15,7 +15,7 @@ CONFIG = "/etc/archivist/archivist.conf.d/90-test.conf"
 KEPT = "/srv/flip"
 # What a refusal has to say: what is wrong, and what to do about it.
 HINTS = ("restore a backup", "install the newer version", "failed to migrate", "see: archivist doctor")
-LOST = "is damaged, and what was recorded last is lost with it"
+LOST = "is damaged, and the last records are lost"
 
 
 def run(*command):

@@ -61,25 +61,25 @@ impl std::fmt::Display for Blocker {
         let mut full = |limit: u32, of: &str, key: &str| {
             write!(
                 f,
-                "a free place is awaited: {limit} {of} are at work ({key}={limit})"
+                "waiting for a free slot: {limit} of {limit} {of} busy ({key}={limit})"
             )
         };
         match self {
-            Blocker::Pressure(why) => write!(f, "nothing is started now: {why}"),
+            Blocker::Pressure(why) => write!(f, "no start is possible: {why}"),
             Blocker::KindFull(limit) => full(*limit, "workers of its kind", "WorkersPerKind"),
             Blocker::AllFull(limit) => full(*limit, "workers", "WorkersMax"),
             Blocker::HalfFull(crawls, limit) => write!(
                 f,
-                "a free place is awaited: {crawls} crawls are at work, the rest of WorkersMax={limit} is their pages'"
+                "waiting for a free slot: {crawls} crawls busy, the other slots of WorkersMax={limit} are reserved for their pages"
             ),
             Blocker::CrawlFull(limit) => full(*limit, "pages of its crawl", "SnapshotsPerCrawl"),
             Blocker::HostFull(limit) => full(*limit, "pages of its host", "HostWorkers"),
             Blocker::PoolFull(Pool::Fast, limit) => full(*limit, "fast checks", "FastChecks"),
             Blocker::PoolFull(Pool::Slow, limit) => full(*limit, "slow checks", "SlowChecks"),
             Blocker::PoolFull(Pool::Alerts, limit) => {
-                write!(f, "a free place is awaited: {limit} alerts are at work")
+                write!(f, "waiting for a free slot: {limit} of {limit} alerts busy")
             }
-            Blocker::HostUntil(time) => write!(f, "its host is left alone until {time}"),
+            Blocker::HostUntil(time) => write!(f, "its host gets no further page before {time}"),
         }
     }
 }

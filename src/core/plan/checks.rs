@@ -88,7 +88,7 @@ pub fn conclude(
             (Some(true), record)
         }
         (None, Outcome::Exit(0)) => {
-            let error = "it ended without a record".to_owned();
+            let error = "the check ended without a record".to_owned();
             (None, CheckRecord::failed(kind, error))
         }
         (None, _) => (None, CheckRecord::failed(kind, outcome.to_string())),

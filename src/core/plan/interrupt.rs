@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn foreground_hooks_are_interrupted_first() {
-        let table: [(&[(WaitedFor, u8)], &[u8]); 4] = [
+        type Case = (&'static [(WaitedFor, u8)], &'static [u8]);
+        let table: [Case; 4] = [
             (&[], &[]),
             (&[(Finite, 1), (Finite, 2)], &[1, 2]),
             (&[(Finite, 1), (Foreground, 2)], &[2]),

@@ -34,7 +34,7 @@ impl Load {
             return Some("the file system of the data directory is full");
         }
         let none = self.inodes == Some(0);
-        none.then_some("the file system of the data directory has no room for another file")
+        none.then_some("the file system of the data directory has no free inode")
     }
 }
 
@@ -90,7 +90,7 @@ pub fn pressure(strain: &Load, needed: u64, limits: &LoadLimits) -> Option<Strin
     let memory = strain.memory?;
     (memory >= f64::from(limits.memory_max)).then(|| {
         format!(
-            "memory is short, {memory:.0} % of the last 10 s passed waiting for it (MemoryPressureMax={}%)",
+            "memory is short: processes waited for it in {memory:.0} % of the last 10 s (MemoryPressureMax={}%)",
             limits.memory_max
         )
     })
@@ -106,10 +106,10 @@ fn disk(strain: &Load, needed: u64, min_free: u64) -> Option<String> {
     {
         let running = match needed {
             0 => String::new(),
-            needed => format!(", and the pages at work may need {} MiB", needed >> 20),
+            needed => format!(", and the running pages may need {} MiB", needed >> 20),
         };
         return Some(format!(
-            "{} MiB are free for the archive, {} MiB are to stay free (MinFreeSpace=){running}",
+            "{} MiB are free for the archive, {} MiB must stay free (MinFreeSpace=){running}",
             free >> 20,
             min_free >> 20,
         ));
@@ -118,7 +118,7 @@ fn disk(strain: &Load, needed: u64, min_free: u64) -> Option<String> {
         && inodes < INODES_NEEDED
     {
         return Some(format!(
-            "the file system of the archive has room for {inodes} more files only"
+            "the file system of the archive has only {inodes} free inodes"
         ));
     }
     None
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(seen(None, None, false), None);
         assert_eq!(seen(Some(MIN_FREE_BYTES), Some(1), false), None);
         assert_eq!(seen(Some(MIN_FREE_BYTES - 1), Some(1), false), Some("full"));
-        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(0), false), Some("file"));
+        assert_eq!(seen(Some(MIN_FREE_BYTES), Some(0), false), Some("inode"));
         assert_eq!(seen(Some(1 << 40), Some(1 << 20), true), Some("read-only"));
     }
 
@@ -223,7 +223,7 @@ mod tests {
             inodes: Some(9_999),
             ..strain.clone()
         };
-        assert!(of(few, 0).unwrap().contains("9999 more files"));
+        assert!(of(few, 0).unwrap().contains("only 9999 free inodes"));
         let memory = Some(60.0);
         assert!(
             of(Load { memory, ..strain }, 0)

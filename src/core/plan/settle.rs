@@ -89,7 +89,7 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
             step: Step::Seal,
             retry_at: None,
             reason: Some(format!(
-                "given up after {} attempts, the last: {what}",
+                "given up after {} attempts; the last ended with: {what}",
                 end.attempts
             )),
         },

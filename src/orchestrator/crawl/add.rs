@@ -20,7 +20,7 @@ const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 const ADDING: &str = "its list is being added";
 /// Why one was cancelled whose list never was.
 pub(crate) const HALF: &str =
-    "the orchestrator ended while the list was added; to have all of it, add it again";
+    "the orchestrator ended while the list was being added; add the list again";
 
 /// How far adding a list has come.
 pub(crate) enum Progress {
@@ -85,7 +85,7 @@ impl Turn<'_> {
             (true, Some(crawl)) => self.added(crawl, adding, options.depth),
             (true, None) => Err(invalid(match adding.refused.first() {
                 Some(line) => format!("'{}': {}", line.text, line.why),
-                None => "there is no URL in it".to_owned(),
+                None => "the list contains no URL".to_owned(),
             })),
         }
     }
@@ -109,7 +109,7 @@ impl Turn<'_> {
     fn still_queued(&self, crawl: CrawlId) -> TurnResult<CrawlId> {
         if self.tx.status_of(Owner::Crawl(crawl))?.is_final() {
             Err(invalid(format!(
-                "crawl {crawl} was cancelled while its list was added"
+                "crawl {crawl} was cancelled while its list was being added"
             )))
         } else {
             Ok(crawl)

@@ -23,7 +23,7 @@ impl Freezer {
                 // It has ended meanwhile, or its start is not done: we will hear of that.
                 Err(error) if matches!(error.kind, ErrorKind::NoSuchUnit | ErrorKind::Busy) => {}
                 Err(error) => {
-                    tracing::warn!("{error}; it goes on to its end, and nothing follows it");
+                    tracing::warn!("{error}; the hook continues to its end, ignoring");
                 }
             }
         });

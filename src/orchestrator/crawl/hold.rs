@@ -36,7 +36,9 @@ impl Holds {
             Ok(pair) => pair,
             Err(error) => {
                 let _ = events.send(Event::Abandoned { crawl, cancel });
-                return reply.send(Err(Refusal::Failed(format!("no socket pair: {error}"))));
+                return reply.send(Err(Refusal::Failed(format!(
+                    "failed to create a socket pair: {error}"
+                ))));
             }
         };
         let (sender, let_go) = oneshot::channel();

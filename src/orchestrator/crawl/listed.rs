@@ -76,7 +76,7 @@ impl<'a> Listed<'a> {
         if entry.depth > self.depth {
             let (depth, most) = (entry.depth, self.depth);
             return Some(format!(
-                "its depth {depth} is more than the crawl's, {most}"
+                "depth {depth} exceeds the depth of the crawl, {most}"
             ));
         }
         let why = "left out by UrlAllowList= or UrlDenyList=, see: archivist config";
@@ -111,10 +111,7 @@ impl Iterator for Listed<'_> {
             self.bytes += line.len() + 1;
             let place = self.place;
             if line.len() > LINE_MAX {
-                let why = format!(
-                    "it is {} bytes long, at most {LINE_MAX} are taken",
-                    line.len()
-                );
+                let why = format!("the line has {} bytes, more than {LINE_MAX}", line.len());
                 self.refuse(place, line, why);
                 continue;
             }
@@ -169,7 +166,7 @@ mod tests {
         assert_eq!(part.done(), (LINES_PER_TURN, LINES_PER_TURN));
         let mut rest = Listed::resume(list.as_bytes(), 0, &all, part.done(), Vec::new());
         assert_eq!(rest.next().unwrap().url.as_str(), "http://a/");
-        assert!(rest.is_over() && rest.refused[0].why.contains("bytes long"));
+        assert!(rest.is_over() && rest.refused[0].why.contains("more than"));
         assert!(rest.refused[0].text.len() <= SHOWN_CHARS);
     }
 
@@ -202,6 +199,6 @@ mod tests {
             told[0].0 == 1 && told[0].1.contains("UrlDenyList="),
             "{told:?}"
         );
-        assert_eq!(told[1], (2, "its depth 2 is more than the crawl's, 1"));
+        assert_eq!(told[1], (2, "depth 2 exceeds the depth of the crawl, 1"));
     }
 }

@@ -171,7 +171,9 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let state = snapshot.status;
         if !may_retry(state) {
-            return Err(invalid(format!("{id} is {state}, it is not over yet")));
+            return Err(invalid(format!(
+                "{id} is {state}: retry is possible when it has ended"
+            )));
         }
         let requeued = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
         let retry = retry(state, requeued, hook.is_none(), snapshot.reason.is_some());

@@ -91,7 +91,7 @@ pub fn stopping() {
 
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("cannot notify systemd: {error}, ignoring");
+        tracing::warn!("failed to notify systemd: {error}, ignoring");
     }
 }
 

@@ -84,7 +84,7 @@ impl Orchestrator<'_> {
                 tell();
             }
             if let Some(why) = self.performer.failure {
-                return Err(OrchestratorError::Failed(format!("{why}, starting anew")));
+                return Err(OrchestratorError::Failed(format!("{why}; restarting")));
             }
             if self.performer.exit {
                 notify::stopping();
@@ -118,7 +118,7 @@ impl Orchestrator<'_> {
         }
         let set = self.clock.observe(now(), clock::machine());
         if let Some(by) = set {
-            tracing::info!("the clock was set by {} s", by / 1000);
+            tracing::info!("clock was set by {} s", by / 1000);
         }
         let mut events: Vec<Event> = set.map(Event::ClockSet).into_iter().collect();
         events.append(&mut self.deferred);
@@ -209,8 +209,8 @@ impl Orchestrator<'_> {
     /// and taken again, so that nothing is lost.
     fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
         let pause = DATABASE_PAUSE;
-        tracing::error!("{error}; trying again in {} s", pause.as_secs());
-        notify::status(&format!("database trouble: {error}"));
+        tracing::error!("{error}; retrying in {} s", pause.as_secs());
+        notify::status(&format!("database error: {error}"));
         for event in events {
             match &event {
                 Event::Request(_) | Event::Watches(_) => {
@@ -237,9 +237,11 @@ impl Orchestrator<'_> {
         match setup::configuration(&self.engine.scope) {
             Ok((settings, catalogue)) => {
                 self.engine.replace(settings, catalogue);
-                tracing::info!("configuration and plugins are read anew");
+                tracing::info!("reloaded configuration and plugins");
             }
-            Err(error) => tracing::error!("{error}; going on with the configuration as it was"),
+            Err(error) => tracing::error!(
+                "failed to reload the configuration: {error}; keeping the previous one"
+            ),
         }
     }
 
@@ -273,8 +275,8 @@ impl Orchestrator<'_> {
     fn observe_pressure(&mut self, view: &View) {
         let why = view.blocked();
         match (self.blocked, why) {
-            (false, Some(why)) => tracing::warn!("nothing is started until there is room: {why}"),
-            (true, None) => tracing::info!("there is room again, going on"),
+            (false, Some(why)) => tracing::warn!("starting nothing: {why}"),
+            (true, None) => tracing::info!("resources are available again, continuing"),
             _ => {}
         }
         self.blocked = why.is_some();
@@ -284,7 +286,7 @@ impl Orchestrator<'_> {
         let Some(idle) = &mut self.idle else { return };
         if let Some(look_again) = idle.observe(view, now()) {
             if idle.is_over(now()) {
-                tracing::info!("all work complete, leaving");
+                tracing::info!("all work complete, exiting");
                 self.performer.exit = true;
             }
             let wake = self

@@ -419,7 +419,7 @@ impl Performer {
         let (ours, theirs) = match pair {
             Ok(pair) => pair,
             Err(error) => {
-                let refusal = Refusal::Failed(format!("no socket pair: {error}"));
+                let refusal = Refusal::Failed(format!("failed to create a socket pair: {error}"));
                 return reply.send(Err(refusal));
             }
         };

@@ -46,7 +46,7 @@ pub fn main(options: Options) -> ExitCode {
         {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!("cannot make an event loop: {error}");
+                tracing::error!("failed to create the event loop: {error}");
                 return ExitCode::FAILURE;
             }
         };

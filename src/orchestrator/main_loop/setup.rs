@@ -32,7 +32,7 @@ pub fn take_descriptors() {
         }
     });
     if let Err(error) = taken {
-        tracing::warn!("cannot raise the limit of open files: {error}, ignoring");
+        tracing::warn!("failed to raise the limit of open files: {error}, ignoring");
     }
 }
 
@@ -66,7 +66,10 @@ pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
     if scope.user {
         let archive = data.join("archive");
         std::fs::create_dir_all(&archive).map_err(|error| {
-            OrchestratorError::Unusable(format!("cannot make '{}': {error}", archive.display()))
+            OrchestratorError::Unusable(format!(
+                "failed to create '{}': {error}",
+                archive.display()
+            ))
         })?;
     }
     let path = data.join(DATABASE);
@@ -98,15 +101,15 @@ fn keep_damaged_log(path: &Path) {
             let kept = log.with_extension("sqlite3-wal.damaged");
             let copied = std::fs::copy(&log, &kept);
             let copied = match copied {
-                Ok(_) => format!("it is kept as '{}'", kept.display()),
-                Err(error) => format!("it cannot be kept: {error}"),
+                Ok(_) => format!("a copy is in '{}'", kept.display()),
+                Err(error) => format!("failed to copy it: {error}"),
             };
             tracing::error!(
-                "'{}' is damaged, and what was recorded last is lost with it: crawls may have to be added again; {copied}",
+                "'{}' is damaged, and the last records are lost: some crawls may have to be added again; {copied}",
                 log.display()
             );
         }
-        Err(error) => tracing::warn!("cannot read '{}': {error}, ignoring", log.display()),
+        Err(error) => tracing::warn!("failed to read '{}': {error}, ignoring", log.display()),
     }
 }
 
@@ -144,7 +147,9 @@ pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
 
 fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     let own = std::env::current_exe().map_err(|error| {
-        OrchestratorError::Failed(format!("cannot find our own program: {error}"))
+        OrchestratorError::Failed(format!(
+            "failed to find the program of this process: {error}"
+        ))
     })?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
@@ -161,8 +166,8 @@ fn need_sandbox(scope: &Scope) -> Result<(), OrchestratorError> {
         return Ok(());
     }
     Err(OrchestratorError::Unusable(format!(
-        "no sandbox for its units: no drop-ins in {} of /etc/systemd/system and the like; INSTANCES in \
-         archivist-orchestrator.service(8) says how to make them",
+        "no sandbox for its units: {} in /etc/systemd/system and the other directories of units have no drop-ins; INSTANCES in \
+         archivist-orchestrator.service(8) shows how to create them",
         missing.join(", ")
     )))
 }

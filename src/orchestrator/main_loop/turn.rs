@@ -118,7 +118,7 @@ impl Turn<'_> {
             Event::Work(work) => self.work(work),
             Event::Hint(hint) => self.hint(hint),
             Event::HungUp => {
-                let why = "the connection to the bus is gone";
+                let why = "lost the connection to the bus";
                 self.actions.push(Action::Fail(why));
                 Ok(())
             }
@@ -219,7 +219,7 @@ impl Turn<'_> {
             Some(why) => {
                 self.actions
                     .push(Action::WakeAt(self.now.after(LOAD_INTERVAL)));
-                format!("{line}; nothing is started: {why}")
+                format!("{line}; starting nothing: {why}")
             }
             None => line,
         };

@@ -147,8 +147,9 @@ impl Turn<'_> {
         let crawl = self.crawl_of_owner(id)?;
         for (name, advice) in derived::requested_programs(&crawl.config) {
             if binary::find_any(name, &|name| self.engine.find(name)).is_none() {
-                let text =
-                    format!("hooks asked for the program '{name}', which is not there: {advice}");
+                let text = format!(
+                    "hooks requested the program '{name}', which is not installed: {advice}"
+                );
                 let code = "program".to_owned();
                 to.push(Reason {
                     code,
@@ -206,12 +207,14 @@ fn refusal(wish: &SonicWish, directory: &Path) -> Option<&'static str> {
     let path = Path::new(&wish.config_path);
     let climbs = path.components().any(|part| part == Component::ParentDir);
     if climbs || !path.starts_with(directory) {
-        return Some("its configuration is not in the directory of the crawl");
+        return Some("the configuration is not in the directory of the crawl");
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || ".:-".contains(c);
     match &wish.host {
-        Some(host) if host.len() > 253 || !host.chars().all(plain) => Some("its host is no name"),
-        _ if wish.port.is_none_or(|port| port == 0) => Some("it has no port"),
+        Some(host) if host.len() > 253 || !host.chars().all(plain) => {
+            Some("the host is not a name or address")
+        }
+        _ if wish.port.is_none_or(|port| port == 0) => Some("the port is missing"),
         _ => None,
     }
 }

@@ -81,7 +81,7 @@ impl Engine {
                     }
                     InstallStep::Manual(plugin, hook) => {
                         let id = format!("{}@{}", hook.id, request.requirement.name);
-                        let why = format!("this needs root: {}", Source::of(&request.requirement));
+                        let why = format!("requires root: {}", Source::of(&request.requirement));
                         plan.skipped.push((plugin.name.clone(), id, why));
                     }
                 }
@@ -185,12 +185,12 @@ impl Turn<'_> {
     /// Queues the installation of what plugins or programs of these names lack.
     pub(crate) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
         if names.is_empty() || names.len() > NAMES_MAX {
-            return Err(invalid(format!("1 to {NAMES_MAX} names are expected")));
+            return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
         }
         let none = Values::new();
         let layers = self.engine.layers(&none, &none);
         if let Some(name) = names.iter().find(|name| name.contains(',')) {
-            return Err(invalid(format!("'{name}' is not one name")));
+            return Err(invalid(format!("'{name}' is more than one name")));
         }
         let requests =
             install::requests(&self.engine.catalogue, names, &layers).map_err(invalid)?;
@@ -255,7 +255,7 @@ impl Turn<'_> {
         };
         if !path.is_absolute() || !path.exists() {
             let says = &found.abspath;
-            return failed(format!("it says '{says}', and nothing is there"));
+            return failed(format!("the hook reported '{says}', which does not exist"));
         }
         let plan = self.engine.plan(crawl).map_err(invalid)?;
         let planned = plan.hook(Owner::Crawl(crawl.id), &report.key);
@@ -264,7 +264,8 @@ impl Turn<'_> {
         if let (Some(version), Some(least)) = (&found.version, least)
             && reaches(version, least) == Some(false)
         {
-            let error = format!("it brought version {version}, {least} or newer is needed");
+            let error =
+                format!("the hook installed version {version}, but {least} or newer is required");
             return failed(error);
         }
         self.tx.record_binary(&row(found, provider, self.now))?;

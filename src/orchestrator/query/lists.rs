@@ -20,7 +20,7 @@ impl Turn<'_> {
             "binaries" | "timeline" => Vec::new(),
             _ => {
                 return Err(invalid(format!(
-                    "'{what}' is none of crawls, snapshots, results, runs, timeline, binaries"
+                    "invalid list '{what}': expected crawls, snapshots, results, runs, timeline or binaries"
                 )));
             }
         };
@@ -29,7 +29,7 @@ impl Turn<'_> {
         {
             let known = known.join(", ");
             return Err(invalid(format!(
-                "'{status}' is no status of {what}: {known}"
+                "invalid status '{status}' of {what}: expected one of {known}"
             )));
         }
         let filter = filter.piece();

@@ -94,7 +94,7 @@ impl Turn<'_> {
         {
             let id = crawl.id;
             let text = format!(
-                "{limit} left {pages} of its pages out; to go on with them: archivist retry {id} --set SETTING=LARGER"
+                "{limit}: {pages} pages left out; to archive them: archivist retry {id} --set SETTING=LARGER"
             );
             to.push(reason("limit", text));
         }
@@ -123,10 +123,10 @@ impl Turn<'_> {
         let limits = self.engine.limits();
         let places = Places::of(view, &limits);
         let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
-            let text = format!("{queued} pages wait for the set-up of their crawl");
+            let text = format!("{queued} pages wait for the setup of their crawl");
             return to.push(reason("setup", text));
         };
-        to.push(reason("queued", format!("{queued} of its pages wait")));
+        to.push(reason("queued", format!("{queued} pages wait")));
         let blocker = places
             .against_snapshot()
             .or_else(|| places.against_crawls_snapshot(open.running));
@@ -165,7 +165,7 @@ impl Turn<'_> {
         match crawl.status {
             Lifecycle::Paused => {
                 let text = format!(
-                    "its crawl is paused; to go on: archivist resume {}",
+                    "its crawl is paused; to continue: archivist resume {}",
                     crawl.id
                 );
                 to.push(reason("paused", text));
@@ -173,7 +173,7 @@ impl Turn<'_> {
             }
             Lifecycle::Queued => {
                 let text = format!(
-                    "its crawl {0} waits itself; see: archivist why {0}",
+                    "its crawl {0} has not started; see: archivist why {0}",
                     crawl.id
                 );
                 to.push(reason("crawl", text));
@@ -183,7 +183,7 @@ impl Turn<'_> {
             _ => {}
         }
         let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
-            let text = format!("it waits for the set-up of its crawl {}", crawl.id);
+            let text = format!("waiting for the setup of its crawl {}", crawl.id);
             to.push(reason("setup", text));
             return Ok(());
         };
@@ -220,22 +220,22 @@ impl Turn<'_> {
         let recorded = item.reason.unwrap_or_default();
         match item.status {
             Lifecycle::Cancelled => {
-                to.push(reason("cancelled", format!("it was given up: {recorded}")))
+                to.push(reason("cancelled", recorded));
             }
             Lifecycle::Paused => {
                 to.push(reason(
                     "paused",
-                    format!("{recorded}; to go on: archivist resume {id}"),
+                    format!("{recorded}; to continue: archivist resume {id}"),
                 ));
             }
             Lifecycle::Sealed
                 if item.attempts >= self.engine.backoff().attempts && !recorded.is_empty() =>
             {
-                let text = format!("{recorded}; to try it again: archivist retry {id}");
+                let text = format!("{recorded}; to retry: archivist retry {id}");
                 to.push(reason("quarantined", text));
             }
-            Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "it is done")),
-            Lifecycle::Sealed => to.push(reason("done", format!("it is done, but {recorded}"))),
+            Lifecycle::Sealed if recorded.is_empty() => to.push(reason("done", "done")),
+            Lifecycle::Sealed => to.push(reason("done", format!("done, but {recorded}"))),
             Lifecycle::Queued | Lifecycle::Started => return Ok(true),
         }
         Ok(false)
@@ -249,22 +249,19 @@ impl Turn<'_> {
         to: &mut Vec<Reason>,
     ) -> TurnResult<()> {
         if let Some(time) = item.retry_at.filter(|time| *time > self.now) {
-            let recorded = item.reason.unwrap_or("it was put off");
-            let text = format!("{recorded}; the next attempt is not before {time}");
+            let recorded = item.reason.unwrap_or("delayed");
+            let text = format!("{recorded}; next attempt after {time}");
             to.push(until("back-off", text, time));
         }
         if self.tx.has_worker(item.id)? {
             to.push(reason(
                 "leaving",
-                "the worker of its last attempt has not ended yet",
+                "the worker of the last attempt has not ended yet",
             ));
         }
         to.extend(blocker.iter().map(of));
         if to.is_empty() {
-            to.push(reason(
-                "turn",
-                "others are before it in the queue; its turn comes",
-            ));
+            to.push(reason("turn", "others are ahead in the queue"));
         }
         Ok(())
     }
@@ -282,9 +279,9 @@ impl Turn<'_> {
         }
         if hooks.count() == 0 {
             let text = if runs.is_empty() {
-                "its worker is being started".to_owned()
+                "its worker is starting".to_owned()
             } else {
-                format!("its worker {} is at work", runs[0].unit)
+                format!("its worker {} is running", runs[0].unit)
             };
             to.push(reason("running", text));
         }
@@ -316,7 +313,7 @@ impl Turn<'_> {
         for result in &bad {
             let why = match (&result.error, result.status) {
                 (Some(why), _) => format!(": {why}"),
-                (None, ResultState::Backoff) => ": it is run once more".to_owned(),
+                (None, ResultState::Backoff) => ": waiting for another run".to_owned(),
                 (None, _) => String::new(),
             };
             let word = result.status.as_str();
@@ -324,7 +321,7 @@ impl Turn<'_> {
             // It did not say itself why: its standard error may, of which the result has the end.
             let more = match (result.status, &result.output) {
                 (ResultState::Failed, None) => {
-                    format!("; all that it wrote: archivist logs {owner} --hook {plugin}")
+                    format!("; for its output: archivist logs {owner} --hook {plugin}")
                 }
                 _ => String::new(),
             };
@@ -333,7 +330,10 @@ impl Turn<'_> {
         }
         match count.saturating_sub(bad.len() as u64) {
             0 => {}
-            more => to.push(reason("more", format!("{more} more results are not good"))),
+            more => to.push(reason(
+                "more",
+                format!("{more} more results failed or were skipped"),
+            )),
         }
         let failed = bad
             .iter()

@@ -54,7 +54,10 @@ impl Turn<'_> {
         if check.state != "queued" {
             let unit = check.unit.as_deref().unwrap_or("its unit");
             let since = check.started_at.unwrap_or(check.queued_at);
-            return reason("running", format!("{what}: {unit} runs since {since}"));
+            return reason(
+                "running",
+                format!("{what}: {unit} has been running since {since}"),
+            );
         }
         let (limits, pool) = (self.engine.limits(), check.kind.pool());
         let blocker = against_check(&view.checks, pool, &limits, view.pressure.as_deref());
@@ -62,11 +65,11 @@ impl Turn<'_> {
         match blocker {
             Some(blocker) => reason(
                 blocker.code(),
-                format!("{what} is queued since {since}: {blocker}"),
+                format!("{what} has been queued since {since}: {blocker}"),
             ),
             None => reason(
                 "turn",
-                format!("{what} is queued since {since}: its turn comes"),
+                format!("{what} has been queued since {since}: others are ahead in the queue"),
             ),
         }
     }
@@ -75,7 +78,7 @@ impl Turn<'_> {
 fn down(site: &Site) -> Option<Reason> {
     let since = site.down_since?;
     let text = format!(
-        "{} is down since {since}: {} status checks in a row were not good",
+        "{} is down since {since}: {} status checks in a row failed",
         site.url, site.failures
     );
     Some(reason("down", text))
@@ -91,12 +94,12 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
         (None, Some(outcome)) if *outcome != Outcome::Exit(0) => outcome.to_string(),
         (None, _) => match record.status_code {
             Some(code) if check.kind == CheckKind::Status => format!("the answer was {code}"),
-            _ => "what it found was not good".to_owned(),
+            _ => "the check found problems".to_owned(),
         },
     };
     let again = if alone {
         format!(
-            "; to check once more: archivist watch run --kind {} {}",
+            "; to check again: archivist watch run --kind {} {}",
             check.kind, check.watch
         )
     } else {
@@ -104,10 +107,10 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
     };
     match (check.ok, record.skipped) {
         (Some(_), _) => reason("failed", format!("{what} failed at {at}: {found}")),
-        (None, true) => reason("not-run", format!("{what} was not made at {at}: {found}")),
+        (None, true) => reason("not-run", format!("{what} was skipped at {at}: {found}")),
         (None, false) => reason(
             "unknown",
-            format!("{what} came to nothing at {at}: {found}{again}"),
+            format!("{what} has no result at {at}: {found}{again}"),
         ),
     }
 }
@@ -116,12 +119,12 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
 fn nothing(watch: &Watch) -> Reason {
     let name = &watch.name;
     if watch.sites.iter().any(|site| !site.last.is_empty()) {
-        reason("done", "the last check of each kind was good".to_owned())
+        reason("done", "the last check of each kind succeeded".to_owned())
     } else {
         reason(
             "never",
             format!(
-                "none of its checks was asked for yet; when its timers elapse: systemctl list-timers 'archivist-watch-{name}-*'"
+                "no check has run yet; for the next times: systemctl list-timers 'archivist-watch-{name}-*'"
             ),
         )
     }

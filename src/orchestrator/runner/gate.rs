@@ -164,7 +164,7 @@ async fn register(
                 return Ok(true);
             }
             Err(error) if error.is_busy() => {
-                let line = "waiting for a runner that stopped amid a transaction";
+                let line = "waiting for an orchestrator that was stopped in a transaction";
                 tracing::warn!("{error}, {line}");
                 notify::status(line);
                 notify::starting(STOP_TIMEOUT * 3);
@@ -203,7 +203,7 @@ async fn end(me: &Identity, scope: &Scope, runner: &Runner) {
     if runner.unit.starts_with(&own) {
         match kill_all(scope.user, &runner.unit).await {
             Ok(()) => return,
-            Err(error) => tracing::warn!("{error}, killing its process alone"),
+            Err(error) => tracing::warn!("{error}, killing only its process"),
         }
     }
     // It holds its seat, so the pid is its own still.
@@ -247,7 +247,7 @@ impl Waiter<'_> {
                 Gate::StandBy(newer) => {
                     stood_by = true;
                     if leave_when_done && !self.store.has_work().map_err(failed)? {
-                        tracing::info!("the work is complete, leaving");
+                        tracing::info!("all work complete, exiting");
                         self.store.leave(self.me.row.seat).map_err(failed)?;
                         return Ok(None);
                     }
@@ -352,7 +352,7 @@ impl Waiter<'_> {
             announce(newer);
         }
         self.line = format!(
-            "standing by: {} works on this data directory",
+            "standing by: {} is active on this data directory",
             newer.named()
         );
         notify::ready();
@@ -370,7 +370,7 @@ impl Waiter<'_> {
         }
         if older.iter().any(|runner| self.asked.insert(runner.seat)) {
             tracing::info!(
-                "taking over from {}: asked to stop, with {} s for it",
+                "taking over from {}: requested its stop within {} s",
                 names.join("; "),
                 STOP_TIMEOUT.as_secs()
             );
@@ -467,12 +467,12 @@ fn warn_of(me: &Runner, rival: &OtherRunner, named: &mut BTreeSet<i64>) {
     let (who, place) = (runner.named(), kin.words());
     match (rival.alive, kin) {
         (true, _) => tracing::warn!(
-            "a runner {place} ({who}) uses this data directory: it is asked to stop and never killed from here; what it writes after {} s is refused",
+            "an orchestrator {place} ({who}) uses this data directory: its stop is requested, it cannot be killed from here, and its writes are refused after {} s",
             STOP_TIMEOUT.as_secs()
         ),
         (false, Locality::OtherMachine) => tracing::warn!(
-            "a runner {place} ({who}) used this data directory last: if it still works, stop it there; nothing that it writes from now on is taken"
+            "an orchestrator {place} ({who}) used this data directory last: if it is still running, stop it there; its writes are refused from now on"
         ),
-        (false, _) => tracing::info!("a runner {place} ({who}) has ended"),
+        (false, _) => tracing::info!("an orchestrator {place} ({who}) has ended"),
     }
 }

@@ -27,7 +27,10 @@ impl Identity {
     pub async fn new(scope: &Scope) -> Result<Identity, String> {
         let data = scope.data_dir();
         let locks = RunnerLocks::open(&data).map_err(|error| {
-            format!("cannot open the lock file in '{}': {error}", data.display())
+            format!(
+                "failed to open the lock file in '{}': {error}",
+                data.display()
+            )
         })?;
         let (unit, restarting) = match own_unit().filter(|unit| unit.ends_with(".service")) {
             Some(unit) => {
@@ -76,11 +79,11 @@ fn place() -> Result<Place, String> {
     let id = |what: &str, id: Result<id128::Id128, _>| {
         id.map(|id| id.lower_hex())
             .map_err(|error: libsystemd::errors::SdError| {
-                format!("cannot read the {what} id: {error}")
+                format!("failed to read the {what} id: {error}")
             })
     };
     let namespace = std::fs::read_link("/proc/self/ns/pid")
-        .map_err(|error| format!("cannot read /proc/self/ns/pid: {error}"))?;
+        .map_err(|error| format!("failed to read /proc/self/ns/pid: {error}"))?;
     Ok(Place {
         machine: id("machine", id128::get_machine())?,
         boot: id("boot", id128::get_boot())?,
@@ -112,7 +115,7 @@ async fn own_scope(scope: &Scope) -> String {
     match tokio::time::timeout(REPLY_TIMEOUT, entering).await {
         Ok(Ok(())) => name,
         Ok(Err(error)) => {
-            tracing::debug!("{error}, going on without a scope");
+            tracing::debug!("{error}, continuing without a scope");
             String::new()
         }
         Err(_) => String::new(),

@@ -110,7 +110,10 @@ impl RunnerLocks {
     /// Makes all others look at the table.
     pub fn tell(&self) {
         if let Err(error) = self.file.set_modified(SystemTime::now()) {
-            tracing::warn!("cannot touch '{}': {error}, ignoring", self.path.display());
+            tracing::warn!(
+                "failed to notify other orchestrators through '{}': {error}, ignoring",
+                self.path.display()
+            );
         }
     }
 

@@ -50,7 +50,7 @@ impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Obstacle::Room(lack) => f.write_str(lack),
-            Obstacle::Bus(socket) => write!(f, "nobody listens at '{}'", socket.display()),
+            Obstacle::Bus(socket) => write!(f, "no message bus listens on '{}'", socket.display()),
         }
     }
 }
@@ -107,7 +107,7 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
         }
         let what = obstacle.to_string();
         if told != what {
-            tracing::error!("{error}; {what}, waiting until that is over");
+            tracing::error!("{error}; waiting: {what}");
             notify::status(&format!("waiting: {what}"));
             told = what;
         }
@@ -127,6 +127,6 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
             },
         }
     }
-    tracing::info!("nothing is in the way any more, going on");
+    tracing::info!("the problem is solved, continuing");
     Wait::Over
 }

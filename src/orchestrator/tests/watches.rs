@@ -369,7 +369,7 @@ fn why_says_what_holds_a_check_up_and_what_was_not_good() {
     let waits = why(&mut bed);
     assert_eq!(codes(&waits), "running running pool-full");
     let text = &waits[2].1;
-    let full = "a free place is awaited: 2 slow checks are at work (SlowChecks=2)";
+    let full = "waiting for a free slot: 2 of 2 slow checks busy (SlowChecks=2)";
     assert!(
         text.contains("lighthouse of http://c.example/") && text.ends_with(full),
         "{text}"
@@ -391,7 +391,7 @@ fn why_says_what_holds_a_check_up_and_what_was_not_good() {
             .any(|(code, text)| code == "failed" && text.ends_with("the answer was 500"))
     );
     let lost = bad.iter().find(|(code, _)| code == "unknown").unwrap();
-    let again = "; to check once more: archivist watch run --kind lighthouse site";
+    let again = "; to check again: archivist watch run --kind lighthouse site";
     assert!(
         lost.1.contains("SIGKILL") && lost.1.ends_with(again),
         "{}",

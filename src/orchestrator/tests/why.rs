@@ -41,11 +41,11 @@ fn limits_are_named() {
     let why = bed.why("c1");
     assert_eq!(why[0].0, "running");
     assert!(why[0].1.contains("-hook-setup-"), "{why:?}");
-    assert_eq!(why[1].1, "4 pages wait for the set-up of their crawl");
+    assert_eq!(why[1].1, "4 pages wait for the setup of their crawl");
     ready(&mut bed);
     assert_eq!(bed.codes("s1"), ["running"]);
     let why = bed.why("s3");
-    let text = "a free place is awaited: 2 pages of its crawl are at work (SnapshotsPerCrawl=2)";
+    let text = "waiting for a free slot: 2 of 2 pages of its crawl busy (SnapshotsPerCrawl=2)";
     assert_eq!(why, [("crawl-full".to_owned(), text.to_owned())]);
     bed.come_to_an_end();
     assert_eq!(bed.codes("s3"), ["done"]);
@@ -99,10 +99,10 @@ fn what_people_and_workers_did_is_told() {
     let id = Owner::Snapshot(SnapshotId(1));
     bed.request(|reply| Request::Pause { id, reply });
     let why = bed.why("s1");
-    let text = "paused by request; to go on: archivist resume s1";
+    let text = "paused by request; to continue: archivist resume s1";
     assert_eq!(why, [("paused".to_owned(), text.to_owned())]);
     bed.request(|reply| Request::Cancel { id, reply });
-    assert_eq!(bed.why("s1")[0].1, "it was given up: cancelled by request");
+    assert_eq!(bed.why("s1")[0].1, "cancelled by request");
     assert!(bed.codes("s1").contains(&"failed".to_owned()));
 
     // Its worker dies: the next attempt is named, and after the last that it was put aside.

@@ -221,7 +221,7 @@ pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
     };
     make()
         .map(OwnedFd::from)
-        .map_err(|error: io::Error| format!("failed to make '{}': {error}", path.display()))
+        .map_err(|error: io::Error| format!("failed to create '{}': {error}", path.display()))
 }
 
 /// The last line that is a record: a document of our own program, bounded in size, read as the

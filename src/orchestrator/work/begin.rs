@@ -26,7 +26,8 @@ const URLS_MAX: u32 = 10_000;
 /// A proof of identity that nobody guesses: 128 random bits in hex.
 fn token() -> TurnResult<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| failed(format!("no randomness: {error}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| failed(format!("failed to read random bytes: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -390,7 +391,7 @@ impl Turn<'_> {
     ) -> TurnResult<RunId> {
         debug_assert_eq!(hook.is_some(), spec.kind == UnitKind::Hook);
         if self.tx.open_run(&spec.name)?.is_some() {
-            let text = format!("unit '{}' is at work still", spec.name);
+            let text = format!("unit '{}' is still running", spec.name);
             return Err(failed(text));
         }
         Ok(self.tx.record_run(&NewRun {

@@ -102,6 +102,6 @@ impl Turn<'_> {
 fn said(lack: Lack) -> String {
     match lack {
         Lack::Bytes(free) => format!("{} MiB are free for the archive", free >> 20),
-        Lack::Inodes(free) => format!("the archive has room for {free} more files"),
+        Lack::Inodes(free) => format!("{free} inodes are free for the archive"),
     }
 }

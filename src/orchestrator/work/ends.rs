@@ -20,7 +20,7 @@ const FOLLOWED_PAGES_MAX: u64 = 1000;
 /// in between.
 pub(crate) const PAGES_PER_TURN: usize = 2000;
 /// Why a result fails that a worker was to make and knew nothing of.
-const HOOK_GONE: &str = "there is no such hook any more";
+const HOOK_GONE: &str = "the hook does not exist any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
 pub(crate) const ABORTED: &str = "aborted by request";
 pub(crate) const ABANDONED: &str = "the command that ran it in the foreground is gone";

@@ -31,7 +31,7 @@ impl Turn<'_> {
         if let Some(seconds) = report.retry_after {
             let host = self.tx.host_of(id)?;
             let until = self.now.after(Duration::from_secs(seconds).min(WAIT_MAX));
-            let said = format!("it asked to be left alone until {until} (Retry-After)");
+            let said = format!("the host requested no further page before {until} (Retry-After)");
             self.tx.host_until(host, until, &said, self.now)?;
             self.log(LogEntry::HostDelayed { id, until });
         }

@@ -85,7 +85,7 @@ impl Engine {
         let path = self.personas().join(name.list());
         let audience: Audience = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Audience::default(),
-            Err(error) => return Some(format!("cannot read '{}': {error}", path.display())),
+            Err(error) => return Some(format!("failed to read '{}': {error}", path.display())),
             Ok(text) => match text.parse() {
                 Ok(audience) => audience,
                 Err(error) => return Some(format!("'{}': {error}", path.display())),
@@ -95,7 +95,7 @@ impl Engine {
         let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
         let user = user_name(stranger);
         Some(format!(
-            "persona '{name}' is not for {user}; root can change that: archivist persona allow {name} {user}"
+            "user {user} may not use persona '{name}'; to allow it as root: archivist persona allow {name} {user}"
         ))
     }
 }

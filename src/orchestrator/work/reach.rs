@@ -28,7 +28,7 @@ pub fn warn(engine: &Engine) {
         tracing::warn!(
             message_id = message::ADDRESSES_OPEN,
             archivist_network = engine.settings.network.as_str(),
-            "the address filter of systemd has no effect here: hooks in the machine's network, and checks, reach private networks and metadata services"
+            "systemd's address filter has no effect on this machine: hooks in the machine's network, and checks, reach private networks and metadata services"
         );
     }
     for ip in MachineAddresses::read(scope).name_servers {
@@ -111,7 +111,7 @@ impl Turn<'_> {
         let explicit = self.engine.settings.network == NetworkMode::Private;
         if explicit && way_out.opened.loopback && !errors.is_empty() {
             tell(format!(
-                "{crawl} has a URL on the machine's loopback, which is not there with Network=private: set Network=auto, or let its port in by LOOPBACK_PORTS= of archivist-network@.service"
+                "{crawl} has a URL on the machine's loopback interface, which Network=private hides: set Network=auto, or add the port to LOOPBACK_PORTS= of archivist-network@.service"
             ));
         }
         if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {

@@ -70,7 +70,7 @@ impl Turn<'_> {
             // Without systemd there is nothing to do; the service starts anew and reconciles.
             Hint::Disconnected => {
                 self.actions
-                    .push(Action::Fail("the connection to systemd is gone"));
+                    .push(Action::Fail("lost the connection to systemd"));
                 Ok(())
             }
         }
@@ -251,8 +251,11 @@ impl Turn<'_> {
     /// A hook whose worker will not come back for it: its crawl or snapshot is over.
     fn hook_ended(&mut self, run: &RunRow) -> TurnResult<()> {
         if self.tx.status_of(run.owner)?.is_final() {
-            self.tx
-                .fail_open_results(run.owner, "its crawl or snapshot was given up", self.now)?;
+            self.tx.fail_open_results(
+                run.owner,
+                "its crawl or snapshot was cancelled or given up",
+                self.now,
+            )?;
             self.tidy_crawl(run.crawl)?;
         }
         Ok(())
@@ -279,7 +282,7 @@ impl Turn<'_> {
             Ok(listed) => listed,
             Err(error) => {
                 self.log_problem(Problem::UnitsNotListed(error.to_string()));
-                let why = "cannot compare runs with units";
+                let why = "failed to compare runs with units";
                 self.actions.push(Action::Fail(why));
                 return Ok(());
             }
