@@ -34,12 +34,20 @@ impl Turn<'_> {
         }
         let filter = filter.piece();
         Ok(match what {
-            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(self.tx.list_crawls(&filter)?))?,
+            "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(
+                self.tx.list_crawls(&filter)?,
+            ))?,
             "snapshots" => serde_json::to_string(&self.snapshots(&filter)?)?,
             "binaries" => serde_json::to_string(&self.binaries()?)?,
-            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(self.tx.list_results(&filter)?))?,
-            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(self.tx.list_spans(&filter)?))?,
-            _ => serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?,
+            "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
+                self.tx.list_results(&filter)?,
+            ))?,
+            "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(
+                self.tx.list_spans(&filter)?,
+            ))?,
+            _ => {
+                serde_json::to_string::<Vec<report::Run>>(&documents(self.tx.list_runs(&filter)?))?
+            }
         })
     }
 
