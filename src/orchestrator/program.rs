@@ -1,6 +1,6 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker]`:
-//! the program of the two processes that are not called by people. It is no more than these, and
-//! its command line is read by hand: what it does not have is not resident all the time.
+//! the program of the orchestrator and the workers, which users do not call. Its command line is
+//! parsed by hand, as a parser would be resident all the time.
 
 use crate::main_loop::run as orchestrator;
 use archivist_shared::config::{INSTANCE_ALLOWED, Scope, is_instance_name};
@@ -8,7 +8,7 @@ use archivist_worker as worker;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// As of wrong use of `archivist`.
+/// Exit status for wrong usage, as of `archivist`.
 const USAGE: u8 = 2;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_units_and_archivist_say_is_understood() {
+    fn known_arguments_are_parsed() {
         assert_eq!(asked(""), Ok(Asked::default()));
         let worker = asked("--user worker").unwrap();
         assert!(worker.user && worker.worker);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused() {
+    fn unknown_arguments_are_refused() {
         for line in [
             "add",
             "--help",

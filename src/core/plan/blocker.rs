@@ -2,7 +2,7 @@
 
 use crate::model::{Pool, Time};
 
-/// How much may go on at once.
+/// The limits of what runs concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Workers of one kind (crawl, snapshot).
@@ -19,29 +19,30 @@ pub struct Limits {
     pub slow_checks: u32,
 }
 
-/// What stands against a start.
+/// What blocks a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blocker {
-    /// Disk or memory are short; in words.
+    /// Disk space or memory is short; the reason.
     Pressure(String),
-    /// As many workers of its kind as there may be are at work.
+    /// All slots for workers of this kind are taken; their number.
     KindFull(u32),
-    /// As many workers of all kinds as there may be are at work.
+    /// All slots for workers are taken; their number.
     AllFull(u32),
-    /// As many crawls, of so many workers of all kinds, as leave places to their snapshots.
+    /// All slots that crawls may take are taken: the number of crawls, and of all slots. The other
+    /// slots are reserved for their snapshots.
     HalfFull(u32, u32),
-    /// As many snapshots of its crawl as there may be are at work.
+    /// All slots of its crawl are taken; their number.
     CrawlFull(u32),
-    /// As many snapshots of its host as there may be are at work.
+    /// All slots of its host are taken; their number.
     HostFull(u32),
-    /// Its host is left alone until then.
+    /// No snapshot of its host starts before this time.
     HostUntil(Time),
-    /// As many checks of its pool as there may be are at work.
+    /// All slots of its pool are taken; their number.
     PoolFull(Pool, u32),
 }
 
 impl Blocker {
-    /// One word for programs.
+    /// The machine-readable code.
     pub fn code(&self) -> &'static str {
         match self {
             Blocker::Pressure(_) => "pressure",

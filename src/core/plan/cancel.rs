@@ -1,4 +1,5 @@
-//! What cancelling means in every state: by a user, and by a command in the foreground that is gone.
+//! What cancelling means in every state: by a user, and by a command in the foreground that is
+//! gone.
 
 use crate::model::{Lifecycle, Step};
 

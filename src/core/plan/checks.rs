@@ -18,13 +18,13 @@ pub struct CheckPool {
 pub struct Checks {
     pub fast: CheckPool,
     pub slow: CheckPool,
-    /// Commands that tell somebody of a site that is down.
+    /// Commands that report a site that goes down or comes back.
     pub alerts: CheckPool,
 }
 
-/// Alerts that run at a time: enough for a few that hang, until they are ended at their limit.
+/// Alerts that run concurrently: enough for a few that hang until they reach their limit.
 const ALERTS_MAX: u32 = 4;
-/// Results are deleted so long after the time for which they are kept, all of a day at once.
+/// How long expired results stay: those of a day are deleted together.
 const PRUNE_EVERY: Duration = Duration::from_secs(86_400);
 
 impl Checks {
@@ -32,16 +32,16 @@ impl Checks {
     pub fn is_busy(&self) -> bool {
         [&self.fast, &self.slow, &self.alerts]
             .into_iter()
-            .any(|lane| lane.running > 0 || !lane.due.is_empty())
+            .any(|pool| pool.running > 0 || !pool.due.is_empty())
     }
 }
 
-/// The checks to be started, as far as the pools have places. Slow ones wait while the machine is
-/// short of something; whether a site answers is to be known even then.
+/// The checks to start, limited by the free slots of each pool. Slow checks wait while disk space
+/// or memory is short; fast checks and alerts do not.
 pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> Vec<RunId> {
-    let free = |lane: &CheckPool, places: u32| {
-        let free = places.saturating_sub(lane.running) as usize;
-        lane.due.iter().take(free).copied().collect::<Vec<_>>()
+    let free = |pool: &CheckPool, places: u32| {
+        let free = places.saturating_sub(pool.running) as usize;
+        pool.due.iter().take(free).copied().collect::<Vec<_>>()
     };
     let slow = if pressure { 0 } else { slow };
     let mut starts = free(&checks.alerts, ALERTS_MAX);
@@ -50,27 +50,27 @@ pub fn decide_checks(checks: &Checks, fast: u32, slow: u32, pressure: bool) -> V
     starts
 }
 
-/// What stands against the start of another check of a pool: `decide_checks` in words.
+/// What blocks another check of a pool, by the rules of `decide_checks`.
 pub fn against_check(
     checks: &Checks,
     pool: Pool,
     limits: &Limits,
     pressure: Option<&str>,
 ) -> Option<Blocker> {
-    let (lane, places) = match pool {
+    let (slots, places) = match pool {
         Pool::Fast => (&checks.fast, limits.fast_checks),
         Pool::Slow => (&checks.slow, limits.slow_checks),
         Pool::Alerts => (&checks.alerts, ALERTS_MAX),
     };
     match pressure {
         Some(why) if pool == Pool::Slow => Some(Blocker::Pressure(why.to_owned())),
-        _ => (lane.running >= places).then_some(Blocker::PoolFull(pool, places)),
+        _ => (slots.running >= places).then_some(Blocker::PoolFull(pool, places)),
     }
 }
 
-/// What the end of a check's unit means: whether the site was good, where that is known, and what is
-/// kept. A program that broke down, or a machine that did, says nothing about a site; one that did
-/// not answer within the time limit does.
+/// What the end of a check's unit means: whether the site is up, if that is known, and the record
+/// to keep. A crashed program or a lost unit proves nothing about a site; a check that reaches its
+/// time limit does.
 pub fn conclude(
     kind: CheckKind,
     outcome: &Outcome,
@@ -95,7 +95,7 @@ pub fn conclude(
     }
 }
 
-/// When results are to be deleted, from the time until which the oldest is kept.
+/// When to delete results next; `oldest_until` is the time until which the oldest is kept.
 pub fn prune_at(oldest_until: Option<Time>) -> Option<Time> {
     oldest_until.map(|time| time.after(PRUNE_EVERY))
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lane(running: u32, due: std::ops::Range<i64>) -> CheckPool {
+    fn pool(running: u32, due: std::ops::Range<i64>) -> CheckPool {
         CheckPool {
             running,
             due: due.map(RunId).collect(),
@@ -113,33 +113,33 @@ mod tests {
     }
 
     #[test]
-    fn slow_checks_take_no_fast_place() {
+    fn slow_checks_use_no_slot_of_fast_checks() {
         let checks = Checks {
-            fast: lane(0, 10..13),
-            slow: lane(2, 20..90),
+            fast: pool(0, 10..13),
+            slow: pool(2, 20..90),
             alerts: CheckPool::default(),
         };
         assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(10), RunId(11)]);
         let checks = Checks {
-            fast: lane(2, 10..13),
-            slow: lane(1, 20..90),
-            alerts: lane(4, 1..2),
+            fast: pool(2, 10..13),
+            slow: pool(1, 20..90),
+            alerts: pool(4, 1..2),
         };
         assert_eq!(decide_checks(&checks, 2, 2, false), [RunId(20)]);
     }
 
     #[test]
-    fn under_pressure_only_the_cheap_ones_go_on() {
+    fn slow_checks_wait_under_pressure() {
         let checks = Checks {
-            fast: lane(0, 10..11),
-            slow: lane(0, 20..21),
-            alerts: lane(0, 1..2),
+            fast: pool(0, 10..11),
+            slow: pool(0, 20..21),
+            alerts: pool(0, 1..2),
         };
         assert_eq!(decide_checks(&checks, 2, 2, true), [RunId(1), RunId(10)]);
     }
 
     #[test]
-    fn only_what_is_known_of_a_site_is_held_against_it() {
+    fn only_a_record_or_time_limit_proves_a_site_down() {
         let good = CheckRecord {
             ok: true,
             ..CheckRecord::default()
@@ -170,21 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn cleaning_up_is_a_daily_matter() {
+    fn pruning_is_due_a_day_after_expiry() {
         assert_eq!(prune_at(None), None);
         assert_eq!(prune_at(Some(Time(5))), Some(Time(86_400_005)));
     }
 
     proptest! {
         #[test]
-        fn no_pool_is_ever_over_its_size(
+        fn pools_never_exceed_their_size(
             running in prop::array::uniform3(0u32..6), waiting in prop::array::uniform3(0i64..6),
             fast in 1u32..5, slow in 1u32..5, pressure: bool,
         ) {
             let checks = Checks {
-                fast: lane(running[0], 0..waiting[0]),
-                slow: lane(running[1], 100..100 + waiting[1]),
-                alerts: lane(running[2], 200..200 + waiting[2]),
+                fast: pool(running[0], 0..waiting[0]),
+                slow: pool(running[1], 100..100 + waiting[1]),
+                alerts: pool(running[2], 200..200 + waiting[2]),
             };
             let starts = decide_checks(&checks, fast, slow, pressure);
             let of = |at: i64| starts.iter().filter(|id| id.0 / 100 == at).count() as u32;

@@ -13,7 +13,7 @@ pub enum Decision {
     StartCheck(RunId),
 }
 
-/// The places that are taken, as starts are decided on.
+/// The slots that are taken, including those of the starts decided so far.
 #[derive(Clone, Debug)]
 pub struct Places<'a> {
     limits: &'a Limits,
@@ -49,8 +49,8 @@ impl<'a> Places<'a> {
         (self.crawls + self.snapshots >= limit).then_some(Blocker::AllFull(limit))
     }
 
-    /// What stands against the start of another crawl. A crawl waits for its snapshots, so crawls take half of all places at
-    /// most.
+    /// What blocks the start of another crawl. A crawl waits for its snapshots, so crawls take at
+    /// most half of all slots.
     pub fn against_crawl(&self) -> Option<Blocker> {
         let limit = self.limits.workers_max;
         let full = self.crawls >= (limit / 2).max(1);
@@ -59,21 +59,21 @@ impl<'a> Places<'a> {
             .or_else(|| full.then_some(Blocker::HalfFull(self.crawls, limit)))
     }
 
-    /// What stands against the start of another snapshot, whatever its crawl and host. There is a place for one, though crawls
-    /// that were resumed may have taken all: they would wait for ever.
+    /// What blocks the start of another snapshot, apart from its crawl and host. One snapshot may
+    /// always run: resumed crawls may have taken all slots, and would wait for ever.
     pub fn against_snapshot(&self) -> Option<Blocker> {
         let first = self.snapshots == 0;
         self.against_kind(self.snapshots)
             .or_else(|| self.against_all().filter(|_| !first))
     }
 
-    /// What stands against another snapshot of a crawl that has so many at work.
+    /// What blocks another snapshot of a crawl with this number of running snapshots.
     pub fn against_crawls_snapshot(&self, running: u32) -> Option<Blocker> {
         let limit = self.limits.snapshots_per_crawl;
         (running >= limit).then_some(Blocker::CrawlFull(limit))
     }
 
-    /// What stands against another snapshot of a host.
+    /// What blocks another snapshot of a host.
     pub fn against_host(&self, id: HostId) -> Option<Blocker> {
         self.hosts
             .get(&id)
@@ -89,7 +89,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What stands against another snapshot of this host.
+/// What blocks another snapshot of this host.
 pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> {
     if host.next_at > now {
         return Some(Blocker::HostUntil(host.next_at));
@@ -98,11 +98,12 @@ pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> 
     (host.running >= limit).then_some(Blocker::HostFull(limit))
 }
 
-/// Decides on all starts that the limits allow, in the order in which they are to be made:
-/// checks of watches first, which have pools of their own, then crawls, then snapshots of the crawls in turn, so that a long crawl starves no other.
+/// Decides on all starts that the limits allow, in the order in which they are made: checks of
+/// watches, which have pools of their own, then crawls, then snapshots of the crawls in turn, so
+/// that a long crawl starves no other.
 ///
-/// The checks and their order are those of ArchiveBox's orchestrator: something is due, its kind
-/// has a place, all kinds together have one. Each worker serves one item.
+/// The rules and their order are those of ArchiveBox's orchestrator: an item is due, its kind has a
+/// free slot, and so have all kinds together. Each worker serves one item.
 pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
     let (fast, slow) = (limits.fast_checks, limits.slow_checks);
     let checks = decide_checks(&view.checks, fast, slow, view.pressure.is_some());
@@ -122,7 +123,8 @@ pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
         .map(|crawl| (crawl.running, crawl.due.iter().copied().collect()))
         .collect();
     while places.against_snapshot().is_none() {
-        // The crawl with the fewest running snapshots is next; equals in the order of their ids.
+        // The crawl with the fewest running snapshots is next; of equals, the one with the lowest
+        // id.
         let next = queues
             .iter_mut()
             .filter(|(running, _)| places.against_crawls_snapshot(*running).is_none())

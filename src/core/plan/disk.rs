@@ -1,28 +1,28 @@
-//! Which hook is ended when the disk runs full while hooks write. Nothing is started without
-//! room ([`super::pressure`]); this is for what runs already.
+//! Which hook is ended when the disk runs full while hooks write. [`super::pressure`] prevents new
+//! starts; this is about hooks that run already.
 
 use super::{Load, LoadLimits};
 use crate::model::RunId;
 use std::time::Duration;
 
-/// From one look at the disk to the next while hooks run. The kernel has no event for free space.
+/// Interval of reading the free space while hooks run. The kernel has no event for it.
 pub const DISK_INTERVAL: Duration = Duration::from_secs(2);
-/// Hooks are ended with fewer free inodes than this; half of what a start needs.
+/// With fewer free inodes a hook is ended: half of what a start requires.
 const MIN_FREE_INODES: u64 = 5_000;
-/// A hook that has made fewer files is not why inodes are short.
+/// A hook that has created fewer files is not the reason for a lack of inodes.
 const MIN_FILES: u64 = 500;
 
-/// What is short, and how much of it there is.
+/// What is short, and how much of it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     Bytes(u64),
     Inodes(u64),
 }
 
-/// What is short: less than half of what is to stay free. After a hook was ended, at which time there was
-/// so little as `last` says, it is short again when there is less than that by a further eighth:
-/// what that hook has left stays, and the others are not to blame for it.
-pub fn lack(strain: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
+/// What is short: less than half of what must stay free. After a hook was ended, at which time
+/// `last` was free, it is short again when another eighth of the limit is gone: the files of that
+/// hook stay, and the other hooks are not the reason.
+pub fn lack(load: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
     if limits.min_free == 0 {
         return None;
     }
@@ -32,22 +32,19 @@ pub fn lack(strain: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<La
         Some(Lack::Inodes(free)) => inodes = inodes.min(free.saturating_sub(MIN_FREE_INODES / 8)),
         None => {}
     }
-    let few = strain.free.filter(|free| *free < bytes).map(Lack::Bytes);
-    few.or(strain
-        .inodes
-        .filter(|free| *free < inodes)
-        .map(Lack::Inodes))
+    let few = load.free.filter(|free| *free < bytes).map(Lack::Bytes);
+    few.or(load.inodes.filter(|free| *free < inodes).map(Lack::Inodes))
 }
 
-/// What is to be remembered of a lack: nothing once there is room again.
-pub fn still(strain: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
-    last.filter(|_| lack(strain, limits, None).is_some())
+/// The lack to remember; none once enough is free again.
+pub fn still(load: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lack> {
+    last.filter(|_| lack(load, limits, None).is_some())
 }
 
-/// What was written since a hook began.
+/// What was written since a hook started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Allocated, which files with holes are less than their size.
+    /// Allocated bytes: a sparse file counts less than its size.
     pub bytes: u64,
     pub files: u64,
 }
@@ -58,12 +55,14 @@ pub struct Writer {
     pub run: RunId,
     /// In the directory of its plugin.
     pub own: Amount,
-    /// In those that it shares with others: of its page, its crawl, for temporary files.
+    /// In the directories that it shares with other hooks: of its page, its crawl, and for
+    /// temporary files.
     pub shared: Amount,
 }
 
-/// The hook that has written most of what is short: in its own directory, or else where several may
-/// write, of which it is the one that began last. None when no hook has written enough to matter.
+/// The hook that has written most of what is short: in its own directory, or else in shared
+/// directories, of several hooks the one that started last. None if no hook has written enough to
+/// matter.
 pub fn worst<'a>(lack: Lack, writers: &'a [Writer], limits: &LoadLimits) -> Option<&'a Writer> {
     let (least, of): (u64, fn(Amount) -> u64) = match lack {
         Lack::Bytes(_) => (limits.min_free / 16, |amount| amount.bytes),
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_short_below_half_of_what_is_to_stay_free() {
+    fn space_is_short_below_half_of_the_minimum() {
         let many = 1 << 20;
         let none = LoadLimits {
             min_free: 0,
@@ -123,13 +122,9 @@ mod tests {
                 Some(Lack::Inodes(4_300)),
             ),
         ];
-        for (strain, last, want) in table {
-            assert_eq!(
-                lack(&strain, &LIMITS, last),
-                want,
-                "{strain:?} after {last:?}"
-            );
-            assert_eq!(lack(&strain, &none, last), None);
+        for (load, last, want) in table {
+            assert_eq!(lack(&load, &LIMITS, last), want, "{load:?} after {last:?}");
+            assert_eq!(lack(&load, &none, last), None);
         }
         let last = Some(Lack::Bytes(3));
         assert_eq!(still(&seen(4, many), &LIMITS, last), last);
@@ -137,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_has_written_most_is_ended() {
+    fn hook_that_wrote_most_is_chosen() {
         let writer = |run, own, shared| Writer {
             run: RunId(run),
             own: Amount {

@@ -1,11 +1,11 @@
-//! When an orchestrator that was told to leave once all is done may leave.
+//! When an orchestrator with `--exit-on-idle` exits.
 
 use super::View;
 use crate::model::Time;
 use std::time::Duration;
 
-/// Counts idleness for `--exit-on-idle`: done when nothing is pending, running or due later, for
-/// `timeout` on end. A timeout of zero means never.
+/// Measures idleness for `--exit-on-idle`: over when nothing was queued, running or due later for
+/// `timeout`. A timeout of zero means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
     pub timeout: Duration,
@@ -13,8 +13,8 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Takes note of `view`; answers when to look again. `None` while there is work, and where
-    /// idleness never is long enough.
+    /// Records `view`, and returns when to check again. None while there is work, and if idleness
+    /// never lasts long enough.
     pub fn observe(&mut self, view: &View, now: Time) -> Option<Time> {
         if view.is_busy() {
             self.since = None;

@@ -26,7 +26,7 @@ pub fn interrupted<T>(runs: Vec<(WaitedFor, T)>) -> Vec<T> {
         .collect()
 }
 
-/// A run as far as it decides what its worker is told.
+/// What a run contributes to the answer of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunFlags {
     pub interrupted: bool,

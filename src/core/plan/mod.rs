@@ -1,4 +1,5 @@
-//! Judgement. Everything here is a function of its arguments; time and limits are among them.
+//! The decisions of the orchestrator. Everything here is a function of its arguments, and the time
+//! and the limits are among them.
 
 mod blocker;
 mod cancel;

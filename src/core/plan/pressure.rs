@@ -3,29 +3,29 @@
 use crate::model::Time;
 use std::time::Duration;
 
-/// How long to wait before the machine is looked at again while something waits for room.
+/// Interval of measuring the load while something waits for resources.
 pub const LOAD_INTERVAL: Duration = Duration::from_secs(10);
-/// With fewer free inodes than this nothing more is begun.
+/// With fewer free inodes nothing is started.
 const INODES_NEEDED: u64 = 10_000;
 
-/// What was seen of the machine; nothing where it cannot be seen.
+/// The measured load of the machine; none where it cannot be measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     /// Free bytes of the file system of the archive.
     pub free: Option<u64>,
-    /// Free inodes of it, where it counts them.
+    /// Free inodes of that file system, if it counts them.
     pub inodes: Option<u64>,
-    /// Share of the last 10 s, in percent, in which some of our processes waited for memory.
+    /// Share of the last 10 s, in percent, in which some process of archivist waited for memory.
     pub memory: Option<f64>,
-    /// The file system of the archive takes nothing.
+    /// The file system of the archive is read-only.
     pub read_only: bool,
 }
 
-/// With fewer free bytes a file system takes next to nothing.
+/// With fewer free bytes, most writes to a file system fail.
 const MIN_FREE_BYTES: u64 = 64 << 10;
 
 impl Load {
-    /// What stands against writing anything at all.
+    /// Why no write can succeed, if so.
     pub fn stuck(&self) -> Option<&'static str> {
         if self.read_only {
             return Some("the file system of the data directory is read-only");
@@ -38,20 +38,20 @@ impl Load {
     }
 }
 
-/// When there was no room for a write the last time.
+/// When writes failed for lack of space the last time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shortage {
-    /// Between the last look that found room, and the last one that did not.
+    /// From the last measurement with free space to the last one without, and the reason.
     span: Option<(Time, Time, &'static str)>,
-    /// The last look that found room.
+    /// The last measurement with free space.
     room: Option<Time>,
 }
 
 impl Shortage {
-    /// Takes note of a look at the machine.
-    pub fn observe(&mut self, strain: &Load, now: Time) {
+    /// Records a measurement.
+    pub fn observe(&mut self, load: &Load, now: Time) {
         let before = self.span.filter(|(_, until, _)| Some(*until) > self.room);
-        match strain.stuck() {
+        match load.stuck() {
             None => self.room = Some(now),
             Some(what) => {
                 let since = before.map(|(since, ..)| since);
@@ -61,7 +61,7 @@ impl Shortage {
         }
     }
 
-    /// What a run between these may have lacked.
+    /// Why a run between these times may have failed to write.
     pub fn met(&self, started: Option<Time>, ended: Option<Time>) -> Option<&'static str> {
         let (since, until, what) = self.span?;
         let meets = started? <= until && ended? >= since;
@@ -69,25 +69,24 @@ impl Shortage {
     }
 }
 
-/// How much strain is too much.
+/// The limits of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadLimits {
-    /// Bytes that are to stay free; 0 for any.
+    /// Bytes that must stay free; 0 for no limit.
     pub min_free: u64,
     /// In percent.
     pub memory_max: u32,
 }
 
-/// Why nothing more is to be started, if so. `needed` is how many bytes the work that runs is
-/// likely to write still.
-pub fn pressure(strain: &Load, needed: u64, limits: &LoadLimits) -> Option<String> {
-    if strain.read_only {
+/// Why nothing may be started, if so. `needed`: bytes that the running work will probably write.
+pub fn pressure(load: &Load, needed: u64, limits: &LoadLimits) -> Option<String> {
+    if load.read_only {
         return Some("the file system of the archive is read-only".to_owned());
     }
-    if let Some(why) = disk(strain, needed, limits.min_free) {
+    if let Some(why) = disk(load, needed, limits.min_free) {
         return Some(why);
     }
-    let memory = strain.memory?;
+    let memory = load.memory?;
     (memory >= f64::from(limits.memory_max)).then(|| {
         format!(
             "memory is short: processes waited for it in {memory:.0} % of the last 10 s (MemoryPressureMax={}%)",
@@ -96,12 +95,12 @@ pub fn pressure(strain: &Load, needed: u64, limits: &LoadLimits) -> Option<Strin
     })
 }
 
-/// With `min_free` 0 nobody minds a full disk.
-fn disk(strain: &Load, needed: u64, min_free: u64) -> Option<String> {
+/// With `min_free` 0 free space is not checked.
+fn disk(load: &Load, needed: u64, min_free: u64) -> Option<String> {
     if min_free == 0 {
         return None;
     }
-    if let Some(free) = strain.free
+    if let Some(free) = load.free
         && free < min_free.saturating_add(needed)
     {
         let running = match needed {
@@ -114,7 +113,7 @@ fn disk(strain: &Load, needed: u64, min_free: u64) -> Option<String> {
             min_free >> 20,
         ));
     }
-    if let Some(inodes) = strain.inodes
+    if let Some(inodes) = load.inodes
         && inodes < INODES_NEEDED
     {
         return Some(format!(
@@ -133,12 +132,12 @@ mod tests {
         memory_max: 60,
     };
 
-    fn of(strain: Load, needed: u64) -> Option<String> {
-        pressure(&strain, needed, &LIMITS)
+    fn of(load: Load, needed: u64) -> Option<String> {
+        pressure(&load, needed, &LIMITS)
     }
 
     #[test]
-    fn nobody_minds_a_full_disk() {
+    fn full_disk_is_ignored_without_a_minimum() {
         let full = Load {
             free: Some(0),
             inodes: Some(0),
@@ -159,17 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_write_is_told_from_what_is_short() {
+    fn impossible_writes_differ_from_short_space() {
         let seen = |free, inodes, read_only| {
-            let strain = Load {
+            let load = Load {
                 free,
                 inodes,
                 memory: None,
                 read_only,
             };
-            strain
-                .stuck()
-                .map(|why| why.rsplit(' ').next().unwrap_or(""))
+            load.stuck().map(|why| why.rsplit(' ').next().unwrap_or(""))
         };
         assert_eq!(seen(None, None, false), None);
         assert_eq!(seen(Some(MIN_FREE_BYTES), Some(1), false), None);
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_while_there_was_no_room_is_told() {
+    fn runs_during_a_shortage_are_recognized() {
         let full = Load {
             free: Some(0),
             ..Load::default()
@@ -203,30 +200,30 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_no_strain() {
+    fn unknown_load_blocks_nothing() {
         assert_eq!(of(Load::default(), u64::MAX), None);
     }
 
     #[test]
-    fn space_is_kept_for_the_work_that_runs() {
-        let strain = Load {
+    fn space_is_reserved_for_running_work() {
+        let load = Load {
             free: Some(2 << 30),
             inodes: Some(1 << 20),
             memory: Some(59.9),
             read_only: false,
         };
-        assert_eq!(of(strain.clone(), 1 << 30), None);
-        let why = of(strain.clone(), (1 << 30) + (1 << 20)).unwrap();
+        assert_eq!(of(load.clone(), 1 << 30), None);
+        let why = of(load.clone(), (1 << 30) + (1 << 20)).unwrap();
         assert!(why.starts_with("2048 MiB are free"), "{why}");
         assert!(why.ends_with("may need 1025 MiB"), "{why}");
         let few = Load {
             inodes: Some(9_999),
-            ..strain.clone()
+            ..load.clone()
         };
         assert!(of(few, 0).unwrap().contains("only 9999 free inodes"));
         let memory = Some(60.0);
         assert!(
-            of(Load { memory, ..strain }, 0)
+            of(Load { memory, ..load }, 0)
                 .unwrap()
                 .starts_with("memory is short")
         );

@@ -1,40 +1,41 @@
-//! What is remembered against what is there: how the orchestrator starts, always.
+//! Compares recorded runs with loaded units. Every start of the orchestrator begins with this.
 
 use crate::model::RunId;
 use std::collections::HashMap;
 
-/// A run that is on record as not ended.
+/// A run that has not ended according to its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRun {
     pub id: RunId,
     pub unit: String,
-    /// systemd has not answered its start yet, and will.
+    /// systemd has not answered the start yet.
     pub unanswered: bool,
     /// Boot during which it was started.
     pub boot: String,
 }
 
-/// A unit of ours that the manager has loaded.
+/// A unit of archivist that systemd has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveUnit {
     pub unit: String,
     pub active_state: String,
 }
 
-/// What to do about one of them.
+/// What to do about a run or a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// It runs or has ended: read it, and take it from there.
+    /// The unit is loaded: read it to see whether it runs.
     Adopt(RunId),
-    /// It is not listed. The list may be older than the unit, so read it to be sure.
+    /// The unit is not listed. The list may be older than the unit, so read it to be sure.
     Check(RunId),
-    /// It was started during another boot: there is neither unit nor outcome.
+    /// The run was started during another boot: neither unit nor outcome exists.
     Lose(RunId),
-    /// A unit that no row knows of: somebody's leftover, to be ended.
+    /// A unit without a row: stop it.
     Release(String),
 }
 
-/// Compares open runs with loaded units. During one boot a unit's name has at most one open run.
+/// Decides what to do about open runs and loaded units. During one boot a unit's name has at most
+/// one open run.
 pub fn reconcile(runs: &[OpenRun], live: &[LiveUnit], boot: &str) -> Vec<Repair> {
     let mut strangers: HashMap<&str, &LiveUnit> =
         live.iter().map(|unit| (unit.unit.as_str(), unit)).collect();
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_of_this_boot_does_not_vouch_for_a_run_of_another() {
+    fn unit_of_this_boot_does_not_match_a_run_of_another() {
         let repairs = reconcile(&[run(1, "a", "before")], &[live("a")], "now");
         assert_eq!(
             repairs,
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_under_way_is_left_alone() {
+    fn unanswered_start_is_not_repaired() {
         let unanswered = OpenRun {
             unanswered: true,
             ..run(1, "a", "now")

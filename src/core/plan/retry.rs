@@ -16,8 +16,8 @@ pub fn may_retry(status: Lifecycle) -> bool {
     status.is_final() || status == Lifecycle::Queued
 }
 
-/// Decides what a retry of a page leads to, in a state that allows one. `requeued`: results that were
-/// queued again; `of_all`: the caller named no hook; `has_reason`: why the page ended early is
+/// Decides what a retry of a page leads to, in a state that allows one. `requeued`: results that
+/// were queued again; `of_all`: the caller named no hook; `has_reason`: why the page ended early is
 /// recorded.
 pub fn retry(status: Lifecycle, requeued: u32, of_all: bool, has_reason: bool) -> Retry {
     let unfinished = requeued == 0 && of_all && has_reason;

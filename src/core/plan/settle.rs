@@ -44,9 +44,9 @@ pub struct Settled {
     pub reason: Option<String>,
 }
 
-/// Decides what the end of a worker means. A worker that did its work seals, and one that was stopped
-/// by hand cancels. After one that died, a delay and the next attempt follow, until the attempts or
-/// the time are used up.
+/// Decides what the end of a worker means. A worker that did its work seals, and one that was
+/// stopped by hand cancels. After one that died, a delay and the next attempt follow, until the
+/// attempts or the time are used up.
 pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64) -> Settled {
     if end.outcome.is_success() && !end.unfinished {
         return Settled {
@@ -162,8 +162,9 @@ pub enum AfterCrawlWorker {
     Cancel(String),
 }
 
-/// Decides what the end of its worker means for a crawl. `has_open_snapshots`: a snapshot was retried
-/// after the worker had heard that all are done. `aborted`: why its pages were cancelled with it.
+/// Decides what the end of its worker means for a crawl. `has_open_snapshots`: a snapshot was
+/// retried after the worker had heard that all are done. `aborted`: why its pages were cancelled
+/// with it.
 pub fn after_crawl_worker(
     after: AfterWorker,
     now: Time,

@@ -9,41 +9,41 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub i64);
 
-/// What is known of a host whose pages wait.
+/// A host with pages that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
     /// Its snapshots that have a worker.
     pub running: u32,
-    /// No snapshot of it is to be started before this time.
+    /// No snapshot of it starts before this time.
     pub next_at: Time,
-    /// From one start to the next.
+    /// Minimum time from one start to the next.
     pub delay: Duration,
 }
 
-/// A page whose time has come.
+/// A snapshot that may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub id: SnapshotId,
     pub host: HostId,
 }
 
-/// A crawl that is started and set up, with the heads of its queue.
+/// A crawl whose setup is done, with the heads of its queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCrawl {
     pub id: CrawlId,
     /// Its snapshots that have a worker.
     pub running: u32,
-    /// Its due snapshots: its hosts take turns, and of each the oldest come first; at most as many
-    /// as could ever start.
+    /// Its due snapshots, by turns of its hosts, the oldest of each first; at most as many as could
+    /// ever start.
     pub due: Vec<Due>,
 }
 
-/// What a decision is made from.
+/// Everything that the plan decides from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     pub now: Time,
-    /// Why nothing at all is to be started.
+    /// Why nothing may be started.
     pub pressure: Option<String>,
     /// Crawls that have a worker.
     pub crawl_workers: u32,

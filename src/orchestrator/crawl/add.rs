@@ -1,5 +1,5 @@
-//! Adding a list of pages. A long one is queued in pieces, one a turn, so that others are answered in
-//! between; its crawl is not begun before the last of them.
+//! Adding a list of pages. A long list is queued in chunks, one in each turn, so that other calls
+//! are answered in between. The crawl starts after the last chunk.
 
 use crate::crawl::listed::Listed;
 use crate::main_loop::log::CrawlLog;
@@ -12,25 +12,25 @@ use archivist_shared::bus::documents::report::{AddOptions, Added};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Pages that are queued in one turn.
+/// Pages that one turn queues.
 const PAGES_PER_TURN: usize = 1_000;
-/// How long a crawl waits for the next piece of its list, at most. They follow one another at once.
+/// How long a crawl waits for the next chunk of its list. Chunks follow each other at once.
 const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
-/// Why a crawl waits whose list is being queued.
+/// Reason while the list of a crawl is being queued.
 const ADDING: &str = "its list is being added";
-/// Why one was cancelled whose list never was.
+/// Reason for cancelling a crawl whose list was queued in part.
 pub(crate) const HALF: &str =
     "the orchestrator ended while the list was being added; add the list again";
 
-/// How far adding a list has come.
+/// The state of adding a list.
 pub(crate) enum Progress {
     Done(Added),
-    /// The rest is for another turn.
+    /// The next turn continues.
     More(Box<Adding>),
 }
 
 impl Turn<'_> {
-    /// Queues all pages of a list that is short, for the user of this id.
+    /// Queues all pages of a short list, for the user with this id.
     pub(crate) fn add(
         &mut self,
         lines: &[u8],
@@ -46,7 +46,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Queues the first pages of a list, or the next ones.
+    /// Queues the first or the next pages of a list.
     pub(crate) fn add_some(
         &mut self,
         lines: &[u8],
@@ -105,7 +105,7 @@ impl Turn<'_> {
         Ok(crawl)
     }
 
-    /// Somebody may have cancelled it meanwhile.
+    /// The crawl, unless it was cancelled between two turns.
     fn still_queued(&self, crawl: CrawlId) -> TurnResult<CrawlId> {
         if self.tx.status_of(Owner::Crawl(crawl))?.is_final() {
             Err(invalid(format!(
@@ -133,7 +133,7 @@ impl Turn<'_> {
         }))
     }
 
-    /// Queues the pages of `entries`; how many of them the crawl did not have yet.
+    /// Queues the pages of `entries`, and returns how many are new to the crawl.
     fn add_pages(
         &self,
         crawl: CrawlId,
@@ -164,8 +164,8 @@ impl Turn<'_> {
     }
 }
 
-/// Cancels crawls whose lists were added in part when the orchestrator ended, and returns them. Their
-/// callers got an error.
+/// Cancels crawls whose lists were added in part when the orchestrator ended, and returns them.
+/// Their callers got an error.
 pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, StoreError> {
     let crawls = tx.crawls_put_off(ADDING)?;
     for crawl in crawls.iter().copied() {

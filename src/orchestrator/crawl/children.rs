@@ -1,6 +1,6 @@
 //! The pages that hooks find. Those of a long report are queued in chunks, one in each turn, before
-//! the result is recorded: if the orchestrator ends in between, the worker reports again, and no page
-//! is queued twice.
+//! the result is recorded: if the orchestrator ends in between, the worker reports again, and no
+//! page is queued twice.
 
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid, parts};
 use crate::store::{CrawlWork, NewSnapshot};
@@ -29,8 +29,8 @@ fn piece(children: &[Child]) -> usize {
 }
 
 impl Turn<'_> {
-    /// Queues the next pages of a long report, of which `done` are queued already. Returns how many are
-    /// queued then; none if the result is to be recorded now.
+    /// Queues the next pages of a long report, of which `done` are queued already. Returns how many
+    /// are queued then; none if the result is to be recorded now.
     pub(crate) fn add_some_children(
         &mut self,
         owner: Owner,

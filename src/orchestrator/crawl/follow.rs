@@ -1,4 +1,4 @@
-//! What followers of a crawl are told: lines of JSON, in the order in which things happened.
+//! What followers of a crawl receive: lines of JSON, in the order of the changes.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
@@ -9,7 +9,7 @@ use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::report::{Event, Filter};
 use std::os::fd::OwnedFd;
 
-/// Snapshots that a new follower is told of; of a larger crawl it hears as they change.
+/// Snapshots that a new follower receives at once; of a larger crawl it receives the changes.
 const PRESENT_MAX: u32 = 500;
 
 fn line(event: &Event) -> Result<String, StoreError> {
@@ -36,7 +36,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What a new follower needs to know.
+    /// The lines that a new follower receives at once.
     pub(crate) fn present_state(&self, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
         let open = |status: &str| Filter {
             status: Some(status.to_owned()),
@@ -72,7 +72,7 @@ impl Turn<'_> {
             .transpose()
     }
 
-    /// Tells the followers of every crawl what has changed.
+    /// Queues the changes for the followers of their crawls.
     pub(crate) fn tell(&mut self) -> Result<(), StoreError> {
         for change in std::mem::take(&mut self.changes) {
             let crawl = match &change {

@@ -1,9 +1,9 @@
 //! Commands in the foreground: they hold their crawl, interrupt its hooks, and decide how it
 //! continues.
 //!
-//! That a run was interrupted is in its row, and the decision is in its result: `backoff` to run the
-//! hook again, `skipped` to continue without it. Until then the worker of a held crawl gets no answer,
-//! so that it waits.
+//! That a run was interrupted is in its row, and the decision is in its result: `backoff` to run
+//! the hook again, `skipped` to continue without it. Until then the worker of a held crawl gets no
+//! answer, so that it waits.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
@@ -41,7 +41,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A command that held a crawl is gone, before its end.
+    /// A command that held a crawl has ended before the crawl.
     pub(crate) fn abandoned(&mut self, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
         if cancel && self.cancel_piece(crawl, ABANDONED, Event::Abandoned { crawl, cancel })? {
             return Ok(());
@@ -58,8 +58,7 @@ impl Turn<'_> {
         self.engine.held.contains_key(&crawl)
     }
 
-    /// Ends the hooks that the crawl waits for: those in the foreground, and without any those in
-    /// the background that end by themselves.
+    /// Ends the hooks that the crawl waits for, see [`interrupted`].
     pub(crate) fn interrupt(&mut self, of: Owner) -> TurnResult<Interrupted> {
         let crawl = self.crawl_of_owner(of)?;
         let id = crawl.id;
@@ -102,7 +101,8 @@ impl Turn<'_> {
         Ok(Interrupted { hooks, waits })
     }
 
-    /// Gives the word on the hooks of a crawl that were interrupted; how many there were.
+    /// Applies a user's decision to the interrupted hooks of a crawl, and returns their number.
+    /// `again`: run them again.
     pub(crate) fn proceed(&mut self, crawl: CrawlId, again: bool) -> TurnResult<u32> {
         let started = Filter {
             status: Some(ResultState::Started.as_str().to_owned()),

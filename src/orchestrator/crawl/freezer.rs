@@ -1,5 +1,4 @@
-//! Freezing and thawing of units under way: one after another for each unit, and before whatever
-//! is to be done with it next.
+//! Freezing and thawing units: one call at a time for each unit, and before any other call for it.
 
 use archivist_shared::systemd::{ErrorKind, Manager, ManagerError};
 use futures_util::FutureExt;
@@ -20,7 +19,7 @@ impl Freezer {
         self.next(unit, async move {
             match manager.freeze(&object).await {
                 Ok(()) => {}
-                // It has ended meanwhile, or its start is not done: we will hear of that.
+                // The unit has ended, or its start is not done: an event follows.
                 Err(error) if matches!(error.kind, ErrorKind::NoSuchUnit | ErrorKind::Busy) => {}
                 Err(error) => {
                     tracing::warn!("{error}; the hook continues to its end, ignoring");
@@ -48,7 +47,7 @@ impl Freezer {
         self.by_unit.insert(unit, task.map(drop).boxed().shared());
     }
 
-    /// Done when what is under way with this unit is.
+    /// Resolves when the calls in progress for this unit are done.
     pub fn settled(&self, unit: &str) -> impl Future<Output = ()> + Send + use<> {
         let under_way = self.by_unit.get(unit).cloned();
         async move {
@@ -58,7 +57,7 @@ impl Freezer {
         }
     }
 
-    /// Done when whatever is under way now is.
+    /// Resolves when all calls that are in progress now are done.
     pub fn all_settled(&self) -> impl Future<Output = ()> + Send + use<> {
         let all: Vec<UnderWay> = self.by_unit.values().cloned().collect();
         async move {
@@ -69,14 +68,14 @@ impl Freezer {
     }
 }
 
-/// Thaws units if the machine goes down.
+/// Thaws units if the machine is shutting down.
 pub async fn thaw_at_shutdown(manager: Manager, units: Vec<String>) {
     if manager.is_stopping().await.unwrap_or(false) {
         futures_util::future::join_all(units.iter().map(|unit| thaw(&manager, unit))).await;
     }
 }
 
-/// Thaws a unit. One that is gone or was not frozen needs nothing.
+/// Thaws a unit. A unit that is gone or was not frozen is no error.
 pub async fn thaw(manager: &Manager, unit: &str) {
     match manager.thaw(unit).await {
         Ok(())

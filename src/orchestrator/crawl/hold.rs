@@ -1,5 +1,5 @@
-//! The descriptors of commands that hold a crawl in the foreground: closed by us when the crawl is
-//! over and nothing of it is left, by the kernel when the command dies.
+//! The descriptors of commands that hold a crawl in the foreground: closed by the orchestrator when
+//! the crawl is over and none of its units runs, by the kernel when the command ends.
 
 use crate::main_loop::event::Event;
 use archivist_core::model::CrawlId;
@@ -13,13 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 
 #[derive(Default)]
 pub struct Holds {
-    /// Dropped to let the holders of a crawl go.
+    /// Dropped to release the holders of a crawl.
     letting_go: HashMap<CrawlId, Vec<oneshot::Sender<()>>>,
 }
 
 impl Holds {
-    /// Answers a descriptor; that it was closed before its time becomes an event. The crawl may be given up
-    /// with it. Until then `claim` counts for the caller.
+    /// Answers with a descriptor. When the command closes it early, an event follows; `cancel`: the
+    /// crawl is aborted then. Until then `claim` counts for the caller.
     pub fn hold(
         &mut self,
         (crawl, cancel): (CrawlId, bool),
@@ -64,7 +64,7 @@ impl Holds {
     }
 }
 
-/// Returns when the other end is closed. What it sends means nothing.
+/// Returns when the other end is closed. Data from it is ignored.
 pub(crate) async fn hung_up(mut stream: impl AsyncRead + Unpin) {
     let mut buffer = [0; 256];
     while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_descriptor_is_an_event() {
+    async fn closing_the_descriptor_makes_an_event() {
         let (_holds, mut theirs, mut events) = held(true);
         theirs.write_all(b"noise").unwrap();
         drop(theirs);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_that_are_gone_are_forgotten() {
+    async fn closed_holders_are_dropped() {
         let (events, mut arriving) = mpsc::unbounded_channel();
         let mut holds = Holds::default();
         for _ in 0..3 {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_let_go_abandons_nothing() {
+    async fn released_holder_makes_no_event() {
         let (mut holds, mut theirs, mut events) = held(true);
         holds.let_go(CrawlId(1));
         let waiting = tokio::task::spawn_blocking(move || theirs.read(&mut [0]).unwrap());

@@ -1,4 +1,4 @@
-//! The limits of a crawl, what they leave out, and how they are raised; and that of a page.
+//! The limits of a crawl: what they leave out, and how they are raised; and the limit of a page.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Engine {
-    /// How long one worker may work for `owner`. A crawl has the limit of its own settings.
+    /// The time limit of one worker of `owner`. A crawl has none: its own settings limit it.
     pub(crate) fn worker_limit(&self, owner: Owner) -> Option<Duration> {
         match owner {
             Owner::Snapshot(_) => Some(self.settings.snapshot_limit),
@@ -23,9 +23,9 @@ impl Engine {
         }
     }
 
-    /// Why there is no further worker after `run`, one that has ended: it had the whole time, but for
-    /// what a clock that was set takes off. What systemd ends for a slow start or stop is called so as
-    /// well. Where it was paused meanwhile nobody knows how much that took.
+    /// Why no further worker follows `run`, if so: it used its whole time, less what a step of the
+    /// clock may hide. systemd reports a slow start or stop as a time limit, too. If the worker was
+    /// paused, the used time is unknown.
     pub(crate) fn spent(&self, run: &RunRow) -> Option<String> {
         let limit = self.worker_limit(run.owner)?;
         let took = run.ended_at?.until(run.started_at?);
@@ -36,11 +36,11 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// Admits a page that is to be begun for the first time. If a limit stands against it, it is left
-    /// out together with all that wait, and the answer is no.
+    /// Whether a page may start for the first time. If a limit of its crawl is reached, the page
+    /// and all that wait are left out.
     ///
-    /// Of very many that wait a piece is left out, and the crawl has to wait for the next turn, which takes
-    /// the next piece: calls of others are answered in between.
+    /// Of very many that wait a piece is left out, and the crawl has to wait for the next turn,
+    /// which takes the next piece: calls of others are answered in between.
     pub(crate) fn admit(&mut self, crawl: &CrawlWork, snapshot: &SnapshotWork) -> TurnResult<bool> {
         if self.leaving_out.contains(&crawl.id) {
             return Ok(false);
@@ -86,8 +86,8 @@ impl Turn<'_> {
         Ok(plan.limits.snapshot_stop_reason(size))
     }
 
-    /// Lays settings of the user of this id over those of a crawl; its next hooks and pages follow
-    /// them. Hooks run what settings say, so a persona in the crawl must be for that user as well.
+    /// Changes settings of a crawl for the user with this id; its next hooks and pages use them.
+    /// Settings decide what hooks run, so the user must be allowed to use the persona of the crawl.
     pub(crate) fn amend(
         &mut self,
         id: CrawlId,

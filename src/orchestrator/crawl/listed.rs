@@ -1,28 +1,28 @@
-//! A list of pages as somebody handed it over, read line by line: it may be a million lines long.
+//! A list of pages, read line by line: it may have a million lines.
 
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Entry, parse_line};
 use archivist_shared::bus::documents::report::Refused;
 
-/// Refused lines that are answered one by one.
+/// Refused lines that are answered individually.
 const REFUSED_SHOWN: usize = 1000;
-/// Of the text of each, in characters.
+/// Longest text of such a line, in characters.
 const SHOWN_CHARS: usize = 120;
 
 /// Longest line, in bytes: a URL with a title and tags.
 const LINE_MAX: usize = 128 << 10;
-/// Lines, and bytes of them, that are looked at in one turn.
+/// Lines that one turn reads, and bytes.
 const LINES_PER_TURN: usize = 20_000;
 const BYTES_PER_TURN: usize = 2 << 20;
 
 type Lines<'a> = std::slice::Split<'a, u8, fn(&u8) -> bool>;
 
-/// The pages of a part of a list, as an iterator; the lines that are none are kept meanwhile.
+/// Iterator over the pages of a part of a list. It collects the lines that it refuses.
 pub struct Listed<'a> {
     lines: Lines<'a>,
     depth: u32,
     filter: &'a UrlFilter,
-    /// Lines, and bytes of them, that are dealt with; and before this part.
+    /// Lines and bytes that were read, and those before this part.
     place: usize,
     bytes: usize,
     before: (usize, usize),
@@ -32,9 +32,8 @@ pub struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// The next part of a list for a crawl that goes as deep as `depth`, as far as `filter` lets pages
-    /// through. `done` are the lines, and the bytes of them, of the parts before, of which `refused` were
-    /// none.
+    /// The next part of a list, for a crawl with this depth and filter. `done`: lines and bytes of
+    /// the parts before; `refused`: their refused lines.
     pub fn resume(
         list: &'a [u8],
         depth: u32,
@@ -56,17 +55,17 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// Lines, and bytes of them, that are dealt with now.
+    /// Lines and bytes that were read.
     pub fn done(&self) -> (usize, usize) {
         (self.place, self.bytes)
     }
 
-    /// Whether nothing is left of the list.
+    /// Whether the whole list was read.
     pub fn is_over(&self) -> bool {
         self.bytes >= self.length
     }
 
-    /// Whether this is enough for one turn.
+    /// Whether this turn has read enough.
     fn is_enough(&self) -> bool {
         let (lines, bytes) = self.before;
         self.place - lines >= LINES_PER_TURN || self.bytes - bytes >= BYTES_PER_TURN
@@ -133,9 +132,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is in a list, and however it is cut into parts: no line is lost, none comes twice.
+        /// Whatever is in a list, and however it is cut into parts: no line is lost, none comes
+        /// twice.
         #[test]
-        fn parts_make_up_the_list(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
+        fn parts_of_a_list_contain_each_line_once(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
             let list = lines.join("\n");
             let all = UrlFilter::default();
             let whole = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_looks_at_a_part_of_a_long_list() {
+    fn one_turn_reads_a_part_of_a_long_list() {
         let all = UrlFilter::default();
         let list = "\n".repeat(3 * LINES_PER_TURN / 2) + &"x".repeat(LINE_MAX + 1) + "\nhttp://a/";
         let mut part = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_what_is_none() {
+    fn invalid_lines_are_refused() {
         let mut list = "# a list\nhttp://a.test/\n\nmailto:b\nhttp://c.test/".to_owned();
         list.push_str(&"\nnonsense".repeat(REFUSED_SHOWN));
         list.push_str("\nhttp://d.test/");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_or_left_out_is_told() {
+    fn lines_too_deep_or_filtered_are_refused() {
         let list = "http://a.test/\n{\"url\":\"http://b.test/\",\"depth\":2}\nhttp://c.test/";
         let filter = UrlFilter::new("", "a.test").unwrap();
         let mut listed = Listed::resume(list.as_bytes(), 1, &filter, (0, 0), Vec::new());

@@ -1,4 +1,4 @@
-//! Calls of people: adding, holding, cancelling, retrying and following crawls.
+//! Calls of users: adding, holding, cancelling, retrying and following crawls.
 
 pub mod add;
 pub mod children;

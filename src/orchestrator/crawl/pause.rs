@@ -1,6 +1,6 @@
 //! Pausing: nothing of a crawl or snapshot is started, and its hooks are frozen. Workers are not
-//! frozen, as they have a watchdog to answer; their calls of `Run` wait. The run of a page's worker is
-//! marked, because its time limit continues.
+//! frozen, as they have a watchdog to answer; their calls of `Run` wait. The run of a page's worker
+//! is marked, because its time limit continues.
 //!
 //! Frozen hooks are thawed before anything is sent to them: systemd refuses to stop a frozen unit
 //! (257), and a frozen process takes no signal but SIGKILL. The time limit of a hook belongs to
@@ -69,7 +69,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What runs for a crawl and its snapshots, or for one snapshot.
+    /// The open runs of a crawl and its snapshots, or of one snapshot.
     fn runs_below(&self, id: Owner) -> TurnResult<Vec<RunRow>> {
         let mut runs = self.tx.open_runs()?;
         runs.retain(|run| run.owner == id || Owner::Crawl(run.crawl) == id);
@@ -83,8 +83,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A unit came up, and may have been paused before it did: systemd freezes none that has a
-    /// job.
+    /// Freezes a unit that came up after it was paused: systemd freezes no unit that has a job.
     pub(crate) fn freeze_if_paused(&mut self, unit: &str) -> TurnResult<()> {
         let run = self.tx.open_run(unit)?;
         match run.filter(|run| run.kind == UnitKind::Hook) {
@@ -93,15 +92,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Thaws a unit that was ever to be frozen: before it is ended.
+    /// Thaws a unit that may be frozen, before it is ended.
     pub(crate) fn thaw(&mut self, run: &RunRow) {
         if run.may_be_frozen() {
             self.actions.push(Action::Thaw(run.unit.clone()));
         }
     }
 
-    /// We are asked to leave. Should the machine go down, nothing may stay frozen: it would not
-    /// take the signal to end, and hold the shutdown up.
+    /// The orchestrator exits. If the machine is shutting down, no unit may stay frozen: it would
+    /// not take the signal to end, and delay the shutdown.
     pub(crate) fn thaw_at_shutdown(&mut self) -> TurnResult<()> {
         let runs = self.tx.open_runs()?.into_iter();
         let frozen: Vec<String> = runs
@@ -114,7 +113,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The time limit of a hook went on while it was frozen: it has its time in another run.
+    /// A hook that reached its time limit while it was frozen runs again.
     pub(crate) fn forgive_limit(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<()> {
         if excuses_time_limit(run.frozen, outcome)
             && let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook)

@@ -1,4 +1,4 @@
-//! Calls of people.
+//! Calls of users.
 
 use crate::crawl::add::Progress;
 use crate::crawl::retry::Retried;
@@ -13,13 +13,13 @@ use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::AddOptions;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why something is cancelled.
+/// Reason for cancelling by a user.
 const CANCELLED: &str = "cancelled by request";
-/// Deepest crawl that can be asked for.
+/// Highest depth of a crawl.
 const DEPTH_MAX: u32 = 4;
-/// Bytes of all settings of a crawl: they are read for each of its hooks.
+/// Largest settings of a crawl, in bytes: they are read for each of its hooks.
 const SETTINGS_MAX: usize = 256 << 10;
-/// Plugins that one crawl may name.
+/// Most plugins that a crawl may name.
 const PLUGINS_MAX: usize = 1000;
 
 impl Turn<'_> {
@@ -171,8 +171,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Refuses settings that nothing would read, and plugins that there are not, before anything
-    /// is queued.
+    /// Refuses unknown settings and plugins before anything is queued.
     pub(crate) fn check_options(&self, options: &AddOptions, users: &Users) -> TurnResult<()> {
         let longest = options.tags.iter().map(String::len).max();
         if options.tags.len() > TAGS_MAX || longest > Some(TAG_MAX) {

@@ -1,6 +1,7 @@
-//! What failed is retried: a page, a crawl, or all that failed. Of very many pages one turn takes a piece, so that
-//! others are answered in between. A crawl of many pages that is over is reopened with the first of them and begun after
-//! the last; should we end in between, the caller has no answer and asks again.
+//! What failed is retried: a page, a crawl, or all that failed. Of very many pages one turn takes a
+//! piece, so that others are answered in between. A crawl of many pages that is over is reopened
+//! with the first of them and begun after the last; should we end in between, the caller has no
+//! answer and asks again.
 
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{StoreError, Tx};
@@ -11,11 +12,11 @@ use archivist_shared::bus::call::Retrying;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Pages that are queued in one turn.
+/// Pages that one turn queues.
 const PAGES_PER_TURN: usize = 250;
-/// Pages that are looked at in one turn.
+/// Pages that one turn reads.
 const IDS_PER_TURN: i64 = 4_000;
-/// How long a crawl waits for the next piece of its pages, at most. They follow one another at once.
+/// How long a crawl waits for the next chunk of its list. Chunks follow each other at once.
 const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose pages are being queued.
 const RETRYING: &str = "its pages are being queued again";
@@ -24,13 +25,14 @@ const RETRYING: &str = "its pages are being queued again";
 pub(crate) enum Retried {
     /// So many results and pages are queued again.
     All(u32),
-    /// The rest is for another turn.
+    /// The next turn continues.
     Some(Box<Retrying>),
 }
 
 impl Turn<'_> {
-    /// Queues the failed and skipped results of `id` again; with a plugin or hook, all of its results. Without `id`: of
-    /// every sealed page that has a failed result, or one of `hook`. What was cancelled, or is not over, is left alone then.
+    /// Queues the failed and skipped results of `id` again; with a plugin or hook, all of its
+    /// results. Without `id`: of every sealed page that has a failed result, or one of `hook`. What
+    /// was cancelled, or is not over, is left alone then.
     pub(crate) fn retry_some(
         &mut self,
         id: Option<Owner>,
@@ -73,7 +75,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is there to retry beside pages of a crawl, or of all crawls, and among which pages to look for the rest.
+    /// Retries what is not a page, and finds the range of pages to retry.
     fn retry_first(&mut self, id: Option<Owner>, hook: Option<&str>) -> TurnResult<Retrying> {
         let mut so_far = Retrying::default();
         let crawl = match id {
@@ -143,7 +145,8 @@ impl Turn<'_> {
         Err(invalid(format!("{id} has no {what} result to retry")))
     }
 
-    /// Somebody may have cancelled a crawl between two pieces. If it is the one that is retried, there is nothing more to do.
+    /// Somebody may have cancelled a crawl between two pieces. If it is the one that is retried,
+    /// there is nothing more to do.
     fn forget_cancelled(
         &self,
         id: Option<Owner>,
@@ -186,8 +189,8 @@ impl Turn<'_> {
         Ok(retry.results)
     }
 
-    /// Has a crawl that was over work on its pages again. In `reopened` it is noted if it waits for more: `alone`, it
-    /// waits for all of its pages; with others, for those of its many pages that it leaves behind.
+    /// Queues a final crawl again. `reopened` collects the crawls that have to wait: `alone`, for
+    /// all of its pages; with others, for those of its many pages that it leaves behind.
     fn reopen(
         &mut self,
         crawl: CrawlId,
@@ -197,7 +200,7 @@ impl Turn<'_> {
         if !reopens_crawl(self.crawl_of(crawl)?.status) {
             return Ok(());
         }
-        // What its setup started is gone: all of it is done anew.
+        // The processes of its setup have ended, so all of it runs again.
         self.tx.requeue_all_results(Owner::Crawl(crawl))?;
         self.tx
             .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
@@ -217,8 +220,8 @@ impl Turn<'_> {
     }
 }
 
-/// Has crawls be begun whose pages were not queued to the last when the orchestrator ended: who asked for it was told
-/// of a failure.
+/// Starts crawls whose pages were queued again in part when the orchestrator ended. Their callers got
+/// an error.
 pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
     let crawls: BTreeSet<CrawlId> = tx.crawls_put_off(RETRYING)?.into_iter().collect();
     if !crawls.is_empty() {

@@ -1,4 +1,4 @@
-//! What the loop does, after the commit.
+//! What the loop does after the commit.
 
 use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
@@ -33,13 +33,13 @@ pub enum Action {
     },
     /// Read the files of a check whose unit has ended.
     CollectCheck(Box<CheckEnd>),
-    /// Read a unit, with what a signal said of it.
+    /// Read a unit. `evidence`: what a signal said about it.
     Read {
         run: RunId,
         unit: String,
         evidence: Option<Evidence>,
     },
-    /// Let a unit go whose outcome is on disk.
+    /// Release a unit whose outcome is recorded.
     Release {
         unit: String,
         how: Release,
@@ -49,36 +49,36 @@ pub enum Action {
         whom: Whom,
         signal: i32,
     },
-    /// End a hook for its worker, as its unit's KillMode= says or by force. The answer comes when
-    /// that is done: what was only going to be done would be forgotten with us.
+    /// End a hook for its worker, as KillMode= of its unit says, or by force. The answer follows
+    /// the call to systemd: an answered call that was not made would be lost with this process.
     End {
         unit: String,
         force: bool,
         reply: Reply<()>,
     },
-    /// Hold the processes of a hook still.
+    /// Freeze the processes of a hook.
     Freeze(String),
-    /// Let them go on; whatever else is done with the unit is done after that.
+    /// Thaw them. Any other call for the unit follows.
     Thaw(String),
-    /// A worker asked for what must not be started now: it asks again after `Unpark`.
+    /// Keep a call of a worker until `Unpark`.
     Park(Work),
-    /// What was parked is asked again.
+    /// Repeat the parked calls.
     Unpark,
     StopSlice(String),
-    /// Remove what systemd leaves of a unit that is gone.
+    /// Remove the files that systemd leaves of a unit that is gone.
     Forget(String),
-    /// A file of ours is not needed any more.
+    /// Remove a file of the orchestrator.
     Remove(PathBuf),
     /// List all units, to reconcile.
     List,
-    /// A worker waits for the end of this run.
+    /// Answer this caller when the run has ended.
     Join {
         run: RunId,
         reply: Reply<String>,
     },
-    /// The run has ended, and who waits for it hears of that when somebody has said what next.
+    /// The run has ended; its worker is answered after a user's decision.
     Withhold(RunId),
-    /// The run has ended: tell who waits.
+    /// The run has ended: answer the callers that wait for it.
     Settle {
         run: RunId,
         ended: Ended,
@@ -88,21 +88,21 @@ pub enum Action {
         invocation: String,
         reply: Reply<String>,
     },
-    /// A crawl's worker waits for its snapshots.
+    /// Answer the crawl's worker when no snapshot is open.
     AwaitSnapshots {
         crawl: CrawlId,
         reply: Reply<()>,
     },
-    /// The crawl has no open snapshot any more: tell who waits.
+    /// No snapshot of the crawl is open: answer its worker.
     SnapshotsDone(CrawlId),
-    /// From now on this token proves this owner.
+    /// Accept this token for this owner.
     Admit {
         token: String,
         owner: Owner,
     },
-    /// It does so no longer.
+    /// Reject the token of this owner.
     Dismiss(Owner),
-    /// A follower of a crawl, with the lines that bring it up to date.
+    /// A new follower of a crawl, with the lines that show the present state.
     Follow {
         crawl: CrawlId,
         first: Vec<String>,
@@ -116,9 +116,9 @@ pub enum Action {
         claim: Claim,
         reply: Reply<OwnedFd>,
     },
-    /// One that did is gone.
+    /// A command that held the crawl has ended.
     Unhold(CrawlId),
-    /// Nothing of the crawl is left: who holds it may go.
+    /// No unit of the crawl is left: release the commands that hold it.
     LetGo(CrawlId),
     /// A line for the followers of a crawl.
     Tell {
@@ -131,37 +131,37 @@ pub enum Action {
     Log(LogEntry),
     /// The figures of the STATUS= line have changed.
     Status(String),
-    /// Come back at this time at the latest.
+    /// Run a turn at this time, or earlier.
     WakeAt(archivist_core::model::Time),
 
     /// Measure what hooks have written.
     Measure(Vec<HookDirs>),
-    /// A hook was ended for want of this.
+    /// A hook was ended because this was short.
     DiskLacked(Lack),
 
-    /// Look at programs, and then take the request once more that waits for it.
+    /// Inspect programs, then repeat the request that waits for it.
     Inspect {
         programs: Vec<(String, PathBuf)>,
         then: Option<Request>,
     },
-    /// What is at this path has this version from now on, or none that is known.
+    /// The program at this path has this version; none if unknown.
     Version {
         path: PathBuf,
         version: Option<String>,
     },
-    /// From now on a program of this name is in the library.
+    /// A program of this name is in the library.
     Shelve {
         name: String,
         brought: Brought,
     },
 
-    /// The rest of an event that was too much for one turn.
+    /// The rest of an event, for the next turn.
     Again(Event),
-    /// Before the loop is left: thaw these units if the machine goes down.
+    /// Thaw these units before the loop ends, if the machine is shutting down.
     ThawAtShutdown(Vec<String>),
-    /// Leave the loop.
+    /// End the loop.
     Exit,
-    /// Leave it for this reason, to be started anew.
+    /// End the loop for this reason, so that systemd restarts the service.
     Fail(&'static str),
 }
 

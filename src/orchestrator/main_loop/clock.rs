@@ -1,6 +1,5 @@
-//! Two clocks: the wall's, whose times the database has and which people set, and the machine's own,
-//! which only ever goes on. What is due at a time of the first stays as far away as it was when that
-//! one is set.
+//! Two clocks: the wall clock, which is in the database and which users set, and the clock of the
+//! machine, which only runs forward. When the wall clock is set, what is due keeps its distance.
 
 use archivist_core::model::Time;
 use nix::time::{ClockId, clock_gettime};
@@ -17,17 +16,17 @@ pub fn jitter() -> f64 {
     f64::from(u16::from_le_bytes(bytes)) / 65536.0
 }
 
-/// Less than this, in milliseconds, is not made up for: the clock is only made to go faster or slower.
+/// Smaller steps, in milliseconds, are ignored: the clock is only slewed.
 const STEP_MIN_MS: i64 = 1000;
 
-/// How far the wall clock is ahead, in milliseconds; none before it was looked at.
+/// How far the wall clock is ahead, in milliseconds; none before the first reading.
 #[derive(Default)]
 pub struct Clock {
     ahead: Option<i64>,
 }
 
 impl Clock {
-    /// Takes both times, in milliseconds. Answers by how much the wall clock was set since the last time.
+    /// Takes both times, in milliseconds, and returns by how much the wall clock was set.
     pub fn observe(&mut self, wall: Time, machine: i64) -> Option<i64> {
         let ahead = wall.0.saturating_sub(machine);
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
@@ -39,8 +38,8 @@ impl Clock {
     }
 }
 
-/// Milliseconds since the machine was switched on, those asleep included: a machine that wakes up has
-/// not had its clock set.
+/// Milliseconds since the machine was switched on, those asleep included: a machine that wakes up
+/// has not had its clock set.
 pub fn machine() -> i64 {
     match clock_gettime(ClockId::CLOCK_BOOTTIME) {
         Ok(time) => time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000,
@@ -55,7 +54,7 @@ mod tests {
     const DAY: i64 = 86_400_000;
 
     #[test]
-    fn what_goes_on_with_time_is_not_set() {
+    fn slewing_is_not_a_step() {
         let mut clock = Clock::default();
         assert_eq!(clock.observe(Time(5 * DAY), 100), None);
         assert_eq!(clock.observe(Time(6 * DAY), 100 + DAY), None);
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_once_and_slewing_adds_up() {
+    fn step_is_reported_once_and_slewing_adds_up() {
         let mut clock = Clock::default();
         clock.observe(Time(5 * DAY), 0);
         assert_eq!(clock.observe(Time(4 * DAY + 7), 7), Some(-DAY));
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_s_own_clock_goes_on() {
+    fn machine_clock_is_monotonic() {
         let before = machine();
         assert!(before > 0 && machine() >= before);
     }

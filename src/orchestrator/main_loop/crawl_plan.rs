@@ -15,7 +15,7 @@ pub struct PlannedHook {
     pub values: BTreeMap<String, serde_json::Value>,
     /// What a provider hook is asked for.
     pub request: Option<BinaryRequest>,
-    /// A command line of ours in the place of the hook's.
+    /// A command line of archivist instead of the hook's.
     pub command: Option<Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ pub struct PlannedHook {
 pub struct CrawlPlan {
     pub setup: Vec<PlannedHook>,
     pub snapshot: Vec<PlannedHook>,
-    /// What runs for a page when its daemons have ended.
+    /// Hooks that run for a page after its daemons have ended.
     pub snapshot_end: Vec<PlannedHook>,
     pub end: Vec<PlannedHook>,
     /// Snapshot hooks of selected plugins that cannot run: plugin, hook, reason.

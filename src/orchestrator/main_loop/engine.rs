@@ -1,5 +1,5 @@
-//! What the decisions of one orchestrator rest on between its turns: settings, plugins, and what
-//! is derived from them. Everything else is in the database.
+//! What the orchestrator keeps between turns: settings, plugins, and what is derived from them.
+//! Everything else is in the database.
 
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::programs::library::{Library, installed_names};
@@ -25,25 +25,25 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Where programs are looked for, and what hooks get as PATH.
+/// Search path for programs, and PATH of hooks.
 pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// This runner among all of its data directory.
+/// This orchestrator among those of the data directory.
 pub struct OwnRunner {
     pub seat: i64,
     pub place: Place,
     pub locks: RunnerLocks,
 }
 
-/// Which of our programs units run.
+/// The programs of archivist that units run.
 #[derive(Default)]
 pub struct Programs {
-    /// Our own, which workers run as well.
+    /// The orchestrator's own program, which is also the worker.
     pub worker: String,
-    /// `archivist`, for checks and for what hooks ask us to run.
+    /// `archivist`, for checks and for servers that hooks request.
     pub archivist: String,
-    /// For hooks and alerts; none under a user's own manager, whose units only that user can read, and whose
-    /// environment block would otherwise win over settings.
+    /// For hooks and alerts. None under a user's service manager: only that user can read its
+    /// units, and its environment block would override settings.
     pub launcher: Option<String>,
 }
 
@@ -58,25 +58,25 @@ pub struct Engine {
     pub systemd: String,
     /// Owners by the token of their worker.
     pub tokens: HashMap<String, Owner>,
-    /// What providers brought.
+    /// Programs that providers installed.
     pub library: Library,
-    /// Versions of programs, by path, as far as they are known.
+    /// Known versions of programs, by path.
     pub versions: HashMap<PathBuf, String>,
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
     /// Which runner this is; none in tests.
     pub me: Option<OwnRunner>,
-    /// What the machine looked like before this turn.
+    /// The load before this turn.
     pub load: Load,
     pub shortage: Shortage,
-    /// Of what there was too little when a hook was ended for that; none once there is room again.
+    /// What was short when a hook was ended; none once enough is free again.
     pub disk_lack: Option<Lack>,
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
-    /// How hooks of crawls reach the world.
+    /// The networks that hooks of crawls reach.
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
-    /// Whether the address filter of units holds, if that was tried.
+    /// Whether the address filter of units works, if that was tested.
     pub filter_holds: Option<bool>,
-    /// What the machine's files said before this turn.
+    /// Addresses from the machine's files, read before this turn.
     pub addresses: MachineAddresses,
 }
 
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Takes new settings and plugins; crawls under way get them with their next hook.
+    /// Applies new settings and plugins; running crawls use them with their next hook.
     pub fn replace(&mut self, settings: Settings, catalogue: Catalogue) {
         self.settings = settings;
         self.catalogue = catalogue;
@@ -128,7 +128,7 @@ impl Engine {
         self.ways.borrow_mut().remove(&crawl);
     }
 
-    /// One of the commands that held this crawl is gone.
+    /// One command that held this crawl has ended.
     pub fn unhold(&mut self, crawl: CrawlId) {
         if let Some(count) = self.held.get_mut(&crawl) {
             *count -= 1;
@@ -168,13 +168,13 @@ impl Engine {
         self.scope.data_dir().join("archive")
     }
 
-    /// Where the hooks of a crawl keep their temporary files, if they share them. Nothing above it
-    /// is theirs, so that it is safe to be mounted.
+    /// The directory for temporary files that the hooks of a crawl share. No hook can write above
+    /// it, so that mounting it is safe.
     pub fn shared_tmp(&self, crawl: CrawlId) -> PathBuf {
         self.archive().join(".run").join(crawl.to_string())
     }
 
-    /// The same as the hooks see it.
+    /// The path of that directory for the hooks.
     fn seen_tmp(&self, shared: Option<&Path>) -> PathBuf {
         match shared {
             Some(shared) if self.scope.user => shared.to_owned(),
@@ -182,8 +182,9 @@ impl Engine {
         }
     }
 
-    /// The directories that hooks are told of. What they may write is their crawl's alone: profiles
-    /// are among its temporary files, and a database that some of them make is in its directory.
+    /// The directories that hooks get in their environment. They may write only to those of their
+    /// crawl: profiles are among its temporary files, and a database that some of them create is in
+    /// its directory.
     pub fn places(
         &self,
         crawl: &Path,
@@ -203,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Looks a program up where hooks would find it: in our library first, then in the system.
+    /// Finds a program as hooks do: in the library first, then in the system.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let brought = self.library.get(name).and_then(|known| known.path.to_str());
         if let Some(path) = brought.and_then(|path| binary::path_lookup("", path)) {
@@ -249,7 +250,7 @@ impl Engine {
             .map_err(|error| error.to_string())
     }
 
-    /// The plan of a crawl, made once and kept while it is under way.
+    /// The plan of a crawl, derived once and kept while the crawl runs.
     pub fn plan(&self, crawl: &CrawlWork) -> Result<Rc<CrawlPlan>, String> {
         if let Some(plan) = self.plans.borrow().get(&crawl.id) {
             return Ok(plan.clone());
@@ -259,7 +260,7 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Whether hooks can be in the network that is configured.
+    /// Checks that the configured network can be used.
     pub fn check_network(&self) -> Result<(), String> {
         match self.settings.network.obstacle(&self.scope) {
             Some((what, fix)) => Err(format!("{what}; {fix}")),
@@ -279,7 +280,8 @@ impl Engine {
         }
     }
 
-    /// The plan of a crawl of pages with these plugins, settings and persona, whose hooks share `tmp`.
+    /// The plan of a crawl of pages with these plugins, settings and persona, whose hooks share
+    /// `tmp`.
     pub fn page_plan(
         &self,
         plugins: &[String],
@@ -291,7 +293,7 @@ impl Engine {
         let base = persona::values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
         let layers = self.layers(&all, &base);
-        // Which hooks a crawl itself has stays as it is while they run.
+        // The hooks of the crawl itself do not change while they run.
         let first = self.select(plugins, config, persona.is_some())?;
         let selected = self.select(plugins, &all, persona.is_some())?;
         let planned = |selected: &Selected<'_>, family: HookFamily| -> Vec<PlannedHook> {
@@ -377,7 +379,7 @@ impl Engine {
     }
 }
 
-/// The hook with what hooks before it derived, also where no schema of its own has that.
+/// Adds what earlier hooks derived, including keys that are missing in the hook's own schema.
 fn told(mut hook: PlannedHook, config: &Values) -> PlannedHook {
     for (key, value) in derived::machine(config) {
         let value = || serde_json::Value::from(value);
@@ -386,7 +388,7 @@ fn told(mut hook: PlannedHook, config: &Values) -> PlannedHook {
     hook
 }
 
-/// Hooks that are left out although somebody could expect them: a program is missing, or too old.
+/// Hooks that are skipped because a program is missing or too old.
 fn skipped_hooks(selected: &Selected<'_>) -> Vec<(String, String, String)> {
     let mut skipped = Vec::new();
     for (plugin, skip) in &selected.skipped {

@@ -2,7 +2,7 @@
 
 use archivist_core::model::Runner;
 
-/// Why the orchestrator could not start, or go on.
+/// Why the orchestrator ends.
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
     /// Trying again does not help.

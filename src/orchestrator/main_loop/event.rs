@@ -1,4 +1,4 @@
-//! What the loop hears.
+//! The events of the loop.
 
 use crate::programs::inspect::InspectedProgram;
 use crate::store::Durability;
@@ -9,7 +9,7 @@ use archivist_core::unit::{Names, UnitKind};
 use archivist_shared::bus::call::{Call, Request, Work};
 use archivist_shared::systemd::{Hint, HintQueue, Listed, ManagerError};
 
-/// Everything that can happen.
+/// One event.
 #[derive(Clone)]
 pub enum Event {
     Request(Request),
@@ -17,7 +17,7 @@ pub enum Event {
     Watches(WatchRequest),
     Work(Work),
     Hint(Hint),
-    /// There are hints, to be taken all at once.
+    /// Hints are waiting; all are taken together.
     Hinted(HintQueue),
     /// systemd answered a start.
     Started {
@@ -41,20 +41,20 @@ pub enum Event {
     CheckCollected(Box<Collected>),
     /// What hooks have written was measured.
     Measured(Vec<Writer>),
-    /// Programs were looked at.
+    /// Programs were inspected.
     Inspected(Vec<InspectedProgram>),
-    /// Whoever held a crawl in the foreground is gone; `cancel`: it goes with them.
+    /// A command that held a crawl in the foreground has ended; `cancel`: the crawl is aborted.
     Abandoned {
         crawl: CrawlId,
         cancel: bool,
     },
-    /// The wall clock was set by so many milliseconds.
+    /// The wall clock was set by this number of milliseconds.
     ClockSet(i64),
-    /// The bus hung up on us.
+    /// The bus closed the connection.
     HungUp,
-    /// The database was read through, and is damaged.
+    /// The check of the database found damage.
     Damaged(String),
-    /// A time has come that was asked for.
+    /// A requested time has come.
     Due,
     /// The table of runners changed.
     RunnersChanged,
@@ -65,9 +65,9 @@ pub enum Event {
 }
 
 impl Event {
-    /// What its transaction is to outlast. What people may have been told is kept for good: what they
-    /// asked for, what hooks came to, and that a page or crawl is done, which the end of its worker
-    /// decides. That a hook was begun, runs or ended is found out anew after a power cut.
+    /// What the commit must survive. Anything a user may have seen survives a power cut: requests,
+    /// results of hooks, and the end of a page or crawl, which the end of its worker decides.
+    /// Starts and ends of hooks are found out again after a power cut.
     pub fn durability(&self, names: &Names) -> Durability {
         let is_hook = |unit: &str| {
             let parsed = names.parse(unit);
@@ -84,8 +84,8 @@ impl Event {
         }
     }
 
-    /// Whether it may take a while, and can be taken in a later turn as well: none of what systemd says,
-    /// and of what people ask all but the question that has to be answered at any time.
+    /// Whether the event may take long and can wait for a later turn: no event of systemd, and
+    /// every request but that for the status.
     pub fn is_heavy(&self) -> bool {
         match self {
             Event::Request(request) => !matches!(request, Request::Status { .. }),
@@ -95,9 +95,8 @@ impl Event {
         }
     }
 
-    /// Whether something may be started, or told, after it that could not be before. A hint asks for
-    /// a reading, and what that says may make room for something; that a unit runs which was to be
-    /// started changes no count.
+    /// Whether a start or a message may become possible with this event. A hint only leads to a
+    /// reading, and a confirmed start changes no count.
     pub fn decides(&self) -> bool {
         !matches!(self, Event::Hint(_) | Event::Started { result: Ok(()), .. })
     }
@@ -119,7 +118,7 @@ pub(crate) struct ReadingContext<'a> {
     pub stopping: bool,
 }
 
-/// With the hints themselves in the place of the word that there are some.
+/// Replaces the events that hints are waiting by the hints.
 pub fn unfold(batch: Vec<Event>) -> Vec<Event> {
     let unfolded = batch.into_iter().flat_map(|event| match event {
         Event::Hinted(hints) => hints.take_all().into_iter().map(Event::Hint).collect(),
@@ -134,7 +133,7 @@ mod tests {
     use archivist_core::model::Reading;
 
     #[test]
-    fn hints_are_taken_when_their_turn_comes() {
+    fn hints_are_unfolded_in_their_place() {
         let hints = HintQueue::default();
         hints.push(Hint::Reloaded);
         let batch = vec![
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_outlasts_power_cuts() {
+    fn results_survive_power_loss() {
         let names = Names::new("archivist");
         let read = |unit: &str| {
             let event = Event::Read {

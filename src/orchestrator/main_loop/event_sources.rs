@@ -1,4 +1,4 @@
-//! Where events come from besides signals and what the loop itself asked for.
+//! Sources of events, apart from signals and the loop itself.
 
 use crate::main_loop::event::Event;
 use crate::runner::locks::News;
@@ -6,8 +6,8 @@ use archivist_shared::systemd::HintQueue;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-/// Somebody changed something in the table of runners.
-pub async fn rivals(mut news: News, events: mpsc::UnboundedSender<Event>) {
+/// The table of runners has changed.
+pub async fn runner_changes(mut news: News, events: mpsc::UnboundedSender<Event>) {
     while let Some(Ok(_)) = news.next().await {
         if events.send(Event::RunnersChanged).is_err() {
             return;
@@ -15,13 +15,13 @@ pub async fn rivals(mut news: News, events: mpsc::UnboundedSender<Event>) {
     }
 }
 
-/// Nobody reaches us without it.
+/// The connection to the bus was closed.
 pub async fn hung_up(connection: zbus::Connection, events: mpsc::UnboundedSender<Event>) {
     archivist_shared::bus::service::hung_up(connection).await;
     let _ = events.send(Event::HungUp);
 }
 
-/// Says that there are hints, once until they are taken.
+/// Sends one event for all hints until they are taken.
 pub async fn hints(hints: HintQueue, events: mpsc::UnboundedSender<Event>) {
     loop {
         hints.filled().await;
@@ -32,7 +32,7 @@ pub async fn hints(hints: HintQueue, events: mpsc::UnboundedSender<Event>) {
     }
 }
 
-/// Makes events of what arrives.
+/// Forwards values as events.
 pub async fn forward<T>(
     mut arriving: mpsc::UnboundedReceiver<T>,
     events: mpsc::UnboundedSender<Event>,

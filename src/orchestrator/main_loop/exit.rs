@@ -1,4 +1,4 @@
-//! What becomes of the process when the orchestrator cannot go on, or need not.
+//! What the process does after the orchestrator has ended.
 
 use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::setup;
@@ -12,17 +12,17 @@ use std::process::ExitCode;
 /// Exit status when database or configuration cannot be used: systemd does not try again
 /// (RestartPreventExitStatus=, EX_CONFIG of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
-/// Exit status of a service when a newer runner took over: systemd starts it again, and it stands by
-/// (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
+/// Exit status of a service when a newer runner took over: systemd starts it again, and it stands
+/// by (TEMPFAIL, EX_TEMPFAIL of sysexits.h).
 const EXIT_DISPLACED: u8 = 75;
 
 pub enum After {
-    /// The same process begins anew.
+    /// Start again in the same process.
     Again,
     Exit(ExitCode),
 }
 
-/// Says what went wrong, and waits where that helps.
+/// Logs the error, and waits if that helps.
 pub async fn after(
     result: Result<(), OrchestratorError>,
     scope: &Scope,

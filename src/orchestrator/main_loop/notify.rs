@@ -1,4 +1,4 @@
-//! What systemd is told: readiness, the watchdog's beats, and a STATUS= line worth reading.
+//! Notifications for systemd: readiness, the watchdog's beats and the STATUS= line.
 
 use archivist_shared::bus::documents::report::{Counts, Run};
 use sd_notify::NotifyState;
@@ -44,7 +44,7 @@ pub fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// Starting takes this much longer.
+/// Extends the time limit of the start.
 pub fn starting(more: Duration) {
     let micros = u32::try_from(more.as_micros()).unwrap_or(u32::MAX);
     send(&[NotifyState::ExtendTimeoutUsec(micros)]);
@@ -54,7 +54,7 @@ pub fn status(line: &str) {
     send(&[NotifyState::Status(line)]);
 }
 
-/// systemd tells everybody on the bus of every new line.
+/// Minimum interval of STATUS= lines: systemd sends a signal for every new line.
 const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The line that systemd has.
@@ -65,7 +65,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Tells systemd, unless it was told a moment ago: then how long to wait with it.
+    /// Sends the line, or returns how long to wait if another was sent a moment ago.
     pub fn tell(&mut self, line: &str) -> Option<Duration> {
         if line == self.told {
             return None;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_follows_at_once_waits() {
+    fn status_lines_are_rate_limited() {
         let mut status = Status::default();
         assert_eq!(status.tell("one"), None);
         assert_eq!(status.tell("one"), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_what_is_queued_and_what_works() {
+    fn status_line_counts_queued_and_running() {
         let count = |n| Counts::from([("queued".to_owned(), n)]);
         let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The loop itself: it takes a batch of events in one transaction, and performs the actions.
+//! The loop: it takes a batch of events in one transaction, then performs the actions.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::clock;
@@ -25,11 +25,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// From one beat of the watchdog to the next while there is a lot to do.
+/// Interval of the watchdog's beats during long turns.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long what is to be done before we leave may take.
+/// Time limit of the work before the process exits.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before the database is tried again after it failed.
+/// Delay of a retry after the database failed.
 const DATABASE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The orchestrator between two turns.
@@ -42,11 +42,11 @@ pub struct Orchestrator<'a> {
     pub(super) performer: Performer,
     pub(super) events: mpsc::UnboundedReceiver<Event>,
     pub(super) idle: Option<Idle>,
-    /// Events that the database could not take: they are taken again.
+    /// Events whose transaction failed, to be taken again.
     pub(super) deferred: Vec<Event>,
     /// Events that the last turn had no time for.
     pub(super) backlog: Vec<Event>,
-    /// There is work that is not started for want of space or memory.
+    /// Work is waiting for disk space or memory.
     pub(super) blocked: bool,
     pub(super) machine: pressure::Machine,
     pub(super) clock: clock::Clock,
@@ -76,7 +76,8 @@ impl Orchestrator<'_> {
             let began = Instant::now();
             self.turn(batch)?;
             wait::let_in(began).await;
-            // Long turns in a row, such as for very long lists, leave no room for a tick.
+            // During consecutive long turns, such as for a very long list, the timer gets no chance
+            // to tick.
             if told
                 .get()
                 .is_none_or(|told| told.elapsed() >= BEAT_INTERVAL)
@@ -99,7 +100,7 @@ impl Orchestrator<'_> {
     /// Takes a batch of events: one transaction, then the actions.
     fn turn(&mut self, batch: Vec<Event>) -> Result<(), OrchestratorError> {
         let batch = event::unfold(batch);
-        // As it was before this batch: a reading in it may be older than an answer in it.
+        // The state before this batch: a reading in it may be older than an answer in it.
         let unanswered = self.performer.unanswered();
         for event in &batch {
             self.performer.observe(event);
@@ -160,8 +161,8 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// The view that is left is none after events that make room for nothing. Of the events so many were
-    /// taken; the rest is for the next turn.
+    /// Runs the transaction. Returns the actions, the view after the decisions (none if no event
+    /// frees anything), and the number of events that were taken; the rest is for the next turn.
     fn transact(
         &mut self,
         events: &mut [Event],
@@ -205,8 +206,8 @@ impl Orchestrator<'_> {
         Ok((actions, view, taken))
     }
 
-    /// The database took nothing. People are told at once; what systemd and workers said is kept
-    /// and taken again, so that nothing is lost.
+    /// The transaction failed. Users get an error; events of systemd and workers are kept and taken
+    /// again, so that nothing is lost.
     fn defer(&mut self, events: Vec<Event>, error: &StoreError) {
         let pause = DATABASE_PAUSE;
         tracing::error!("{error}; retrying in {} s", pause.as_secs());
@@ -220,9 +221,9 @@ impl Orchestrator<'_> {
                     }
                 }
                 Event::Due => {}
-                // What is paused cannot be thawed first: that would have to be on record.
+                // Paused hooks cannot be thawed first: that would have to be recorded.
                 Event::Terminate => self.performer.exit = true,
-                // It is out of date by then: a hint makes for another one.
+                // The reading would be out of date: a hint leads to a new one.
                 Event::Read { unit, .. } => {
                     let unit = unit.clone();
                     self.deferred.push(Event::Hint(Hint::Removed { unit }));
@@ -245,7 +246,7 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// A newer runner that lives gets the work at once, whatever was asked meanwhile.
+    /// Yields to a newer orchestrator that is alive, whatever the batch contains.
     fn yield_to_newer(&self) -> Result<(), OrchestratorError> {
         let runners = match self.store.runners() {
             Ok(runners) => runners,
@@ -262,7 +263,7 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// Who stands by may leave when there is no more work.
+    /// Notifies orchestrators that stand by when there is no more work.
     fn tell_of_the_end(&mut self, view: &View) {
         let busy = view.is_busy();
         if self.busy && !busy {
@@ -271,7 +272,7 @@ impl Orchestrator<'_> {
         self.busy = busy;
     }
 
-    /// Says once when nothing can be started, and once when that is over.
+    /// Logs once when nothing can be started, and once when that is over.
     fn observe_pressure(&mut self, view: &View) {
         let why = view.blocked();
         match (self.blocked, why) {

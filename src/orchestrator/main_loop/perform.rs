@@ -1,4 +1,4 @@
-//! Carries actions out. Calls to systemd run beside the loop; what comes of them are events.
+//! Performs actions. Calls to systemd run in tasks of their own; their results are events.
 
 use crate::crawl::freezer;
 use crate::crawl::freezer::Freezer;
@@ -30,14 +30,14 @@ use tokio::sync::mpsc;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
-/// Lines that a follower may lag behind before it misses some.
+/// Lines that are kept for a slow follower; further lines are dropped.
 const FOLLOWER_QUEUE: usize = 4096;
 
 pub struct Performer {
     manager: Manager,
     events: mpsc::UnboundedSender<Event>,
     starts: Starts,
-    /// What signals said of main processes that ended.
+    /// What signals said about main processes that ended.
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
@@ -49,7 +49,7 @@ pub struct Performer {
     /// What hooks have written is being measured.
     measuring: bool,
     pub wake_at: Option<Time>,
-    /// What is to be done before we leave.
+    /// Work before the process exits.
     pub farewell: Option<tokio::task::JoinHandle<()>>,
     pub exit: bool,
     pub failure: Option<&'static str>,
@@ -77,7 +77,7 @@ impl Performer {
         }
     }
 
-    /// Crawls that somebody follows.
+    /// Crawls that have followers.
     pub fn followed(&self) -> BTreeSet<CrawlId> {
         self.followers.keys().copied().collect()
     }
@@ -87,7 +87,7 @@ impl Performer {
         self.starts.unanswered()
     }
 
-    /// Keeps the book of starts, before an event is taken. Once for each event.
+    /// Records what an event means for starts, before the turn takes it. Once for each event.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Hint(Hint::Exited { unit, .. }) => self.starts.on_exited(unit),
@@ -106,8 +106,8 @@ impl Performer {
         }
     }
 
-    /// Lets the unit go that is in the way of a start. It may be gone before we look, so that no
-    /// signal tells of it any more.
+    /// Releases the unit that blocks a start. If it was gone before, no signal follows, so that an
+    /// event is made.
     fn unblock(&self, unit: String) {
         let (manager, events) = (self.manager.clone(), self.events.clone());
         tokio::spawn(async move {
@@ -251,7 +251,7 @@ impl Performer {
         }
     }
 
-    /// Starts what waits, as far as the limit of starts in flight lets it.
+    /// Starts what waits, up to the limit of starts in flight.
     pub fn start_waiting(&mut self, limit: u32, scope: &Scope) {
         while let Some(start) = self.starts.next(limit) {
             let unit = start.spec.name.clone();
@@ -321,8 +321,8 @@ impl Performer {
         });
     }
 
-    /// SIGTERM to whom the unit's KillMode= would send it, or SIGKILL to all, but without stopping
-    /// the unit, whose outcome is still to be read.
+    /// Sends SIGTERM as KillMode= of the unit says, or SIGKILL to all, without stopping the unit,
+    /// whose outcome has to be read.
     fn end(&self, unit: String, force: bool, reply: Reply<()>) {
         let (manager, settled) = (self.manager.clone(), self.freezer.settled(&unit));
         tokio::spawn(async move {
@@ -338,7 +338,7 @@ impl Performer {
             };
             match manager.kill(&unit, whom, signal).await {
                 Err(error) if error.kind == ErrorKind::Unreachable => {
-                    // We go down with the connection; the worker asks whoever comes after us.
+                    // The process ends with the connection; the worker repeats the call.
                     return tracing::warn!("{error}");
                 }
                 Err(error) => tracing::warn!("{error}, ignoring"),
@@ -409,7 +409,7 @@ impl Performer {
         }
     }
 
-    /// Until the follower hangs up or the crawl is over, `claim` counts for it.
+    /// `claim` counts for the follower until it closes the socket or the crawl is over.
     fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>) {
         let pair = tokio::net::UnixStream::pair().and_then(|(ours, theirs)| {
             let theirs = theirs.into_std()?;
@@ -434,13 +434,13 @@ impl Performer {
                     }
                 }
             };
-            // Nothing may happen for days that it would have to be told of.
+            // There may be nothing to send for days.
             tokio::select! {
                 () = telling => {}
                 () = hung_up(from) => {}
             }
         });
-        // The state of a crawl that is over is all that there is to say of it.
+        // A final crawl has no further changes.
         let over = first.last().is_some_and(|line| is_final(line));
         for line in first {
             let _ = sender.try_send(line);

@@ -1,4 +1,5 @@
-//! Preparing the start of a unit: the descriptors that it gets. Files are made here, after the commit.
+//! Preparing the start of a unit: the descriptors that it gets. Files are made here, after the
+//! commit.
 
 use crate::main_loop::starts::{Output, Start};
 use crate::watch::files;

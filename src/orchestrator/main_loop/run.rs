@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How the orchestrator is run.
+/// Options of the orchestrator.
 pub struct Options {
     pub scope: Scope,
-    /// Leave when there is no work, and none to come.
+    /// Exit when there is no work, and none is due later.
     pub exit_on_idle: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn main(options: Options) -> ExitCode {
         };
         let result = runtime.block_on(run(&options, &mut me));
         let after = runtime.block_on(exit::after(result, &options.scope, me.as_ref()));
-        // With everything that still was under way: connections, calls, tasks.
+        // This ends all connections, calls and tasks.
         runtime.shutdown_background();
         match after {
             After::Again => me.iter().for_each(Identity::stop_working),
@@ -115,7 +115,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
         timeout: engine.settings.idle_timeout,
         since: None,
     };
-    // People put the archive on a disk of its own.
+    // The archive may be on a file system of its own.
     let places = vec![scope.data_dir(), engine.archive()];
     let mut daemon = Orchestrator {
         machine: pressure::Machine::new(places),
@@ -136,7 +136,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
         let _ = sender.send(call.into());
     }
     setup::read_through(scope, sender.clone());
-    tokio::spawn(event_sources::rivals(passed.news, sender.clone()));
+    tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
     tokio::spawn(event_sources::hung_up(
         passed.connection.clone(),
         sender.clone(),

@@ -1,4 +1,4 @@
-//! What has to be there before the loop can turn: settings, plugins, database, systemd.
+//! What the loop requires: settings, plugins, database, systemd.
 
 use crate::main_loop::engine::{Engine, OwnRunner, Programs};
 use crate::main_loop::error::OrchestratorError;
@@ -20,10 +20,12 @@ use tokio::sync::mpsc;
 /// Name of the database in the data directory.
 const DATABASE: &str = "archivist.sqlite3";
 
-/// As LimitNOFILE= of the unit: each hook that runs has one descriptor of ours, its standard output.
+/// LimitNOFILE= of the unit: the orchestrator has one descriptor for each running hook, its
+/// standard output.
 const DESCRIPTORS_MAX: u64 = 65_536;
 
-/// Takes as many descriptors as the unit has, or may be had: a process that was started by hand has 1,024.
+/// Raises the limit of descriptors to that of the unit: a process that was started by hand has
+/// 1,024.
 pub fn take_descriptors() {
     let taken = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
         match DESCRIPTORS_MAX.min(hard) {
@@ -36,7 +38,7 @@ pub fn take_descriptors() {
     }
 }
 
-/// Reads settings and plugins; what is wrong with single plugins or keys is logged and survived.
+/// Reads settings and plugins. Errors in single plugins or keys are logged and ignored.
 pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
     for warning in warnings {
@@ -59,8 +61,7 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     Ok((settings, catalogue))
 }
 
-/// Opens the database. The order is the one in which a user would want to hear of a problem:
-/// configuration, database, systemd.
+/// Opens the database. A user gets errors in this order: configuration, database, systemd.
 pub fn store(scope: &Scope) -> Result<Store, OrchestratorError> {
     let data = scope.data_dir();
     if scope.user {
@@ -92,7 +93,8 @@ fn refused(path: &Path, error: &OpenError) -> OrchestratorError {
     OrchestratorError::Unusable("the database cannot be used".to_owned())
 }
 
-/// SQLite goes on with what is before the damage: a state that was, but not the last one.
+/// Copies a damaged log of the database. SQLite uses the records before the damage: an earlier
+/// state, without the last transactions.
 fn keep_damaged_log(path: &Path) {
     let log = damage::log_of(path);
     match damage::log_is_damaged(&log) {
@@ -113,7 +115,7 @@ fn keep_damaged_log(path: &Path) {
     }
 }
 
-/// The database is damaged: nothing more may be written to it.
+/// The error for a damaged database, which must not be written.
 pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     let (path, what) = (scope.data_dir().join(DATABASE), what.to_owned());
     let error = OpenError::Damaged {
@@ -123,7 +125,7 @@ pub fn damaged(scope: &Scope, what: &str) -> OrchestratorError {
     refused(&path, &error)
 }
 
-/// Whether the database is why we failed.
+/// Replaces an error by that of the database, if the database is damaged.
 pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
     let OrchestratorError::Failed(_) = &error else {
         return error;
@@ -134,8 +136,8 @@ pub fn explain(scope: &Scope, error: OrchestratorError) -> OrchestratorError {
     }
 }
 
-/// Reads the whole database, beside the work: a damaged page is not met before it is needed, and
-/// an index that is damaged may never be.
+/// Checks the whole database in a thread: normal work would find a damaged page late, and a damaged
+/// index never.
 pub fn read_through(scope: &Scope, events: mpsc::UnboundedSender<Event>) {
     let path = scope.data_dir().join(DATABASE);
     std::thread::spawn(move || {
@@ -159,7 +161,7 @@ fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     })
 }
 
-/// Refuses to start units whose user and sandbox nothing sets.
+/// Checks that drop-ins set the user and the sandbox of units.
 fn need_sandbox(scope: &Scope) -> Result<(), OrchestratorError> {
     let missing = config::sandbox::missing_drop_ins(scope);
     if missing.is_empty() {
@@ -172,7 +174,7 @@ fn need_sandbox(scope: &Scope) -> Result<(), OrchestratorError> {
     )))
 }
 
-/// What the active runner works with.
+/// Connects to systemd, and makes the engine of the active orchestrator.
 pub async fn open(
     scope: &Scope,
     (settings, catalogue): (Settings, Catalogue),

@@ -1,5 +1,5 @@
-//! Starts on their way to systemd: those that wait for their turn, those in flight, and those that
-//! are blocked by the unit before them. Pure; [`crate::main_loop::perform`] carries out what it says.
+//! Starts of units: waiting, in flight, and blocked by an earlier unit. Pure;
+//! [`crate::main_loop::perform`] makes the calls.
 
 use archivist_core::model::RunId;
 use archivist_core::unit::UnitSpec;
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A unit that is to be started, kept until systemd has taken it.
+/// A start, kept until systemd has accepted it.
 #[derive(Clone)]
 pub struct Start {
     pub run: RunId,
@@ -32,21 +32,21 @@ pub enum Output {
 
 struct Flight {
     start: Start,
-    /// systemd has answered that it took the start upon itself.
+    /// systemd has accepted the start.
     accepted: bool,
-    /// A job of the unit ended before the answer came: this one's, or one of the unit before.
+    /// A job of the unit ended before the answer: that of this start, or of the earlier unit.
     job_done: bool,
-    /// Something was said of the unit before the answer came, and nobody could judge it then.
+    /// A signal about the unit came before the answer, and may be about the earlier unit.
     doubtful: bool,
 }
 
-/// What is to be done after an answer.
+/// What follows an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
     Nothing,
-    /// Signals came before the answer did: read the unit now.
+    /// Signals came before the answer: read the unit.
     Read,
-    /// The unit before it is loaded still: let that go.
+    /// The earlier unit is still loaded: release it.
     Unblock,
 }
 
@@ -55,7 +55,7 @@ pub struct Starts {
     waiting: VecDeque<Start>,
     /// By unit, until the job is done.
     in_flight: HashMap<String, Flight>,
-    /// By unit, until that is not loaded any more.
+    /// By unit, until the earlier unit is gone.
     blocked: HashMap<String, Start>,
 }
 
@@ -64,8 +64,8 @@ impl Starts {
         self.waiting.push_back(start);
     }
 
-    /// The next start to be made, if fewer than `limit` are in flight: more than a few only add
-    /// latency, and very many make PID 1 lose its own bus connection.
+    /// The next start, if fewer than `limit` are in flight: more than a few only add latency, and
+    /// very many make PID 1 lose its own bus connection.
     pub fn next(&mut self, limit: u32) -> Option<Start> {
         if self.in_flight.len() >= limit.max(1) as usize {
             return None;
@@ -88,7 +88,7 @@ impl Starts {
         }
     }
 
-    /// A unit is not loaded any more: what waited for that may go on.
+    /// A unit is gone: the start that waited for this is no longer blocked.
     pub fn on_removed(&mut self, unit: &str) {
         self.on_exited(unit);
         if let Some(start) = self.blocked.remove(unit) {
@@ -96,8 +96,8 @@ impl Starts {
         }
     }
 
-    /// A job of a unit ended. It may be the stop of the unit before, so a place in flight is free
-    /// only if the start was answered.
+    /// A job of a unit ended. It may be the stop of the earlier unit, so that the slot is free only
+    /// if the start was answered.
     pub fn on_job_removed(&mut self, unit: &str) {
         let Some(flight) = self.in_flight.get_mut(unit) else {
             return;
@@ -139,13 +139,13 @@ impl Starts {
         }
     }
 
-    /// A run is over: whatever became of its job, it takes no place any more.
+    /// A run has ended, and needs no slot.
     pub fn on_ended(&mut self, run: RunId) {
         self.in_flight
             .retain(|_, flight| flight.start.run != run || !flight.accepted);
     }
 
-    /// Runs whose start systemd has not answered: that there is no unit says nothing about them.
+    /// Runs whose start systemd has not answered. A missing unit means nothing for them.
     pub fn unanswered(&self) -> BTreeSet<RunId> {
         let in_flight = self.in_flight.values().filter(|flight| !flight.accepted);
         let in_flight = in_flight.map(|flight| flight.start.run);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_when_the_job_is_done() {
+    fn slot_is_free_after_answer_and_job() {
         let mut starts = in_flight(1);
         starts.push(start(2));
         assert!(starts.next(1).is_none());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_job_may_be_done_before_the_answer() {
+    fn job_may_end_before_the_answer() {
         let mut starts = in_flight(1);
         starts.on_job_removed(UNIT);
         assert_eq!(starts.unanswered(), [RunId(1)].into());
@@ -218,7 +218,7 @@ mod tests {
 
     /// The stop of the unit before ends between our start and its refusal: the start is kept.
     #[test]
-    fn the_job_of_the_unit_before_does_not_lose_a_start() {
+    fn job_of_the_earlier_unit_keeps_the_start() {
         let mut starts = in_flight(1);
         starts.on_job_removed(UNIT);
         let answer = starts.on_answer(RunId(1), UNIT, Some(ErrorKind::UnitExists));
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_the_answer_is_looked_at_after_it() {
+    fn early_signal_leads_to_a_reading_after_the_answer() {
         let mut starts = in_flight(1);
         starts.on_removed(UNIT);
         assert_eq!(starts.on_answer(RunId(1), UNIT, None), After::Read);
     }
 
     #[test]
-    fn a_run_that_ended_takes_no_place() {
+    fn ended_run_uses_no_slot() {
         let mut starts = in_flight(1);
         starts.on_answer(RunId(1), UNIT, None);
         starts.on_ended(RunId(1));

@@ -1,5 +1,5 @@
-//! One turn of the loop: a batch of events against one transaction, which yields actions. Nothing
-//! outside the transaction changes before it is committed.
+//! One turn of the loop: a batch of events in one transaction, which yields actions. Nothing
+//! outside the transaction changes before the commit.
 
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::engine::Engine;
@@ -11,7 +11,7 @@ use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
 
-/// What somebody who follows a crawl wants to hear of.
+/// A change that followers of a crawl receive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     Hook {
@@ -30,7 +30,7 @@ pub(crate) enum Change {
 /// Why an event was not carried out.
 #[derive(Debug)]
 pub(crate) enum TurnError {
-    /// The caller is told; nobody else needs to know.
+    /// The caller gets the refusal.
     Refused(Refusal),
     Store(StoreError),
 }
@@ -55,7 +55,7 @@ impl From<serde_json::Error> for TurnError {
 
 pub(crate) type TurnResult<T> = Result<T, TurnError>;
 
-/// What a caller asked for cannot be done, and why.
+/// The refusal of an invalid request.
 pub(crate) fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
 }
@@ -76,19 +76,19 @@ pub(crate) struct Turn<'a> {
     pub now: Time,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
-    /// Crawls that somebody follows.
+    /// Crawls that have followers.
     pub followed: &'a BTreeSet<CrawlId>,
     /// Runs whose start systemd has not answered.
     pub unanswered: &'a BTreeSet<RunId>,
-    /// Crawls with pages over a limit that are left out by the next turns: no page of theirs is begun in this one.
+    /// Crawls with pages over a limit that are left out by the next turns: no page of theirs is
+    /// begun in this one.
     pub leaving_out: BTreeSet<CrawlId>,
     pub actions: Vec<Action>,
     pub changes: BTreeSet<Change>,
 }
 
 impl Turn<'_> {
-    /// Takes one event. What is wrong with it is told to its caller, or logged; an error is
-    /// returned only when the database itself failed.
+    /// Takes one event. Callers get refusals as answers; other refusals are logged.
     pub fn event(&mut self, event: &Event) -> Result<(), StoreError> {
         let mark = self.actions.len();
         self.tx.savepoint()?;
@@ -144,7 +144,7 @@ impl Turn<'_> {
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
-            // Settings, plugins and the table of runners were read anew before the turn.
+            // Settings, plugins and the table of runners were read again before the turn.
             Event::Hinted(_)
             | Event::Due
             | Event::Reload
@@ -158,7 +158,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Starts what is to be started now, after all events; answers the view that is left.
+    /// Makes all starts that the plan decides on, and returns the view after them.
     pub fn decide(&mut self) -> Result<View, StoreError> {
         let limits = self.engine.limits();
         loop {
@@ -183,7 +183,7 @@ impl Turn<'_> {
                     Ok(()) => self.tx.release_savepoint()?,
                     Err(TurnError::Store(error)) => return Err(error),
                     Err(TurnError::Refused(refusal)) => {
-                        // It would be decided again and again: the next turn is soon enough.
+                        // The plan would decide it again and again; the next turn is soon enough.
                         self.actions.truncate(mark);
                         self.tx.roll_back_savepoint()?;
                         self.log_problem(Problem::StartRefused {
@@ -197,7 +197,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The last part of every turn: followers are told, and the STATUS= line gets its figures.
+    /// The last part of a turn: messages for followers, and the STATUS= line.
     pub fn close(&mut self, view: &View) -> Result<(), StoreError> {
         let units = self.tx.open_run_counts()?;
         match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {

@@ -1,15 +1,15 @@
-//! What the loop waits for: events, the time that was asked for, and the watchdog in between.
+//! What the loop waits for: events and the requested time, with beats for the watchdog.
 
 use crate::main_loop::event::Event;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, Interval, sleep_until};
 
-/// How many events one transaction takes at most.
+/// Most events of one transaction.
 const BATCH_MAX: usize = 256;
 
-/// The next batch of events, or that the time has come. `beat` is called with every tick meanwhile,
-/// and the time stays what it is. None when nobody is left who could say anything.
+/// The next batch of events; [`Event::Due`] when `alarm` has come. `beat` is called with every
+/// tick. None when all senders are gone.
 pub async fn next(
     events: &mut UnboundedReceiver<Event>,
     alarm: Option<Instant>,
@@ -33,14 +33,14 @@ pub async fn next(
     }
 }
 
-/// Tasks that a call passes on its way from the socket to the loop, and some more.
+/// Tasks that a call passes on its way from the socket to the loop, with a margin.
 const TASK_HOPS: usize = 16;
 
-/// After a turn that took so long others are let in.
+/// After a turn of this length, other tasks run.
 const LONG_TURN: Duration = Duration::from_millis(5);
 
-/// Lets what has arrived while the loop was busy come through, after a turn that began at `began`. A channel
-/// that is never empty does not do that: receiving from it returns at once.
+/// Lets other tasks run after a long turn that began at `began`, so that their events arrive.
+/// Receiving from a channel that is never empty does not yield.
 pub async fn let_in(began: Instant) {
     if began.elapsed() < LONG_TURN {
         return;
@@ -50,8 +50,7 @@ pub async fn let_in(began: Instant) {
     }
 }
 
-/// What has arrived, without waiting for anything. For the turns after one that left events over: what has
-/// come in meanwhile is to be taken with them.
+/// The events that have arrived, without waiting: for the turn after one that left events.
 pub fn more(events: &mut UnboundedReceiver<Event>) -> Vec<Event> {
     let mut batch = Vec::new();
     while batch.len() < BATCH_MAX
@@ -62,11 +61,11 @@ pub fn more(events: &mut UnboundedReceiver<Event>) -> Vec<Event> {
     batch
 }
 
-/// How long one turn goes on with events that can wait.
+/// How long one turn takes events that can wait.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
-/// What one turn takes of `events`, and in which order: what cannot wait is first. `take` is called for
-/// each; answers how many were taken, of which one could have waited at least, if any could.
+/// Takes events in one turn, those that cannot wait first. Calls `take` for each, and returns how
+/// many were taken; at least one that could wait, if any.
 pub fn in_turn<E>(
     events: &mut [Event],
     mut take: impl FnMut(&Event) -> Result<(), E>,
@@ -95,7 +94,7 @@ mod tests {
 
     /// The watchdog is fed many times before the time comes, which it does all the same.
     #[tokio::test]
-    async fn beats_do_not_put_the_alarm_off() {
+    async fn beats_do_not_delay_the_alarm() {
         let (_sender, mut events) = mpsc::unbounded_channel();
         let mut beats = tokio::time::interval(Duration::from_millis(5));
         let count = Cell::new(0);
@@ -110,7 +109,7 @@ mod tests {
 
     /// A status is answered in the turn that it arrives in, however many other requests wait.
     #[test]
-    fn what_cannot_wait_is_taken_first_and_the_rest_in_its_order() {
+    fn urgent_events_come_first_in_order() {
         let plugins = || {
             Event::Request(Request::Plugins {
                 reply: Reply::new().0,
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_arrived_meanwhile_is_there() {
+    async fn events_arrive_after_a_long_turn() {
         let (sender, mut events) = mpsc::unbounded_channel();
         tokio::spawn(async move { sender.send(Event::RunnersChanged) });
         assert!(more(&mut events).is_empty());
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_come_in_a_batch_until_nobody_is_left() {
+    async fn batches_end_when_all_senders_are_gone() {
         let (sender, mut events) = mpsc::unbounded_channel();
         let mut beats = tokio::time::interval(Duration::from_secs(3600));
         sender.send(Event::RunnersChanged).unwrap();

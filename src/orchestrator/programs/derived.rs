@@ -1,5 +1,5 @@
-//! What hooks say for the hooks after them: settings, programs, a server. It is text of hooks, which
-//! other people's pages may have had a hand in: it reaches no further than their own crawl.
+//! What hooks report for later hooks: settings, programs, a server. Archived pages may have
+//! influenced it, so that it reaches only hooks of the same crawl.
 
 use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::engine::Engine;
@@ -18,12 +18,12 @@ use archivist_shared::bus::documents::work::{Derived, Found, HookTask, SonicWish
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-/// Longest version of a program that is kept, in characters.
+/// Longest version of a program, in characters.
 const VERSION_MAX: usize = 100;
 
 impl Engine {
-    /// The servers that hooks of this crawl asked for: each a daemon of ours that runs as the
-    /// asking plugin's.
+    /// The servers that hooks of this crawl requested: each is a daemon with the plugin of the
+    /// hook.
     pub fn sonics(&self, config: &Values, layers: &Layers<'_>) -> Vec<PlannedHook> {
         let wanted = derived::requested_servers(config);
         wanted
@@ -73,8 +73,8 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// Takes what a hook of a crawl's setup derived for the hooks after it. Once the first page may
-    /// start it is too late: one crawl has one plan for all of its pages.
+    /// Applies what a hook of a crawl's setup derived. After the first page may start it is too
+    /// late: one crawl has one plan for all of its pages.
     pub(crate) fn take_derived(
         &mut self,
         crawl: CrawlWork,
@@ -111,8 +111,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Takes note of programs that a hook asks for and that are not there. Nothing is installed
-    /// unless somebody says so; who looks at the crawl is told how.
+    /// Records missing programs that a hook requested. They are not installed; `archivist why`
+    /// shows how to install them.
     pub(crate) fn take_requests(
         &mut self,
         crawl: &mut CrawlWork,
@@ -142,7 +142,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What is said about the programs that hooks of a crawl asked for and that are not there yet.
+    /// The reasons about programs that hooks requested and that are still missing.
     pub(crate) fn why_wanted(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
         let crawl = self.crawl_of_owner(id)?;
         for (name, advice) in derived::requested_programs(&crawl.config) {
@@ -161,8 +161,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Takes note of programs that hooks say they found. A hook is no authority on which program
-    /// others run: of those that we would find ourselves it may tell the version.
+    /// Records the versions of programs that hooks report. A hook must not choose the programs of
+    /// other hooks: only those at the path that the orchestrator finds count.
     pub(crate) fn take_programs(&mut self, said: &[Found]) -> TurnResult<()> {
         for found in said {
             let Some(path) = binary::find_any(&found.name, &|name| self.engine.find(name)) else {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_s_configuration_is_the_crawl_s_own() {
+    fn server_configuration_must_be_in_the_crawl_directory() {
         let wish = |path: &str, host: &str, port: u16| SonicWish {
             config_path: path.into(),
             host: Some(host.into()),

@@ -1,5 +1,5 @@
-//! Looking at programs: digest, and the version of the Debian package. Reading a browser takes
-//! half a second, so that happens on a thread of its own, and only for files that have changed.
+//! Inspecting programs: digest, and the version of the Debian package. Reading a browser takes half
+//! a second, so that this happens on a thread, and only for changed files.
 
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -8,23 +8,24 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Larger files are not read.
+/// Largest file that is read, in bytes.
 const READ_MAX: u64 = 1 << 30;
 /// The database of dpkg(1).
 pub const DPKG: &str = "/var/lib/dpkg";
 
-/// What was seen of one program.
+/// One inspected program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectedProgram {
     pub name: String,
     pub path: PathBuf,
     pub stamp: String,
     pub sha256: Option<String>,
-    /// Of its Debian package.
+    /// Version of its Debian package.
     pub version: Option<String>,
 }
 
-/// What tells one file from another in its place, without reading it; empty when it is not there.
+/// Size, time and inode, to recognize a changed file without reading it; empty if the file is
+/// missing.
 pub fn stamp(path: &Path) -> String {
     match fs::metadata(path) {
         Ok(found) => format!("{} {} {}", found.size(), found.mtime(), found.ino()),
@@ -45,7 +46,7 @@ pub fn look(programs: &[(String, PathBuf)], dpkg: &Path) -> Vec<InspectedProgram
     seen.collect()
 }
 
-/// SHA-256 of a regular file. It may lie where hooks can write: a pipe in its place must not hold us.
+/// SHA-256 of a regular file. Hooks may write to its directory: opening a pipe must not block.
 fn digest(path: &Path) -> io::Result<String> {
     let file = File::options()
         .read(true)
@@ -67,9 +68,9 @@ fn digest(path: &Path) -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Versions of the packages that own these files, as far as dpkg(1) knows any.
+/// Versions of the packages that own these files, as dpkg(1) knows them.
 fn versions(programs: &[(String, PathBuf)], dpkg: &Path) -> HashMap<PathBuf, String> {
-    // A package may name its file by the old way, or the file that a link leads to.
+    // A package may name the path before the merge of /usr, or the target of a link.
     let mut wanted: HashMap<Vec<u8>, Vec<&PathBuf>> = HashMap::new();
     for (_, path) in programs {
         for real in [Some(path.clone()), path.canonicalize().ok()]
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digest_and_package_of_a_program() {
+    fn inspection_finds_digest_and_package() {
         let top = tempfile::tempdir().unwrap();
         let dpkg = top.path().join("dpkg");
         fs::create_dir_all(dpkg.join("info")).unwrap();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_read() {
+    fn only_regular_files_are_read() {
         let top = tempfile::tempdir().unwrap();
         let pipe = top.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

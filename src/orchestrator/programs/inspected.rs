@@ -9,7 +9,8 @@ use archivist_shared::bus::call::Request;
 use std::path::PathBuf;
 
 impl Turn<'_> {
-    /// Has those programs looked at that are not known, or not any more. True when there are any.
+    /// Requests the inspection of programs that are unknown or have changed, and returns whether
+    /// there are any.
     pub(crate) fn inspect(
         &mut self,
         programs: &[(String, PathBuf)],
@@ -30,7 +31,7 @@ impl Turn<'_> {
         Ok(any)
     }
 
-    /// Writes down what was seen; what a provider said of the same file stays.
+    /// Records inspected programs; the version that a provider reported for the same file stays.
     pub(crate) fn inspected(&mut self, seen: &[InspectedProgram]) -> TurnResult<()> {
         for seen in seen {
             let abspath = seen.path.to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! Programs that plugins need: bringing them when somebody asks for it, and what the hooks that
-//! use them get to know. An install is a crawl without pages: its worker runs provider hooks.
+//! Programs that plugins require: installing them on request, and the variables for hooks that use
+//! them. An installation is a crawl without pages: its worker runs provider hooks.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
@@ -21,9 +21,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a provider hook may run whose plugin has no limit of its own.
+/// Time limit of a provider hook whose plugin sets none.
 const PROVIDER_LIMIT: Duration = Duration::from_secs(300);
-/// Variables that a provider may give to the hooks that use its program, and their length.
+/// Most variables that a provider may set for the hooks that use its program, and their length in
+/// bytes.
 const VARIABLES_MAX: usize = 64;
 const VARIABLE_MAX: usize = 4096;
 /// Names in one request.
@@ -46,8 +47,8 @@ impl Engine {
         })
     }
 
-    /// The hooks of an installation. What it found itself stays in the plan: a worker that comes
-    /// back to it has the same list.
+    /// The hooks of an installation. Programs that it installed itself stay in the plan, so that a
+    /// restarted worker gets the same list.
     pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
         let base = self.directories();
         let layers = self.layers(&crawl.config, &base);
@@ -68,7 +69,7 @@ impl Engine {
             programs: Vec::new(),
         };
         for request in install::requests(&self.catalogue, names, &layers)? {
-            // A path is the user's choice: nobody else can put something there.
+            // The user chose this path: no provider can install there.
             let named = !request.requirement.name.contains('/');
             if !named || (self.is_there(&request) && !own(&request)) {
                 continue;
@@ -90,7 +91,7 @@ impl Engine {
         Ok(plan)
     }
 
-    /// What overrides for providers are made of, such as `{LIB_DIR}/pip/packages/x`.
+    /// Values for overrides of providers, such as `{LIB_DIR}/pip/packages/x`.
     fn directories(&self) -> Values {
         let data = self.scope.data_dir();
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -140,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// The programs of these plugins that are there, by the name they are asked for.
+    /// The installed programs of these plugins, by requested name.
     pub fn programs<'a>(
         &self,
         plugins: impl Iterator<Item = &'a Plugin>,
@@ -157,7 +158,7 @@ impl Engine {
         found.collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
-    /// What the library holds and what hooks may do with it: only an installation writes.
+    /// The directories of the library to bind, writable and read-only: only an installation writes.
     pub fn library_binds(&self, planned: &PlannedHook) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let data = self.scope.data_dir();
         let there = |names: &[&str]| -> Vec<PathBuf> {
@@ -172,7 +173,8 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// Queues what an installation that is over still owes; other crawls owe nothing of the kind.
+    /// Queues the failed results of a final installation again. Other crawls have none of this
+    /// kind.
     pub(crate) fn retry_install(&mut self, id: CrawlId, hook: Option<&str>) -> TurnResult<u32> {
         let crawl = self.crawl_of(id)?;
         if installed_names(&crawl).is_none() || !crawl.status.is_final() {
@@ -182,7 +184,7 @@ impl Turn<'_> {
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// Queues the installation of what plugins or programs of these names lack.
+    /// Queues the installation of the missing programs of these plugins or programs.
     pub(crate) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
         if names.is_empty() || names.len() > NAMES_MAX {
             return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
@@ -215,21 +217,21 @@ impl Turn<'_> {
         })
     }
 
-    /// Whether this hook of an installation has nothing to do any more: its program was found.
+    /// Whether the program of this provider hook was installed by this crawl.
     pub(crate) fn is_brought(&self, crawl: &CrawlWork, planned: &PlannedHook) -> TurnResult<bool> {
         let Some(request) = &planned.request else {
             return Ok(false);
         };
         let row = self.tx.binary(&request.requirement.name)?;
         Ok(row.is_some_and(|row| {
-            // What somebody saw on the search path meanwhile was brought by nobody.
+            // A program that was found on the search path was not installed.
             row.found_at >= crawl.created_at
                 && row.provider != HERE
                 && Path::new(&row.abspath).exists()
         }))
     }
 
-    /// Records a program that a provider hook says it brought; the verdict, where it is not so.
+    /// Records the program that a provider hook reports. Returns a verdict if the report is false.
     pub(crate) fn take_binary(
         &mut self,
         crawl: &CrawlWork,
@@ -311,7 +313,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// All programs that plugins need, by name, with what is known of them.
+    /// All programs that plugins require, by name.
     pub(crate) fn binaries(&self) -> TurnResult<Vec<Binary>> {
         let none = Values::new();
         let layers = self.engine.layers(&none, &none);
@@ -321,7 +323,7 @@ impl Turn<'_> {
         for plugin in &catalogue.plugins {
             for request in install::requests_of(catalogue, plugin, &layers) {
                 let name = request.requirement.name.clone();
-                // Where plugins need different versions, the one that is not content counts.
+                // If plugins require different versions, the one that is not satisfied counts.
                 let entry = match listed.remove(&name) {
                     Some(entry) if entry.least.is_some() => entry,
                     Some(Binary { plugins, .. }) => Binary {
@@ -378,7 +380,7 @@ impl Turn<'_> {
         Ok(binary)
     }
 
-    /// Hooks of an installation that only root could run are results as well.
+    /// Records hooks of an installation that require root as skipped results.
     pub(crate) fn note_by_hand(&self, plan: &CrawlPlan, crawl: &CrawlWork) -> TurnResult<()> {
         match installed_names(crawl) {
             Some(_) => self.note_skipped(plan, Owner::Crawl(crawl.id), crawl.id),
@@ -387,8 +389,8 @@ impl Turn<'_> {
     }
 }
 
-/// What a hook said, cut to what is kept of it. The file itself is looked at later: its digest is
-/// not for the hook to tell.
+/// The row of a reported program, with bounded texts. The digest is missing: the file is inspected
+/// later, and hooks are not trusted about it.
 fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
     let short = |text: &String| text.len() <= VARIABLE_MAX;
     let env = found.env.iter();

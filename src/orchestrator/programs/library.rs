@@ -9,17 +9,17 @@ use std::path::PathBuf;
 /// The provider of programs that no provider installed.
 pub const HERE: &str = "env";
 
-/// A program that a provider brought.
+/// A program that a provider installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
     pub path: PathBuf,
     pub at: Time,
 }
 
-/// What providers brought, by the name that plugins ask for.
+/// Programs that providers installed, by requested name.
 pub type Library = HashMap<String, Brought>;
 
-/// What the database knows of the library.
+/// The library, from the rows of programs.
 pub fn library(rows: Vec<BinaryRow>) -> Library {
     let brought = rows.into_iter().filter(|row| row.provider != HERE);
     let pairs = brought.map(|row| {
@@ -29,14 +29,14 @@ pub fn library(rows: Vec<BinaryRow>) -> Library {
     pairs.collect()
 }
 
-/// Versions of what was looked at or told of, by path.
+/// Known versions of programs, by path.
 pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
     let known = rows.iter();
     let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
     known.collect()
 }
 
-/// Whether this crawl is the installation of programs; which.
+/// The names that this crawl installs, if it is an installation.
 pub fn installed_names(crawl: &CrawlWork) -> Option<Vec<String>> {
     let names = crawl.url.strip_prefix(install::URL)?;
     Some(names.split(',').map(str::to_owned).collect())

@@ -1,4 +1,4 @@
-//! The programs that plugins need: looking at them, and bringing them.
+//! The programs that plugins require: inspecting and installing them.
 
 pub mod derived;
 pub mod inspect;

@@ -1,5 +1,5 @@
-//! The step that a page is at: the tens digit of the number in front of its first hook in the
-//! foreground that is not done, as plugins of the older generation count.
+//! The step of a page: the tens digit of the number in front of its first foreground hook that is
+//! not done, as older plugins count.
 
 use crate::main_loop::crawl_plan::PlannedHook;
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -11,13 +11,13 @@ use archivist_shared::bus::documents::report::{Filter, Snapshot};
 use archivist_shared::bus::documents::work::HookMode;
 
 impl Turn<'_> {
-    /// Snapshots as they are listed; those under way with their step.
+    /// The snapshots of a list; those that run with their step.
     pub(crate) fn snapshots(&self, filter: &Filter) -> TurnResult<Vec<Snapshot>> {
         let mut snapshots: Vec<Snapshot> = documents(self.tx.list_snapshots(filter)?);
         let under_way = snapshots.iter_mut();
         for snapshot in under_way.filter(|it| it.status == Lifecycle::Started) {
             let crawl = self.crawl_of(snapshot.crawl)?;
-            // Plugins may be gone by now; the page itself says what became of it.
+            // Plugins may have been removed; the results of the page remain.
             if let Ok(plan) = self.engine.plan(&crawl) {
                 let results = self.tx.results(Owner::Snapshot(snapshot.id))?;
                 snapshot.current_step = current(&plan.snapshot, &results);

@@ -1,14 +1,14 @@
-//! Why a crawl or a snapshot is not done, or not as it should be: from what is on record and from
-//! the plan's own checks.
+//! Why a crawl or a snapshot is not done, or has failed results: from its rows and the rules of the
+//! plan.
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::plan::{Blocker, Places, View, against_host};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
 
-/// Results that are named one by one.
+/// Results that are listed individually.
 const RESULTS_SHOWN: u32 = 20;
-/// Hosts of a crawl that are named one by one.
+/// Hosts of a crawl that are listed individually.
 const HOSTS_SHOWN: usize = 5;
 
 fn reason(code: &str, text: impl Into<String>) -> Reason {
@@ -37,7 +37,7 @@ fn of(blocker: &Blocker) -> Reason {
     }
 }
 
-/// What is common to crawls and snapshots.
+/// What crawls and snapshots have in common.
 struct Item<'a> {
     id: Owner,
     status: Lifecycle,
@@ -114,7 +114,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What its queued pages wait for.
+    /// What the queued pages of a crawl wait for.
     fn why_pages(&self, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) {
         let queued = crawl.snapshots.get("queued").copied().unwrap_or(0);
         if queued == 0 {
@@ -201,7 +201,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What stands against another snapshot of the host of this one, and what the host asked for.
+    /// What blocks another snapshot of this snapshot's host, and what the host requested.
     fn against_its_host(
         &self,
         id: SnapshotId,
@@ -214,7 +214,7 @@ impl Turn<'_> {
         Ok((against_host(&host, limits, self.now), asked))
     }
 
-    /// What is on record about it; whether there is more to say.
+    /// Adds the recorded reason. Returns whether the item is still queued or started.
     fn why_item(&self, item: &Item<'_>, to: &mut Vec<Reason>) -> TurnResult<bool> {
         let id = item.id;
         let recorded = item.reason.unwrap_or_default();
@@ -241,7 +241,7 @@ impl Turn<'_> {
         Ok(false)
     }
 
-    /// Of one in the queue.
+    /// Adds why a queued item waits.
     fn why_waiting(
         &self,
         item: &Item<'_>,
@@ -266,7 +266,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What runs of it.
+    /// Adds the units that run for an item.
     fn why_running(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<()> {
         let runs = self.tx.open_runs_of(id)?;
         let hooks = runs.iter().filter(|run| run.hook.is_some());
@@ -288,8 +288,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Of the results that are not good: what failed first, then what was skipped; of many the newest.
-    /// Answers what failed hooks said.
+    /// Adds failed results, then those that wait for another run, then skipped ones; of many the
+    /// newest. Returns the errors of failed hooks.
     fn why_results(&self, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
         let counts = self.tx.result_counts(id)?;
         let mut bad = Vec::new();
@@ -318,7 +318,7 @@ impl Turn<'_> {
             };
             let word = result.status.as_str();
             let (plugin, owner) = (&result.plugin, result.owner);
-            // It did not say itself why: its standard error may, of which the result has the end.
+            // The hook gave no reason: its standard error may, of which the result has the end.
             let more = match (result.status, &result.output) {
                 (ResultState::Failed, None) => {
                     format!("; for its output: archivist logs {owner} --hook {plugin}")

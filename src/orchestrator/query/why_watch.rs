@@ -1,5 +1,5 @@
-//! Why the checks of a watch wait, and why they are not good: from what is on record and the plan's
-//! own judgement about its pools. When they come next is systemd's to know.
+//! Why the checks of a watch wait or fail: from their rows and the rules of the plan for pools.
+//! systemd knows the next times.
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{CheckKind, Outcome};
@@ -7,7 +7,7 @@ use archivist_core::plan::{View, against_check};
 use archivist_shared::bus::documents::report::{Reason, WhyWatch};
 use archivist_shared::bus::documents::watches::{Check, Site, Watch};
 
-/// Reasons that are named one by one.
+/// Reasons that are listed individually.
 const REASONS_MAX: usize = 100;
 
 fn reason(code: &str, text: String) -> Reason {
@@ -48,7 +48,7 @@ impl Turn<'_> {
         })
     }
 
-    /// Of a check that is queued or at work.
+    /// Why a check is queued, or since when it runs.
     fn why_open(&self, check: &Check, view: &View) -> Reason {
         let what = format!("{} of {}", check.kind, check.url);
         if check.state != "queued" {
@@ -84,7 +84,8 @@ fn down(site: &Site) -> Option<Reason> {
     Some(reason("down", text))
 }
 
-/// Of a check that is over, and what can be done about it where nothing else is under way.
+/// Why a check failed. `alone`: no other check of this kind is open, so that the command for
+/// another is shown.
 fn why_bad(check: &Check, alone: bool) -> Reason {
     let at = check.ended_at.unwrap_or(check.queued_at);
     let what = format!("{} of {}", check.kind, check.url);
@@ -115,7 +116,7 @@ fn why_bad(check: &Check, alone: bool) -> Reason {
     }
 }
 
-/// Nothing waits, and nothing is wrong.
+/// The reason if nothing waits and nothing has failed.
 fn nothing(watch: &Watch) -> Reason {
     let name = &watch.name;
     if watch.sites.iter().any(|site| !site.last.is_empty()) {

@@ -1,10 +1,11 @@
-//! The gate before the work: one active runner for each data directory, and the newest wins.
+//! One active orchestrator for each data directory: the newest.
 //!
-//! A runner registers, holds its seat, and asks [`gate()`](archivist_core::plan::gate). Told to replace
-//! older ones, it takes the bus name from them, tells them to stop, gives them 5 s, has what is
-//! left of their units killed, and is promoted once the kernel has freed their locks. Told to stand
-//! by, it sleeps until the newer one's lock is free. Runners of other machines and PID namespaces
-//! are told as well, but not killed: the epoch keeps them from writing.
+//! An orchestrator registers, acquires the lock of its rank, and asks
+//! [`gate()`](archivist_core::plan::gate). To replace older ones, it takes the bus name from them,
+//! requests their stop, waits 5 s, kills what is left of their units, and is promoted when the
+//! kernel has released their locks. To stand by, it waits until the newer one's lock is free.
+//! Orchestrators of other machines and PID namespaces are not killed: their writes are refused,
+//! because their epoch is not current.
 //!
 //! | in ArchiveBox's takeover_util | here |
 //! |---|---|
@@ -20,7 +21,7 @@
 //! | live_runner_processes | `OtherRunner`, `Locality` |
 //! | enter_single_runner_gate | `pass()` |
 //! | standby_until_leader_needed, standby_until_runtime_stack_needed | `Gate::StandBy` |
-//! | standby_until_foreground_runner_needed | the same for an orchestrator; `archivist run` follows its crawl under whoever runs |
+//! | standby_until_foreground_runner_needed | the same for an orchestrator; `archivist run` follows its crawl under the active one |
 
 use crate::main_loop::clock::now;
 use crate::main_loop::error::OrchestratorError;
@@ -48,25 +49,25 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How long an older runner has to stop by itself.
+/// Time for an older orchestrator to stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the active runner has of the bus.
+/// The bus connection of the active orchestrator.
 pub struct Passed {
     pub connection: zbus::Connection,
     /// Calls that came before the promotion.
     pub pending: Vec<Call>,
     pub arriving: mpsc::UnboundedReceiver<Call>,
     pub news: News,
-    /// It stood by: settings may have changed.
+    /// It stood by, so that settings may have changed.
     pub stood_by: bool,
 }
 
-/// The face on the bus while nobody is behind it yet.
+/// The connection to the bus before the promotion.
 pub struct Face {
     address: Address,
     connection: zbus::Connection,
-    /// How the name was asked for.
+    /// How the bus name was requested; none if not yet.
     asked: Option<bool>,
     pending: Vec<Call>,
     arriving: mpsc::UnboundedReceiver<Call>,
@@ -104,12 +105,12 @@ struct Waiter<'a> {
     face: Face,
     news: News,
     deadline: Option<Instant>,
-    /// Whether those that may not be killed still have time.
+    /// Whether orchestrators that may not be killed have time to stop.
     patient: bool,
-    /// Older ones that were asked to stop.
+    /// Older orchestrators whose stop was requested.
     asked: BTreeSet<i64>,
     line: String,
-    /// For whom we stand by.
+    /// The active orchestrator, while this one stands by.
     leader: Option<Runner>,
 }
 
@@ -117,7 +118,7 @@ fn failed(error: impl std::fmt::Display) -> OrchestratorError {
     OrchestratorError::Failed(error.to_string())
 }
 
-/// Returns when this process is the active runner, or with nothing when it is to leave instead.
+/// Returns when this process is the active orchestrator; none if it has to exit instead.
 pub async fn pass(
     face: Face,
     me: &mut Identity,
@@ -126,7 +127,7 @@ pub async fn pass(
     events: &mut mpsc::UnboundedReceiver<Event>,
     leave_when_done: bool,
 ) -> Result<Option<Passed>, OrchestratorError> {
-    // From now on, so that no arrival after ours is missed.
+    // Watch from now on, so that no later registration is missed.
     let news = me.locks.news().map_err(failed)?;
     if !register(me, store, scope, events).await? {
         return Ok(None);
@@ -147,9 +148,9 @@ pub async fn pass(
     waiter.pass(events, leave_when_done).await
 }
 
-/// A runner that was frozen amid a transaction holds up every other writer. One of here is ended;
-/// another is waited for, 5 s a time (SQLite's own waiting), until it goes on or somebody ends it.
-/// False if this process was told to end meanwhile.
+/// Registers this process. An orchestrator that was stopped in a transaction blocks all writers:
+/// one of this machine is killed; for another the registration waits, 5 s at a time (the busy
+/// timeout of SQLite). Returns false if this process received SIGTERM.
 async fn register(
     me: &mut Identity,
     store: &mut Store,
@@ -174,7 +175,7 @@ async fn register(
             }
             Err(error) => return Err(failed(error)),
         }
-        // What arrived while SQLite waited.
+        // Events that arrived while SQLite waited.
         tokio::task::yield_now().await;
         while let Ok(event) = events.try_recv() {
             if matches!(event, Event::Terminate) {
@@ -184,7 +185,7 @@ async fn register(
     }
 }
 
-/// All others that work.
+/// All other orchestrators that work.
 fn working(me: &Identity, store: &Store) -> Result<Vec<Runner>, OrchestratorError> {
     let mut runners = store.runners().map_err(failed)?;
     runners
@@ -192,13 +193,13 @@ fn working(me: &Identity, store: &Store) -> Result<Vec<Runner>, OrchestratorErro
     Ok(runners)
 }
 
-/// Kills what is left of a runner here, and nothing elsewhere.
+/// Kills an orchestrator of this machine; does nothing for others.
 async fn end(me: &Identity, scope: &Scope, runner: &Runner) {
     if !may_be_killed(&me.row.place, runner) || runner.pid == 0 {
         return;
     }
     tracing::warn!("{} did not stop, killing it", runner.named());
-    // A unit of another name may have more in it than the runner.
+    // A unit with another name may contain other processes.
     let own = format!("{}-", scope.unit_prefix());
     if runner.unit.starts_with(&own) {
         match kill_all(scope.user, &runner.unit).await {
@@ -206,7 +207,7 @@ async fn end(me: &Identity, scope: &Scope, runner: &Runner) {
             Err(error) => tracing::warn!("{error}, killing only its process"),
         }
     }
-    // It holds its seat, so the pid is its own still.
+    // It holds its lock, so that the pid is still its own.
     if me.locks.is_alive(runner)
         && let Err(error) = kill(Pid::from_raw(runner.pid as i32), Signal::SIGKILL)
     {
@@ -228,13 +229,13 @@ impl Waiter<'_> {
             let lock = match self.judge()? {
                 Gate::Pass { .. } => {
                     if self.face.connection.is_closed() {
-                        // The bus was restarted meanwhile.
+                        // The bus was restarted.
                         self.face = Face::new(self.scope).await?;
                     }
                     self.face.request_name(true).await?;
-                    // The next one to take over is another piece of news.
+                    // The next takeover is logged again.
                     self.me.named.retain(|seat| *seat < 0);
-                    // Who stands by looks for whom.
+                    // Orchestrators that stand by read the table again.
                     self.me.locks.tell();
                     return Ok(Some(Passed {
                         connection: self.face.connection,
@@ -291,7 +292,7 @@ impl Waiter<'_> {
                     Some(call) = self.face.arriving.recv() => self.take(call),
                     Some(event) = events.recv() => if matches!(event, Event::Terminate) {
                         notify::stopping();
-                        // If it cannot be written, the lock tells that we are gone.
+                        // If this fails, the released lock shows that this process is gone.
                         let _ = self.store.leave(self.me.row.seat);
                         return Ok(None);
                     },
@@ -301,13 +302,13 @@ impl Waiter<'_> {
         }
     }
 
-    /// The judgement, and the promotion if it is in our favour.
+    /// Decides, and promotes this orchestrator if it is the newest.
     fn judge(&mut self) -> Result<Gate, OrchestratorError> {
         let me = &mut *self.me;
         let (patient, seat) = (self.patient, me.row.seat);
         let named = &mut me.named;
         let judge = |others: &[Runner]| {
-            let rivals: Vec<OtherRunner> = others
+            let other_runners: Vec<OtherRunner> = others
                 .iter()
                 .map(|runner| OtherRunner {
                     runner: runner.clone(),
@@ -315,12 +316,12 @@ impl Waiter<'_> {
                     working: me.locks.is_held(Lock::Work(runner.seat)),
                 })
                 .collect();
-            for rival in &rivals {
-                warn_of(&me.row, rival, named);
+            for other in &other_runners {
+                warn_of(&me.row, other, named);
             }
-            let verdict = plan::gate(&me.row.place, seat, &rivals, patient);
+            let verdict = plan::gate(&me.row.place, seat, &other_runners, patient);
             match verdict {
-                // Before anybody can see us as the active one.
+                // Before the row shows this orchestrator as the active one.
                 Gate::Pass { .. } if !me.locks.hold_soon(Lock::Work(seat)) => {
                     Gate::Replace(vec![me.row.clone()])
                 }
@@ -340,12 +341,12 @@ impl Waiter<'_> {
         }
     }
 
-    /// One word about who took over; the rest is in STATUS=.
+    /// Logs once which orchestrator took over, and shows it in STATUS=.
     async fn stand_by(&mut self, newer: &Runner) -> Result<(), OrchestratorError> {
         self.deadline = None;
         self.patient = true;
         self.leader = Some(newer.clone());
-        // What was asked of us while the name was ours is asked again elsewhere.
+        // Callers repeat their calls at the active orchestrator.
         self.face.pending.clear();
         self.face.request_name(false).await?;
         if self.me.named.insert(newer.seat) && !self.me.heir {
@@ -389,8 +390,8 @@ impl Waiter<'_> {
         Ok(())
     }
 
-    /// Status is answered at once, everything else by who is promoted. What was meant for us before
-    /// a newer one came is to be asked of that one.
+    /// Answers a status request at once, and keeps other calls until the promotion. Calls from
+    /// before a newer orchestrator came are dropped: their callers repeat them there.
     fn take(&mut self, call: Call) {
         if self
             .leader
@@ -419,7 +420,7 @@ impl Waiter<'_> {
     }
 }
 
-/// Those that live, `seat` among them.
+/// The orchestrators that are alive, including `seat`.
 pub fn reported(
     runners: &[Runner],
     seat: i64,
@@ -442,7 +443,7 @@ pub fn reported(
     shown.collect()
 }
 
-/// The one message about who took over.
+/// Logs which orchestrator took over.
 pub fn announce(newer: &Runner) {
     tracing::warn!(
         message_id = message::TAKEN_OVER,
@@ -455,17 +456,17 @@ pub fn announce(newer: &Runner) {
     );
 }
 
-/// Once about each that is elsewhere.
-fn warn_of(me: &Runner, rival: &OtherRunner, named: &mut BTreeSet<i64>) {
-    let runner = &rival.runner;
-    let kin = Locality::of(&me.place, &runner.place);
-    let far = matches!(kin, Locality::OtherMachine | Locality::OtherNamespace);
-    // RunnerLocks are positive: the other sign is for warnings.
+/// Logs once about each orchestrator in another place.
+fn warn_of(me: &Runner, other: &OtherRunner, named: &mut BTreeSet<i64>) {
+    let runner = &other.runner;
+    let locality = Locality::of(&me.place, &runner.place);
+    let far = matches!(locality, Locality::OtherMachine | Locality::OtherNamespace);
+    // Ranks are positive: negative numbers mark warnings.
     if !far || runner.seat > me.seat || !named.insert(-runner.seat) {
         return;
     }
-    let (who, place) = (runner.named(), kin.words());
-    match (rival.alive, kin) {
+    let (who, place) = (runner.named(), locality.words());
+    match (other.alive, locality) {
         (true, _) => tracing::warn!(
             "an orchestrator {place} ({who}) uses this data directory: its stop is requested, it cannot be killed from here, and its writes are refused after {} s",
             STOP_TIMEOUT.as_secs()

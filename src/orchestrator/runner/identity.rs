@@ -1,5 +1,5 @@
-//! Who this runner is, told to the others: process, place, unit, and the seat that it keeps for
-//! as long as it lives.
+//! The identity of this orchestrator, for the others: process, place, unit, and the rank that it
+//! keeps while it lives.
 
 use crate::main_loop::clock::now;
 use crate::runner::locks::{Lock, RunnerLocks};
@@ -11,15 +11,15 @@ use libsystemd::id128;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long systemd may take to answer what is good to know only.
+/// Time limit of optional questions to systemd.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct Identity {
     pub row: Runner,
     pub locks: RunnerLocks,
-    /// systemd started this process after another one of its unit had ended: it takes that one's seat.
+    /// systemd restarted the unit: this process takes the rank of the one before.
     pub heir: bool,
-    /// RunnerLocks of those that were named already.
+    /// Ranks of orchestrators that were logged.
     pub named: BTreeSet<i64>,
 }
 
@@ -69,7 +69,7 @@ impl Identity {
         self.locks.hold(Lock::Seat(seat))
     }
 
-    /// After everything that works is gone: whoever waits for it may begin.
+    /// Releases the lock for working, after all work has ended.
     pub fn stop_working(&self) {
         self.locks.let_go(Lock::Work(self.row.seat));
     }
@@ -91,7 +91,7 @@ fn place() -> Result<Place, String> {
     })
 }
 
-/// The innermost service or scope of our cgroup (cgroups(7)).
+/// The innermost service or scope of the process's cgroup (cgroups(7)).
 pub fn own_unit() -> Option<String> {
     unit_of(&std::fs::read_to_string("/proc/self/cgroup").ok()?)
 }
@@ -103,8 +103,8 @@ fn unit_of(cgroups: &str) -> Option<String> {
     Some(unit.to_owned())
 }
 
-/// Started by hand, it gets a unit of its own, which can be ended without ending the shell that
-/// started it. Empty where that is not to be had.
+/// Moves a process that was started by hand into a scope, so that it can be ended without the shell
+/// that started it. Empty if that fails.
 async fn own_scope(scope: &Scope) -> String {
     let names = Names::new(scope.unit_prefix());
     let mut bytes = [0; 4];
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_finds_its_unit() {
+    fn unit_is_found_in_cgroup() {
         let found = |path: &str| unit_of(&format!("1:name=systemd:/x.service\n0::{path}\n"));
         let service = "archivist-orchestrator.service";
         assert_eq!(

@@ -1,7 +1,7 @@
-//! Locks of runners on bytes of one file in the data directory: the kernel frees them with the
-//! process, however that ends, they need no bus, and every PID namespace of the machine sees them
-//! (open file description locks, fcntl_locking(2)). A change of the file's time is how runners tell
-//! each other to look at the table again (inotify(7)).
+//! Locks of orchestrators on bytes of one file in the data directory: the kernel releases them with
+//! the process, they need no bus, and every PID namespace of the machine sees them (open file
+//! description locks, fcntl_locking(2)). A change of the file's time makes the others read the
+//! table of runners again (inotify(7)).
 
 use archivist_core::model::Runner;
 use inotify::{Inotify, WatchMask};
@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 /// Name of the file in the data directory.
 const FILE: &str = "runner.lock";
 
-/// What is locked of a seat.
+/// The locks of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Its process lives.
+    /// The process is alive.
     Seat(i64),
-    /// Its process works: at most one of all.
+    /// The process works: at most one of all ranks.
     Work(i64),
 }
 
@@ -68,13 +68,15 @@ impl RunnerLocks {
         Ok(RunnerLocks { path, file })
     }
 
-    /// Locks for as long as this process lives or [`RunnerLocks::let_go`]; false if another has it.
+    /// Acquires a lock until the process ends or [`RunnerLocks::let_go`]. Returns false if another
+    /// process holds it.
     pub fn hold(&self, lock: Lock) -> bool {
         let range = range(libc::F_WRLCK, lock);
         fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range)).is_ok()
     }
 
-    /// The same for a lock that is our own: at most, somebody who waited for it has it for an instant.
+    /// Acquires a lock that no other process holds for long: a waiting process may hold it for an
+    /// instant.
     pub fn hold_soon(&self, lock: Lock) -> bool {
         let range = range(libc::F_WRLCK, lock);
         fcntl(&*self.file, FcntlArg::F_OFD_SETLKW(&range)).is_ok()
@@ -85,9 +87,9 @@ impl RunnerLocks {
         let _ = fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range));
     }
 
-    /// Whether another process has it. Who cannot be asked is taken to be gone.
+    /// Whether another process holds this lock. Assume not if fcntl(2) fails.
     pub fn is_held(&self, lock: Lock) -> bool {
-        // Waiting is done with read locks, which this does not see.
+        // Waiting processes use read locks, which this does not see.
         let mut range = range(libc::F_RDLCK, lock);
         let asked = fcntl(&*self.file, FcntlArg::F_OFD_GETLK(&mut range));
         asked.is_ok() && range.l_type != libc::F_UNLCK as libc::c_short
@@ -97,7 +99,7 @@ impl RunnerLocks {
         self.is_held(Lock::Seat(runner.seat))
     }
 
-    /// Answers when nobody has it any more: a thread sleeps in the kernel until then.
+    /// Resolves when no process holds the lock: a thread waits in the kernel.
     pub fn until_free(&self, lock: Lock) -> oneshot::Receiver<io::Result<()>> {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
@@ -107,7 +109,7 @@ impl RunnerLocks {
         receiver
     }
 
-    /// Makes all others look at the table.
+    /// Makes the other orchestrators read the table again.
     pub fn tell(&self) {
         if let Err(error) = self.file.set_modified(SystemTime::now()) {
             tracing::warn!(
@@ -119,14 +121,14 @@ impl RunnerLocks {
 
     pub fn news(&self) -> io::Result<News> {
         let inotify = Inotify::init()?;
-        // A new time of modification alone is MODIFY to the kernel, both times are ATTRIB.
+        // The kernel reports a new time of modification as MODIFY, both times as ATTRIB.
         let changes = WatchMask::MODIFY | WatchMask::ATTRIB;
         inotify.watches().add(&self.path, changes)?;
         inotify.into_event_stream([0; 4096])
     }
 }
 
-/// The lock is gone with the descriptor, as soon as it was got.
+/// Waits for a lock, and releases it with the descriptor.
 fn wait(path: &Path, lock: Lock) -> io::Result<()> {
     let file = open(path)?;
     let range = range(libc::F_RDLCK, lock);
@@ -145,7 +147,7 @@ mod tests {
     use futures_util::StreamExt;
 
     #[test]
-    fn a_lock_is_seen_by_others_and_only_by_them() {
+    fn lock_is_visible_to_other_processes_only() {
         let directory = tempfile::tempdir().unwrap();
         let (one, two) = (
             RunnerLocks::open(directory.path()).unwrap(),
@@ -162,14 +164,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_the_end_of_another_hears_of_it() {
+    async fn waiting_ends_when_the_holder_ends() {
         let directory = tempfile::tempdir().unwrap();
         let one = RunnerLocks::open(directory.path()).unwrap();
         let two = RunnerLocks::open(directory.path()).unwrap();
         assert!(one.hold(Lock::Work(1)));
         let mut waiting = two.until_free(Lock::Work(1));
         assert!(waiting.try_recv().is_err());
-        // Who waits does not look like who holds.
+        // A waiting process does not count as a holder.
         assert!(!one.is_held(Lock::Work(1)));
         drop(one);
         waiting.await.unwrap().unwrap();
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_word_arrives() {
+    async fn notification_arrives() {
         let directory = tempfile::tempdir().unwrap();
         let one = RunnerLocks::open(directory.path()).unwrap();
         let two = RunnerLocks::open(directory.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Which orchestrator works on a data directory: the newest.
+//! Which orchestrator is active on a data directory: the newest.
 
 pub mod gate;
 pub mod identity;

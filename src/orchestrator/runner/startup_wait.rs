@@ -1,5 +1,5 @@
-//! An orchestrator that cannot work because nothing can be written, or because there is no bus: it
-//! waits, since another start at once would not help. In its STATUS= is what for.
+//! Waiting at the start, when nothing can be written or no bus is there: another start at once
+//! would not help. STATUS= shows the reason.
 
 use crate::main_loop::event::Event;
 use crate::main_loop::notify;
@@ -14,16 +14,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Between one look at the file system and the next: the kernel tells nobody when there is room.
+/// Interval of checking the file system: the kernel has no event for free space.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long one process waits. systemd starts the next one half a second later, which is far from its StartLimitBurst=.
+/// How long one process waits. systemd starts the next one half a second later, which is far from
+/// StartLimitBurst=.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What stands against any work.
+/// What prevents any work.
 enum Obstacle {
     Room(&'static str),
-    /// Nobody listens at its socket.
+    /// No bus listens on its socket.
     Bus(PathBuf),
 }
 
@@ -37,7 +38,7 @@ impl Obstacle {
         silent.then_some(Obstacle::Bus(socket))
     }
 
-    /// What happens when it may be over, as far as somebody tells.
+    /// Events after which the obstacle may be gone, if there are any.
     fn news(&self) -> Option<EventStream<[u8; 4096]>> {
         match self {
             Obstacle::Room(_) => None,
@@ -62,26 +63,26 @@ fn arrivals(directory: &Path) -> io::Result<EventStream<[u8; 4096]>> {
     inotify.into_event_stream([0; 4096])
 }
 
-/// What stands against any write to the data directory.
+/// Why no write to the data directory can succeed, if so.
 pub fn no_room(scope: &Scope) -> Option<&'static str> {
     let mut machine = pressure::Machine::new(vec![scope.data_dir()]);
     machine.look().stuck()
 }
 
-/// How it ended.
+/// How the wait ended.
 pub enum Wait {
-    /// Nothing stood against it: the failure had another cause.
+    /// There is no obstacle: the failure had another cause.
     Nothing,
-    /// It can work now.
+    /// The obstacle is gone.
     Over,
-    /// This process was told to end.
+    /// This process received SIGTERM.
     Told,
-    /// It may be over elsewhere and not here: what was mounted read-only when systemd made our own
-    /// view of it stays so, and where a user's bus is, is in our environment. Another process will see.
+    /// The obstacle may be gone for another process only: what was mounted read-only when systemd
+    /// made this process's view stays so, and the address of a user's bus is in the environment.
     Elsewhere,
 }
 
-/// After a failure: waits for what may have been its cause to be over.
+/// After a failure, waits until its cause is gone.
 pub async fn wait(scope: &Scope, error: &str) -> Wait {
     let Some(mut obstacle) = Obstacle::find(scope).await else {
         return Wait::Nothing;
@@ -94,13 +95,13 @@ pub async fn wait(scope: &Scope, error: &str) -> Wait {
     let mut told = String::new();
     let patience = Instant::now() + WAIT_TIMEOUT;
     loop {
-        // Listening before looking: nothing happens unheard in between.
+        // Subscribe first, then check: no change is missed.
         let mut news = obstacle.news();
         match Obstacle::find(scope).await {
             Some(next) => obstacle = next,
             None => break,
         }
-        // A user's service manager mounts nothing for us.
+        // A user's service manager makes no mounts for this process.
         let elsewhere = !scope.user || matches!(obstacle, Obstacle::Bus(_));
         if Instant::now() >= patience && elsewhere {
             return Wait::Elsewhere;

@@ -432,8 +432,8 @@ impl Bed {
         }
     }
 
-    /// Lets everybody do something: systemd, the orchestrator, workers, one hook, check and alert. Answers whether
-    /// anybody did.
+    /// Lets everybody do something: systemd, the orchestrator, workers, one hook, check and alert.
+    /// Answers whether anybody did.
     pub fn moves_on(&mut self) -> bool {
         let mut moved = self.world.handle(Mood::Fine);
         if !self.world.signals.is_empty() || !self.world.answers.is_empty() {

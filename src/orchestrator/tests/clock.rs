@@ -36,7 +36,7 @@ fn put_off(bed: &mut Bed) -> Duration {
 }
 
 #[test]
-fn a_retry_stays_as_far_away_as_it_was() {
+fn retry_keeps_its_delay_when_the_clock_is_set() {
     for by in [-DAY, DAY] {
         let mut bed = Bed::new();
         let delay = put_off(&mut bed);
@@ -54,20 +54,20 @@ fn a_retry_stays_as_far_away_as_it_was() {
 
 /// A page is due from the moment that it was added at.
 #[test]
-fn what_waits_for_its_turn_does_not_wait_for_the_clock() {
+fn queued_item_starts_when_the_clock_is_set_back() {
     let mut bed = Bed::new();
-    bed.strain(true);
+    bed.fill_disk(true);
     bed.add(1);
     bed.set_clock(-DAY);
     assert_eq!(bed.first_crawl().status, Lifecycle::Queued);
-    bed.strain(false);
+    bed.fill_disk(false);
     bed.until_woken();
     assert_eq!(bed.first_crawl().status, Lifecycle::Started);
     bed.come_to_an_end();
 }
 
 #[test]
-fn a_crawl_does_not_grow_older() {
+fn crawl_time_limit_ignores_clock_steps() {
     let mut bed = Bed::new();
     bed.add(1);
     let began = bed.first_crawl().started_at.unwrap();
@@ -81,7 +81,7 @@ fn a_crawl_does_not_grow_older() {
 
 /// The clock was set back while no orchestrator was there.
 #[test]
-fn nothing_is_put_off_for_longer_than_the_longest_delay() {
+fn delays_are_capped_after_a_restart() {
     let mut bed = Bed::new();
     put_off(&mut bed);
     let (hour, day) = (Duration::from_secs(3600), Duration::from_secs(86_400));

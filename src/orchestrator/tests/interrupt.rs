@@ -28,7 +28,7 @@ fn first_result(bed: &mut Bed) -> (ResultState, u32, Option<String>) {
 }
 
 #[test]
-fn what_was_interrupted_waits_for_the_word() {
+fn interrupted_hook_waits_for_a_decision() {
     let mut bed = interrupted(true);
     assert_eq!(first_result(&mut bed), (ResultState::Started, 1, None));
     assert_eq!(bed.running_hook(), None, "the next hook waits");
@@ -47,7 +47,7 @@ fn what_was_interrupted_waits_for_the_word() {
 }
 
 #[test]
-fn without_anybody_to_ask_it_is_skipped() {
+fn interrupted_hook_is_skipped_without_a_holder() {
     let why = Some("interrupted by user".to_owned());
     let mut bed = interrupted(false);
     assert_eq!(
@@ -64,7 +64,7 @@ fn without_anybody_to_ask_it_is_skipped() {
 }
 
 #[test]
-fn the_word_outlives_the_orchestrator() {
+fn decision_survives_a_restart() {
     for again in [true, false] {
         let mut bed = interrupted(true);
         bed.proceed(0, again);
@@ -81,7 +81,7 @@ fn the_word_outlives_the_orchestrator() {
 }
 
 #[test]
-fn a_crawl_goes_with_the_command_that_held_it() {
+fn crawl_is_aborted_with_its_command() {
     let mut bed = interrupted(true);
     bed.abandon(0, true);
     bed.until_quiet();

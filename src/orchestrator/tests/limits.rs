@@ -33,7 +33,7 @@ fn reach_the_limit(bed: &mut Bed) {
 }
 
 #[test]
-fn a_page_that_took_all_its_time_is_over() {
+fn page_that_used_its_time_is_sealed() {
     let mut bed = at_work();
     bed.pass(12 * HOURS);
     reach_the_limit(&mut bed);
@@ -53,7 +53,7 @@ fn a_page_that_took_all_its_time_is_over() {
 
 /// A start or a stop that takes too long is called so as well.
 #[test]
-fn one_that_had_time_left_is_tried_again() {
+fn page_with_time_left_is_retried() {
     let mut bed = at_work();
     bed.pass(10 * HOURS);
     reach_the_limit(&mut bed);
@@ -62,7 +62,7 @@ fn one_that_had_time_left_is_tried_again() {
 }
 
 #[test]
-fn nobody_knows_how_much_of_it_was_paused() {
+fn page_that_was_paused_is_retried_after_its_limit() {
     for (resumed, attempts) in [(false, 3), (true, 3), (false, 1), (true, 1)] {
         let mut bed = at_work();
         bed.engine.settings.attempts_max = attempts;

@@ -39,7 +39,7 @@ enum Operation {
     Pause(usize),
     Resume(usize),
     /// The disk is full, or not any more.
-    Load(bool),
+    FillDisk(bool),
     /// PID 1 handles so many calls.
     Handle(usize, Mood),
     /// The loop takes so many signals and answers; the seed orders the answers.
@@ -85,7 +85,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(RetryFailed),
         3 => any::<usize>().prop_map(Pause),
         3 => any::<usize>().prop_map(Resume),
-        1 => any::<bool>().prop_map(Load),
+        1 => any::<bool>().prop_map(FillDisk),
         12 => (1..6usize, mood).prop_map(|(n, mood)| Handle(n, mood)),
         12 => (0..6usize, 0..6usize, any::<usize>())
             .prop_map(|(signals, answers, seed)| Turn { signals, answers, seed }),
@@ -116,7 +116,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         RetryFailed => bed.retry_failed(),
         Pause(n) => bed.pause(*n),
         Resume(n) => bed.resume(*n),
-        Load(full) => bed.strain(*full),
+        FillDisk(full) => bed.fill_disk(*full),
         Handle(n, mood) => {
             for _ in 0..*n {
                 bed.world.handle(*mood);
@@ -154,7 +154,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_happens_it_stays_sound_and_ends(
+    fn random_operations_keep_invariants_and_end(
         operations in prop::collection::vec(operation(), 1..120), pace in 0..3u64
     ) {
         let mut bed = Bed::with_pace(std::time::Duration::from_secs(pace));
@@ -168,7 +168,7 @@ proptest! {
 /// The unit before is loaded still, as its release died with the orchestrator, and so did the start
 /// that was recorded for the same name: the one is not taken for the other.
 #[test]
-fn a_start_that_died_with_its_orchestrator_is_made_again() {
+fn recorded_start_is_repeated_after_a_crash() {
     let mut bed = Bed::new();
     bed.add(1);
     bed.world.handle(Mood::Fine);
@@ -188,10 +188,10 @@ fn a_start_that_died_with_its_orchestrator_is_made_again() {
     bed.come_to_an_end();
 }
 
-/// The machine goes down again and again under a crawl that takes long: it is no fault of the crawl,
-/// unless that never ends.
+/// The machine goes down again and again under a crawl that takes long: it is no fault of the
+/// crawl, unless that never ends.
 #[test]
-fn reboots_use_up_no_attempts() {
+fn reboots_do_not_count_as_attempts() {
     let mut bed = Bed::new();
     bed.add(1);
     let mut boots = 0;
@@ -212,9 +212,10 @@ fn reboots_use_up_no_attempts() {
     bed.come_to_an_end();
 }
 
-/// The system goes down, and systemd starts nothing more: that is no failure of what was to be started.
+/// The system goes down, and systemd starts nothing more: that is no failure of what was to be
+/// started.
 #[test]
-fn what_is_not_started_at_a_shutdown_is_started_later() {
+fn start_refused_at_shutdown_is_retried() {
     let mut bed = Bed::new();
     bed.add(1);
     let run = bed.look(|tx| tx.open_runs()).remove(0);
@@ -237,7 +238,7 @@ fn what_is_not_started_at_a_shutdown_is_started_later() {
 
 /// A cancel is on disk, and its orchestrator dies before it can stop anything: the next one does.
 #[test]
-fn what_was_cancelled_is_stopped_after_a_restart_too() {
+fn cancelled_unit_is_stopped_after_a_restart() {
     let mut bed = Bed::new();
     bed.add(1);
     bed.cancel(0);
@@ -254,7 +255,7 @@ fn what_was_cancelled_is_stopped_after_a_restart_too() {
 /// A unit may be gone before it can be read: what the signal said is taken, and without one the
 /// run is lost. Neither is a success.
 #[test]
-fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
+fn missing_unit_ends_by_evidence_or_is_lost() {
     let outcomes = [
         (true, Outcome::Signal(15), Lifecycle::Cancelled),
         (false, Outcome::Lost, Lifecycle::Queued),
@@ -284,7 +285,7 @@ fn the_end_of_a_unit_that_is_gone_is_evidence_or_nothing() {
 
 /// An installation is a crawl without pages: its worker runs the provider's hook, and it ends.
 #[test]
-fn an_installation_runs_the_hooks_of_providers() {
+fn installation_runs_provider_hooks() {
     let mut bed = Bed::new();
     bed.install();
     bed.come_to_an_end();
@@ -310,9 +311,10 @@ fn an_installation_runs_the_hooks_of_providers() {
     assert_eq!(crawls[0].status, Lifecycle::Sealed);
 }
 
-/// A unit that it needs is stopped first when the machine goes down; else one that does not come is a failure.
+/// A unit that it needs is stopped first when the machine goes down; else one that does not come is
+/// a failure.
 #[test]
-fn what_is_held_back_by_a_shutdown_is_taken_up_after_it() {
+fn failed_dependency_at_shutdown_is_retried() {
     for stopping in [true, false] {
         let mut bed = Bed::new();
         bed.add(1);

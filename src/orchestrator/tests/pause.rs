@@ -6,10 +6,10 @@ use archivist_core::model::{Lifecycle, Owner, ResultState};
 use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::bus::documents::report::Filter;
 
-/// Crawls that were paused have their places back at once, beside those that took them meanwhile. They wait for their pages, which
-/// must have a place as well.
+/// Crawls that were paused have their places back at once, beside those that took them meanwhile.
+/// They wait for their pages, which must have a place as well.
 #[test]
-fn crawls_that_were_resumed_leave_their_pages_a_place() {
+fn resumed_crawls_leave_a_slot_for_pages() {
     let mut bed = Bed::new();
     for _ in 0..8 {
         bed.add(1);
@@ -22,9 +22,10 @@ fn crawls_that_were_resumed_leave_their_pages_a_place() {
     bed.come_to_an_end();
 }
 
-/// It ended before systemd froze its unit, and who recorded that was killed before it let the unit go.
+/// It ended before systemd froze its unit, and who recorded that was killed before it let the unit
+/// go.
 #[test]
-fn what_is_frozen_at_its_end_is_thawed_before_its_crawl_is_cancelled() {
+fn frozen_unit_is_thawed_before_its_crawl_is_cancelled() {
     let mut bed = Bed::new();
     bed.add(1);
     bed.until_quiet();
@@ -58,7 +59,7 @@ impl Bed {
     }
 
     /// The disk is full from now on, or is not any more: seen with the next turn.
-    pub fn strain(&mut self, full: bool) {
+    pub fn fill_disk(&mut self, full: bool) {
         self.engine.load.free = full.then_some(4096);
     }
 
@@ -97,7 +98,7 @@ fn runs(bed: &mut Bed) -> usize {
 }
 
 #[test]
-fn hooks_are_frozen_and_nothing_follows_them() {
+fn pause_freezes_hooks_and_starts_nothing() {
     let (mut bed, hook) = paused();
     assert_eq!(status(&mut bed), Lifecycle::Paused);
     assert!(bed.world.units[&hook].frozen);
@@ -118,7 +119,7 @@ fn hooks_are_frozen_and_nothing_follows_them() {
 }
 
 #[test]
-fn it_stays_paused_when_the_orchestrator_dies() {
+fn pause_survives_a_restart() {
     // PID 1 hears of the freezing, or not.
     for heard in [0, 9] {
         let mut bed = Bed::new();
@@ -140,7 +141,7 @@ fn it_stays_paused_when_the_orchestrator_dies() {
 }
 
 #[test]
-fn a_limit_that_ran_out_meanwhile_is_not_held_against_a_hook() {
+fn hook_runs_again_after_its_limit_expired_frozen() {
     let (mut bed, hook) = paused();
     bed.world.end(&hook, 2, 9, "timeout");
     bed.until_quiet();
@@ -163,7 +164,7 @@ fn a_limit_that_ran_out_meanwhile_is_not_held_against_a_hook() {
 
 /// Nothing frozen is stopped, which the world asserts: 257 would refuse that.
 #[test]
-fn cancelling_reaches_what_is_frozen() {
+fn cancel_ends_frozen_hooks() {
     let (mut bed, _) = paused();
     bed.cancel(0);
     bed.until_quiet();
@@ -173,7 +174,7 @@ fn cancelling_reaches_what_is_frozen() {
 
 /// A call is made again when its answer was lost.
 #[test]
-fn what_is_so_already_is_done() {
+fn repeated_request_succeeds() {
     let (mut bed, _) = paused();
     let id = bed.owner(0).unwrap();
     let pause = |bed: &mut Bed| bed.request(|reply| Request::Pause { id, reply });
@@ -200,7 +201,7 @@ fn what_is_so_already_is_done() {
 }
 
 #[test]
-fn a_paused_crawl_takes_no_place_of_others() {
+fn paused_crawl_uses_no_slot() {
     let (mut bed, hook) = paused();
     bed.add(4);
     bed.until_quiet();
@@ -212,7 +213,7 @@ fn a_paused_crawl_takes_no_place_of_others() {
 
 /// Crawls of which only paused pages are left do nothing, and hold up nobody.
 #[test]
-fn crawls_that_wait_for_paused_pages_take_no_place_of_others() {
+fn crawl_waiting_for_paused_pages_uses_no_slot() {
     let mut bed = Bed::new();
     let most = bed.engine.settings.workers_per_kind as usize;
     for _ in 0..most {
@@ -240,7 +241,7 @@ fn crawls_that_wait_for_paused_pages_take_no_place_of_others() {
 
 /// Its worker dies: it keeps its state, and has another one after the resume.
 #[test]
-fn a_worker_that_dies_is_replaced_after_the_resume() {
+fn dead_worker_of_a_paused_crawl_is_replaced_after_resume() {
     let (mut bed, _) = paused();
     let workers = bed.world.running();
     for worker in workers.iter().filter(|unit| !unit.contains("-hook-")) {
@@ -256,7 +257,7 @@ fn a_worker_that_dies_is_replaced_after_the_resume() {
 /// The worker of the attempt before is on its way out: it has no say in what was retried and
 /// paused since.
 #[test]
-fn a_worker_from_before_a_retry_is_not_taken_for_one_of_now() {
+fn worker_of_an_earlier_attempt_does_not_continue_after_resume() {
     for resumes_first in [true, false] {
         let mut bed = Bed::new();
         bed.add(2);
@@ -275,7 +276,7 @@ fn a_worker_from_before_a_retry_is_not_taken_for_one_of_now() {
 }
 
 #[test]
-fn what_waits_in_the_queue_can_be_paused_too() {
+fn queued_item_can_be_paused() {
     let mut bed = Bed::new();
     bed.add(1);
     while bed.world.handle(Mood::Refuse) {}

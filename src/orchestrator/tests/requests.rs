@@ -111,7 +111,7 @@ impl Bed {
 
 /// The browser of the crawl is on its way out: the page waits for the next one.
 #[test]
-fn a_page_that_is_retried_beside_the_last_hooks_waits_for_the_crawl_s_next_worker() {
+fn page_retried_during_last_hooks_waits_for_the_next_worker() {
     let mut bed = Bed::new();
     bed.add(1);
     let last_hook = loop {
@@ -143,7 +143,7 @@ fn a_page_that_is_retried_beside_the_last_hooks_waits_for_the_crawl_s_next_worke
 
 /// Whoever asks for something else meanwhile is answered between the pieces.
 #[test]
-fn a_crawl_of_very_many_pages_is_cancelled_piece_by_piece() {
+fn large_crawl_is_cancelled_in_chunks() {
     let waiting = |bed: &mut Bed| {
         let counts = bed.look(|tx| tx.counts("snapshot", None));
         counts.get("queued").copied().unwrap_or(0)
@@ -187,7 +187,7 @@ fn cancelled(pages: usize) -> Bed {
 }
 
 #[test]
-fn pages_over_a_limit_are_left_out_piece_by_piece() {
+fn pages_over_a_limit_are_left_out_in_chunks() {
     let mut bed = crawl_of(2600);
     let id = bed.crawl(0).unwrap();
     let limit = ("CRAWL_MAX_URLS".to_owned(), "1".to_owned());
@@ -214,7 +214,7 @@ fn pages_over_a_limit_are_left_out_piece_by_piece() {
 }
 
 #[test]
-fn a_crawl_of_very_many_pages_is_retried_piece_by_piece() {
+fn large_crawl_is_retried_in_chunks() {
     let mut bed = cancelled(1200);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
@@ -244,7 +244,7 @@ fn a_crawl_of_very_many_pages_is_retried_piece_by_piece() {
 }
 
 #[test]
-fn a_retry_of_a_crawl_that_is_cancelled_meanwhile_is_refused() {
+fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     let mut bed = cancelled(1200);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
@@ -262,9 +262,10 @@ fn a_retry_of_a_crawl_that_is_cancelled_meanwhile_is_refused() {
     assert_eq!(pages_in(&mut bed, "cancelled"), 1200);
 }
 
-/// The pages that somebody's interrupt cancelled stay so when one page is retried, however many they are.
+/// The pages that somebody's interrupt cancelled stay so when one page is retried, however many
+/// they are.
 #[test]
-fn very_many_pages_are_left_behind_piece_by_piece() {
+fn many_pages_are_left_behind_in_chunks() {
     let mut bed = crawl_of(4500);
     bed.abort(0);
     bed.come_to_an_end();

@@ -82,8 +82,8 @@ impl Bed {
         running.filter(|unit| unit.contains(part)).collect()
     }
 
-    /// What runs is in its pool, and no pool has more than it may; nothing that is started is without
-    /// a unit, or somebody who asks for it.
+    /// What runs is in its pool, and no pool has more than it may; nothing that is started is
+    /// without a unit, or somebody who asks for it.
     pub fn checks_are_sound(&mut self) {
         let started = self.look(|tx| tx.started_checks());
         let of = |pool| started.iter().filter(|c| c.kind.pool() == pool).count() as u32;
@@ -119,7 +119,7 @@ fn status(bed: &mut Bed, record: &str) {
 }
 
 #[test]
-fn the_same_twice_is_one() {
+fn open_check_is_not_queued_twice() {
     let mut bed = watched("");
     let first = bed.queue("site", &[CheckKind::Status]).unwrap();
     assert_eq!((first.queued.len(), first.open), (1, 0));
@@ -159,7 +159,7 @@ fn record_is_kept_and_its_file_is_removed() {
 }
 
 #[test]
-fn down_after_two_up_with_the_first_and_each_is_told() {
+fn site_is_down_after_two_failures_and_up_after_one_success() {
     let mut bed = watched("OnDown=/usr/bin/mail x\nOnRecovery=notify@.service\n");
     let bad = r#"{"ok":false,"status_code":500,"error":"no\ngood"}"#;
     status(&mut bed, bad);
@@ -190,7 +190,7 @@ fn down_after_two_up_with_the_first_and_each_is_told() {
 }
 
 #[test]
-fn a_time_limit_is_held_against_the_site() {
+fn time_limit_counts_as_failure() {
     let mut bed = watched("");
     bed.queue("site", &[CheckKind::Status]).unwrap();
     bed.until_quiet();
@@ -207,7 +207,7 @@ fn a_time_limit_is_held_against_the_site() {
 
 /// Whatever dies, no row says for ever that it runs.
 #[test]
-fn what_nobody_saw_the_end_of_is_over_and_can_be_queued_again() {
+fn lost_check_ends_and_can_be_queued_again() {
     let mut bed = watched("");
     bed.queue("site", &[]).unwrap();
     bed.until_quiet();
@@ -231,7 +231,7 @@ fn what_nobody_saw_the_end_of_is_over_and_can_be_queued_again() {
 }
 
 #[test]
-fn a_history_comes_in_pieces() {
+fn history_is_paged() {
     let mut bed = watched("");
     bed.queue("site", &[]).unwrap();
     let all: Vec<RunId> = bed.history("site").iter().map(|check| check.id).collect();
@@ -253,7 +253,7 @@ fn a_history_comes_in_pieces() {
 }
 
 #[test]
-fn slow_checks_hold_up_no_fast_ones() {
+fn slow_checks_do_not_delay_fast_checks() {
     let mut bed = Bed::new();
     for n in 0..6 {
         let name = format!("site{n}");
@@ -262,7 +262,7 @@ fn slow_checks_hold_up_no_fast_ones() {
     }
     bed.until_quiet();
     assert_eq!(bed.running_of("-check-lighthouse-").len(), 2);
-    bed.strain(true);
+    bed.fill_disk(true);
     bed.queue("site0", &[CheckKind::Status]).unwrap();
     bed.until_quiet();
     assert_eq!(
@@ -273,7 +273,7 @@ fn slow_checks_hold_up_no_fast_ones() {
 }
 
 #[test]
-fn what_waits_for_a_watch_that_is_removed_goes_with_it() {
+fn queued_checks_of_a_removed_watch_end() {
     let mut bed = watched("");
     bed.declare("busy", "[Watch]\nURL=http://a.example http://b.example\n");
     bed.queue("busy", &[CheckKind::Lighthouse]).unwrap();
@@ -291,7 +291,7 @@ fn what_waits_for_a_watch_that_is_removed_goes_with_it() {
 }
 
 #[test]
-fn results_go_when_their_time_is_over_and_only_then() {
+fn results_expire_after_retention() {
     let mut bed = watched("Retention=2d\n");
     status(&mut bed, r#"{"ok":true}"#);
     bed.pass(DAY);
@@ -305,7 +305,7 @@ fn results_go_when_their_time_is_over_and_only_then() {
 }
 
 #[test]
-fn an_archive_is_a_crawl_and_never_two_at_once() {
+fn archive_check_adds_one_crawl_at_a_time() {
     let mut bed = watched("Archive=daily\nArchivePages=only-new\nArchiveTags=news\n");
     let first = bed.queue("site", &[CheckKind::Archive]).unwrap();
     let crawl = first.crawl.unwrap();
@@ -335,7 +335,7 @@ fn an_archive_is_a_crawl_and_never_two_at_once() {
 }
 
 #[test]
-fn who_waits_for_a_check_hears_of_its_end() {
+fn await_check_returns_when_it_ends() {
     let mut bed = watched("");
     let id = bed.queue("site", &[CheckKind::Status]).unwrap().queued[0];
     bed.until_quiet();
@@ -349,7 +349,7 @@ fn who_waits_for_a_check_hears_of_its_end() {
 }
 
 #[test]
-fn why_says_what_holds_a_check_up_and_what_was_not_good() {
+fn why_shows_what_blocks_a_check_and_what_failed() {
     let mut bed = watched("URL=http://b.example http://c.example\nDownAfter=1\n");
     let why = |bed: &mut Bed| {
         let text = bed.ask(WatchCall::Why("site".into())).try_recv().unwrap();

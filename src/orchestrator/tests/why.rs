@@ -33,7 +33,7 @@ fn ready(bed: &mut Bed) {
 }
 
 #[test]
-fn limits_are_named() {
+fn why_names_limits() {
     let mut bed = Bed::new();
     bed.add(4);
     assert_eq!(bed.codes("s1"), ["setup"]);
@@ -52,9 +52,9 @@ fn limits_are_named() {
 }
 
 #[test]
-fn a_full_disk_stops_what_is_new_until_there_is_room() {
+fn full_disk_blocks_starts_until_space_is_free() {
     let mut bed = Bed::new();
-    bed.strain(true);
+    bed.fill_disk(true);
     bed.add(1);
     bed.until_quiet();
     assert!(bed.world.units.is_empty());
@@ -62,7 +62,7 @@ fn a_full_disk_stops_what_is_new_until_there_is_room() {
     assert_eq!(why[0].0, "pressure");
     assert!(why[0].1.contains("MinFreeSpace="), "{why:?}");
     // Nobody adds anything: it is looked at again by itself.
-    bed.strain(false);
+    bed.fill_disk(false);
     bed.until_woken();
     bed.until_quiet();
     assert!(!bed.world.units.is_empty());
@@ -70,7 +70,7 @@ fn a_full_disk_stops_what_is_new_until_there_is_room() {
 }
 
 #[test]
-fn hosts_are_named() {
+fn why_names_hosts() {
     let mut bed = Bed::with_pace(Duration::from_secs(60));
     bed.add(1);
     ready(&mut bed);
@@ -92,7 +92,7 @@ fn hosts_are_named() {
 }
 
 #[test]
-fn what_people_and_workers_did_is_told() {
+fn why_names_actions_of_users_and_workers() {
     let mut bed = Bed::new();
     bed.add(2);
     ready(&mut bed);
@@ -105,7 +105,7 @@ fn what_people_and_workers_did_is_told() {
     assert_eq!(bed.why("s1")[0].1, "cancelled by request");
     assert!(bed.codes("s1").contains(&"failed".to_owned()));
 
-    // Its worker dies: the next attempt is named, and after the last that it was put aside.
+    // Its worker dies: the next attempt is named, and the quarantine after the last.
     let worker = "archivist-snapshot-2.service";
     for attempt in 1..=3 {
         bed.until_quiet();
@@ -117,7 +117,7 @@ fn what_people_and_workers_did_is_told() {
             n => {
                 assert_eq!(why[0].0, "back-off", "{why:?}");
                 assert!(why[0].1.contains(&format!("attempt {n} of 3")), "{why:?}");
-                assert!(why[0].1.contains("not before 19"), "{why:?}");
+                assert!(why[0].1.contains("next attempt after 19"), "{why:?}");
             }
         }
         bed.pass(7_200_000);

@@ -1,5 +1,5 @@
-//! Telling somebody that a site went down or came back: a command of the watch, as a unit like every
-//! other check, so that it is limited in time, recorded and found in the journal.
+//! Alerts when a site goes down or comes back: a command of the watch, as a unit like every other
+//! check, so that it has a time limit, a row and a journal.
 
 use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -8,11 +8,11 @@ use crate::watch::checks::AlertRequest;
 use archivist_core::model::{CheckKind, CheckRecord, Flip, Health, without_userinfo};
 use archivist_shared::declare::watch::{Alert, Watch};
 
-/// What runs in the place of a command where a unit is to be started: that comes along with it.
+/// The command of an alert that only starts another unit, which comes with it.
 const NO_COMMAND: &str = "/bin/true";
 
 impl Turn<'_> {
-    /// Counts a status check, and has it told when the site went down or came back with it.
+    /// Counts a status check, and queues the alert if the site went down or came back with it.
     pub(crate) fn note_health(
         &mut self,
         check: &CheckRow,

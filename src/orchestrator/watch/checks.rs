@@ -1,4 +1,5 @@
-//! Checks of watches from the queue to their end: the record first, then the action, as for workers.
+//! Checks of watches, from the queue to their end: the record first, then the action, as for
+//! workers.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::ReadingContext;
@@ -25,7 +26,7 @@ struct Files<'a> {
     watch: Option<&'a Watch>,
 }
 
-/// What the start of an alert needs.
+/// What the start of an alert requires.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AlertRequest {
     pub argv: Vec<String>,
@@ -140,7 +141,8 @@ impl Turn<'_> {
                 return Ok(());
             }
         };
-        // A check is over at a shutdown as well: its record would be out of date after the next boot.
+        // A check is over at a shutdown as well: its record would be out of date after the next
+        // boot.
         let unit_seen = UnitSeen {
             reading,
             evidence: seen.evidence,
@@ -189,7 +191,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// There is neither unit nor outcome.
+    /// The run of a check is lost.
     pub(crate) fn check_lost(&mut self, id: RunId) -> TurnResult<()> {
         match self.tx.open_check(id)? {
             Some(check) => self.check_over(
@@ -202,7 +204,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Records what a check found and what follows from it.
+    /// Records the end of a check, and what follows from it.
     fn check_over(
         &mut self,
         check: &CheckRow,
@@ -244,7 +246,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Deletes results that are kept no longer, all of a day at once, and says when to come back.
+    /// Deletes expired results, all of a day together, and schedules the next time.
     pub(crate) fn prune_checks(&mut self) -> Result<(), crate::store::StoreError> {
         let Some(due) = prune_at(self.tx.oldest_check_until()?) else {
             return Ok(());

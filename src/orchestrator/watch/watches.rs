@@ -104,7 +104,7 @@ impl Turn<'_> {
         })?)
     }
 
-    /// Adds a crawl, unless the one before is at work still, or there is nothing new.
+    /// Adds a crawl, unless the earlier one is still open or nothing is new.
     fn archive(&mut self, watch: &Watch, urls: &[String], queued: &mut Queued) -> TurnResult<()> {
         if let Some(before) = self.tx.last_archive(&watch.name)?
             && let Some(crawl) = self.tx.crawl(before)?
@@ -131,7 +131,7 @@ impl Turn<'_> {
                 plugins: how.plugins.clone(),
                 ..AddOptions::default()
             };
-            // What watches are to do is root's declaration.
+            // Root declares watches.
             const ROOT: u32 = 0;
             let added = self.add(wanted.join("\n").as_bytes(), &options, ROOT)?;
             Some(added.crawl)

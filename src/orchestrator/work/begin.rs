@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// URLs that a hook of a crawl is told of; its arguments hold fewer where they are long.
+/// Most URLs for a hook of a crawl; its arguments have fewer if they are long.
 const URLS_MAX: u32 = 10_000;
 
-/// A proof of identity that nobody guesses: 128 random bits in hex.
+/// A token for a worker: 128 random bits in hex.
 fn token() -> TurnResult<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -34,7 +34,7 @@ fn token() -> TurnResult<String> {
 impl Turn<'_> {
     pub(crate) fn begin_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
-        // Whether its users may have their persona is looked at again.
+        // Whether its users may use their persona is checked again.
         self.engine.forget(id);
         let plan = match self.engine.plan(&crawl) {
             Ok(plan) => plan,
@@ -58,7 +58,7 @@ impl Turn<'_> {
         self.tx.step_crawl(id, Step::Start, None, None, self.now)?;
         self.tx
             .equip_crawl(id, &assignment.token, &directory.to_string_lossy())?;
-        // An installation keeps the user that owns the library, which no crawl has.
+        // An installation runs as the owner of the library, which is the user of no crawl.
         if crawl.directory.is_none() && installed_names(&crawl).is_none() {
             self.tx.choose_hook_user(id, HOOK_USERS)?;
         }
@@ -111,7 +111,7 @@ impl Turn<'_> {
         self.start_worker(&crawl, assignment, snapshot.attempts + 1)
     }
 
-    /// Hooks of plugins whose program is missing are results as well, with the reason.
+    /// Records the hooks of plugins with a missing program as skipped results.
     pub(crate) fn note_skipped(
         &self,
         plan: &CrawlPlan,
@@ -129,7 +129,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What people are to read about a snapshot besides its results.
+    /// What the page about a snapshot shows, in addition to its results.
     fn about(&self, plan: &CrawlPlan, snapshot: &SnapshotWork) -> TurnResult<About> {
         let filter = Filter {
             owner: Some(Owner::Snapshot(snapshot.id)),
@@ -309,7 +309,7 @@ impl Turn<'_> {
         if crawl_directory != own {
             bind.push(crawl_directory);
         }
-        // Which a user's hooks see where it is.
+        // A user's hooks see this directory at its real path.
         bind.extend(shared.clone().filter(|_| self.engine.scope.user));
         let (library, mut bind_read_only) = self.engine.library_binds(planned);
         bind.extend(library);
@@ -360,8 +360,8 @@ impl Turn<'_> {
         ))
     }
 
-    /// Hooks see neither homes nor our data directory nor our configuration; a plugin that lies there is let in, with
-    /// its siblings, which it may use.
+    /// The directory of a plugin that hooks could not see otherwise, with its siblings: homes, the
+    /// data directory and the configuration are hidden.
     fn hidden_plugin_directory(&self, plugin: &Path) -> Vec<PathBuf> {
         const HIDDEN: [&str; 7] = [
             "/etc/archivist",

@@ -1,4 +1,4 @@
-//! Calls of workers. A worker is believed only about its own crawl or snapshot.
+//! Calls of workers. A worker may only report about its own crawl or snapshot.
 
 use crate::crawl::children::is_short;
 use crate::main_loop::action::Action;

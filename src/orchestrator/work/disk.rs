@@ -1,5 +1,5 @@
-//! The disk while hooks run: when it is nearly full, the hook that has written most is ended, so that
-//! the others and the rest of the machine have what is left.
+//! The disk while hooks run: when it is nearly full, the hook that has written most is ended, so
+//! that the rest is left for other hooks and the machine.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::log::{HookLog, Problem};
@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const SIGKILL: i32 = 9;
-/// A start is recorded by our clock, and files are marked by the kernel's, which is a tick behind.
+/// Difference of the clocks: starts are recorded by the process's clock, files are marked by the
+/// kernel's, which is a tick behind.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
@@ -23,7 +24,8 @@ impl Turn<'_> {
         lack(&engine.load, &engine.load_limits(), engine.disk_lack)
     }
 
-    /// While hooks run the disk is looked at from time to time, and what they wrote when it is nearly full.
+    /// While hooks run, schedules a measurement of the disk, and measures what they wrote when it
+    /// is nearly full.
     pub(crate) fn watch_disk(&mut self, hooks: u64) -> TurnResult<()> {
         if hooks == 0 || self.engine.settings.min_free_space == 0 {
             return Ok(());

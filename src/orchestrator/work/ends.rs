@@ -1,4 +1,4 @@
-//! What follows for a crawl or a snapshot when its worker ends, and when somebody gives it up.
+//! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
@@ -14,12 +14,13 @@ use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{Release, Whom};
 
 const SIGKILL: i32 = 9;
-/// With more waiting pages than this, followers of a crawl that ends hear of it and not of each page.
+/// With more waiting pages, followers of a crawl that ends receive one change and not one for each
+/// page.
 const FOLLOWED_PAGES_MAX: u64 = 1000;
-/// Pages that one turn cancels of a crawl with many. The next turn takes the rest, and calls of others are answered
-/// in between.
+/// Pages that one turn cancels. The next turn takes the rest, so that other calls are answered in
+/// between.
 pub(crate) const PAGES_PER_TURN: usize = 2000;
-/// Why a result fails that a worker was to make and knew nothing of.
+/// Reason of a failed result whose hook the worker did not have.
 const HOOK_GONE: &str = "the hook does not exist any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
 pub(crate) const ABORTED: &str = "aborted by request";
@@ -143,7 +144,7 @@ impl Turn<'_> {
         Ok(counts.get("queued").copied().unwrap_or(0))
     }
 
-    /// Seals a crawl that cannot go on, with the reason, and gives up its snapshots.
+    /// Seals a crawl that cannot continue, with the reason, and cancels its snapshots.
     pub(crate) fn give_up_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .step_crawl(id, Step::Seal, None, Some(reason), self.now)?;
@@ -164,8 +165,7 @@ impl Turn<'_> {
         self.end_crawl(id, reason)
     }
 
-    /// Cancels the pages of a crawl that are not done, and has the crawl's worker come to its last
-    /// hooks. Without a worker that waits for its pages the crawl is cancelled as a whole.
+    /// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
     pub(crate) fn abort(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
         let open = self.tx.has_open_snapshots(id)?;
@@ -177,9 +177,9 @@ impl Turn<'_> {
         self.tidy_crawl(id)
     }
 
-    /// Cancels a piece of the pages of a crawl that has many waiting, has `again` come after it, and returns whether it
-    /// did. Until the last piece the crawl is as it was, with fewer pages: the caller is not answered yet, and asks
-    /// again if this process ends.
+    /// Cancels some pages of a crawl with many waiting ones and queues `again`, or returns false.
+    /// Until the last chunk the crawl is unchanged apart from these pages: the caller is not
+    /// answered yet, and repeats the call if this process ends.
     pub(crate) fn cancel_piece(
         &mut self,
         id: CrawlId,
@@ -198,11 +198,11 @@ impl Turn<'_> {
         Ok(cancelled > 0)
     }
 
-    /// Cancels the pages of a crawl that are not done.
+    /// Cancels the open pages of a crawl.
     fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         use Lifecycle::*;
         if self.waiting_in(id)? > FOLLOWED_PAGES_MAX {
-            // One by one they would hold up everything else for a minute.
+            // Cancelling them individually would block everything for a minute.
             let beat = crate::main_loop::notify::beat;
             self.tx.cancel_unbegun(id, reason, self.now, beat)?;
         }
@@ -212,7 +212,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ends everything of a crawl that is final before its time.
+    /// Ends all units of a crawl that became final early.
     fn end_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .fail_open_results(Owner::Crawl(id), reason, self.now)?;
@@ -220,7 +220,7 @@ impl Turn<'_> {
         self.changes.insert(Change::Crawl(id));
         self.engine.forget(id);
         self.actions.push(Action::Dismiss(Owner::Crawl(id)));
-        // systemd 257 does not stop what is frozen.
+        // systemd 257 does not stop a frozen unit.
         for unit in self.tx.units_once_frozen(id)? {
             self.actions.push(Action::Thaw(unit));
         }
@@ -233,7 +233,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Cancels one snapshot and ends what runs of it.
+    /// Cancels one snapshot and stops its units.
     pub(crate) fn cancel_snapshot(
         &mut self,
         crawl: CrawlId,
@@ -270,8 +270,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Tells a crawl's worker that its snapshots are done, and once the crawl itself is over and
-    /// nothing of it runs any more, lets its slice go.
+    /// Answers a crawl's worker when no snapshot is open, and stops the slice of a final crawl
+    /// without units; see [`tidy`].
     pub(crate) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         let status = self.tx.status_of(Owner::Crawl(id))?;
         let open = self.tx.has_open_snapshots(id)?;

@@ -1,4 +1,4 @@
-//! Hosts: what they are spared, and what they ask for.
+//! Delays of hosts: configured, and requested by the host.
 
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Turn, TurnResult};
@@ -6,13 +6,13 @@ use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_shared::bus::documents::work::Report;
 use std::time::Duration;
 
-/// Nobody is to hold a host up for longer with one answer.
+/// Longest delay that one answer can request.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The longest delay between two starts that a host may ask for.
+/// Longest delay between two starts that a host can request.
 const DELAY_MAX: Duration = Duration::from_secs(600);
 
 impl Turn<'_> {
-    /// The host of a snapshot that is begun is left alone for a while.
+    /// Delays the next snapshot of this snapshot's host.
     pub(crate) fn pace(&self, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
         let host = self.tx.host_of(id)?;
         let pace = self.engine.settings.host_delay;
@@ -25,7 +25,7 @@ impl Turn<'_> {
         Ok(self.tx.begin_on_host(crawl, host, next_at)?)
     }
 
-    /// Takes what the host of a snapshot asked for: Retry-After of an answer, Crawl-delay of its
+    /// Applies what the host of a snapshot requested: Retry-After of an answer, Crawl-delay of its
     /// robots.txt.
     pub(crate) fn apply_host_limits(&mut self, id: SnapshotId, report: &Report) -> TurnResult<()> {
         if let Some(seconds) = report.retry_after {

@@ -6,14 +6,14 @@ use archivist_plugin::files::allocation::{Allocation, allocations};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Where a hook that runs may have written.
+/// The directories that a running hook may have written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookDirs {
     pub run: RunId,
     pub since: Time,
-    /// The directory of its page or crawl, and in it that of its plugin.
+    /// The directory of its page or crawl, and the name of its plugin's directory in it.
     pub own: (PathBuf, String),
-    /// Everything, that one among it.
+    /// All directories, including that one.
     pub all: Vec<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_before_a_hook_is_not_its_own() {
+    fn earlier_files_do_not_count_for_a_hook() {
         let top = tempfile::tempdir().unwrap();
         let own = top.path().join("wget");
         std::fs::create_dir(&own).unwrap();

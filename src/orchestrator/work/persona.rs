@@ -1,5 +1,6 @@
 //! Personas: what browsers and programs keep between visits. They are in the data directory, which
-//! hooks cannot see; the housekeeping hook of a crawl copies the persona in use for the other hooks.
+//! hooks cannot see; the housekeeping hook of a crawl copies the persona in use for the other
+//! hooks.
 
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use archivist_core::model::COOKIES;
@@ -14,8 +15,8 @@ impl CrawlPlan {
     }
 }
 
-/// The settings that follow from a persona, a copy of which is in `personas`. Those of the user
-/// outrank them.
+/// The settings that follow from a persona, a copy of which is in `personas`. Settings of the user
+/// override them.
 pub fn values(persona: Option<&Path>, personas: &Path) -> Values {
     let Some(persona) = persona else {
         return Values::new();
@@ -32,8 +33,8 @@ pub fn values(persona: Option<&Path>, personas: &Path) -> Values {
         .collect()
 }
 
-/// Whether there is work for this hook: one that copies the persona needs one, and on a page a
-/// browser that is the page's own.
+/// Whether this hook has work: a hook that copies the persona requires one, and on a page a browser
+/// of the page's own.
 pub fn is_wanted(hook: &PlannedHook, has_persona: bool) -> bool {
     let isolation = hook.values.get("CHROME_ISOLATION");
     let own_browser = isolation.and_then(|value| value.as_str()) == Some("snapshot");
@@ -50,7 +51,7 @@ pub fn for_hook<'a>(plan: &'a CrawlPlan, planned: &PlannedHook) -> Option<&'a Pa
     plan.persona.as_deref().filter(|_| copies(planned))
 }
 
-/// How that hook is told of it.
+/// The variable with the persona's directory.
 pub fn told(persona: &Path) -> (String, String) {
     ("PERSONA_TEMPLATE".to_owned(), persona.display().to_string())
 }

@@ -14,8 +14,9 @@ use std::path::PathBuf;
 const ACTIVE: &str = "ACTIVE_PERSONA";
 
 impl Engine {
-    /// Directory of the persona that a crawl with these settings uses. The one that nobody chose for
-    /// the crawl, `Default` or that of the configuration, is left out if it is not for all of `users`.
+    /// Directory of the persona for a crawl with these settings. A persona that was not chosen for
+    /// the crawl, `Default` or that of the configuration, is left out if not all of `users` may use
+    /// it.
     ///
     /// # Errors
     /// If the persona was chosen, and is not there or not for all of `users`. `Default` need not be there.
@@ -27,7 +28,7 @@ impl Engine {
             None => PersonaName::usual(),
         };
         let path = self.personas().join(name.as_str());
-        // Not by way of a link: it is mounted for a hook.
+        // Not through a link: it is mounted for a hook.
         if !path.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
             return if name == PersonaName::usual() {
                 Ok(None)

@@ -1,24 +1,23 @@
-//! Looking at the machine before something is started: free space, and how long our processes
-//! wait for memory.
+//! Measuring the load of the machine: free space, and how long processes wait for memory.
 
 use archivist_core::plan::Load;
 use archivist_shared::disk::FreeSpace;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a figure of the kernel's holds; it brings it up to date every 2 s.
+/// How long a figure is reused; the kernel updates it every 2 s.
 const MEMORY_KEPT: Duration = Duration::from_secs(1);
 
-/// The places of the machine that work is done at.
+/// The file systems and the slice that are measured.
 pub struct Machine {
     places: Vec<PathBuf>,
-    /// Where the kernel says how long our processes wait for memory, if it does.
+    /// The file with the memory pressure of the slice, if the kernel has it.
     memory: Option<PathBuf>,
     seen: Option<(Instant, f64)>,
 }
 
 impl Machine {
-    /// `places` are directories on file systems that are to have room.
+    /// `places`: directories on the file systems to measure.
     pub fn new(places: Vec<PathBuf>) -> Machine {
         let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let slice = slice_of(&cgroups);
@@ -33,8 +32,8 @@ impl Machine {
         }
     }
 
-    /// Looks at the file systems and at the pressure on our slice: a few system calls. The place with
-    /// the least room counts.
+    /// Measures the file systems and the memory pressure, with a few system calls. The file system
+    /// with the least space counts.
     pub fn look(&mut self) -> Load {
         let places = self.places.iter();
         let found: Vec<FreeSpace> = places.filter_map(|at| FreeSpace::at(at).ok()).collect();
@@ -59,7 +58,7 @@ impl Machine {
     }
 }
 
-/// The slice that we and all of our work are in, relative to the root of the cgroups.
+/// The slice of this process and all its units, relative to the root of the cgroups.
 fn slice_of(cgroups: &str) -> Option<PathBuf> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let slice = Path::new(own).parent()?;
@@ -69,7 +68,7 @@ fn slice_of(cgroups: &str) -> Option<PathBuf> {
     is_slice.then(|| slice.to_owned())
 }
 
-/// From a file of the kernel's pressure stall information.
+/// The figure of a file of the kernel's pressure stall information.
 fn some_avg10(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
     let avg10 = some
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_the_kernel() {
+    fn pressure_file_and_cgroup_are_parsed() {
         let text =
             "some avg10=12.34 avg60=1.00 avg300=0.10 total=7\nfull avg10=1.00 avg60=0 total=0\n";
         assert_eq!(some_avg10(text), Some(12.34));
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_space_here_is_seen() {
+    fn free_space_is_measured() {
         let free = |places: &[&str]| {
             let places = places.iter().map(PathBuf::from).collect();
             Machine::new(places).look().free

@@ -10,7 +10,7 @@ use archivist_shared::config::NetworkMode;
 use archivist_shared::journal::message;
 use std::rc::Rc;
 
-/// Words of errors of a connection that did not come about.
+/// Words in the errors of failed connections.
 const NO_CONNECTION: [&str; 7] = [
     "timed out",
     "time limit",
@@ -21,7 +21,7 @@ const NO_CONNECTION: [&str; 7] = [
     "net::ERR_",
 ];
 
-/// Logs what does not hold on this machine.
+/// Logs which protections do not work on this machine.
 pub fn warn(engine: &Engine) {
     let scope = &engine.scope;
     if engine.filter_holds == Some(false) && !scope.user {
@@ -41,7 +41,7 @@ pub fn warn(engine: &Engine) {
 }
 
 impl Engine {
-    /// Whose network hooks are in and what they reach, in one line.
+    /// The network of hooks and what they reach, in one line.
     pub fn network_line(&self) -> String {
         let (mode, reach) = (self.settings.network, &self.settings.reach);
         let whose = if mode.is_own(&self.scope, reach.loopback) {
@@ -52,7 +52,7 @@ impl Engine {
         format!("{whose} (Network={}), Reach={reach}", mode.as_str())
     }
 
-    /// The way out with these start URLs.
+    /// The networks that a crawl with these start URLs reaches.
     pub fn way_out<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> WayOut {
         let hosts = &self.addresses.hosts;
         let each = urls.into_iter().map(|url| Reach::of_url(url, hosts));
@@ -66,8 +66,8 @@ impl Engine {
         }
     }
 
-    /// The addresses that units with this way out refuse: none under a user's service manager, which
-    /// cannot filter.
+    /// The addresses that units with this way out refuse: none under a user's service manager,
+    /// which cannot filter.
     pub fn filter_of(&self, way_out: &WayOut) -> AddressFilter {
         if self.scope.user {
             return AddressFilter::default();
@@ -75,8 +75,9 @@ impl Engine {
         way_out.filter(&self.addresses.name_servers)
     }
 
-    /// The way out of a check of this URL: checks are in the machine's network. But for lighthouse, whose browser
-    /// listens on the loopback: where the machine's is closed, it has a loopback of its own.
+    /// The networks that a check of this URL reaches. Checks run in the machine's network, except
+    /// lighthouse, whose browser listens on the loopback interface: if hooks cannot reach the
+    /// machine's, it gets its own.
     pub fn way_out_of_check(&self, kind: CheckKind, url: &str) -> WayOut {
         let way_out = self.way_out([url]);
         let browses = kind == CheckKind::Lighthouse && !way_out.reach.loopback;
@@ -88,7 +89,7 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// The way out of a crawl's hooks, found once and kept while the crawl runs.
+    /// The networks that a crawl's hooks reach, derived once and kept while the crawl runs.
     pub(crate) fn way_out(&self, crawl: CrawlId) -> TurnResult<Rc<WayOut>> {
         if let Some(way_out) = self.engine.ways.borrow().get(&crawl) {
             return Ok(way_out.clone());
@@ -99,7 +100,7 @@ impl Turn<'_> {
         Ok(way_out)
     }
 
-    /// What of its way out may be why results of a crawl failed with these errors.
+    /// Why results of a crawl with these errors may have failed because of its networks.
     pub(crate) fn why_reach(&self, crawl: CrawlId, errors: &[String]) -> TurnResult<Vec<Reason>> {
         let said = |word: &&str| errors.iter().any(|error| error.contains(*word));
         let way_out = self.way_out(crawl)?;

@@ -1,4 +1,4 @@
-//! What a worker is told about a run that has ended.
+//! The answer of a worker about a run that has ended.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Turn, TurnResult};

@@ -1,4 +1,5 @@
-//! What becomes of units: their starts, their ends, and what is found at a start of our own.
+//! Units: answers to their starts, their ends, and the comparison with runs at the orchestrator's
+//! own start.
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::ReadingContext;
@@ -44,7 +45,7 @@ impl Turn<'_> {
                 };
                 self.look(unit, Some(evidence)).map(drop)
             }
-            // There was no process, and there is no unit: this is all that tells why.
+            // There was no process, and there is no unit: this is the only evidence.
             Hint::JobRemoved { unit, result } if result == DEPENDENCY => {
                 let evidence = Evidence {
                     code: 0,
@@ -67,7 +68,7 @@ impl Turn<'_> {
                 self.actions.push(Action::List);
                 Ok(())
             }
-            // Without systemd there is nothing to do; the service starts anew and reconciles.
+            // Without systemd no work is possible; the service restarts and reconciles.
             Hint::Disconnected => {
                 self.actions
                     .push(Action::Fail("lost the connection to systemd"));
@@ -76,7 +77,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads a unit whose run has not ended. Returns whether there is such a run.
+    /// Queues the reading of a unit whose run has not ended. Returns whether there is such a run.
     fn look(&mut self, unit: &str, evidence: Option<Evidence>) -> TurnResult<bool> {
         if let Some(run) = self.tx.open_run(unit)? {
             self.actions.push(Action::Read {
@@ -202,7 +203,7 @@ impl Turn<'_> {
         self.actions.push(Action::Release { unit, how });
     }
 
-    /// Whether what was read is the invocation before, whose outcome is recorded already.
+    /// Whether the unit is the invocation of an earlier run, whose outcome is recorded.
     fn is_leftover(&self, unit: &str, reading: &Reading) -> TurnResult<bool> {
         let before = self.tx.ended_invocation(unit)?;
         Ok(before.is_some_and(|before| before == reading.invocation))
@@ -248,7 +249,8 @@ impl Turn<'_> {
         }
     }
 
-    /// A hook whose worker will not come back for it: its crawl or snapshot is over.
+    /// The run of a hook has ended; if its crawl or snapshot is final, its worker does not report
+    /// it.
     fn hook_ended(&mut self, run: &RunRow) -> TurnResult<()> {
         if self.tx.status_of(run.owner)?.is_final() {
             self.tx.fail_open_results(
@@ -261,7 +263,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// A crawl ended, and we were gone before its slice was stopped.
+    /// Stops slices of final crawls, if an orchestrator ended before it did.
     fn stop_idle_slices(&mut self, listed: &[Listed]) -> TurnResult<()> {
         for unit in listed {
             let Some(id) = self.engine.names.crawl_of_slice(&unit.name) else {
@@ -276,7 +278,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Compares what is remembered with what systemd has.
+    /// Compares open runs with loaded units.
     pub(crate) fn listed(&mut self, result: &Result<Vec<Listed>, ManagerError>) -> TurnResult<()> {
         let listed = match result {
             Ok(listed) => listed,

@@ -1,5 +1,5 @@
-//! How hooks and checks reach the world: in which network they are, and which addresses their
-//! units refuse. The judgement is [`Reach`]'s.
+//! The networks of hooks and checks, and the addresses that their units refuse. [`Reach`] has the
+//! rules.
 
 use archivist_core::model::web::reach::{Hosts, nameservers};
 use archivist_core::model::{AddressKind, CrawlId, Reach, Reading, Subnet};
@@ -8,18 +8,18 @@ use archivist_shared::config::Scope;
 use archivist_shared::systemd::Manager;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What stands for the machine's resolver in a network of a crawl's own (archivist-network@.service).
+/// The address of the machine's resolver in a crawl's own network (archivist-network@.service).
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// Where programs find their name servers.
+/// The file with the name servers.
 pub const RESOLVERS: &str = "/etc/resolv.conf";
-/// Tries the address filter when the orchestrator starts.
+/// The unit that tests the address filter.
 const FILTER_TEST_UNIT: &str = "archivist-reach.service";
 /// The process exited, see [`Reading::exec_main_code`].
 const EXITED: i32 = 1;
-/// The way out of one crawl or one check.
+/// The networks that one crawl or one check reaches.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WayOut {
-    /// What is reached besides the Internet.
+    /// What is reached in addition to the Internet.
     pub reach: Reach,
     /// The part of it that the start URLs open.
     pub opened: Reach,
@@ -28,7 +28,7 @@ pub struct WayOut {
 }
 
 impl WayOut {
-    /// The network that hooks have to themselves, if they have one.
+    /// The crawl's own network, if it has one.
     pub fn network(&self, crawl: CrawlId, names: &Names) -> Option<Network> {
         let neighbours = !self.reach.is_without_private();
         self.is_own.then(|| names.network(crawl, neighbours))
@@ -81,7 +81,7 @@ impl MachineAddresses {
     }
 }
 
-/// Whether the address filter of units has an effect, as far as that was tried.
+/// Whether the address filter of units has an effect; none if that is unknown.
 pub async fn filter_holds(manager: &Manager, scope: &Scope) -> Option<bool> {
     if scope.user {
         return Some(false);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn name_servers_are_reached_in_the_machine_s_network() {
+    fn name_servers_are_allowed_in_the_machine_network() {
         let text = "nameserver 127.0.0.53\nnameserver 192.168.1.1\nnameserver 169.254.169.254\nnameserver 9.9.9.9\n";
         let (_root, scope) = scope(text);
         let addresses = MachineAddresses::read(&scope);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_network_of_its_own_the_loopback_is_the_crawl_s() {
+    fn own_network_allows_loopback() {
         let filter = way_out("public", true).filter(&["192.168.1.1".parse().unwrap()]);
         for (ip, refused) in [
             ("127.0.0.1", false),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_in_reach_of_those_that_may_reach_some() {
+    fn local_network_unit_is_chosen_for_private_reach() {
         let names = Names::new("archivist");
         let unit = |reach, is_own| {
             way_out(reach, is_own)
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_with_a_browser_has_a_loopback_of_its_own() {
+    fn browser_check_has_its_own_loopback() {
         let names = Names::new("archivist");
         let unit = |reach, is_own| {
             way_out(reach, is_own)
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_test_of_the_filter_ended() {
+    fn filter_test_result_is_read() {
         let reading = |code, status| Reading {
             exec_main_code: code,
             exec_main_status: status,

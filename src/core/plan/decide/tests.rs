@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits {
 
 /// Table of the spawn rule: due items, workers of the kind, workers of all kinds.
 #[test]
-fn spawn_rule() {
+fn worker_starts_by_due_items_and_limits() {
     let spawn = |due: i64, crawl_workers, total: u32| {
         let view = View {
             due_crawls: (0..due).map(CrawlId).collect(),
@@ -34,7 +34,7 @@ fn spawn_rule() {
 
 /// With places for crawls alone, all would wait for their pages.
 #[test]
-fn crawls_leave_places_to_their_pages() {
+fn crawls_reserve_slots_for_their_pages() {
     let started = |most: u32, crawls: u32, pages: u32| {
         let limits = Limits {
             workers_max: most,
@@ -93,7 +93,7 @@ fn started(decisions: &[Decision]) -> Vec<i64> {
 
 /// Host 1 takes no more, host 2 has to wait after each start, host 3 is free.
 #[test]
-fn one_host_does_not_hold_up_the_others() {
+fn blocked_host_does_not_delay_other_hosts() {
     let full = Host {
         running: 2,
         ..Host::default()
@@ -177,7 +177,7 @@ fn a_crawl_never_exceeds_its_own_limit() {
 
 proptest! {
     #[test]
-    fn limits_hold_for_every_view(
+    fn decisions_respect_limits_for_every_view(
         crawl_workers in 0u32..20, per_kind in 0u32..10, max in 1u32..15, per_crawl in 0u32..10,
         due_crawls in 0i64..10, per_host in 1u32..4, at_hosts in prop::collection::vec((0u32..4, 0i64..3), 7),
         queues in prop::collection::vec((0u32..9, 0i64..20), 0..6),
