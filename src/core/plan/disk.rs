@@ -149,7 +149,7 @@ mod tests {
         let (small, large) = (writer(1, 70 * MIB, 900 * MIB), writer(2, 90 * MIB, 0));
         assert_eq!(of(&[small.clone(), large.clone()], bytes), Some(2));
         assert_eq!(of(&[small, large], Lack::Inodes(0)), Some(2));
-        // Whoever wrote beside its directory: the one that began last.
+        // If several hooks may have written to a shared directory, the one that started last.
         let beside = [
             writer(4, 3, 80 * MIB),
             writer(3, 9, 80 * MIB),

@@ -183,7 +183,7 @@ mod tests {
         ));
     }
 
-    /// Any set of runners has exactly one that does not stand by.
+    /// Of any set of orchestrators exactly one does not stand by.
     #[test]
     fn exactly_one_orchestrator_does_not_stand_by() {
         for count in 1..6 {

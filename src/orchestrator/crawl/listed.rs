@@ -132,8 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is in a list, and however it is cut into parts: no line is lost, none comes
-        /// twice.
+        /// Any list, cut into parts in any way, yields each line once.
         #[test]
         fn parts_of_a_list_contain_each_line_once(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
             let list = lines.join("\n");

@@ -145,8 +145,8 @@ impl Turn<'_> {
         Err(invalid(format!("{id} has no {what} result to retry")))
     }
 
-    /// Somebody may have cancelled a crawl between two pieces. If it is the one that is retried,
-    /// there is nothing more to do.
+    /// Forgets crawls that were cancelled between two turns. If the retried crawl is one of them,
+    /// the retry ends.
     fn forget_cancelled(
         &self,
         id: Option<Owner>,
@@ -220,8 +220,8 @@ impl Turn<'_> {
     }
 }
 
-/// Starts crawls whose pages were queued again in part when the orchestrator ended. Their callers got
-/// an error.
+/// Starts crawls whose pages were queued again in part when the orchestrator ended. Their callers
+/// got an error.
 pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
     let crawls: BTreeSet<CrawlId> = tx.crawls_put_off(RETRYING)?.into_iter().collect();
     if !crawls.is_empty() {

@@ -30,7 +30,7 @@ pub struct CrawlPlan {
     pub skipped: Vec<(String, String, String)>,
     pub filter: UrlFilter,
     pub limits: CrawlLimits,
-    /// Its hooks share a directory for temporary files: a plugin that looks after it is among them.
+    /// Its hooks share a directory for temporary files: the housekeeping plugin is among them.
     pub shares_tmp: bool,
     /// What its browser and its programs take up from visits before, if it exists.
     pub persona: Option<PathBuf>,

@@ -216,7 +216,7 @@ mod tests {
         assert!(starts.in_flight.is_empty());
     }
 
-    /// The stop of the unit before ends between our start and its refusal: the start is kept.
+    /// The stop of the earlier unit ends between the start and its refusal: the start is kept.
     #[test]
     fn job_of_the_earlier_unit_keeps_the_start() {
         let mut starts = in_flight(1);

@@ -39,7 +39,7 @@ impl Engine {
         self.with_programs(|known| install::is_installed(&request.requirement, known, &shelved))
     }
 
-    /// What is known of the machine's programs.
+    /// Calls `ask` with the known programs of the machine.
     pub(crate) fn with_programs<T>(&self, ask: impl FnOnce(Programs<'_>) -> T) -> T {
         ask(Programs {
             find: &|name| self.find(name),

@@ -1,4 +1,4 @@
-//! An orchestrator without systemd: the loop of [`crate`], one turn at a time.
+//! An orchestrator without systemd: the loop, one turn at a time.
 
 use super::worker::Did;
 use super::world::{BOOT, Call, Mood, World};
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 /// Name of the database.
 pub const DATABASE: &str = "test.sqlite3";
 
-/// Small, so that every limit is reached; the attempts are enough for short stories.
+/// Small limits, so that tests reach each of them.
 fn settings() -> Settings {
     Settings {
         workers_per_kind: 3,
@@ -82,18 +82,18 @@ pub struct Bed {
     pub world: World,
     pub now: Time,
     pub wake_at: Option<Time>,
-    /// Calls whose files were read, for the next turn.
+    /// Calls with their files, for the next turn.
     read: Vec<Event>,
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
     parked: Vec<Work>,
-    /// The runs that were open after the last turn.
+    /// Runs that were open after the last turn.
     pub known: BTreeSet<RunId>,
     /// When a snapshot of a host was started last.
     pub begun: BTreeMap<String, Time>,
     pub pace: Duration,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
-    /// What was final, and what somebody asked for once more since.
+    /// Final items, and those that were retried since.
     pub finals: BTreeMap<Owner, Lifecycle>,
 }
 
@@ -316,13 +316,13 @@ impl Bed {
         }
     }
 
-    /// Any crawl.
+    /// One of the crawls.
     pub fn crawl(&mut self, n: usize) -> Option<CrawlId> {
         let crawls = self.look(|tx| tx.list_crawls(&Filter::default()));
         (!crawls.is_empty()).then(|| crawls[n % crawls.len()].id)
     }
 
-    /// Any crawl or snapshot.
+    /// One of the crawls and snapshots.
     pub fn owner(&mut self, n: usize) -> Option<Owner> {
         let all = Filter::default();
         let crawls = self.look(|tx| tx.list_crawls(&all));
@@ -349,7 +349,7 @@ impl Bed {
         self.turn(batch);
     }
 
-    /// One of the workers does its next step.
+    /// One of the workers takes its next step.
     pub fn work(&mut self, n: usize) -> bool {
         let units = self.world.units.iter();
         let workers = units.filter(|(_, unit)| unit.worker.is_some());
@@ -367,7 +367,7 @@ impl Bed {
         true
     }
 
-    /// The next call of a worker, which is not made yet.
+    /// Returns the next call of a worker without making it.
     pub fn next_call(&mut self) -> Event {
         let workers = self.world.units.values_mut();
         let mut steps =
@@ -391,7 +391,7 @@ impl Bed {
         self.turn(vec![Event::Due]);
     }
 
-    /// The time comes that was asked for.
+    /// The requested time comes.
     pub fn until_woken(&mut self) {
         self.now = self.wake_at.take().unwrap();
         self.turn(vec![Event::Due]);
@@ -401,7 +401,7 @@ impl Bed {
         self.turn(vec![Event::Hint(Hint::Reloaded)]);
     }
 
-    /// The orchestrator is killed and starts anew.
+    /// The orchestrator is killed and starts again.
     pub fn restart(&mut self, heard: usize) {
         self.world.orphan(heard);
         self.starts = Starts::default();
@@ -415,7 +415,7 @@ impl Bed {
         self.world.calls.push_back(Call::List);
     }
 
-    /// PID 1, the loop and the workers do what they can; no hook ends by itself.
+    /// PID 1, the loop and the workers run until nothing is left to do; no hook ends by itself.
     pub fn until_quiet(&mut self) {
         loop {
             let mut moved = self.world.handle(Mood::Fine);
@@ -453,7 +453,7 @@ impl Bed {
         moved
     }
 
-    /// Nothing goes wrong any more: every crawl must come to its end, and nothing be left.
+    /// From now on nothing fails: every crawl must end, and no unit may be left.
     pub fn come_to_an_end(&mut self) {
         const ENOUGH: usize = 5000;
         while !self.engine.held.is_empty() {

@@ -1,4 +1,4 @@
-//! What has to hold after each turn.
+//! The invariants after each turn.
 
 use super::bed::Bed;
 use super::world::{Call, State};
@@ -45,8 +45,9 @@ impl Bed {
         }
     }
 
-    /// What is paused, or waits for paused pages alone, takes no place, and has its place back at once when it is resumed: there may
-    /// be too many then, but no more are started.
+    /// Paused items, and crawls that wait only for paused pages, use no slot, and get their slot
+    /// back at once when they are resumed: there may be too many workers then, but no more are
+    /// started.
     fn limits_hold(&mut self, snapshots: &[SnapshotEntry], open: &[RunRow]) {
         let paused: BTreeSet<Owner> = self.look(|tx| {
             let owners = open.iter().map(|run| run.owner);
@@ -232,7 +233,7 @@ impl Bed {
         }
     }
 
-    /// Every row that is `starting` has a start under way, an answer, or a repair to come.
+    /// Every row that is `starting` has a start in progress, an answer, or a repair to come.
     fn starts_are_known(&self, open: &[RunRow]) {
         let unanswered = self.starts.unanswered();
         let world = &self.world;

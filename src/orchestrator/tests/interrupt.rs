@@ -1,10 +1,10 @@
-//! Stories of interrupts and of commands in the foreground.
+//! Tests of interrupts and of commands in the foreground.
 
 use super::bed::Bed;
 use archivist_core::model::{Lifecycle, Outcome, ResultState};
 use archivist_shared::bus::documents::report::Filter;
 
-/// A held crawl with its first hook at work, interrupted; the unit is gone by the return.
+/// A held crawl whose first hook runs and is interrupted; its unit is gone on return.
 fn interrupted(hold: bool) -> Bed {
     let mut bed = Bed::new();
     bed.add(1);

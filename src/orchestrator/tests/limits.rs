@@ -7,7 +7,7 @@ use archivist_shared::bus::documents::report::Filter;
 const WORKER: &str = "archivist-snapshot-1.service";
 const HOURS: u64 = 3_600_000;
 
-/// A page with a hook at work.
+/// A page with a running hook.
 fn at_work() -> Bed {
     let mut bed = Bed::new();
     bed.add(1);

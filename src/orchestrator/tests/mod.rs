@@ -24,7 +24,7 @@ use bed::Bed;
 use proptest::prelude::*;
 use world::Mood;
 
-/// Something that happens. Numbers pick one of what there is.
+/// One operation. Numbers choose among the existing items.
 #[derive(Clone, Debug)]
 enum Operation {
     Add {
@@ -38,11 +38,11 @@ enum Operation {
     RetryFailed,
     Pause(usize),
     Resume(usize),
-    /// The disk is full, or not any more.
+    /// The disk is full, or has space again.
     FillDisk(bool),
-    /// PID 1 handles so many calls.
+    /// PID 1 handles this number of calls.
     Handle(usize, Mood),
-    /// The loop takes so many signals and answers; the seed orders the answers.
+    /// The loop takes this number of signals and answers; the seed orders the answers.
     Turn {
         signals: usize,
         answers: usize,
@@ -60,7 +60,7 @@ enum Operation {
     Pass(u64),
     SetClock(i64),
     DaemonReload,
-    /// The orchestrator is killed; PID 1 still handles so many calls of it.
+    /// The orchestrator is killed; PID 1 still handles this number of its calls.
     Restart(usize),
 }
 
@@ -165,8 +165,8 @@ proptest! {
     }
 }
 
-/// The unit before is loaded still, as its release died with the orchestrator, and so did the start
-/// that was recorded for the same name: the one is not taken for the other.
+/// The earlier unit is still loaded, because its release was lost with the orchestrator, as was the
+/// start that was recorded for the same name: one is not taken for the other.
 #[test]
 fn recorded_start_is_repeated_after_a_crash() {
     let mut bed = Bed::new();
@@ -188,8 +188,8 @@ fn recorded_start_is_repeated_after_a_crash() {
     bed.come_to_an_end();
 }
 
-/// The machine goes down again and again under a crawl that takes long: it is no fault of the
-/// crawl, unless that never ends.
+/// The machine reboots repeatedly during a long crawl: that does not count as attempts, up to a
+/// limit.
 #[test]
 fn reboots_do_not_count_as_attempts() {
     let mut bed = Bed::new();
@@ -212,8 +212,7 @@ fn reboots_do_not_count_as_attempts() {
     bed.come_to_an_end();
 }
 
-/// The system goes down, and systemd starts nothing more: that is no failure of what was to be
-/// started.
+/// The system shuts down, and systemd refuses all starts: that is no failure.
 #[test]
 fn start_refused_at_shutdown_is_retried() {
     let mut bed = Bed::new();
@@ -236,7 +235,8 @@ fn start_refused_at_shutdown_is_retried() {
     assert_eq!(runs[0].outcome, Some(Outcome::Lost));
 }
 
-/// A cancel is on disk, and its orchestrator dies before it can stop anything: the next one does.
+/// A cancel is committed, and the orchestrator is killed before it can stop a unit: the next one
+/// stops it.
 #[test]
 fn cancelled_unit_is_stopped_after_a_restart() {
     let mut bed = Bed::new();
@@ -252,8 +252,8 @@ fn cancelled_unit_is_stopped_after_a_restart() {
     bed.come_to_an_end();
 }
 
-/// A unit may be gone before it can be read: what the signal said is taken, and without one the
-/// run is lost. Neither is a success.
+/// A unit may be gone before it is read: the evidence of the signal counts, and without any the run
+/// is lost. Neither is a success.
 #[test]
 fn missing_unit_ends_by_evidence_or_is_lost() {
     let outcomes = [
@@ -311,8 +311,7 @@ fn installation_runs_provider_hooks() {
     assert_eq!(crawls[0].status, Lifecycle::Sealed);
 }
 
-/// A unit that it needs is stopped first when the machine goes down; else one that does not come is
-/// a failure.
+/// At a shutdown a required unit may stop first; otherwise a failed dependency is a failure.
 #[test]
 fn failed_dependency_at_shutdown_is_retried() {
     for stopping in [true, false] {

@@ -1,4 +1,4 @@
-//! Stories of pausing.
+//! Tests of pausing.
 
 use super::bed::Bed;
 use super::world::Mood;
@@ -6,8 +6,8 @@ use archivist_core::model::{Lifecycle, Owner, ResultState};
 use archivist_shared::bus::call::{Refusal, Request};
 use archivist_shared::bus::documents::report::Filter;
 
-/// Crawls that were paused have their places back at once, beside those that took them meanwhile.
-/// They wait for their pages, which must have a place as well.
+/// Resumed crawls get their slots back at once, in addition to those that took them. They wait for
+/// their pages, which must get a slot as well.
 #[test]
 fn resumed_crawls_leave_a_slot_for_pages() {
     let mut bed = Bed::new();
@@ -22,8 +22,8 @@ fn resumed_crawls_leave_a_slot_for_pages() {
     bed.come_to_an_end();
 }
 
-/// It ended before systemd froze its unit, and who recorded that was killed before it let the unit
-/// go.
+/// The hook ended before its unit was frozen, and the orchestrator ended before it released the
+/// unit.
 #[test]
 fn frozen_unit_is_thawed_before_its_crawl_is_cancelled() {
     let mut bed = Bed::new();
@@ -78,7 +78,7 @@ impl Bed {
     }
 }
 
-/// A crawl whose first hook is at work, paused.
+/// A paused crawl whose first hook runs.
 fn paused() -> (Bed, String) {
     let mut bed = Bed::new();
     bed.add(3);
@@ -211,7 +211,7 @@ fn paused_crawl_uses_no_slot() {
     bed.come_to_an_end();
 }
 
-/// Crawls of which only paused pages are left do nothing, and hold up nobody.
+/// Crawls with only paused pages left do nothing, and delay no other crawl.
 #[test]
 fn crawl_waiting_for_paused_pages_uses_no_slot() {
     let mut bed = Bed::new();

@@ -1,4 +1,4 @@
-//! What people ask of the orchestrator in a bed.
+//! Requests of users, in tests.
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
@@ -8,7 +8,7 @@ use archivist_shared::bus::documents::report::{AddOptions, Filter};
 use std::sync::Arc;
 
 impl Bed {
-    /// Answers what the caller is told, if that is settled with the turn.
+    /// Returns the answer, if the turn sent one.
     pub fn request<T>(
         &mut self,
         make: impl FnOnce(Reply<T>) -> Request,
@@ -141,7 +141,7 @@ fn page_retried_during_last_hooks_waits_for_the_next_worker() {
     assert_eq!(alpha.unwrap().status, ResultState::Succeeded);
 }
 
-/// Whoever asks for something else meanwhile is answered between the pieces.
+/// Other requests are answered between the chunks.
 #[test]
 fn large_crawl_is_cancelled_in_chunks() {
     let waiting = |bed: &mut Bed| {
@@ -168,7 +168,7 @@ fn pages_in(bed: &mut Bed, state: &str) -> u64 {
     counts.get(state).copied().unwrap_or(0)
 }
 
-/// A crawl of so many pages, of which none has begun.
+/// A crawl with this number of pages, none of which has started.
 fn crawl_of(pages: usize) -> Bed {
     let mut bed = Bed::new();
     bed.add(pages);
@@ -262,8 +262,8 @@ fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     assert_eq!(pages_in(&mut bed, "cancelled"), 1200);
 }
 
-/// The pages that somebody's interrupt cancelled stay so when one page is retried, however many
-/// they are.
+/// Pages that an interrupt cancelled stay cancelled when one page is retried, however many there
+/// are.
 #[test]
 fn many_pages_are_left_behind_in_chunks() {
     let mut bed = crawl_of(4500);

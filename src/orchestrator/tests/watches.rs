@@ -1,4 +1,4 @@
-//! Stories of watches, and what has to hold of their checks after each turn.
+//! Tests of watches, and the invariants of their checks after each turn.
 
 use super::bed::Bed;
 use super::world::{Mood, State};
@@ -82,8 +82,7 @@ impl Bed {
         running.filter(|unit| unit.contains(part)).collect()
     }
 
-    /// What runs is in its pool, and no pool has more than it may; nothing that is started is
-    /// without a unit, or somebody who asks for it.
+    /// No pool exceeds its size, and every started check has a unit or a call in progress.
     pub fn checks_are_sound(&mut self) {
         let started = self.look(|tx| tx.started_checks());
         let of = |pool| started.iter().filter(|c| c.kind.pool() == pool).count() as u32;
@@ -164,7 +163,7 @@ fn site_is_down_after_two_failures_and_up_after_one_success() {
     let bad = r#"{"ok":false,"status_code":500,"error":"no\ngood"}"#;
     status(&mut bed, bad);
     assert!(bed.running_of("-alert-").is_empty(), "once is not enough");
-    // What is not known of the site does not count.
+    // An unknown result does not count.
     bed.queue("site", &[CheckKind::Status]).unwrap();
     bed.until_quiet();
     let unit = bed.running_of("-check-").pop().unwrap();
@@ -205,7 +204,7 @@ fn time_limit_counts_as_failure() {
     assert_eq!(check.record.error.as_deref(), Some("time limit reached"));
 }
 
-/// Whatever dies, no row says for ever that it runs.
+/// Whatever is killed, no row stays running for ever.
 #[test]
 fn lost_check_ends_and_can_be_queued_again() {
     let mut bed = watched("");

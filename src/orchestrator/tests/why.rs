@@ -1,4 +1,4 @@
-//! What people are told, by the checks that the plan decides by.
+//! The reasons of `archivist why`, by the rules of the plan.
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
@@ -24,7 +24,7 @@ impl Bed {
     }
 }
 
-/// A crawl whose set-up is done, and whose first pages are at work.
+/// A crawl whose setup is done and whose first pages run.
 fn ready(bed: &mut Bed) {
     bed.until_quiet();
     let setup = bed.running_hook().unwrap();
@@ -61,7 +61,7 @@ fn full_disk_blocks_starts_until_space_is_free() {
     let why = bed.why("c1");
     assert_eq!(why[0].0, "pressure");
     assert!(why[0].1.contains("MinFreeSpace="), "{why:?}");
-    // Nobody adds anything: it is looked at again by itself.
+    // Nothing is added: the orchestrator measures again after its interval.
     bed.fill_disk(false);
     bed.until_woken();
     bed.until_quiet();

@@ -45,7 +45,7 @@ fn called(work: Work) -> Did {
     Did::Called(Box::new(Event::Work(work)))
 }
 
-/// The answer, if it came: `Err` when nobody will answer.
+/// The answer, if it came: `Err` if none will come.
 fn take<T>(answer: &mut Answer<T>) -> Option<Result<Result<T, Refusal>, ()>> {
     match answer.try_recv() {
         Ok(answer) => Some(Ok(answer)),

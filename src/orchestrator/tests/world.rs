@@ -1,6 +1,5 @@
-//! systemd and the workers, as far as a turn can tell: units that are loaded, calls on their way
-//! to PID 1, signals and answers on their way back. Answers may overtake each other and signals,
-//! signals keep their order.
+//! systemd and the workers as a turn sees them: loaded units, calls to PID 1, and signals and
+//! answers of it. Answers may overtake each other and signals; signals keep their order.
 
 use super::worker::Worker;
 use crate::main_loop::event::Event;
@@ -26,12 +25,12 @@ pub enum Call {
         early: bool,
         evidence: Option<Evidence>,
     },
-    /// Is the unit in the way gone?
+    /// Whether the blocking unit is gone.
     Gone(String),
     List,
 }
 
-/// What became of a unit's main process.
+/// The state of a unit's main process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     Running,
@@ -46,17 +45,17 @@ pub struct Unit {
     pub slice: String,
     pub state: State,
     pub frozen: bool,
-    /// The process in it, if it is a worker.
+    /// The worker process of the unit, if it has one.
     pub worker: Option<Worker>,
 }
 
-/// What PID 1 makes of the next start.
+/// How PID 1 handles the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Fine,
     /// The call is refused.
     Refuse,
-    /// It is taken, and the program cannot be executed.
+    /// The call succeeds, and the program cannot be executed.
     Broken,
 }
 
@@ -238,7 +237,7 @@ impl World {
                 self.exited(unit, &killed);
             }
             Some(State::Exited) => {}
-            // Only ResetFailedUnit lets go of a failed one.
+            // Only ResetFailedUnit releases a failed unit.
             Some(State::Failed(_)) => return self.job_removed(unit, "done"),
         }
         self.units.remove(unit);
@@ -270,7 +269,7 @@ impl World {
         self.exited(unit, &evidence);
     }
 
-    /// A unit goes away and nobody hears how it ended.
+    /// A unit goes away without evidence of its end.
     pub fn vanish(&mut self, unit: &str) {
         if self.units.remove(unit).is_some() {
             let unit = unit.to_owned();
@@ -286,13 +285,13 @@ impl World {
         self.stop(unit);
     }
 
-    /// Nothing is on its way in any direction.
+    /// Whether no call, signal or answer is in transit.
     pub fn is_quiet(&self) -> bool {
         self.calls.is_empty() && self.signals.is_empty() && self.answers.is_empty()
     }
 
-    /// The orchestrator dies: PID 1 still handles the first `heard` calls, and what comes of
-    /// them and of everything before reaches nobody.
+    /// The orchestrator is killed: PID 1 still handles the first `heard` calls, and their results
+    /// and all earlier ones are lost.
     pub fn orphan(&mut self, heard: usize) {
         for _ in 0..heard {
             self.handle(Mood::Fine);

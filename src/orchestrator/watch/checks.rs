@@ -19,7 +19,7 @@ use archivist_shared::declare::watch::Watch;
 use archivist_shared::systemd::{ManagerError, Release};
 use serde::{Deserialize, Serialize};
 
-/// What the files of a check that is over say.
+/// The contents of the files of a check.
 #[derive(Default)]
 struct Files<'a> {
     record: Option<CheckRecord>,

@@ -224,8 +224,9 @@ pub fn make_record(path: &Path) -> Result<OwnedFd, String> {
         .map_err(|error: io::Error| format!("failed to create '{}': {error}", path.display()))
 }
 
-/// The last line that is a record: a document of our own program, bounded in size, read as the
-/// report of a worker is. Pages never write it. Users see it: no URL in it has a user or password.
+/// The last line that is a record: a document of archivist's own program, bounded in size, and read
+/// as the report of a worker is. Pages never write it. Users see it: no URL in it has a user or
+/// password.
 fn read_record(path: &Path) -> Option<CheckRecord> {
     let file = File::open(path).ok()?;
     let mut text = Vec::new();

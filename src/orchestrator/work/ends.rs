@@ -157,7 +157,7 @@ impl Turn<'_> {
         self.end_crawl(id, reason)
     }
 
-    /// Cancels a crawl and everything of it that is not final.
+    /// Cancels a crawl and all its snapshots that are not final.
     pub(crate) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;

@@ -186,7 +186,7 @@ proptest! {
         let open_crawls: Vec<_> = queues.iter().enumerate()
             .map(|(n, (running, due))| open(n as i64, *running, n as i64 * 100..n as i64 * 100 + due))
             .collect();
-        // Seven hosts; some are full, some are to be left alone.
+        // Seven hosts; some have no free slot, some are delayed.
         let mut open_crawls = open_crawls;
         for due in open_crawls.iter_mut().flat_map(|crawl| &mut crawl.due) {
             due.host = HostId(due.id.0 % 7);
