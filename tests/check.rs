@@ -461,7 +461,7 @@ fn a_site_is_crawled_as_it_allows() {
 }
 
 #[test]
-fn a_crawl_has_four_requests_under_way_and_ends_at_its_deadline() {
+fn a_crawl_has_four_concurrent_requests_and_ends_at_its_deadline() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (under_way, highest) = (now.clone(), most.clone());
     let server = Server::new(move |_, path, to| {
@@ -503,7 +503,7 @@ fn a_crawl_has_four_requests_under_way_and_ends_at_its_deadline() {
 }
 
 #[test]
-fn a_crawl_that_is_told_to_end_says_what_it_has() {
+fn a_stopped_crawl_prints_its_partial_result() {
     let server = Server::new(|_, path, to| match path {
         "/" => html(to, "<title>t</title><a href=/gone>g</a><a href=/hang>h</a>"),
         "/hang" => thread::sleep(Duration::from_secs(60)),
@@ -604,7 +604,7 @@ fn record_of_missing(command: Command, lib: &std::path::Path) -> Value {
 }
 
 #[test]
-fn people_get_an_exit_status_and_wrong_usage_is_two() {
+fn users_get_an_exit_status_and_wrong_usage_exits_with_two() {
     let server = Server::new(|_, path, to| reply(to, if path == "/" { 200 } else { 404 }, "", b""));
     let status = |args: &[&str], input: &str| {
         let mut child = command("status")
@@ -630,7 +630,7 @@ fn people_get_an_exit_status_and_wrong_usage_is_two() {
     let (code, text) = status(&[], "{}");
     assert_eq!(code, 2);
     assert!(
-        text.contains("the request on standard input makes no sense"),
+        text.contains("failed to parse the request on standard input"),
         "{text}"
     );
 }

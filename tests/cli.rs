@@ -32,7 +32,7 @@ fn told(output: Output) -> (i32, String, String) {
 }
 
 #[test]
-fn wrong_usage_is_two_and_says_what_is_right() {
+fn wrong_usage_exits_with_two_and_a_hint() {
     for (args, words) in [
         (&["add"][..], "<URL>"),
         (&["add", "--nonsense", "https://a/"], "--nonsense"),
@@ -62,7 +62,7 @@ fn wrong_usage_is_two_and_says_what_is_right() {
 }
 
 #[test]
-fn no_orchestrator_is_four_and_says_what_to_do() {
+fn no_orchestrator_exits_with_four_and_a_hint() {
     for args in [
         &["add", "https://example.com/"][..],
         &["status"],
@@ -76,7 +76,7 @@ fn no_orchestrator_is_four_and_says_what_to_do() {
         let (code, stdout, stderr) = run(args);
         assert_eq!((code, stdout.as_str()), (4, ""), "{args:?}\n{stderr}");
         assert!(
-            stderr.starts_with("archivist: cannot reach the system bus: "),
+            stderr.starts_with("archivist: failed to connect to the system bus: "),
             "{stderr}"
         );
         assert!(stderr.contains("systemctl status"), "{stderr}");
@@ -87,7 +87,7 @@ fn no_orchestrator_is_four_and_says_what_to_do() {
 }
 
 #[test]
-fn what_cannot_be_a_url_is_refused_with_its_place() {
+fn invalid_urls_are_refused_with_their_line() {
     let home = tempfile::tempdir().unwrap();
     let bad = OsStr::from_bytes(b"https://a/\xff");
     let output = archivist(home.path())
@@ -101,7 +101,7 @@ fn what_cannot_be_a_url_is_refused_with_its_place() {
         stderr.contains("argument 2: 'https://a/ https://b/' refused: it contains a line break")
     );
     assert!(
-        stderr.ends_with("archivist: not a single URL to archive\n"),
+        stderr.ends_with("archivist: no URL to archive\n"),
         "{stderr}"
     );
 
@@ -144,7 +144,7 @@ fn the_configuration_of_a_user() {
 }
 
 #[test]
-fn the_doctor_fails_without_a_bus_and_says_how_to_go_on() {
+fn the_doctor_fails_without_a_bus_and_prints_a_fix() {
     let (code, stdout, _) = run(&["doctor"]);
     assert_eq!(code, 1);
     assert!(stdout.contains("FAIL  bus"), "{stdout}");
@@ -174,7 +174,7 @@ fn completions_know_the_verbs() {
 }
 
 #[test]
-fn a_reader_that_went_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let home = tempfile::tempdir().unwrap();
     let mut child = archivist(home.path())
         .args(["completions", "bash"])

@@ -3,8 +3,8 @@
 
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
-#[path = "cli_bus/pieces.rs"]
-mod pieces;
+#[path = "cli_bus/paging.rs"]
+mod paging;
 #[path = "cli_bus/plot.rs"]
 mod plot;
 #[path = "cli_bus/watches.rs"]
@@ -12,7 +12,7 @@ mod watches;
 
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Time};
 use archivist_shared::bus::documents::report::{
-    AddOptions, Added, Crawl, Details, Event, Filter, HookResult, ROWS_MAX, Refused, Snapshot,
+    AddOptions, Added, Crawl, CrawlEvent, Details, Filter, HookResult, ROWS_MAX, Refused, Snapshot,
 };
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -93,7 +93,7 @@ impl Face {
         let read: Filter = serde_json::from_str(filter).unwrap();
         Ok(match what {
             "timeline" => json(&plot::piece(&read)),
-            "results" if read.owner == Some(pieces::LONG) => json(&pieces::piece(&read)),
+            "results" if read.owner == Some(paging::LONG) => json(&paging::piece(&read)),
             "crawls" if read.owner == Some(Owner::Crawl(CrawlId(9))) => "[]".to_owned(),
             "crawls" => json(&[crawl(Lifecycle::Sealed)]),
             "snapshots" => json(&[snapshot(Lifecycle::Sealed)]),
@@ -215,19 +215,19 @@ fn hook(status: ResultState) -> HookResult {
 /// The lines of a stream in which the only hook comes out as `result`.
 fn stream(result: ResultState) -> [String; 5] {
     [
-        json(&Event::Crawl {
+        json(&CrawlEvent::Crawl {
             crawl: crawl(Lifecycle::Started),
         }),
-        json(&Event::Snapshot {
+        json(&CrawlEvent::Snapshot {
             snapshot: snapshot(Lifecycle::Started),
         }),
-        json(&Event::Hook {
+        json(&CrawlEvent::Hook {
             result: hook(result),
         }),
-        json(&Event::Snapshot {
+        json(&CrawlEvent::Snapshot {
             snapshot: snapshot(Lifecycle::Sealed),
         }),
-        json(&Event::Crawl {
+        json(&CrawlEvent::Crawl {
             crawl: crawl(Lifecycle::Sealed),
         }),
     ]
@@ -441,7 +441,7 @@ fn wait_ends_with_three_when_a_hook_failed() {
 }
 
 #[test]
-fn a_crawl_that_was_over_before_anybody_watched_is_told_all_the_same() {
+fn a_crawl_that_ended_before_the_stream_is_reported() {
     let cardboard = Arc::<Cardboard>::default();
     let Some(bus) = Bus::start(&cardboard) else {
         return;
@@ -449,7 +449,7 @@ fn a_crawl_that_was_over_before_anybody_watched_is_told_all_the_same() {
     let mut over = crawl(Lifecycle::Sealed);
     over.snapshots.insert("sealed".into(), 1);
     over.results.insert("failed".into(), 1);
-    let line = json(&Event::Crawl { crawl: over }) + "\n";
+    let line = json(&CrawlEvent::Crawl { crawl: over }) + "\n";
     *cardboard.streams.lock().unwrap() = vec![line];
     let (code, stdout, stderr) = bus.run(&["add", "--wait", "https://a/"]);
     assert_eq!(code, 3, "{stderr}");
@@ -480,7 +480,7 @@ fn an_interrupt_detaches() {
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        stderr.starts_with("detached: the crawl goes on"),
+        stderr.starts_with("detached: the crawl continues"),
         "{stderr}"
     );
 }

@@ -2,9 +2,10 @@
 //! `tests/generate/CASE/in` is the root of a file system, `CASE/out` what is written, `CASE/problems`
 //! what is said. `UPDATE_GOLDEN=1` writes the latter two anew.
 
+use archivist_core::text::Problem;
 use archivist_generator::{Context, generate, write, write_all};
 use archivist_shared::config::{Scope, UserDirs};
-use archivist_shared::declare::{Problem, files};
+use archivist_shared::declare::files;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ fn put(directory: &Path, files: &BTreeMap<String, String>) {
 
 /// Only files are opened.
 #[test]
-fn a_fifo_does_not_hold_up_the_boot() {
+fn a_fifo_does_not_block_the_boot() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("etc/archivist");
     fs::create_dir_all(&directory).unwrap();
@@ -126,7 +127,11 @@ fn a_fifo_does_not_hold_up_the_boot() {
     let (declarations, problems) = files::read(&Scope::system(root.path()));
     assert_eq!(declarations.len(), 1);
     assert_eq!(problems.len(), 1);
-    assert!(problems[0].text.ends_with("pipe.pool: it is not a file"));
+    assert!(
+        problems[0]
+            .text()
+            .ends_with("pipe.pool: it is not a regular file")
+    );
 }
 
 /// As many as the boot has to wait for: shared among threads, and nothing gets lost or mixed up.

@@ -1,5 +1,5 @@
-//! Asks for URLs: over HTTP/1.1, with a limit for everything, believing the authorities that
-//! Debian believes, and without following a redirect by itself.
+//! HTTP/1.1 client of the checks: limits for everything, the certificate authorities that Debian
+//! trusts, and no automatic redirects.
 
 use super::reach::{Guard, Private};
 use archivist_hooks::page::html::one_line;
@@ -15,26 +15,26 @@ use ureq::unversioned::transport::{
 use ureq::{Agent, Timeout};
 use url::Url;
 
-/// What servers are told, unless the settings say otherwise.
+/// Default User-Agent.
 pub const USER_AGENT: &str = concat!(
     "Mozilla/5.0 (compatible; archivist/",
     env!("CARGO_PKG_VERSION"),
     ")"
 );
-/// The most bytes of one answer's headers.
+/// Most bytes of the headers of one answer.
 const HEADERS: usize = 64 << 10;
 
-/// How long the parts of one exchange may take.
+/// Time limits of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Patience {
-    /// Looking up the name; and then connecting, TLS included.
+    /// Limit for the name lookup, and for connecting including TLS.
     pub connect: Duration,
-    /// Until the headers are there; and then until the body is.
+    /// Limit until the headers, and then until the body has arrived.
     pub read: Duration,
 }
 
 impl Patience {
-    /// Both in seconds.
+    /// Returns limits in seconds.
     pub const fn of(connect: u64, read: u64) -> Patience {
         Patience {
             connect: Duration::from_secs(connect),
@@ -43,14 +43,14 @@ impl Patience {
     }
 }
 
-/// Why there was no answer.
+/// Reason for a missing answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The two could not agree on who the server is, or how to speak in private.
+    /// TLS failed: certificate or protocol.
     Tls(String),
-    /// One of the limits was met.
+    /// A time limit was reached.
     Late(String),
-    /// Anything else.
+    /// Any other reason.
     Other(String),
 }
 
@@ -68,26 +68,26 @@ impl fmt::Display for Fault {
 pub struct Answer {
     /// The status number.
     pub status: u16,
-    /// Names in lower case, values with what is no UTF-8 replaced.
+    /// Names in lower case; invalid UTF-8 in values is replaced.
     pub headers: Vec<(String, String)>,
-    /// From the call to the headers.
+    /// Time from the call to the headers.
     pub after: Duration,
-    /// The start of the body, as much as was asked for.
+    /// Start of the body, as much as was requested.
     pub body: Vec<u8>,
-    /// Whether there was more of it.
+    /// Whether the body is longer.
     pub is_cut: bool,
-    /// Why the body did not come whole, if it did not.
+    /// Why the body is incomplete, if it is.
     pub problem: Option<Fault>,
 }
 
 impl Answer {
-    /// The first header of a name given in lower case.
+    /// Returns the first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Where it points, if it is a redirect.
+    /// Returns the target of a redirect.
     pub fn location(&self) -> Option<&str> {
         match self.status {
             301 | 302 | 303 | 307 | 308 => self.header("location"),
@@ -95,7 +95,7 @@ impl Answer {
         }
     }
 
-    /// `text/html`
+    /// Returns the media type, such as `text/html`.
     pub fn media_type(&self) -> String {
         let value = self.header("content-type").unwrap_or_default();
         let essence = value.split(';').next().unwrap_or_default();
@@ -103,14 +103,14 @@ impl Answer {
     }
 }
 
-/// Asks servers, several at a time if shared between threads.
+/// A client. Threads may share it.
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
 }
 
 impl Client {
-    /// One that lets servers take so long and calls itself so.
+    /// Returns a client with these limits and this User-Agent.
     pub fn new(patience: Patience, user_agent: &str, guard: &Guard) -> Client {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
@@ -137,17 +137,17 @@ impl Client {
         }
     }
 
-    /// GET; keeps `most` bytes of the body.
+    /// Sends GET; keeps `most` bytes of the body.
     pub fn get(&self, url: &Url, most: u64) -> Result<Answer, Fault> {
         self.ask(Method::GET, url, |_| most)
     }
 
-    /// GET; how many bytes of the body are kept depends on the answer.
+    /// Sends GET; `most` decides from the answer how many bytes of the body to keep.
     pub fn get_some(&self, url: &Url, most: impl FnOnce(&Answer) -> u64) -> Result<Answer, Fault> {
         self.ask(Method::GET, url, most)
     }
 
-    /// HEAD.
+    /// Sends HEAD.
     pub fn head(&self, url: &Url) -> Result<Answer, Fault> {
         self.ask(Method::HEAD, url, |_| 0)
     }
@@ -158,10 +158,13 @@ impl Client {
         url: &Url,
         most: impl FnOnce(&Answer) -> u64,
     ) -> Result<Answer, Fault> {
-        let request = Request::builder().method(method).uri(url.as_str()).body(());
-        let request = request.map_err(|error| {
-            Fault::Other(format!("no request can be made of this URL: {error}"))
-        })?;
+        let request = Request::builder()
+            .method(method)
+            .uri(url.as_str())
+            .body(())
+            .map_err(|error| {
+                Fault::Other(format!("failed to make a request of this URL: {error}"))
+            })?;
         let begun = Instant::now();
         let response = self.agent.run(request).map_err(fault)?;
         let after = begun.elapsed();
@@ -195,11 +198,11 @@ fn headers(map: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// TLS as ureq does it, and every failure of it told apart from others.
+/// TLS connector that marks failures of TLS.
 #[derive(Debug, Default)]
 struct Tls(RustlsConnector);
 
-/// A failure while TLS was being set up.
+/// A failure during the TLS handshake.
 #[derive(Debug)]
 struct NoTls(String);
 
@@ -229,7 +232,7 @@ impl<In: Transport> Connector<In> for Tls {
     }
 }
 
-/// A connection that breaks says nothing about TLS; one that ends in the middle of it does.
+/// A broken connection says nothing about TLS, except in the middle of the handshake.
 fn is_of_the_network(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -282,7 +285,7 @@ fn late(which: Timeout) -> &'static str {
     }
 }
 
-/// The reason why TLS failed, for people: the usual ones in plain words.
+/// Returns the reason for a TLS failure in plain words.
 fn in_words(error: &ureq::Error) -> String {
     let inner = match error {
         ureq::Error::Rustls(error) => Some(error),

@@ -1,12 +1,12 @@
-//! Redirects, one after the other, up to a limit.
+//! Follows redirects up to a limit.
 
 use super::client::{Answer, Fault};
 use archivist_hooks::page::html::one_line;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Asks with `ask` for `url`, then for what its answer points to, until one points nowhere else.
-/// Fails after `most` redirects, and starts no request once `longest` is over.
+/// Requests `url` with `ask`, and follows its redirects. Fails after `most` redirects, and starts
+/// no request after `longest`.
 pub fn follow(
     url: &Url,
     most: usize,
@@ -29,7 +29,7 @@ pub fn follow(
     Err(Fault::Other(format!("more than {most} redirects")))
 }
 
-/// Where a redirect leads; the fragment is kept, as browsers do.
+/// Returns the target of a redirect; the fragment is kept, as browsers do.
 pub fn target(from: &Url, location: &str) -> Result<Url, Fault> {
     let astray = || {
         Fault::Other(format!(

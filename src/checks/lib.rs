@@ -1,21 +1,20 @@
-//! The programs behind watches: one asks whether a site answers, one reads its pages and says
-//! what is wrong with them, one has lighthouse give it scores. Each is a request in and a
-//! [`CheckResult`] out, and meant to run in a unit of its own, whose time limit is longer than the
-//! check's.
+//! Checks of watches: `status` tests whether a site answers, `crawl` reads its pages and reports
+//! problems, `lighthouse` measures one page. Each takes a request and returns a [`CheckResult`],
+//! and is meant for its own unit, whose time limit is longer than the check's.
 
 mod client;
 mod crawl;
 mod follow;
 mod lighthouse;
 mod reach;
-mod record;
 mod request;
+mod result;
 mod status;
 
-pub use record::{CheckResult, Finding, Kind, Scores};
 pub use request::{Request, Settings};
+pub use result::{CheckResult, Finding, Kind, Scores};
 
-/// Makes a check. It always ends with a result, and by itself before its deadline.
+/// Runs a check. Always returns a result, before the deadline of the check.
 pub fn run(kind: Kind, request: &Request) -> CheckResult {
     match kind {
         Kind::Status => status::check(request),

@@ -1,7 +1,7 @@
 //! `lighthouse`: four scores of one page, from npm's lighthouse with Debian's chromium.
 
 use super::Request;
-use super::record::{CheckResult, Finding, Kind, Scores};
+use super::result::{CheckResult, Finding, Kind, Scores};
 use archivist_hooks::page::html::one_line;
 use archivist_hooks::process::capture::OutputLimits;
 use archivist_hooks::process::exit::{ExitReason, ProgramOutput};
@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The unit's limit is 180 s; what meets it says nothing.
+/// Deadline below the unit's limit of 180 s, which would lose the result.
 const DEADLINE: Duration = Duration::from_secs(170);
-/// The most of a report that is read, in bytes.
+/// Longest report, in bytes.
 const REPORT: usize = 64 << 20;
-/// How lighthouse comes onto a Debian machine: this version runs with Debian's node.
+/// How to install lighthouse on Debian: this version runs with Debian's node.
 const HOW: &str = "apt install chromium npm && npm install --global lighthouse@12";
 
-/// What is to be known where the loopback is closed.
+/// Hint if the check must not reach the loopback.
 const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
                       install passt, see Network= in archivist.conf(5)";
 
-/// Has lighthouse look at the URL.
+/// Runs lighthouse for the URL.
 pub fn check(request: &Request) -> CheckResult {
     let mut result = CheckResult::new(Kind::Lighthouse, request.url.as_str());
     match look(request) {
@@ -50,7 +50,7 @@ pub fn check(request: &Request) -> CheckResult {
     }
 }
 
-/// Why there is no report.
+/// Reason for a missing report.
 struct Trouble {
     /// A program is missing.
     missing: bool,
@@ -109,8 +109,9 @@ fn look(request: &Request) -> Result<Report, Trouble> {
         output: REPORT,
         ..OutputLimits::default()
     };
-    let ended = runner.run(&mut command, "npm", limits);
-    let ended = ended.map_err(|finding| Trouble::failed(finding.output_str))?;
+    let ended = runner
+        .run(&mut command, "npm", limits)
+        .map_err(|finding| Trouble::failed(finding.output_str))?;
     judge(&ended, budget).map_err(|mut trouble| {
         if ended.exit == ExitReason::TimedOut && !settings.reach.loopback {
             trouble.text.push_str(CLOSED);
@@ -119,7 +120,7 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     })
 }
 
-/// What is asked of lighthouse and of the browser that it starts.
+/// Options of lighthouse and of its browser.
 fn arguments(user_agent: Option<&str>) -> Vec<String> {
     let mut flags = vec!["--headless=new", "--disable-dev-shm-usage", "--disable-gpu"];
     if !can_sandbox() {
@@ -138,8 +139,7 @@ fn arguments(user_agent: Option<&str>) -> Vec<String> {
     arguments
 }
 
-/// Chromium's own sandbox is kept wherever it works: not as root, and not without namespaces of
-/// users.
+/// Chromium keeps its own sandbox where it works: not as root, and not without user namespaces.
 fn can_sandbox() -> bool {
     let most = |name: &str| std::fs::read_to_string(format!("/proc/sys/{name}")).ok();
     let is_off = |name: &str, off: &str| most(name).is_some_and(|text| text.trim() == off);
@@ -149,7 +149,7 @@ fn can_sandbox() -> bool {
     !nix::unistd::geteuid().is_root() && !off
 }
 
-/// The library's directories, then those of PATH and where npm puts what is for everybody.
+/// Search path: the library, PATH, and where npm installs global programs.
 fn search(library: Option<&Path>) -> Vec<PathBuf> {
     let library = library.map(|lib| [lib.join("bin"), lib.join("npm/node_modules/.bin")]);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -171,7 +171,7 @@ fn is_program(path: &Path) -> bool {
 fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
     let report = serde_json::from_slice::<Report>(&ended.output);
     match (ended.exit, report) {
-        // It exits with 1 for a page that did not load, and says why in its report.
+        // It exits with 1 for a page that failed to load, and explains that in its report.
         (ExitReason::Exited(_), Ok(report)) => Ok(report),
         (ExitReason::Exited(0), Err(error)) => Err(Trouble::failed(format!(
             "lighthouse wrote no report: {error}"
@@ -186,7 +186,7 @@ fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
     }
 }
 
-/// The line of the log that says most: the first that speaks of an error, else the last one.
+/// Returns the most useful line of the log: the first with an error, else the last one.
 fn last_words(log: &str) -> Option<String> {
     let lines = || {
         log.lines()
@@ -199,7 +199,7 @@ fn last_words(log: &str) -> Option<String> {
         .map(|line| one_line(line, 300))
 }
 
-/// What is read of lighthouse's report.
+/// The used part of lighthouse's report.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -252,7 +252,7 @@ impl RuntimeError {
 }
 
 impl Report {
-    /// Out of 100, whole numbers as lighthouse shows them.
+    /// Scores out of 100 in whole numbers, as lighthouse shows them.
     fn scores(&self) -> Scores {
         let of = |name: &str| {
             let score = self.categories.get(name)?.score?;
@@ -266,7 +266,7 @@ impl Report {
         }
     }
 
-    /// The audits that cost points, those that cost most first.
+    /// Returns audits that lowered a score, the most expensive first.
     fn findings(&self, url: &str) -> Vec<Finding> {
         let mut lost: Vec<(f64, &str, &Audit)> = Vec::new();
         for reference in self.categories.values().flat_map(|it| &it.audit_refs) {
@@ -274,7 +274,7 @@ impl Report {
                 continue;
             };
             let cost = reference.weight * (1.0 - audit.score.unwrap_or(1.0));
-            // One audit may count in several categories.
+            // An audit may count in several categories.
             let known = lost.iter().any(|(_, id, _)| *id == reference.id);
             if !known
                 && cost.is_finite()

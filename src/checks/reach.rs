@@ -1,5 +1,5 @@
-//! Who may be asked. A site whose names, redirects and links point into the network that the check
-//! runs in must not have it knock there (the metadata service of a cloud, a router).
+//! Addresses that a check may reach. A site whose names, redirects and links point into the local
+//! network must not make the check send requests there (a router, the metadata service of a cloud).
 
 use archivist_core::model::{AddressKind, Reach};
 use std::fmt;
@@ -11,7 +11,7 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// Looks up names, and refuses a host as soon as one of its addresses may not be reached.
+/// Resolves names, and refuses a host if any of its addresses is forbidden.
 #[derive(Clone, Default)]
 pub struct Guard {
     inner: Arc<Inner>,
@@ -63,7 +63,7 @@ impl Resolver for Guard {
 }
 
 impl Guard {
-    /// A guard that lets checks reach so much.
+    /// Returns a guard for these limits.
     pub fn new(reach: Reach) -> Guard {
         let names = DefaultResolver::default();
         Guard {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_that_may_not_be_reached_is_enough() {
+    fn one_forbidden_address_refuses_the_host() {
         assert_eq!(allow("public", &["1.1.1.1", "2606:2800:220:1::1"]), Ok(()));
         let refused = allow("public", &["1.1.1.1", "127.0.0.1"]).unwrap_err();
         assert_eq!(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn own_networks_are_opened_and_metadata_never() {
+    fn allowed_networks_are_reached_and_metadata_never() {
         assert_eq!(allow("loopback", &["127.0.0.1", "::1"]), Ok(()));
         assert!(allow("loopback", &["192.168.1.1"]).is_err());
         assert_eq!(allow("private", &["192.168.1.1"]), Ok(()));

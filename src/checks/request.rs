@@ -1,4 +1,4 @@
-//! What is to be checked, and how: one JSON object, or a URL.
+//! Request of a check: one JSON object, or a URL.
 
 use super::client::{Patience, USER_AGENT};
 use archivist_core::model::{PageUrl, Reach};
@@ -7,49 +7,49 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// No limit is longer than this.
+/// Upper bound of every time limit.
 const LONGEST: f64 = 86_400.0;
 
-/// One check to be made.
+/// One check.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// An http or https URL.
     pub url: Url,
-    /// What differs from the defaults.
+    /// Settings that differ from the defaults.
     pub settings: Settings,
 }
 
-/// What may differ from a check's defaults. Times are in seconds.
+/// Settings of a check. Times are in seconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// What servers are told of us.
+    /// User-Agent.
     pub user_agent: Option<String>,
-    /// For a connection.
+    /// Limit for a connection.
     pub connect_s: Option<f64>,
-    /// For headers, and for a body.
+    /// Limit for headers, and for a body.
     pub read_s: Option<f64>,
-    /// For the whole check.
+    /// Limit for the whole check.
     pub deadline_s: Option<f64>,
-    /// The most URLs of the site that a crawl asks for.
+    /// Most URLs of the site that a crawl requests.
     pub pages: Option<usize>,
-    /// How many requests a crawl has under way.
+    /// Concurrent requests of a crawl.
     pub at_once: Option<usize>,
-    /// Whether a crawl looks whether links to elsewhere work.
+    /// Whether a crawl checks links to other sites.
     pub external: Option<bool>,
-    /// The library of the data directory, where programs are looked for.
+    /// Library of the data directory, where programs are searched.
     pub lib_dir: Option<PathBuf>,
-    /// The program lighthouse.
+    /// Path of lighthouse.
     pub lighthouse: Option<PathBuf>,
-    /// The program chromium.
+    /// Path of chromium.
     pub chromium: Option<PathBuf>,
-    /// What it reaches besides the Internet; never by what the request says.
+    /// What the check may reach in addition to the Internet; never taken from the request.
     #[serde(skip)]
     pub reach: Reach,
 }
 
 impl Settings {
-    /// The settings' times, or else those of a kind of check.
+    /// Returns the time limits of the settings, or the defaults of a kind of check.
     pub fn patience(&self, usual: Patience) -> Patience {
         Patience {
             connect: seconds(self.connect_s, usual.connect),
@@ -62,7 +62,7 @@ impl Settings {
         seconds(self.deadline_s, usual)
     }
 
-    /// What servers are told.
+    /// Returns the User-Agent.
     pub fn user_agent(&self) -> &str {
         let own = self.user_agent.as_deref().map(str::trim);
         own.filter(|text| !text.is_empty()).unwrap_or(USER_AGENT)
@@ -82,7 +82,7 @@ struct Written {
 }
 
 impl Request {
-    /// A check with the defaults. The error says what is wrong with the URL.
+    /// Returns a request with the defaults, or why the URL is invalid.
     pub fn of(url: &str) -> Result<Request, String> {
         let page = PageUrl::parse(url).map_err(|error| error.to_string())?;
         let url = Url::parse(page.as_str()).map_err(|error| error.to_string())?;
@@ -92,8 +92,8 @@ impl Request {
         })
     }
 
-    /// Reads `{"url":…, "settings":{…}}`; unknown keys are passed over, so that older programs
-    /// can be asked by newer ones.
+    /// Parses `{"url":…, "settings":{…}}`; unknown keys are ignored, so that a newer caller can use
+    /// an older program.
     pub fn parse(text: &[u8]) -> Result<Request, String> {
         let written: Written = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let request = Request::of(&written.url)?;
@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn settings_that_make_no_sense_are_the_usual_ones() {
+    fn invalid_settings_become_defaults() {
         let text = br#"{"url":"http://a.test/","settings":{"connect_s":-1,"read_s":2.5,"deadline_s":1e300,"more":[]}}"#;
         let request = Request::parse(text).unwrap();
         let patience = request.settings.patience(Patience::of(3, 10));

@@ -1,29 +1,29 @@
-//! `status`: does a site answer, how, and how fast. As the library requests does it, whose words
-//! (526, 408, 10000 ms) people's records are full of.
+//! `status`: whether a site answers, how, and how fast. Follows Python's requests, whose values
+//! (526, 408, 10000 ms) existing records contain.
 
 use super::Request;
 use super::client::{Answer, Client, Fault, Patience};
 use super::follow::follow;
 use super::reach::Guard;
-use super::record::{CheckResult, Kind};
+use super::result::{CheckResult, Kind};
 use archivist_hooks::page::html::one_line;
 use std::time::Duration;
 use url::Url;
 
-/// Connecting 3 s, reading 10 s.
+/// 3 s to connect, 10 s to read.
 const PATIENCE: Patience = Patience::of(3, 10);
-/// All redirects together; the last answer may still use up its own time.
+/// Limit for all redirects; the last answer has its own limit in addition.
 const LONGEST: Duration = Duration::from_secs(30);
-/// As many as requests follows.
+/// Most redirects, as in Python's requests.
 const REDIRECTS: usize = 30;
-/// Bytes of the body that have to come in time; what comes after them is of no interest.
+/// Bytes of the body that must arrive in time; the rest does not matter.
 const BODY: u64 = 1 << 20;
-/// The status of TLS errors, the one of everything else, and the time in ms that stands for none.
+/// Status of TLS errors, status of other errors, and the time in ms for a missing answer.
 const TLS_ERROR: u16 = 526;
 const NO_ANSWER: u16 = 408;
 const NO_TIME: u64 = 10_000;
 
-/// Asks for the URL, follows redirects and says what the last answer was.
+/// Requests the URL, follows redirects and returns the last answer.
 pub fn check(request: &Request) -> CheckResult {
     let settings = &request.settings;
     let client = Client::new(
@@ -62,7 +62,7 @@ pub fn check(request: &Request) -> CheckResult {
     }
 }
 
-/// An answer whose body did not come is none.
+/// An answer without its body counts as none.
 fn whole((_, mut answer): (Url, Answer)) -> Result<Answer, Fault> {
     match answer.problem.take() {
         Some(fault) => Err(fault),

@@ -1,4 +1,5 @@
-//! The command line: one verb is one file; argv → one bus call → print.
+//! The command line. Each verb is one file: it parses its arguments, makes one call over the bus
+//! and prints the answer.
 
 mod client;
 mod display;
@@ -36,10 +37,10 @@ struct Cli {
 
 #[derive(Args)]
 struct ScopeArgs {
-    /// Talk to the orchestrator of your own service manager instead of the machine's
+    /// Use the orchestrator of your own service manager instead of the machine's
     #[arg(long, global = true)]
     user: bool,
-    /// Talk to the instance NAME, which has its own queue and data directory
+    /// Use the instance NAME, which has its own queue and data directory
     #[arg(long, global = true, value_name = "NAME", value_parser = instance)]
     instance: Option<String>,
 }
@@ -48,9 +49,9 @@ struct ScopeArgs {
 enum Verb {
     /// Archive URLs
     Add(add::AddArgs),
-    /// Archive in the foreground: watch, interrupt, and take it along when leaving
+    /// Archive in the foreground: show the hooks, interrupt them, cancel the work on exit
     Run(run::RunArgs),
-    /// Show what is going on, or where a crawl or snapshot stands
+    /// Show the state of the orchestrator, or of one crawl or snapshot
     Status(status::StatusArgs),
     /// List crawls, snapshots, results or runs
     List(list::ListArgs),
@@ -58,35 +59,35 @@ enum Verb {
     Show(show::ShowArgs),
     /// Draw the units of a crawl or snapshot over time, as SVG on standard output
     Plot(plot::PlotArgs),
-    /// Say why a crawl, snapshot or watch is not done, or not as it should be
+    /// Explain why a crawl, snapshot or watch is not done, or failed
     Why(why::WhyArgs),
     /// Open the page about a crawl, a snapshot or the whole archive in the browser
     Open(open::OpenArgs),
     /// Show the journal of a crawl, snapshot or hook
     Logs(logs::LogsArgs),
-    /// Give up crawls or snapshots and end what runs of them
+    /// Cancel crawls or snapshots and stop their running hooks
     Cancel(cancel::CancelArgs),
-    /// Start nothing more of crawls or snapshots, and freeze what runs of them
+    /// Pause crawls or snapshots and freeze their running hooks
     Pause(pause::PauseArgs),
-    /// Let paused crawls and snapshots go on
+    /// Resume paused crawls and snapshots
     Resume(resume::ResumeArgs),
-    /// Queue failed and skipped results once more
+    /// Queue failed and skipped results again
     Retry(retry::RetryArgs),
-    /// Watch sites: list, add and remove watches, run their checks, show what they found
+    /// Manage watches: list, add and remove them, run their checks, show the results
     Watch(watch::WatchArgs),
-    /// List the plugins, and say why some are not run
+    /// List the plugins, and why some do not run
     Plugins(plugins::PluginsArgs),
-    /// Keep profiles of browsers and cookies that crawls take up
+    /// Manage personas: browser profiles and cookies for crawls
     Persona(persona::PersonaArgs),
-    /// Start, watch and change pools of workers
+    /// Manage pools of workers
     Pool(pool::PoolArgs),
-    /// Say from a worker of a pool that it is alive
+    /// Send a heartbeat from a worker of a pool
     Heartbeat,
-    /// Check this machine and say what to do about what is missing
+    /// Check this machine and print how to fix what is missing
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in effect and where each value comes from
     Config(config::ConfigArgs),
-    /// Show the units that archivist-generator makes of pools and watches
+    /// Show the units that archivist-generator makes from pools and watches
     Generate(generate::GenerateArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
@@ -96,7 +97,7 @@ enum Verb {
     /// Run the program of a built-in plugin
     #[command(hide = true)]
     Hook(hook::HookArgs),
-    /// Check one site once, as watches do
+    /// Run one check of one site (what watches run)
     #[command(hide = true)]
     Check(check::CheckArgs),
 }
@@ -105,16 +106,16 @@ fn instance(text: &str) -> Result<String, String> {
     if is_instance_name(text) {
         Ok(text.to_owned())
     } else {
-        Err(format!("the name of an instance is {INSTANCE_ALLOWED}"))
+        Err(format!("an instance name must be {INSTANCE_ALLOWED}"))
     }
 }
 
-/// The command line as clap sees it: for the completions and the test of the man pages.
+/// Returns the definition of the command line, for completions and the test of the man pages.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the verb of the process's own arguments.
+/// Runs the verb that the arguments of the process name.
 pub fn main() -> ExitCode {
     if let Some(done) = generate::run_if_called(std::env::args_os()) {
         return done;
@@ -156,14 +157,14 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs one verb on a runtime of its own.
+/// Runs one verb on its own tokio runtime.
 fn wait_for(verb: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::failed(format!("failed to set up: {error}")))?;
+        .map_err(|error| Failure::failed(format!("failed to start the async runtime: {error}")))?;
     let done = runtime.block_on(verb);
-    // A thread may still be reading a stream that nobody needs any more.
+    // A thread may still read a stream that is no longer needed.
     runtime.shutdown_background();
     done
 }

@@ -1,4 +1,4 @@
-//! Documents for tests.
+//! Sample documents for tests.
 
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
 use archivist_core::model::{SnapshotId, Time};

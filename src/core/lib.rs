@@ -1,5 +1,5 @@
-//! Decisions, and the words for what they are about: functions from values to values. Nothing in this
-//! crate reads a clock, a file, the environment, a bus or a database; time and limits are arguments.
+//! Decisions and their vocabulary: functions from values to values. Nothing in this crate reads a
+//! clock, a file, the environment, a bus or a database; time and limits are arguments.
 
 pub mod model;
 pub mod plan;

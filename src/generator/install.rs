@@ -1,10 +1,10 @@
-//! The section [Install] of a declaration. Nobody can enable a generated unit, so that the links
-//! which systemctl(1) would make are made right away.
+//! Section [Install] of a declaration. Generated units cannot be enabled, so the generator makes
+//! the links that systemctl(1) would make.
 
 use super::unit_file::Units;
 use archivist_shared::declare::reader::Reader;
 
-/// Keys that are understood, with the directory that each makes links in.
+/// Supported keys, with the directory of their links.
 const WANTS: [(&str, &str); 3] = [
     ("WantedBy", "wants"),
     ("RequiredBy", "requires"),
@@ -14,7 +14,7 @@ const WANTS: [(&str, &str); 3] = [
 /// Makes the links of `unit`.
 pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
     let entries: Vec<_> = reader.section("Install").collect();
-    // An empty assignment resets what was assigned before it.
+    // An empty assignment resets earlier ones.
     for (at, entry) in entries.iter().enumerate() {
         let later = entries[at..].iter();
         if entry.value.is_empty()
@@ -58,7 +58,7 @@ pub fn links(reader: &mut Reader<'_>, unit: &str, units: &mut Units) {
     }
 }
 
-/// A name that is a file name, with the end of a unit's name (systemd.unit(5)).
+/// Returns whether `name` is a file name with the suffix of a unit (systemd.unit(5)).
 fn is_unit_name(name: &str) -> bool {
     const ENDS: [&str; 7] = [
         ".target", ".service", ".timer", ".slice", ".path", ".socket", ".mount",

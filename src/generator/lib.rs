@@ -1,6 +1,6 @@
-//! Declarations (`NAME.pool`, `NAME.watch`) → unit files, as systemd.generator(7) wants it: read by
-//! [`files`], judged and turned into [`Units`] here as values, written by [`write`], and what is
-//! wrong with them told by [`report`].
+//! Makes unit files from declarations (`NAME.pool`, `NAME.watch`), as systemd.generator(7)
+//! requires. [`archivist_shared::declare::files`] reads them, this crate makes [`Units`] as values,
+//! [`write`] writes them and [`report`] logs problems.
 
 mod install;
 mod pool;
@@ -10,31 +10,32 @@ mod unit_file;
 pub mod watch;
 pub mod write;
 
-use archivist_shared::declare::{Declaration, Kind, Problem, Reader};
+use archivist_core::text::Problem;
+use archivist_shared::declare::{Declaration, Kind, Reader};
 pub use pool::{Pool, WORKERS_MAX, command_line};
 pub use run::{dry_run, main, write_all};
 pub use unit_file::{Content, UnitFile, Units};
 
-/// What the units depend on besides the declarations.
+/// What the units depend on in addition to the declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// For a user's own service manager.
+    /// Make units for a user's service manager.
     pub user: bool,
-    /// Version of systemd; 0 where it is not known, and then nothing newer than 252 is used.
+    /// Version of systemd; 0 if unknown, which means that only features of systemd 252 are used.
     pub systemd: u32,
     /// Absolute path of the program `archivist`.
     pub program: String,
 }
 
-/// What becomes of a set of declarations.
+/// Units and problems of a set of declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
     pub units: Units,
     pub problems: Vec<Problem>,
 }
 
-/// Makes the units of all `declarations`. One with an error gives no unit at all and has no effect
-/// on the others.
+/// Makes the units of all `declarations`. A declaration with an error gets no unit and does not
+/// affect the others.
 pub fn generate(declarations: &[Declaration], context: &Context) -> Generated {
     let mut generated = Generated::default();
     for declaration in declarations {

@@ -1,6 +1,6 @@
-//! `NAME.pool` → a template service with one instance for each worker, a target that wants them
-//! all, and with a health check a timer and a service for each worker. systemd supervises them: it
-//! restarts who dies or stops beating, and nobody restarts a worker that is being stopped.
+//! Makes the units of `NAME.pool`: a template service with one instance per worker, a target that
+//! wants them all, and with a health check a timer and a service per worker. systemd supervises the
+//! workers: it restarts those that fail or miss heartbeats, and none that is being stopped.
 
 mod health;
 mod restarts;
@@ -8,8 +8,9 @@ mod restarts;
 use super::Context;
 use super::install;
 use super::unit_file::{UnitFile, Units, literal};
+use archivist_core::text::Problem;
 use archivist_core::text::exact_span;
-use archivist_shared::declare::declaration::{Declaration, Kind, Problem};
+use archivist_shared::declare::declaration::{Declaration, Kind};
 use archivist_shared::declare::reader::Reader;
 use restarts::Restarts;
 use std::path::PathBuf;
@@ -34,16 +35,16 @@ pub const KEYS: [&str; 15] = [
     "CPUQuota",
 ];
 
-/// Sections whose assignments are taken over: [Unit] and [Service] by the workers, [Timer] by
-/// the health checks' timers, [Slice] by the slice, [Install] by the target.
+/// Sections whose assignments are passed on: [Unit] and [Service] to the workers, [Timer] to the
+/// timers of health checks, [Slice] to the slice, [Install] to the target.
 const PASSED: [&str; 5] = ["Unit", "Service", "Timer", "Slice", "Install"];
 
-/// More workers than this on one machine are a mistake in typing; a slice gets slow as well.
+/// Most workers of a pool; more are a typing error, and slow down a slice.
 pub const WORKERS_MAX: u32 = 1000;
 
 const STOP: Duration = Duration::from_secs(5);
 
-/// Names of the units of one pool.
+/// Unit names of one pool.
 struct Names<'a>(&'a str);
 
 impl Names<'_> {
@@ -59,7 +60,7 @@ impl Names<'_> {
         format!("archivist-pool-{}@*.service", self.0)
     }
 
-    /// In a template: the worker of the same instance.
+    /// Name of the worker of the same instance, within a template.
     fn this_worker(&self) -> String {
         format!("archivist-pool-{}@%i.service", self.0)
     }
@@ -77,7 +78,7 @@ impl Names<'_> {
     }
 }
 
-/// The units of one pool.
+/// Returns the units of one pool.
 pub fn units(reader: &mut Reader<'_>, context: &Context) -> Units {
     reader.know(&KEYS, &PASSED);
     let names = Names(reader.name());
@@ -131,7 +132,7 @@ fn worker(
     let description = format!("archivist: worker %i of pool {}", reader.name());
     let mut file = UnitFile::new(reader.path(), &description);
     file.set("Unit", "Documentation", "man:archivist.pool(5)");
-    // Stopped and restarted with it; started by its Wants=.
+    // Stops and restarts with the target, whose Wants= starts it.
     file.set("Unit", "PartOf", &names.target());
     if checked {
         file.set("Unit", "Wants", &names.health("%i", "timer"));
@@ -164,10 +165,11 @@ fn worker(
     file
 }
 
-/// What a worker, and who checks its health, are told about it.
+/// Sets the environment of a worker and of its health check.
 fn set_environment(reader: &Reader<'_>, names: &Names<'_>, file: &mut UnitFile) {
-    let name = reader.last("WorkerName");
-    let name = name.map_or("worker-%i", |entry| entry.value.as_str());
+    let name = reader
+        .last("WorkerName")
+        .map_or("worker-%i", |entry| entry.value.as_str());
     for (key, value) in [
         ("ARCHIVIST_POOL", reader.name()),
         ("ARCHIVIST_WORKER_INDEX", "%i"),
@@ -181,9 +183,9 @@ fn set_environment(reader: &Reader<'_>, names: &Names<'_>, file: &mut UnitFile) 
     }
 }
 
-/// The watchdog is armed by the first beat, which brings the limit along (WATCHDOG_USEC= of
-/// sd_notify(3)): with WatchdogSec= systemd would kill over and over again a program that never
-/// beats, which is a mistake for somebody to see and not for a restart to cure.
+/// The first heartbeat arms the watchdog and sets its limit (WATCHDOG_USEC= of sd_notify(3)). With
+/// WatchdogSec=, systemd would repeatedly kill a program that never sends one, which is a mistake
+/// to report and not one that restarts fix.
 fn set_heartbeat(reader: &mut Reader<'_>, file: &mut UnitFile) {
     let Some(limit) = reader.span("HeartbeatSec") else {
         return;
@@ -197,7 +199,7 @@ fn set_heartbeat(reader: &mut Reader<'_>, file: &mut UnitFile) {
     file.set("Service", "WatchdogSignal", "SIGTERM");
 }
 
-/// One word of a unit file's value that may have specifiers.
+/// Returns one word of a unit file's value that may contain specifiers.
 fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_=.:/@%+,".contains(&b);
     if word.bytes().all(plain) {
@@ -207,7 +209,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A command line in which systemd expands nothing: neither specifiers nor variables.
+/// Returns a command line in which systemd expands neither specifiers nor variables.
 pub fn command_line(argv: &[String]) -> String {
     let word = |word: &String| {
         let plain = literal(word).replace('$', "$$");
@@ -220,7 +222,7 @@ pub fn command_line(argv: &[String]) -> String {
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What there is to know of a declared pool without systemd.
+/// A declared pool, as far as known without systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     pub name: String,
@@ -228,14 +230,14 @@ pub struct Pool {
     /// The main file.
     pub path: PathBuf,
     pub workers: u32,
-    /// Longest time between two beats of a worker; `None` where nobody listens.
+    /// Longest time between two heartbeats of a worker; `None` without monitoring.
     pub heartbeat: Option<Duration>,
-    /// Nothing of it is started as long as there is one that is fatal.
+    /// Problems of the file; none of its workers starts while one is fatal.
     pub problems: Vec<Problem>,
 }
 
 impl Pool {
-    /// The pools among the declarations.
+    /// Returns the pools among the declarations.
     pub fn all(declarations: &[Declaration]) -> Vec<Pool> {
         let pools = declarations.iter().filter(|d| d.kind == Kind::Pool);
         pools.map(Pool::of).collect()
@@ -268,7 +270,7 @@ impl Pool {
         Names(&self.name).worker(index)
     }
 
-    /// The index in the name of a unit that is a worker of this pool.
+    /// Returns the index of the worker whose unit has this name.
     pub fn index_of(&self, unit: &str) -> Option<u32> {
         let template = Names(&self.name).template();
         let rest = unit.strip_prefix(template.strip_suffix(".service")?)?;
@@ -276,12 +278,12 @@ impl Pool {
         (self.worker(index) == unit).then_some(index)
     }
 
-    /// Finds every unit that is a worker of this pool, whatever its index.
+    /// Returns the pattern of all workers of this pool, whatever their index.
     pub fn pattern(&self) -> String {
         Names(&self.name).worker_pattern()
     }
 
-    /// Finds everything that is logged for the pool, or for one worker of it.
+    /// Returns the patterns of all units that log for the pool, or for one worker.
     pub fn log_patterns(&self, index: Option<u32>) -> Vec<String> {
         let names = Names(&self.name);
         let instance = index.map_or("*".to_owned(), |index| index.to_string());

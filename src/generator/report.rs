@@ -1,9 +1,9 @@
-//! Says what is wrong where it ends up in the journal. A generator may not wait for anybody
-//! (systemd.generator(7)): early in the boot there is the kernel's log, which journald reads later.
-//! Where there is none (containers, a user's manager) the journal's socket is tried without
-//! waiting, and standard error is what remains.
+//! Logs problems so that they reach the journal. A generator must not wait (systemd.generator(7)):
+//! early in the boot it writes to the kernel log, which journald reads later. Without a kernel log
+//! (containers, a user's manager) it tries the socket of the journal without waiting, then standard
+//! error.
 
-use archivist_shared::declare::declaration::Problem;
+use archivist_core::text::Problem;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -12,19 +12,19 @@ use std::os::unix::net::UnixDatagram;
 const IDENTIFIER: &str = "archivist-generator";
 const JOURNAL: &str = "/run/systemd/journal/socket";
 const KERNEL_LOG: &str = "/dev/kmsg";
-/// Longest line that the kernel takes (LOG_LINE_MAX), with room for what comes before it.
+/// Longest line of the kernel log (LOG_LINE_MAX), less the prefix.
 const KERNEL_LINE_MAX: usize = 900;
 
-/// Tells all of them.
+/// Logs all problems.
 pub fn problems(problems: &[Problem]) {
     for problem in problems {
         let level = if problem.fatal { 3 } else { 4 };
-        tell(level, &problem.to_string());
+        log(level, &problem.to_string());
     }
 }
 
-/// `level` as in syslog(3).
-fn tell(level: u8, line: &str) {
+/// Logs a line; `level` is that of syslog(3).
+fn log(level: u8, line: &str) {
     if to_kernel(level, line).is_err() && to_journal(level, line).is_err() {
         eprintln!("{line}");
     }
@@ -37,7 +37,7 @@ fn to_kernel(level: u8, line: &str) -> std::io::Result<()> {
         .write(true)
         .custom_flags(O_NONBLOCK)
         .open(KERNEL_LOG)?;
-    // In containers it may be a link to the console or /dev/null.
+    // In containers, /dev/kmsg may be a link to the console or /dev/null.
     if !is_kernel_log(&log)? {
         return Err(std::io::ErrorKind::Unsupported.into());
     }

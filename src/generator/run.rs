@@ -1,30 +1,30 @@
-//! The generator as a program, and the same without effects.
+//! The generator as a program, and its dry run.
 
 use super::{Context, Generated, generate, report, write};
+use archivist_core::text::Problem;
 use archivist_shared::config::Scope;
-use archivist_shared::declare::declaration::Problem;
 use archivist_shared::declare::files;
 use std::path::Path;
 
-/// Where the program is when the process does not say.
+/// Path of the command if the process does not know it.
 const PROGRAM: &str = "/usr/bin/archivist";
 
-/// More do not help: the directory is one.
+/// Most threads: they all write into one directory.
 const THREADS_MAX: usize = 4;
 
-/// A thread for fewer files costs more than it saves.
+/// Least number of files for a further thread.
 const SHARE_MIN: usize = 100;
 
-/// What systemd calls (systemd.generator(7)): reads the declarations of `scope`, writes their units
-/// into `directory`. `false` when something is wrong with any of them, which was told.
+/// Entry point for systemd (systemd.generator(7)): reads the declarations of `scope` and writes
+/// their units into `directory`. Logs problems; returns `false` if any is fatal.
 pub fn main(scope: &Scope, directory: &Path) -> bool {
     let problems = write_all(scope, directory);
     report::problems(&problems);
     !problems.iter().any(|problem| problem.fatal)
 }
 
-/// The boot waits for this: many files are shared among threads, and each is done with before the
-/// next is read, as memory that grows is most of what is left to save.
+/// The boot waits for this: threads share many files, and finish each before the next one, because
+/// memory that grows costs most of the remaining time.
 pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
     let mut found = files::find(scope);
     let context = context(scope);
@@ -58,7 +58,7 @@ pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
     found.problems
 }
 
-/// What would be written for all declarations of `scope`, or for the one in `file`.
+/// Returns what would be written for all declarations of `scope`, or for the one in `file`.
 pub fn dry_run(scope: &Scope, file: Option<&Path>) -> Generated {
     let (declarations, mut problems) = match file.map(files::read_one) {
         None => files::read(scope),
@@ -81,8 +81,8 @@ fn context(scope: &Scope) -> Context {
     }
 }
 
-/// The version of the systemd that is installed, from the name of its library; a generator may
-/// not ask systemd, and 252 tells it nothing.
+/// Returns the version of the installed systemd from the name of its library: a generator must not
+/// call systemd, and systemd 252 passes no version.
 fn installed_version(root: &Path) -> u32 {
     let triplet = format!("usr/lib/{}-linux-gnu/systemd", std::env::consts::ARCH);
     let version = |file: std::fs::DirEntry| -> Option<u32> {
@@ -101,7 +101,7 @@ fn installed_version(root: &Path) -> u32 {
 }
 
 impl Generated {
-    /// Whether anything was refused.
+    /// Returns whether no problem is fatal.
     pub fn is_good(&self) -> bool {
         !self.problems.iter().any(|problem: &Problem| problem.fatal)
     }

@@ -36,7 +36,7 @@ fn names_are_those_of_units() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_file_line_and_advice() {
+fn problems_name_file_line_and_fix() {
     assert_eq!(
         problems("a.pool", "[Pool]\nWorkers=3\n"),
         [
@@ -78,7 +78,7 @@ fn no_value_becomes_two_lines() {
 }
 
 #[test]
-fn one_bad_file_spoils_no_other() {
+fn a_bad_file_does_not_affect_others() {
     let good = declared("good.pool", "[Pool]\nExec=/bin/true\n");
     let bad = declared("bad.pool", "[Pool]\nWorkers=-1\n");
     let alone = generate(std::slice::from_ref(&good), &Context::default());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What is at a path below the generator's directory.
+/// Content of a path below the generator's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Text(String),
@@ -13,7 +13,7 @@ pub enum Content {
     Link(String),
 }
 
-/// Everything that is to be written, by path relative to the generator's directory.
+/// All files to write, by path relative to the generator's directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     pub files: BTreeMap<String, Content>,
@@ -34,7 +34,7 @@ impl Units {
     }
 }
 
-/// One unit file in the making.
+/// A unit file under construction.
 #[derive(Clone, Debug)]
 pub struct UnitFile {
     text: String,
@@ -42,7 +42,7 @@ pub struct UnitFile {
 }
 
 impl UnitFile {
-    /// One that is made of the declaration at `source`, which it names for whoever finds it.
+    /// Starts a unit file made from the declaration at `source`, which it names.
     pub fn new(source: &Path, description: &str) -> UnitFile {
         let mut file = UnitFile {
             text: "# Made by archivist-generator; changes here are lost\n".to_owned(),
@@ -56,7 +56,7 @@ impl UnitFile {
         file
     }
 
-    /// A drop-in for a unit that is there already.
+    /// Starts a drop-in for an existing unit.
     pub fn drop_in() -> UnitFile {
         UnitFile {
             text: "# Made by archivist-generator; changes here are lost\n".to_owned(),
@@ -64,8 +64,8 @@ impl UnitFile {
         }
     }
 
-    /// Appends an assignment. The value is as systemd is to read it: with specifiers, and on one
-    /// line. Assignments of one section are best made in a row.
+    /// Appends an assignment. The value is in systemd's syntax, with specifiers, on one line.
+    /// Assignments of a section should follow each other.
     pub fn set(&mut self, section: &'static str, key: &str, value: &str) -> &mut UnitFile {
         if self.section != section {
             let _ = writeln!(self.text, "\n[{section}]");
@@ -75,7 +75,7 @@ impl UnitFile {
         self
     }
 
-    /// Appends the declaration's own assignments: being later, they win.
+    /// Appends assignments of the declaration: later assignments win.
     pub fn pass<'a>(
         &mut self,
         section: &'static str,
@@ -92,7 +92,7 @@ impl UnitFile {
     }
 }
 
-/// Text in which systemd shall see no specifier (systemd.unit(5), Specifiers).
+/// Returns text without specifiers (systemd.unit(5), Specifiers).
 pub fn literal(text: &str) -> String {
     text.replace('%', "%%")
 }

@@ -1,6 +1,6 @@
-//! `NAME.watch` → a timer for each kind of check. A timer starts an instance of the template
-//! archivist-watch@.service, which does nothing but put the check into the orchestrator's queue; the bus
-//! starts that if it does not run.
+//! Makes a timer for each kind of check of `NAME.watch`. A timer starts an instance of the template
+//! archivist-watch@.service, which only adds the check to the orchestrator's queue; the bus starts
+//! the orchestrator if necessary.
 
 use super::Context;
 use super::install;
@@ -8,10 +8,10 @@ use super::unit_file::{UnitFile, Units};
 use archivist_core::model::CheckKind;
 use archivist_core::text::exact_span;
 use archivist_shared::declare::reader::Reader;
-use archivist_shared::declare::watch::{KEYS, Missed, Problem, SECTION, Schedule, Watch, When};
+use archivist_shared::declare::watch::{KEYS, Missed, Schedule, Watch, When};
 
-/// Sections whose assignments are taken over: [Unit], [Timer] and [Install] by the timers,
-/// [Service] by what they start.
+/// Sections whose assignments are passed on: [Unit], [Timer] and [Install] to the timers, [Service]
+/// to the services that they start.
 const PASSED: [&str; 4] = ["Unit", "Service", "Timer", "Install"];
 
 /// Name of the timer of one kind.
@@ -19,25 +19,16 @@ pub fn timer_name(watch: &str, kind: CheckKind) -> String {
     format!("archivist-watch-{watch}-{kind}.timer")
 }
 
-/// What a timer starts. The kind comes first: it has no '-', a watch may have.
+/// Returns the service that a timer starts. The kind comes first: it has no '-', and a watch may
+/// have one.
 pub fn service_name(watch: &str, kind: CheckKind) -> String {
     format!("archivist-watch@{kind}-{watch}.service")
 }
 
-/// The units of one watch.
+/// Returns the units of one watch.
 pub fn units(reader: &mut Reader<'_>, _context: &Context) -> Units {
     reader.know(&KEYS, &PASSED);
-    let entries: Vec<_> = reader.section(SECTION).collect();
-    let (watch, problems) = Watch::read(reader.name(), entries.iter().copied());
-    for Problem { place, what } in problems {
-        let at = entries
-            .iter()
-            .find(|entry| Some(&entry.place) == place.as_ref());
-        match at {
-            Some(entry) => reader.refuse(entry, &what),
-            None => reader.refuse_all(&what),
-        }
-    }
+    let watch = Watch::read(reader);
     let mut units = Units::default();
     for kind in watch.kinds() {
         let name = timer_name(&watch.name, kind);
@@ -78,7 +69,7 @@ fn timer(reader: &Reader<'_>, watch: &Watch, kind: CheckKind, schedule: &Schedul
         }
         When::Never => {}
     }
-    // The default is a minute: no good to who wants to know of every three.
+    // The default accuracy of a minute is too coarse for checks every three minutes.
     let accuracy = match kind {
         CheckKind::Status => "100ms",
         _ => "1s",

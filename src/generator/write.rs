@@ -1,19 +1,19 @@
-//! Writes units into the directory that systemd gave.
+//! Writes units into the directory that systemd passes.
 
 use super::unit_file::{Content, Units};
-use archivist_shared::declare::declaration::Problem;
+use archivist_core::text::Problem;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Writes all of them below `directory`, which is there. What fails is told, and keeps nothing
-/// else from being written.
+/// Writes all units below `directory`, which must exist. A failure is returned as a problem and
+/// does not stop the rest.
 pub fn units(units: &Units, directory: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, content) in &units.files {
         let path = directory.join(name);
         if let Err(error) = put(&path, content) {
-            problems.push(Problem::of(&path, &format!("failed to write it: {error}")));
+            problems.push(Problem::of(&path, format!("failed to write it: {error}")));
         }
     }
     problems

@@ -1,10 +1,10 @@
-//! Log lines: fields to the journal when it listens, text to stderr otherwise.
+//! Logging: fields to the journal if it listens, otherwise text to standard error.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// MESSAGE_ID= of the events that the journal catalog explains (`journalctl -x`).
+/// MESSAGE_ID= of the messages that the journal catalog explains (`journalctl -x`).
 pub mod message {
     pub const CRAWL_ADDED: &str = "2b7f5a6f0a6b4bbaa378f51b6a600c36";
     pub const CRAWL_SEALED: &str = "817efdd40fab45b1aefbcf4bbd7ccad9";
@@ -23,11 +23,12 @@ pub mod message {
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
 }
 
-/// What a line begins with in the journal, whichever of our programs wrote it.
+/// Identifier of all programs of archivist in the journal.
 const IDENTIFIER: &str = "archivist";
 
-/// The field that names the unit that a message is about, of whoever is entitled to write about others
-/// (systemd.journal-fields(7)); `journalctl --unit` takes it for root's messages, `--user-unit` for a user's own.
+/// Returns the field that names the unit of a message, for a sender with permission to log about
+/// other units (systemd.journal-fields(7)): `journalctl --unit` honours it for root's messages,
+/// `--user-unit` for a user's.
 pub fn unit_field(user: bool) -> &'static str {
     if user {
         "OBJECT_SYSTEMD_USER_UNIT"
@@ -36,8 +37,8 @@ pub fn unit_field(user: bool) -> &'static str {
     }
 }
 
-/// What is logged: what `asked` says, if it makes sense. Regular expressions
-/// and values of fields, as others have them in such filters, would be resident all the time.
+/// Returns the log filter that `asked` describes, if valid. Filters by regular expression or field
+/// value are not supported: their code would be resident.
 fn filter(asked: Option<&str>) -> Targets {
     let usual = || {
         Targets::new()
@@ -49,8 +50,9 @@ fn filter(asked: Option<&str>) -> Targets {
         .unwrap_or_else(usual)
 }
 
-/// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`. Every message has `field`, if any: journald finds
-/// out a sender's unit by its process, which after a last word may be gone.
+/// Sets up logging for a service. `ARCHIVIST_LOG` holds a filter such as `debug`. Every message
+/// gets `field`, if any: journald derives the unit from the sending process, which may be gone
+/// after its last message.
 pub fn init(field: Option<(&str, String)>) {
     let filter = filter(std::env::var("ARCHIVIST_LOG").ok().as_deref());
     let registry = tracing_subscriber::registry().with(filter);
@@ -78,7 +80,7 @@ mod tests {
     use tracing::Level;
 
     #[test]
-    fn what_is_logged_is_what_was_asked_for_if_it_makes_sense() {
+    fn the_filter_is_the_requested_one_if_valid() {
         let logs = |asked, target, level| filter(asked).would_enable(target, &level);
         for asked in [None, Some("archivist=nonsense")] {
             assert!(logs(asked, "archivist::daemon", Level::INFO));

@@ -1,5 +1,5 @@
-//! What several programs need: the two bus interfaces of archivist, the client of systemd, configuration,
-//! declarations of pools and watches, free disk space, and logging.
+//! Code that several programs share: the D-Bus interfaces of archivist, the client of systemd,
+//! configuration, declarations of pools and watches, free disk space, and logging.
 
 pub mod bus;
 pub mod config;

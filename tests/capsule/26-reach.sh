@@ -124,7 +124,7 @@ name_servers_are_reached() {
     wait_for 20 has_unit "$unit"
     assert_eq "127.0.0.53/32" "$(in_capsule systemctl show --property=IPAddressAllow --value "$unit")" "what the unit of a hook allows"
     assert_contains " $(in_capsule systemctl show --property=IPAddressDeny --value "$unit") " " 10.10.0.0/15 " "what it refuses of 10.0.0.0/8"
-    assert_contains "$(archivist doctor || true)" "169.254.169.254 of /etc/resolv.conf is an address that hooks never reach" "the doctor on name servers"
+    assert_contains "$(archivist doctor || true)" "169.254.169.254 of /etc/resolv.conf is an address that hooks cannot reach" "the doctor on name servers"
     in_capsule sh -c 'cat /run/test-resolv >/etc/resolv.conf'
     archivist cancel "$crawl" >/dev/null
 }

@@ -80,7 +80,7 @@ an_unknown_script_is_said() {
     in_capsule sh -c "printf '#!/bin/sh\necho no such package >&2\nexit 1\n' >$setup"
     assert_status 1 archivist plugins add abx
     assert_contains "$output" "no such package
-archivist: $unit failed, see above" "the reason"
+archivist: $unit failed, see its output above" "the reason"
 }
 
 nothing_is_left_of_it() {

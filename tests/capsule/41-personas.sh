@@ -45,7 +45,7 @@ crawl() {
 imports() {
     in_capsule ln -s host-1 /srv/test-profile/SingletonLock
     assert_status 1 archivist persona import office --profile /srv/test-profile
-    assert_contains "$output" "a browser is at work" "the refusal"
+    assert_contains "$output" "a browser uses" "the refusal"
     in_capsule rm /srv/test-profile/SingletonLock
     assert_eq "0" "$(query 'length' persona list)" "personas"
     archivist persona import office --profile /srv/test-profile --cookies /srv/test-cookies

@@ -111,7 +111,7 @@ an_old_one_does_not_do() {
     assert_eq "program 'test-tool' is version 7.1, 8.0 or newer is needed: archivist plugins install testuser" \
         "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
     assert_status 1 archivist plugins install testuser
-    assert_contains "$output" "test-tool: $tool is version 7.1, 8.0 or newer is needed; see why" "what install says"
+    assert_contains "$output" "test-tool: $tool is version 7.1, but 8.0 or newer is required; see why" "what install says"
     crawl=$(sed -n 's/.*looking for them as \(c[0-9]*\)$/\1/p' <<<"$output")
     assert_contains "$(query 'map(.error)' list results "$crawl")" "the hook installed version 7.1, but 8.0 or newer is required" "the result"
     assert_contains "$(in_capsule grep '"status":"failed"' "$(query '.[0].directory' list crawls "$crawl")/index.jsonl")" \

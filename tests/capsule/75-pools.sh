@@ -98,7 +98,7 @@ tells_of_who_never_beats() {
     local pid
     mode 2 never
     in_capsule kill -KILL "$(worker 2 pid)"
-    wait_for 30 has_problem 2 "never beaten"
+    wait_for 30 has_problem 2 "no heartbeat in"
     pid=$(worker 2 pid)
     assert_contains "$(archivist pool status testpool)" "archivist heartbeat" "what to do about it"
     mode 2 good
@@ -148,7 +148,7 @@ scales() {
     assert_eq "2 2" "$(query '[.running, (.workers | length)]' pool status testpool)" "workers after scaling down"
     assert_status 2 archivist pool scale testpool 5000
     assert_status 2 archivist pool add testnone -- no-such-program
-    assert_contains "$output" "there is no program 'no-such-program'" "a program that is not there"
+    assert_contains "$output" "found no program 'no-such-program'" "a program that is not there"
     assert_status 2 archivist pool add testnone -- /etc/passwd
     assert_eq 2 "$(query '.declared' pool status testpool)" "workers after a mistake"
 }
@@ -188,7 +188,7 @@ gives_up_who_never_starts() {
     in_capsule sh -c "mkdir -p /etc/archivist/testpool.pool.d
         printf '[Pool]\nRestartSec=100ms\nRestartMaxSec=100ms\n' >/etc/archivist/testpool.pool.d/50-fast.conf
         systemctl daemon-reload; systemctl restart archivist-pool-testpool@1.service"
-    wait_for 60 has_problem 1 "nobody starts it again"
+    wait_for 60 has_problem 1 "does not restart"
     assert_eq "failed" "$(worker 1 state)" "a worker that never starts"
     assert_eq "running" "$(worker 0 state)" "the other worker"
     mode 1 good

@@ -28,7 +28,7 @@ pub fn run() -> Run {
 }
 
 #[test]
-fn run_passes_records_on_and_tells_those_of_its_own() {
+fn run_passes_records_on_and_prints_its_own() {
     let cardboard = Arc::<Cardboard>::default();
     let Some(bus) = Bus::start(&cardboard) else {
         return;

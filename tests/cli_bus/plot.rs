@@ -38,7 +38,7 @@ fn span(id: i64) -> Span {
 }
 
 #[test]
-fn the_picture_has_all_pieces_or_says_what_is_left_out() {
+fn the_picture_has_all_units_or_says_what_is_left_out() {
     let Some(bus) = Bus::start(&Arc::<Cardboard>::default()) else {
         return;
     };

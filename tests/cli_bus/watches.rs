@@ -111,7 +111,7 @@ fn run_queues_and_waits_for_what_it_queued() {
         return;
     };
     let (code, stdout, _) = bus.run(&["watch", "run", "site"]);
-    let told = "queued 1 of watch site; 1 wait or run already\n";
+    let told = "queued 1 of watch site; 1 already wait or run\n";
     assert_eq!((code, stdout.as_str()), (0, told));
     let (code, _, _) = bus.run(&["watch", "queue", "lighthouse-site"]);
     assert_eq!(code, 0);
@@ -141,7 +141,7 @@ fn run_queues_and_waits_for_what_it_queued() {
 }
 
 #[test]
-fn list_show_and_why_without_tricks() {
+fn list_show_and_why_print_cleaned_text() {
     let cardboard = Arc::<Cardboard>::default();
     let Some(bus) = Bus::start(&cardboard) else {
         return;
@@ -179,7 +179,7 @@ fn list_show_and_why_without_tricks() {
 }
 
 #[test]
-fn history_asks_for_what_was_asked_and_draws() {
+fn history_applies_its_filter_and_draws() {
     let cardboard = Arc::<Cardboard>::default();
     let Some(bus) = Bus::start(&cardboard) else {
         return;

@@ -1,20 +1,20 @@
-//! What is wrong with a site: from what was seen of it to findings, those that hurt most first.
+//! Findings about a site, from the pages that were read; the most severe first.
 
 use super::job::Rules;
 use super::page::Page;
 use super::site::{Found, Known, Site};
-use crate::record::Finding;
+use crate::result::Finding;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;
 
-/// A page whose headers take longer is slow.
+/// Time until the headers after which a page is slow.
 const SLOW: Duration = Duration::from_secs(2);
-/// Redirects of a chain that are looked at.
+/// Most redirects of a chain that are printed.
 const CHAIN: usize = 30;
 
-/// Everything that is to be said of it. `is_whole` is false when the crawl ended before its time:
-/// then nothing is said of what is *not* there.
+/// Returns all findings. If `is_whole` is false, the crawl ended early, and nothing is reported as
+/// missing.
 pub fn of(site: &Site, is_whole: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     broken(site, &mut found);
@@ -35,7 +35,8 @@ fn url(site: &Site, number: usize) -> &str {
     site.urls[number].url.as_str()
 }
 
-/// Pages that lists of results would show: read, not to be left out, not a copy of another one.
+/// Returns the pages that search results would show: read, not excluded, and not a copy of another
+/// page.
 fn pages(site: &Site) -> impl Iterator<Item = (&Known, &Page)> {
     site.urls.iter().filter_map(|known| match &known.answer {
         Some(Found::Page(page, ..)) => Some((known, &**page)),
@@ -50,7 +51,7 @@ fn listed(site: &Site) -> impl Iterator<Item = (&Known, &Page)> {
     })
 }
 
-/// Links that lead to nothing, once for each page they are on.
+/// Returns broken links, once for each page with the link.
 fn broken(site: &Site, found: &mut Vec<Finding>) {
     for known in &site.urls {
         let Some(text) = known.answer.as_ref().and_then(trouble) else {
@@ -70,8 +71,8 @@ fn broken(site: &Site, found: &mut Vec<Finding>) {
     }
 }
 
-/// Why an answer is as good as none. Servers that turn away robots, or everybody for now, have
-/// their pages all the same.
+/// Returns why an answer counts as broken. Servers that refuse robots, or all clients for now, have
+/// their pages anyway.
 fn trouble(answer: &Found) -> Option<String> {
     match answer {
         Found::Fault(fault) => Some(fault.to_string()),
@@ -145,7 +146,7 @@ fn insecure(site: &Site, found: &mut Vec<Finding>) {
     }
 }
 
-/// What each page lacks.
+/// Returns what each page lacks.
 fn texts(site: &Site, found: &mut Vec<Finding>) {
     for (known, page) in listed(site) {
         let lacks = [
@@ -172,7 +173,7 @@ fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// Titles and descriptions that several pages have.
+/// Returns titles and descriptions that several pages share.
 fn repeated(site: &Site, found: &mut Vec<Finding>) {
     type Of = fn(&Page) -> Option<&String>;
     let texts: [(&str, Of); 2] = [
@@ -210,7 +211,7 @@ fn weight(site: &Site, found: &mut Vec<Finding>) {
     }
 }
 
-/// Robots.txt and sitemaps, and what they say of pages.
+/// Returns findings about robots.txt and sitemaps, and about the pages that they name.
 fn maps(site: &Site, is_whole: bool, found: &mut Vec<Finding>) {
     let start = url(site, site.start);
     if let Rules::Unknown(reason) = &site.rules {

@@ -1,4 +1,4 @@
-//! The pieces of work of a crawl: what is asked of the network, and what came of it.
+//! Jobs of a crawl: requests to the network, and their results.
 
 use super::page::Page;
 use super::sitemap::Sitemap;
@@ -12,74 +12,74 @@ use archivist_core::model::Robots;
 use std::time::Duration;
 use url::Url;
 
-/// Connecting 5 s and reading 15 s on the site; 3 s and 8 s elsewhere.
+/// On the site 5 s to connect and 15 s to read; elsewhere 3 s and 8 s.
 const OWN: Patience = Patience::of(5, 15);
 const ELSEWHERE: Patience = Patience::of(3, 8);
-/// Bytes that are read of a page, of a robots.txt (RFC 9309), of a sitemap.
+/// Most bytes of a page, of a robots.txt (RFC 9309), of a sitemap.
 const PAGE: u64 = 1 << 20;
 const ROBOTS: u64 = 500 << 10;
 const SITEMAP: u64 = 16 << 20;
-/// Redirects that are followed where their way is of no interest.
+/// Most redirects whose steps do not matter.
 const REDIRECTS: usize = 10;
 const LONGEST: Duration = Duration::from_secs(30);
-/// Who we are in a robots.txt.
+/// Name of this robot in robots.txt.
 const NAME: &str = "archivist";
 
-/// Something to be asked for. Numbers are those of the site's URLs.
+/// A request. Numbers are those of the site's URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// What the site asks of robots.
+    /// Fetch robots.txt.
     Robots(Url),
-    /// A file of a sitemap.
+    /// Fetch a file of a sitemap.
     Sitemap(Url),
-    /// A URL of the site.
+    /// Fetch a URL of the site.
     Page(usize, Url),
-    /// A URL of another one.
+    /// Check a URL of another site.
     External(usize, Url),
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Debug)]
 pub enum Done {
     /// Rules, or why there are none.
     Robots(Rules),
-    /// Of this address.
+    /// Result for this sitemap.
     Sitemap(Url, Result<Sitemap, String>),
     /// An answer of the site.
-    Page(usize, Result<Seen, Fault>),
-    /// The status of another site.
+    Page(usize, Result<Response, Fault>),
+    /// Status of a URL of another site.
     External(usize, Result<u16, Fault>),
 }
 
-/// What a site asks of robots.
+/// Rules of a site for robots.
 #[derive(Debug)]
 pub enum Rules {
-    /// This.
+    /// These rules apply.
     Known(Robots),
-    /// Nothing.
+    /// There are no rules.
     None,
-    /// It cannot say, and so may not be read (RFC 9309, 2.3.1.4); why, in words.
+    /// The rules are unknown, so the site must not be read (RFC 9309, 2.3.1.4); the text says why.
     Unknown(String),
 }
 
 /// An answer of the site.
 #[derive(Debug)]
-pub struct Seen {
+pub struct Response {
     /// The status number.
     pub status: u16,
-    /// Until the headers.
+    /// Time until the headers.
     pub after: Duration,
     /// Where it points, if it is a redirect.
     pub location: Option<String>,
-    /// How long it wants to be left alone, if it does.
+    /// Time that the site asks to wait.
     pub retry_after: Option<Duration>,
-    /// What was read, if it is a page.
+    /// The page, if the answer is one.
     pub page: Option<Page>,
-    /// Whether there was more of it than is read.
+    /// Whether the page is longer than what was read.
     pub is_large: bool,
 }
 
-/// Two clients, shared by the threads.
+/// Both clients; threads share them.
 #[derive(Clone)]
 pub struct Fetcher {
     own: Client,
@@ -87,7 +87,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// With the times of the settings.
+    /// Returns clients with the time limits of the settings.
     pub fn new(settings: &Settings) -> Fetcher {
         let guard = Guard::new(settings.reach.clone());
         let agent = settings.user_agent();
@@ -97,7 +97,7 @@ impl Fetcher {
         }
     }
 
-    /// Does it.
+    /// Carries out a job.
     pub fn carry_out(&self, job: Job) -> Done {
         match job {
             Job::Robots(url) => Done::Robots(self.robots(&url)),
@@ -134,8 +134,8 @@ impl Fetcher {
         }
     }
 
-    /// Once more where the connection broke: a server may close one that was kept open.
-    fn page(&self, url: &Url) -> Result<Seen, Fault> {
+    /// Repeats a request if the connection broke: the server may have closed a kept-alive one.
+    fn page(&self, url: &Url) -> Result<Response, Fault> {
         let ask = || {
             self.own
                 .get_some(url, |answer| if is_page(answer) { PAGE } else { 0 })
@@ -150,7 +150,7 @@ impl Fetcher {
         let tags = answer.header("x-robots-tag").unwrap_or_default();
         let kind = answer.header("content-type").unwrap_or_default();
         let page = is_page(&answer).then(|| page::read(&answer.body, kind, url, tags));
-        Ok(Seen {
+        Ok(Response {
             status: answer.status,
             after: answer.after,
             location: answer.location().map(str::to_owned),
@@ -160,7 +160,7 @@ impl Fetcher {
         })
     }
 
-    /// HEAD, and GET where that is not liked.
+    /// Sends HEAD, and GET if the server does not support HEAD.
     fn external(&self, url: &Url) -> Result<u16, Fault> {
         let head = follow(url, REDIRECTS, LONGEST, |url| self.elsewhere.head(url));
         if let Ok((_, answer)) = &head
@@ -178,7 +178,7 @@ fn is_page(answer: &Answer) -> bool {
     answer.status == 200 && matches!(kind.as_str(), "text/html" | "application/xhtml+xml")
 }
 
-/// In whole seconds; a date is taken as half a minute, which is as long as is waited.
+/// Parses Retry-After in seconds; a date counts as 30 s, the longest wait.
 fn retry_after(answer: &Answer) -> Option<Duration> {
     if !matches!(answer.status, 429 | 503) {
         return None;

@@ -1,5 +1,5 @@
-//! `crawl`: reads the pages of a site, as robots.txt allows and a few at a time, and says what is
-//! wrong with them. Ends by itself before its deadline, or when told to, with what it has.
+//! `crawl`: reads the pages of a site, as robots.txt allows and a few at a time, and reports
+//! problems. Ends before its deadline, or on SIGTERM, with what it has found so far.
 
 mod findings;
 mod job;
@@ -9,8 +9,8 @@ mod sitemap;
 #[cfg(test)]
 mod tests;
 
-use super::record::{CheckResult, Kind};
 use super::request::{Request, Settings};
+use super::result::{CheckResult, Kind};
 use archivist_hooks::page::html::one_line;
 use job::{Done, Fetcher, Job, Rules};
 use nix::sys::signal::{SigSet, Signal};
@@ -20,31 +20,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The most URLs of a site that are asked for, and requests under way.
+/// Most URLs of a site, and most concurrent requests.
 const PAGES: usize = 500;
 const AT_ONCE: usize = 4;
 /// The unit's limit is 540 s; a check that met it would have found nothing.
 const DEADLINE: Duration = Duration::from_secs(530);
 
-/// What the crawl waits for.
-enum Event {
+/// Message to the main thread.
+enum Message {
     Done(Box<Done>),
-    Told,
+    /// SIGTERM or SIGINT arrived.
+    Stop,
 }
 
-/// Why it ended.
+/// Reason for the end of a crawl.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Done,
     Late,
-    Told,
+    Stopped,
 }
 
-/// Crawls the site that the URL is of.
+/// Crawls the site of the URL.
 ///
-/// For the process that it runs in it takes SIGTERM and SIGINT as a word to end. Requests that
-/// are under way at the end are left behind: their threads end with the process, or with the
-/// limits of the requests.
+/// Blocks SIGTERM and SIGINT in this process and ends on either. Requests that are in progress at
+/// the end are abandoned: their threads end with the process or at their time limits.
 pub fn check(request: &Request) -> CheckResult {
     let settings = &request.settings;
     let deadline = Instant::now() + settings.deadline(DEADLINE);
@@ -62,7 +62,7 @@ pub fn check(request: &Request) -> CheckResult {
 }
 
 /// The threads that ask, and one that waits for signals.
-fn start(settings: &Settings, events: &Sender<Event>) -> std::io::Result<Sender<Job>> {
+fn start(settings: &Settings, events: &Sender<Message>) -> std::io::Result<Sender<Job>> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -72,7 +72,7 @@ fn start(settings: &Settings, events: &Sender<Event>) -> std::io::Result<Sender<
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            let _ = signals.wait().map(|_| told.send(Event::Told));
+            let _ = signals.wait().map(|_| told.send(Message::Stop));
         })?;
     let (jobs, queue) = channel::<Job>();
     let queue = Arc::new(Mutex::new(queue));
@@ -81,7 +81,7 @@ fn start(settings: &Settings, events: &Sender<Event>) -> std::io::Result<Sender<
         let (fetcher, queue, events) = (fetcher.clone(), queue.clone(), events.clone());
         let work = move || {
             while let Some(job) = take(&queue) {
-                let done = Event::Done(Box::new(fetcher.carry_out(job)));
+                let done = Message::Done(Box::new(fetcher.carry_out(job)));
                 if events.send(done).is_err() {
                     return;
                 }
@@ -103,20 +103,25 @@ fn take(queue: &Mutex<Receiver<Job>>) -> Option<Job> {
 }
 
 /// Hands out jobs and takes in what comes of them, until there is nothing more, or no more time.
-fn survey(site: &mut Site, jobs: &Sender<Job>, heard: &Receiver<Event>, deadline: Instant) -> End {
+fn survey(
+    site: &mut Site,
+    jobs: &Sender<Job>,
+    heard: &Receiver<Message>,
+    deadline: Instant,
+) -> End {
     loop {
         let until = match site.next(Instant::now()) {
             Next::Job(job) => match jobs.send(job) {
                 Ok(()) => continue,
-                Err(_) => return End::Told,
+                Err(_) => return End::Stopped,
             },
             Next::Wait(until) => until.min(deadline),
             Next::Answer => deadline,
             Next::Done => return End::Done,
         };
         match heard.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Event::Done(done)) => site.heed(*done, Instant::now()),
-            Ok(Event::Told) | Err(RecvTimeoutError::Disconnected) => return End::Told,
+            Ok(Message::Done(done)) => site.apply(*done, Instant::now()),
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return End::Stopped,
             Err(RecvTimeoutError::Timeout) => {}
         }
         if Instant::now() >= deadline {
@@ -156,7 +161,7 @@ fn reason(site: &Site, end: End, limit: Duration) -> Option<String> {
             "ended after {} s, with pages left to read",
             limit.as_secs()
         )),
-        End::Told => Some("ended when it was told to, with pages left to read".to_owned()),
+        End::Stopped => Some("ended when it was told to, with pages left to read".to_owned()),
     };
     let closed = match (&site.rules, &start.answer) {
         (Rules::Unknown(reason), _) => Some(format!(

@@ -1,4 +1,4 @@
-//! What a crawl wants to know of one page. Read from HTML that anybody may have written.
+//! Facts about one page, read from untrusted HTML.
 
 use archivist_hooks::page::charset::decode;
 use archivist_hooks::page::html::{base, links, one_line, select, title, web_url};
@@ -9,40 +9,40 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// How long a page may take to parse, and the bytes after which that is looked at: one that is
-/// nested a hundred thousand deep takes hours, and tags that are never closed fill the memory.
+/// Time limit for parsing a page, and the bytes between two looks at the clock: a page nested a
+/// hundred thousand deep takes hours, and unclosed tags fill the memory.
 const PARSE: Duration = Duration::from_secs(1);
 const PIECE: usize = 4096;
 
-/// The most links of one page that are followed.
+/// Most links of one page.
 const LINKS: usize = 2000;
-/// The most resources of one page that are named as insecure.
+/// Most insecure resources of one page that are named.
 const INSECURE: usize = 10;
 
-/// A page that was read.
+/// A parsed page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Its title on one line.
     pub title: Option<String>,
-    /// What it says of itself for lists of results.
+    /// Description for search results.
     pub description: Option<String>,
-    /// Whether it has a heading of the first level.
+    /// Whether it has a top-level heading.
     pub has_heading: bool,
-    /// Whether it says which language it is in.
+    /// Whether it declares its language.
     pub has_language: bool,
-    /// Whether search engines are to leave it out.
+    /// Whether it asks search engines to leave it out.
     pub no_index: bool,
-    /// The address that it says it really has.
+    /// Canonical address that it declares.
     pub canonical: Option<Url>,
-    /// Where it links to, each address once.
+    /// Link targets, each once.
     pub links: Vec<Url>,
-    /// What an https page has over http, so that browsers leave it out or warn.
+    /// Resources that an https page loads over http, which browsers block or warn about.
     pub insecure: Vec<Url>,
-    /// Pictures without a text for those who do not see them.
+    /// Number of pictures without alternative text.
     pub no_alt: usize,
 }
 
-/// Reads a page of this address; `tags` is its X-Robots-Tag header.
+/// Parses a page of this address; `tags` is its X-Robots-Tag header.
 pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page {
     let page = parse(&decode(body, content_type), PARSE);
     let meta = |name: &str| {
@@ -84,7 +84,7 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
     }
 }
 
-/// As much of a page as can be parsed in this time.
+/// Parses as much of a page as the time limit allows.
 fn parse(text: &str, within: Duration) -> Html {
     let begun = Instant::now();
     let sink = HtmlTreeSink::new(Html::new_document());
@@ -104,7 +104,7 @@ fn forbids_index(text: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none"))
 }
 
-/// Scripts, styles, frames, pictures and the like that an https page loads over http.
+/// Returns resources that an https page loads over http.
 fn insecure(page: &Html, base: &Url, address: &Url) -> Vec<Url> {
     if address.scheme() != "https" {
         return Vec::new();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_to_be_indexed() {
+    fn noindex_is_read_from_tags_and_header() {
         assert!(of("<meta name=robots content='NOFOLLOW, noindex'>").no_index);
         assert!(of("<meta name=robots content=none>").no_index);
         assert!(!of("<meta name=robots content='index,follow'>").no_index);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_broken_pages_are_read_all_the_same() {
+    fn deep_and_broken_pages_are_read() {
         of(&"<a href=x><table><b>".repeat(500));
         let deep = "é<div>".repeat(300_000);
         let begun = Instant::now();

@@ -1,7 +1,7 @@
-//! A site as far as it is known, and what to ask for next. Time is an argument, the network is
-//! elsewhere: jobs go out, what came of them comes in.
+//! State of a crawled site, and the next job. Time is an argument; results of jobs are applied by
+//! the caller.
 
-use super::job::{Done, Job, Rules, Seen};
+use super::job::{Done, Job, Response, Rules};
 use super::page::Page;
 use super::sitemap::Sitemap;
 use crate::client::Fault;
@@ -11,63 +11,63 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// The most URLs that are known at all, and those of other sites that are looked at.
+/// Most known URLs in total, and most URLs of other sites that are checked.
 const KNOWN: usize = 50_000;
 const EXTERNAL: usize = 500;
-/// Pages that are named where something is linked from.
+/// Most pages that are named as sources of a link.
 const ON: usize = 5;
-/// What pages and redirects count against the limit.
+/// Cost of a page or redirect towards the limit.
 const PAGE: usize = 3;
 const REDIRECT: usize = 1;
-/// Files of sitemaps that are read.
+/// Most files of sitemaps that are read.
 const SITEMAPS: usize = 50;
-/// How often a site may move to another host before it is read.
+/// Most moves of a site to another host before it is read.
 const MOVES: usize = 5;
-/// How long a site is left alone that is overloaded and does not say, and at most.
+/// Wait for an overloaded site that names no time, and longest wait.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often it may be.
+/// Most such waits.
 const PAUSES: usize = 5;
 
-/// A URL that was seen somewhere.
+/// A known URL.
 #[derive(Debug)]
 pub struct Known {
-    /// Without fragment.
+    /// The URL without fragment.
     pub url: Url,
-    /// The numbers of pages that link to it, the first few.
+    /// Numbers of the first pages that link to it.
     pub on: Vec<usize>,
     /// Whether a sitemap lists it.
     pub in_sitemap: bool,
-    /// What came of asking for it.
+    /// Result of its request.
     pub answer: Option<Found>,
     tries: u8,
 }
 
-/// What came of asking for a URL.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Found {
-    /// A page, until its headers; and whether there was too much of it.
+    /// A page, with the time until its headers and whether it was too long.
     Page(Box<Page>, Duration, bool),
-    /// A redirect with this status to the URL of this number, or to nowhere.
+    /// A redirect with this status to the URL of this number, or without a target.
     Redirect(u16, Option<usize>),
-    /// An answer with this status that is no page.
+    /// An answer with this status that is not a page.
     Status(u16),
-    /// None.
+    /// No answer.
     Fault(Fault),
-    /// It was not asked for: robots.txt says so.
+    /// Not requested: robots.txt forbids it.
     Forbidden,
 }
 
-/// What to do next.
+/// Next step of the crawl.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    /// This.
+    /// Carry out this job.
     Job(Job),
-    /// Nothing before this time, unless an answer comes.
+    /// Wait until this time, or for a result.
     Wait(Instant),
-    /// Nothing before an answer comes.
+    /// Wait for a result.
     Answer,
-    /// Nothing at all.
+    /// The crawl is complete.
     Done,
 }
 
@@ -81,19 +81,19 @@ enum Phase {
 /// The site.
 #[derive(Debug)]
 pub struct Site {
-    /// Every URL that was seen, the first one that of the check.
+    /// Known URLs; the first is that of the check.
     pub urls: Vec<Known>,
-    /// Where the site begins, after redirects.
+    /// Start of the site, after redirects.
     pub start: usize,
-    /// What it asks of robots.
+    /// Rules for robots.
     pub rules: Rules,
-    /// Files of its sitemap that could not be read, and why.
+    /// Files of the sitemap that failed, and why.
     pub broken_sitemaps: Vec<(Url, String)>,
-    /// Whether some URL is in a sitemap.
+    /// Whether any URL is in a sitemap.
     pub has_sitemap: bool,
-    /// Pages that were read.
+    /// Number of read pages.
     pub pages: usize,
-    /// Whether something was left out by a limit.
+    /// Whether a limit left something out.
     pub is_cut: bool,
     by_url: HashMap<Url, usize>,
     phase: Phase,
@@ -112,7 +112,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site of which only this is known. Asks for `most` URLs.
+    /// Returns the state of an unread site. Requests at most `most` URLs.
     pub fn new(url: &Url, most: usize, looks_elsewhere: bool) -> Site {
         let mut site = Site {
             urls: Vec::new(),
@@ -143,7 +143,7 @@ impl Site {
         site
     }
 
-    /// What to do now.
+    /// Returns the next step.
     pub fn next(&mut self, now: Instant) -> Next {
         let job = match self.phase {
             Phase::Robots if self.under_way == 0 => {
@@ -171,8 +171,8 @@ impl Site {
         }
     }
 
-    /// Takes in what came of a job.
-    pub fn heed(&mut self, done: Done, now: Instant) {
+    /// Applies the result of a job.
+    pub fn apply(&mut self, done: Done, now: Instant) {
         self.under_way = self.under_way.saturating_sub(1);
         match done {
             Done::Robots(rules) => self.open(rules),
@@ -185,12 +185,12 @@ impl Site {
         }
     }
 
-    /// Whether a URL is of this site: of the same host, with or without www, and port.
+    /// Returns whether a URL is on this site: same host, with or without www, and same port.
     pub fn is_own(&self, url: &Url) -> bool {
         place(url) == place(&self.urls[self.start].url)
     }
 
-    /// Whether robots may ask for it.
+    /// Returns whether robots may request it.
     pub fn may_ask(&self, url: &Url) -> bool {
         match &self.rules {
             Rules::Known(robots) => robots.allows(&path(url)),
@@ -206,7 +206,7 @@ impl Site {
         }
     }
 
-    /// Sitemaps first: they are few, and say what there is.
+    /// Sitemaps first: there are few, and they list the pages.
     fn own_job(&mut self) -> Option<Job> {
         if let Some(url) = self.sitemaps.pop_front() {
             return Some(Job::Sitemap(url));
@@ -236,7 +236,7 @@ impl Site {
         Some(Job::External(number, self.urls[number].url.clone()))
     }
 
-    /// The site's rules are known: its first page may be asked for.
+    /// The rules are known: the first page may be requested.
     fn open(&mut self, rules: Rules) {
         let named = match &rules {
             Rules::Known(Robots { sitemaps, .. }) => sitemaps.clone(),
@@ -251,7 +251,7 @@ impl Site {
         self.queue.push_front(self.start);
     }
 
-    /// Its first page is there: this is the site, and its sitemaps count.
+    /// The first page is read: the host is the site, and its sitemaps count.
     fn begin(&mut self) {
         self.phase = Phase::Open;
         let mut files = std::mem::take(&mut self.sitemaps_seen);
@@ -288,7 +288,7 @@ impl Site {
         }
     }
 
-    fn take_page(&mut self, number: usize, seen: Seen, now: Instant) {
+    fn take_page(&mut self, number: usize, seen: Response, now: Instant) {
         if matches!(seen.status, 429 | 503) && self.pauses < PAUSES && self.urls[number].tries == 0
         {
             self.pauses += 1;
@@ -332,14 +332,14 @@ impl Site {
             return self.move_to(url, status);
         }
         if is_start {
-            // Before its target is known, so that the sitemap is planned first.
+            // Before the target is known, so that the sitemap is requested first.
             self.begin();
         }
         let to = self.link(url, number);
         self.urls[number].answer = Some(Found::Redirect(status, to));
     }
 
-    /// The site is really another one, which has rules of its own.
+    /// The site is on another host, which has its own rules.
     fn move_to(&mut self, url: Url, status: u16) {
         let from = self.start;
         let to = self.link(url, from).unwrap_or(from);
@@ -350,7 +350,7 @@ impl Site {
         self.not_before = None;
         self.phase = match self.urls[to].answer {
             None => Phase::Robots,
-            // Round in a circle.
+            // A redirect loop.
             Some(_) => Phase::Open,
         };
     }
@@ -375,7 +375,7 @@ impl Site {
         Some(number)
     }
 
-    /// The number of a URL; one that is new is queued.
+    /// Returns the number of a URL; a new URL is queued.
     fn know(&mut self, url: Url) -> Option<usize> {
         if let Some(number) = self.by_url.get(&url) {
             return Some(*number);

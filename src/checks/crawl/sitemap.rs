@@ -1,4 +1,4 @@
-//! Sitemaps (sitemaps.org): XML, packed or not, lists of them, or one URL a line.
+//! Sitemaps (sitemaps.org): XML, compressed or not, indexes, or one URL per line.
 
 use flate2::read::MultiGzDecoder;
 use quick_xml::Reader;
@@ -6,33 +6,33 @@ use quick_xml::events::Event;
 use std::io::Read;
 use url::Url;
 
-/// What one file of a sitemap holds.
+/// Content of one sitemap file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sitemap {
-    /// Further files.
+    /// Further sitemap files.
     pub files: Vec<Url>,
     /// Pages.
     pub pages: Vec<Url>,
-    /// What is wrong with it; what came before that counts.
+    /// Problem of the file; what came before it counts.
     pub problem: Option<String>,
 }
 
-/// How much of a file is read.
+/// Limits for one file.
 #[derive(Clone, Copy)]
 struct Bounds {
     unpacked: u64,
     urls: usize,
 }
 
-/// As many URLs as the format allows, and less of its bytes: four are read at a time.
+/// As many URLs as the format allows, but fewer bytes: four files are read at a time.
 const BOUNDS: Bounds = Bounds {
     unpacked: 16 << 20,
     urls: 50_000,
 };
-/// The longest URL in bytes.
+/// Longest URL, in bytes.
 const URL: usize = 2048;
 
-/// Reads a file that came from `address`.
+/// Parses a file from `address`.
 pub fn read(body: &[u8], address: &Url) -> Sitemap {
     read_some(body, address, BOUNDS)
 }
@@ -62,8 +62,8 @@ fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
     }
 }
 
-/// Elements of any prefix: `loc` in `url` is a page, in `sitemap` a file. Entities of the file's
-/// own are never expanded.
+/// Parses XML with any namespace prefix: `loc` in `url` is a page, in `sitemap` a file. Entities
+/// defined in the file are never expanded.
 fn xml(text: &str, address: &Url, most: usize) -> Sitemap {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
@@ -133,7 +133,7 @@ fn lines(text: &str, address: &Url, most: usize) -> Sitemap {
     sitemap
 }
 
-/// Whole URLs only, as the format demands.
+/// Absolute URLs only, as the format requires.
 fn keep(list: &mut Vec<Url>, text: String, address: &Url) {
     let text = text.trim();
     if text.is_empty() || text.len() > URL {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sitemap_says_so() {
+    fn other_files_are_reported_as_no_sitemap() {
         assert!(of(b"<html><body>Not found</body></html>").problem.is_some());
         assert!(of(b"").problem.is_some());
         assert!(of(b"Not found").problem.is_some());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_do_not_go_off() {
+    fn decompression_is_bounded() {
         let address = Url::parse("https://a.test/sitemap.xml").unwrap();
         let bounds = Bounds {
             unpacked: 4000,

@@ -1,27 +1,27 @@
-//! Sites that are made up: what is asked for, in which order, and what is said of it.
+//! Invented sites: which requests a crawl makes, in which order, and its findings.
 
 use super::findings;
-use super::job::{Done, Job, Rules, Seen};
+use super::job::{Done, Job, Response, Rules};
 use super::page::Page;
 use super::site::{Next, Site};
 use super::sitemap;
 use crate::client::Fault;
 use crate::crawl::page;
-use crate::record::Finding;
+use crate::result::Finding;
 use archivist_core::model::Robots;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// A web of paths of a.test and whole URLs of others. `301 /x` redirects, a number is a status,
-/// `-` is no answer, everything else is a page.
+/// URLs of a.test (paths) and of other sites. `301 /x` redirects, a number is a status, `-` is no
+/// answer, everything else is a page.
 struct Web {
     answers: HashMap<String, String>,
-    /// Everything that was asked for, in order.
+    /// All requests in order.
     asked: Vec<String>,
     now: Instant,
-    /// When each request went out.
+    /// Time of each request.
     times: Vec<Instant>,
 }
 
@@ -55,7 +55,7 @@ impl Web {
                 Next::Done => return site,
                 Next::Wait(_) | Next::Answer => {
                     let done = self.carry_out(under_way.remove(0));
-                    site.heed(done, self.now);
+                    site.apply(done, self.now);
                 }
             }
             assert!(self.asked.len() < 5000, "it never ends");
@@ -98,9 +98,9 @@ impl Web {
     }
 }
 
-fn seen(url: &Url, status: Option<u16>, text: &str) -> Seen {
+fn seen(url: &Url, status: Option<u16>, text: &str) -> Response {
     let location = text.split_once(' ').map(|(_, to)| to.to_owned());
-    Seen {
+    Response {
         status: status.unwrap_or(200),
         after: Duration::from_millis(if text.contains("slow") { 2500 } else { 5 }),
         location: location.filter(|_| status.is_some_and(|status| (300..400).contains(&status))),
@@ -169,7 +169,7 @@ fn links_are_followed_on_the_site_only_and_each_once() {
 }
 
 #[test]
-fn what_is_dead_and_what_only_turns_us_away() {
+fn dead_links_are_broken_and_refusals_are_not() {
     let mut web = Web::of(&[
         (
             "/",
@@ -240,7 +240,7 @@ fn redirects_chains_and_loops() {
 }
 
 #[test]
-fn robots_and_their_delay_are_heeded() {
+fn robots_and_their_delay_are_respected() {
     let mut web = Web::of(&[
         (
             "/robots.txt",
@@ -282,7 +282,7 @@ fn robots_and_their_delay_are_heeded() {
 }
 
 #[test]
-fn a_site_that_cannot_say_what_it_allows_is_not_read() {
+fn a_site_with_unknown_rules_is_not_read() {
     let mut web = Web::of(&[("/robots.txt", "-"), ("/", "<title>t</title>")]);
     let site = web.crawl(500);
     assert_eq!(web.asked, ["/robots.txt"]);
@@ -332,7 +332,7 @@ fn a_site_that_has_moved_is_read_where_it_is_by_its_own_rules() {
 }
 
 #[test]
-fn texts_that_lack_or_repeat() {
+fn missing_and_repeated_texts_are_found() {
     let whole = |title: &str| {
         format!(
             "<html lang=en><title>{title}</title><meta name=description content='{title}'><h1>h</h1>"
@@ -378,7 +378,7 @@ fn texts_that_lack_or_repeat() {
 }
 
 #[test]
-fn a_site_without_end_is_left_at_the_limit() {
+fn an_endless_site_stops_at_the_limit() {
     let mut answers: HashMap<String, String> = HashMap::new();
     for n in 0..100 {
         answers.insert(
@@ -401,7 +401,7 @@ fn a_site_without_end_is_left_at_the_limit() {
 }
 
 #[test]
-fn an_overloaded_site_is_left_alone_for_a_while() {
+fn an_overloaded_site_gets_a_pause() {
     let mut web = Web::of(&[
         ("/", "<a href=/busy><a href=/b>"),
         ("/busy", "429"),
@@ -418,7 +418,7 @@ fn an_overloaded_site_is_left_alone_for_a_while() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Webs of any shape: every crawl ends, within its limit, asking for nothing twice.
+    /// Random sites: every crawl ends within its limit and requests nothing twice.
     #[test]
     fn every_crawl_ends(
         pages in proptest::collection::vec((0..12usize, proptest::collection::vec(0..14usize, 0..5)), 1..14),

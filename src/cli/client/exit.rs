@@ -1,11 +1,11 @@
-//! Exit statuses, and errors that carry one.
+//! Exit statuses of the command line, and errors that carry one.
 
 use archivist_core::model::ParseIdError;
 use archivist_core::text::clean_lines;
 use archivist_shared::bus::client::ClientError;
 use std::process::ExitCode;
 
-/// What the exit status of the command says.
+/// Exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done = 0,
@@ -21,10 +21,10 @@ pub const HELP: &str = "\
 Exit status:
     0  done
     1  failed
-    2  wrong usage, or not a single URL that can be archived
+    2  wrong usage, or no URL that can be archived
     3  some of the archiving failed, or some URLs were refused
     4  the orchestrator cannot be reached
-  130  add --wait was interrupted and the crawl goes on, or run was aborted
+  130  add --wait was interrupted (the crawl continues), or run was aborted
 
 See archivist(1), archivist.conf(5), archivist-hooks(7).";
 
@@ -49,11 +49,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb came to nothing; what, where and what next.
+/// Error of a verb: its message names the operation, the object, the reason and, if known, the next
+/// command.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
-    /// Empty when there is nobody to tell.
+    /// Empty if nothing should be printed.
     message: String,
 }
 
@@ -72,26 +73,27 @@ impl Failure {
         }
     }
 
-    /// Of a call that is not made twice: what was asked for may have been done all the same.
+    /// Returns this error as one of a call that must not be repeated: the orchestrator may have
+    /// carried it out although no answer arrived.
     pub fn of_one_call(mut self) -> Failure {
         if self.is_unreachable() {
             self.message +=
-                "\nwhether it did what it was asked is not known: look before you ask again";
+                "\nthe request may have been carried out anyway: check before you repeat it";
         }
         self
     }
 
-    /// Whether what was asked for is at fault, and not those who were asked.
+    /// Returns whether the request is at fault, not the connection.
     pub fn is_about_input(&self) -> bool {
         matches!(self.exit, Exit::Usage | Exit::Failed)
     }
 
-    /// Whether nobody answered.
+    /// Returns whether the orchestrator did not answer.
     pub fn is_unreachable(&self) -> bool {
         self.exit == Exit::Unreachable
     }
 
-    /// Whoever read our output went away: `archivist list … | head`.
+    /// The reader of standard output closed it: `archivist list … | head`.
     pub fn broken_pipe() -> Failure {
         Failure {
             exit: Exit::Done,
@@ -108,7 +110,7 @@ impl Failure {
         &self.message
     }
 
-    /// Tells the person and gives the exit status.
+    /// Prints the message to standard error and returns the exit status.
     pub fn report(&self) -> ExitCode {
         if !self.message.is_empty() {
             eprintln!("archivist: {}", clean_lines(&self.message));
@@ -117,7 +119,7 @@ impl Failure {
     }
 }
 
-const WHO_MAY: &str = "only root and members of group 'archivist' may talk to the orchestrator: sudo adduser NAME archivist";
+const WHO_MAY: &str = "only root and members of group 'archivist' may use the orchestrator: sudo adduser NAME archivist";
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {

@@ -1,40 +1,40 @@
-//! What the event stream of a crawl amounts to: pure, fed by `wait`, shown by `progress`.
+//! State of a crawl as its event stream reports it. Pure: `wait` feeds it and `progress` shows it.
 
 use crate::client::exit::Exit;
-use crate::display::look::Tone;
+use crate::display::style::Tone;
 use crate::display::text;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::text::{clean, human_span};
-use archivist_shared::bus::documents::report::{Counts, Crawl, Event, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{Counts, Crawl, CrawlEvent, HookResult, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line worth showing.
+/// A line of progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub text: String,
     pub tone: Tone,
-    /// Worth a line even where bars show the rest.
+    /// Print the line even while progress bars show the rest.
     pub lasting: bool,
 }
 
-/// A page that is being worked on.
+/// A page with a running worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub url: String,
     pub started_at: Option<Time>,
-    /// Hooks that run, with their start.
+    /// Running hooks with their start times.
     pub hooks: BTreeMap<String, Option<Time>>,
 }
 
-/// Everything known of the crawl that is followed.
+/// State of the followed crawl.
 #[derive(Debug)]
 pub struct Follow {
     id: CrawlId,
     crawl: Option<Crawl>,
     statuses: BTreeMap<SnapshotId, Lifecycle>,
-    /// Pages that ended badly, with the reason.
+    /// Pages that were cancelled, or sealed with a reason.
     bad_pages: BTreeSet<SnapshotId>,
-    /// URLs of pages and of the crawl, for the lines of hooks.
+    /// URLs of the crawl and its pages, for the lines of hooks.
     urls: BTreeMap<Owner, String>,
     /// Pages that have a worker.
     working: BTreeMap<SnapshotId, Page>,
@@ -56,31 +56,33 @@ impl Follow {
         }
     }
 
-    /// Takes one event in; a note comes back when it is news. A stream that begins anew repeats
-    /// what is known already.
-    pub fn apply(&mut self, event: Event) -> Option<Note> {
+    /// Applies one event; returns a line if the event changes the state. A stream that starts again
+    /// repeats what is known already.
+    pub fn apply(&mut self, event: CrawlEvent) -> Option<Note> {
         match event {
-            Event::Crawl { crawl } => self.crawl_event(crawl),
-            Event::Snapshot { snapshot } => self.snapshot_event(snapshot),
-            Event::Hook { result } => self.hook_event(result),
+            CrawlEvent::Crawl { crawl } => self.crawl_event(crawl),
+            CrawlEvent::Snapshot { snapshot } => self.snapshot_event(snapshot),
+            CrawlEvent::Hook { result } => self.hook_event(result),
         }
     }
 
-    /// A stream begins: it tells what is being worked on, and what is not told any more has ended
-    /// meanwhile.
+    /// A new stream starts with everything that is running: forget running pages that it does not
+    /// repeat.
     pub fn stream_begins(&mut self) {
         self.working.clear();
     }
 
-    /// Whether the streams left out pages or failures that the crawl counts.
+    /// Returns whether the streams left out pages or failures that the crawl counts.
     pub fn has_gaps(&self) -> bool {
         let Some(crawl) = &self.crawl else {
             return false;
         };
         let pages: u64 = crawl.snapshots.values().sum();
         let ended = self.statuses.values().filter(|status| status.is_final());
-        let failed = self.results.values();
-        let failed = failed.filter(|status| **status == ResultState::Failed);
+        let failed = self
+            .results
+            .values()
+            .filter(|status| **status == ResultState::Failed);
         (ended.count() as u64) < pages
             || (failed.count() as u64) < crawl.results.get("failed").copied().unwrap_or(0)
     }
@@ -150,8 +152,8 @@ impl Follow {
         };
         let key = (result.owner, result.plugin.clone(), result.hook.clone());
         let before = self.results.insert(key, result.status);
-        let told = result.status.is_final() || result.status == ResultState::Backoff;
-        (before != Some(result.status) && told).then(|| Note {
+        let reported = result.status.is_final() || result.status == ResultState::Backoff;
+        (before != Some(result.status) && reported).then(|| Note {
             text: line,
             tone: text::tone_of_result(result.status),
             lasting: result.status == ResultState::Failed,
@@ -174,24 +176,24 @@ impl Follow {
         with_reason(line, why)
     }
 
-    /// Whether the crawl is over.
+    /// Returns whether the crawl has ended.
     pub fn is_final(&self) -> bool {
         self.crawl
             .as_ref()
             .is_some_and(|crawl| crawl.status.is_final())
     }
 
-    /// Pages with a worker, oldest id first.
+    /// Running pages, lowest id first.
     pub fn working(&self) -> &BTreeMap<SnapshotId, Page> {
         &self.working
     }
 
-    /// Pages that are done, and all.
+    /// Returns the numbers of ended pages and of all pages.
     pub fn pages(&self) -> (u64, u64) {
         let counted = |of: &dyn Fn(Lifecycle) -> bool| {
             self.statuses.values().filter(|status| of(**status)).count() as u64
         };
-        // The stream may leave out pages that were done before it began.
+        // The stream may leave out pages that ended before it began.
         let from_crawl = self.crawl.as_ref().map(|crawl| {
             let ended = ["sealed", "cancelled"];
             let finals: u64 = ended.iter().filter_map(|s| crawl.snapshots.get(*s)).sum();
@@ -204,7 +206,7 @@ impl Follow {
         )
     }
 
-    /// Results by status, as far as they were told.
+    /// Number of results by status, of those that the stream reported.
     pub fn results(&self) -> Counts {
         let mut counts = Counts::new();
         for status in self.results.values() {
@@ -218,12 +220,12 @@ impl Follow {
         }
     }
 
-    /// What went wrong, a line each.
+    /// One line for each failure.
     pub fn problems(&self) -> impl ExactSizeIterator<Item = &str> {
         self.problems.values().map(String::as_str)
     }
 
-    /// The exit status that the present state stands for.
+    /// Exit status for the present state.
     pub fn exit(&self) -> Exit {
         let crawl_bad = self.crawl.as_ref().is_none_or(|crawl| {
             crawl.status != Lifecycle::Sealed
@@ -238,7 +240,7 @@ impl Follow {
         }
     }
 
-    /// The last lines of `--wait`.
+    /// Summary that `--wait` prints at the end.
     pub fn summary(&self, now: Time) -> String {
         const SHOWN: usize = 10;
         let (done, all) = self.pages();

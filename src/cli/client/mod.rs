@@ -1,7 +1,7 @@
-//! The conversation with the orchestrator.
+//! Connection to the orchestrator.
 
 pub mod exit;
 pub mod follow;
-pub mod pieces;
+pub mod paging;
 pub mod server;
 pub mod wait;

@@ -1,4 +1,4 @@
-//! One conversation with the orchestrator.
+//! Calls to the orchestrator, with deadlines and repetition.
 
 use crate::client::exit::Failure;
 use archivist_shared::bus::client::{Address, ClientError};
@@ -10,20 +10,20 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an answer may take; most take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Deadline of a call; most answers take milliseconds.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How many URLs are queued in a second on a machine that is slow and busy with other things; an idle one takes some 16,000.
+/// URLs that a slow and busy machine queues in a second; an idle one queues about 16,000.
 const URLS_PER_SECOND: usize = 1000;
 
-/// How often a call is made whose answer may get lost.
+/// Attempts of a call whose answer may get lost.
 const ATTEMPTS: u32 = 5;
 
-/// The orchestrator of a scope.
+/// Connection to the orchestrator of a scope.
 pub struct Server {
     address: Address,
-    /// What shows more when it does not answer.
-    look_at: String,
+    /// Command that shows why the orchestrator does not answer.
+    status_command: String,
     proxy: ManagerProxy<'static>,
 }
 
@@ -31,7 +31,7 @@ pub fn address(scope: &Scope) -> Address {
     Address::new(scope.user, scope.instance.as_deref())
 }
 
-/// The command that talks to the scope's service manager.
+/// Returns the systemctl(1) command for the service manager of the scope.
 pub fn systemctl(scope: &Scope) -> &'static str {
     if scope.user {
         "systemctl --user"
@@ -41,14 +41,14 @@ pub fn systemctl(scope: &Scope) -> &'static str {
 }
 
 impl Server {
-    /// Connects to the bus; the first call starts the orchestrator if it does not run.
+    /// Connects to the bus; the first call starts the orchestrator if necessary.
     pub async fn reach(scope: &Scope) -> Result<Server, Failure> {
         let address = address(scope);
         let proxy = address.manager().await?;
-        let look_at = format!("{} status {}", systemctl(scope), scope.orchestrator_unit());
+        let status_command = format!("{} status {}", systemctl(scope), scope.orchestrator_unit());
         Ok(Server {
             address,
-            look_at,
+            status_command,
             proxy,
         })
     }
@@ -57,17 +57,18 @@ impl Server {
         &self.proxy
     }
 
-    /// Waits for the answer to a call that may be made twice, as that of one that only asks: it is
-    /// made again when the orchestrator is restarted or another one takes over before the answer.
-    /// The bus keeps the call until somebody is there.
+    /// Waits for the answer to a call that may be repeated, such as a query. Repeats it if the
+    /// orchestrator restarts or another one takes over before the answer; the bus holds the call
+    /// until the orchestrator is up.
     pub async fn call<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = zbus::Result<T>>,
     {
-        self.call_until(Some(Instant::now() + PATIENCE), make).await
+        self.call_until(Some(Instant::now() + REPLY_TIMEOUT), make)
+            .await
     }
 
-    /// The same without limit, for an answer that comes when something is over.
+    /// Same without a deadline, for a call that answers when something has ended.
     pub async fn wait_for<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = zbus::Result<T>>,
@@ -85,8 +86,11 @@ impl Server {
     {
         let mut lost = 0;
         loop {
-            let replaced = self.address.replaced(self.proxy.inner().connection());
-            let replaced = replaced.await.map_err(|e| self.address.explain(e))?;
+            let replaced = self
+                .address
+                .replaced(self.proxy.inner().connection())
+                .await
+                .map_err(|e| self.address.explain(e))?;
             match select(pin!(self.answer(deadline, make())), pin!(replaced)).await {
                 Either::Left((Err(failure), _)) if failure.is_unreachable() => {
                     lost += 1;
@@ -95,29 +99,31 @@ impl Server {
                     }
                 }
                 Either::Left((answer, _)) => return answer,
-                // The one that was asked may be frozen, and answers no more if it is not.
+                // The previous orchestrator may be frozen, and does not answer after a takeover.
                 Either::Right(_) => {}
             }
         }
     }
 
-    /// Waits for the answer to a call that is not made twice.
+    /// Waits for the answer to a call that must not be repeated.
     pub async fn call_once<T>(
         &self,
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
-        let answer = self.answer(Some(Instant::now() + PATIENCE), call).await;
+        let answer = self
+            .answer(Some(Instant::now() + REPLY_TIMEOUT), call)
+            .await;
         answer.map_err(Failure::of_one_call)
     }
 
-    /// Waits for the answer to a call that queues so many URLs.
+    /// Waits for the answer to a call that queues `urls` URLs.
     pub async fn call_with_urls<T>(
         &self,
         urls: usize,
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
         let more = Duration::from_secs((urls / URLS_PER_SECOND) as u64);
-        let deadline = Instant::now() + PATIENCE + more;
+        let deadline = Instant::now() + REPLY_TIMEOUT + more;
         let answer = self.answer(Some(deadline), call).await;
         answer.map_err(Failure::of_one_call)
     }
@@ -140,14 +146,14 @@ impl Server {
             Ok(Err(error)) => Err(self.address.explain(error).into()),
             Err(_) => Err(ClientError::Unreachable {
                 what: format!("the orchestrator ({}) does not answer", self.address.name),
-                why: format!("nothing came within {} s", begin.elapsed().as_secs()),
-                hint: format!("see: {}", self.look_at),
+                why: format!("no answer within {} s", begin.elapsed().as_secs()),
+                hint: format!("see: {}", self.status_command),
             }
             .into()),
         }
     }
 
-    /// Waits for the answer to a call that may be made twice, and reads the document that it is.
+    /// Waits for the answer to a call that may be repeated, and parses its JSON document.
     pub async fn ask<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
     where
         T: DeserializeOwned,
@@ -157,7 +163,7 @@ impl Server {
     }
 }
 
-/// The orchestrator says so when what it was asked makes no sense.
+/// Returns whether the orchestrator refused the arguments of a call.
 fn is_bad_argument(error: &zbus::Error) -> bool {
     match error {
         zbus::Error::MethodError(name, ..) => {
@@ -168,11 +174,11 @@ fn is_bad_argument(error: &zbus::Error) -> bool {
     }
 }
 
-/// Reads a document of the orchestrator.
+/// Parses a JSON document of the orchestrator.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::failed(format!(
-            "cannot read the orchestrator's answer: {error}\nis it of another version? then restart it: see archivist-orchestrator.service(8)"
+            "failed to parse the orchestrator's answer: {error}\nif its version differs from this command's, restart it: see archivist-orchestrator.service(8)"
         ))
     })
 }

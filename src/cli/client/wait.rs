@@ -1,41 +1,41 @@
-//! Following a crawl to its end. The stream ends when the orchestrator does; then it is asked for
-//! once more, and the bus starts the orchestrator if need be.
+//! Follows a crawl to its end. If the stream ends with the orchestrator, it is requested again, and
+//! the bus starts the orchestrator if necessary.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::follow::{Follow, Note};
-use crate::client::pieces::Pieces;
+use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::Look;
 use crate::display::progress::Bars;
+use crate::display::style;
+use crate::display::style::Style;
 use archivist_core::model::{CrawlId, Owner};
-use archivist_shared::bus::documents::report::{Event, Filter, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{CrawlEvent, Filter, HookResult, Snapshot};
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How the progress is shown.
+/// Form of the progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Bars on a terminal.
     Bars,
-    /// A line for what ends.
+    /// A line for each page and hook that ends.
     Lines,
-    /// Every event as it came.
+    /// Every event as JSON.
     Json,
 }
 
-/// How often bars are drawn.
+/// Interval between two updates of the bars.
 const REDRAW: Duration = Duration::from_millis(250);
 
-/// The stream ends with the crawl; this is for one that does not.
+/// Deadline for a stream that does not end with its crawl.
 const AFTER_THE_END: Duration = Duration::from_secs(5);
 
-/// Streams that end one after the other without news before this is given up.
+/// Most streams in a row that end without news.
 const EMPTY_STREAMS: u32 = 5;
 
-/// Shows the progress of `crawl` until it is over or somebody presses Ctrl-C.
+/// Shows the progress of `crawl` until it ends or the user presses Ctrl-C.
 pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, Failure> {
     let mut view = View::new(crawl, form);
     let done = tokio::select! {
@@ -43,7 +43,7 @@ pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, F
         _ = tokio::signal::ctrl_c() => {
             view.close();
             eprintln!(
-                "detached: the crawl goes on; see 'archivist status {crawl}', end it with 'archivist cancel {crawl}'"
+                "detached: the crawl continues; see 'archivist status {crawl}', stop it with 'archivist cancel {crawl}'"
             );
             return Ok(Exit::Interrupted);
         }
@@ -51,7 +51,7 @@ pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, F
     view.close();
     done?;
     if form != Form::Json {
-        look::print(&view.follow.summary(look::now()))?;
+        style::print(&view.follow.summary(style::now()))?;
     }
     Ok(view.follow.exit())
 }
@@ -69,7 +69,7 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
         }
         if without_news == EMPTY_STREAMS && !view.follow.is_final() {
             return Err(Failure::failed(format!(
-                "the orchestrator stopped telling of {crawl}; the crawl may go on, see: archivist status {crawl}"
+                "the orchestrator stopped reporting {crawl}; the crawl may continue, see: archivist status {crawl}"
             )));
         }
     }
@@ -79,36 +79,36 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     Ok(())
 }
 
-/// Asks for what happened between two streams, or before the first one.
+/// Queries what happened between two streams, or before the first one.
 async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
     let filter = |status: Option<&str>| Filter {
         status: status.map(str::to_owned),
         owner: Some(Owner::Crawl(crawl)),
         ..Filter::default()
     };
-    let snapshots: Vec<Snapshot> = Pieces::new(server, filter(None)).collect().await?;
-    let failed = Pieces::new(server, filter(Some("failed")));
+    let snapshots: Vec<Snapshot> = Paging::new(server, filter(None)).collect().await?;
+    let failed = Paging::new(server, filter(Some("failed")));
     let results: Vec<HookResult> = failed.collect().await?;
     let snapshots = snapshots
         .into_iter()
         .rev()
-        .map(|snapshot| Event::Snapshot { snapshot });
+        .map(|snapshot| CrawlEvent::Snapshot { snapshot });
     let results = results
         .into_iter()
         .rev()
-        .map(|result| Event::Hook { result });
+        .map(|result| CrawlEvent::Hook { result });
     for event in snapshots.chain(results) {
         if view.form == Form::Json {
             let text = serde_json::to_string(&event)
                 .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-            look::print_document(&format!("{text}\n"))?;
+            style::print_document(&format!("{text}\n"))?;
         }
         view.tell(event)?;
     }
     Ok(())
 }
 
-/// Shows one stream to its end; whether it brought news.
+/// Shows one stream to its end; returns whether it brought news.
 async fn one_stream(mut lines: mpsc::Receiver<String>, view: &mut View) -> Result<bool, Failure> {
     let mut news = false;
     let mut redraw = tokio::time::interval(REDRAW);
@@ -125,8 +125,8 @@ async fn one_stream(mut lines: mpsc::Receiver<String>, view: &mut View) -> Resul
     }
 }
 
-/// Reads a stream, pipe or socket, on a thread of its own. A line that the end of the stream cut
-/// off is dropped: the next stream repeats it.
+/// Reads a stream, pipe or socket on its own thread. An incomplete last line is dropped: the next
+/// stream repeats it.
 pub(crate) fn read_lines(stream: OwnedFd) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(256);
     std::thread::spawn(move || {
@@ -146,7 +146,7 @@ struct View {
     follow: Follow,
     form: Form,
     bars: Option<Bars>,
-    look: Look,
+    style: Style,
 }
 
 impl View {
@@ -155,19 +155,19 @@ impl View {
             follow: Follow::new(crawl),
             form,
             bars: (form == Form::Bars).then(Bars::new),
-            look: Look::of_stdout(),
+            style: Style::of_stdout(),
         }
     }
 
-    /// Takes one line of the stream; whether it was news.
+    /// Applies one line of the stream; returns whether it was news.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
         if self.form == Form::Json {
-            look::print_document(line)?;
+            style::print_document(line)?;
         }
         self.tell(decode(line)?)
     }
 
-    fn tell(&mut self, event: Event) -> Result<bool, Failure> {
+    fn tell(&mut self, event: CrawlEvent) -> Result<bool, Failure> {
         let note = self.follow.apply(event);
         if let Some(note) = &note {
             self.show(note)?;
@@ -178,17 +178,17 @@ impl View {
     fn show(&self, note: &Note) -> Result<(), Failure> {
         match (&self.bars, self.form) {
             (Some(bars), _) if note.lasting => {
-                bars.print(&self.look.paint(&note.text, note.tone));
+                bars.print(&self.style.paint(&note.text, note.tone));
                 Ok(())
             }
-            (None, Form::Lines) => look::print(&format!("{}\n", note.text)),
+            (None, Form::Lines) => style::print(&format!("{}\n", note.text)),
             _ => Ok(()),
         }
     }
 
     fn draw(&mut self) {
         if let Some(bars) = &mut self.bars {
-            bars.draw(&self.follow, look::now());
+            bars.draw(&self.follow, style::now());
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
     use std::io::Write;
 
     #[tokio::test]
-    async fn a_cut_line_is_dropped() {
+    async fn an_incomplete_last_line_is_dropped() {
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         theirs.write_all(b"one\ntwo\nthr").unwrap();
         drop(theirs);

@@ -1,8 +1,8 @@
-//! Text, tables, progress and pictures.
+//! Output: text, tables, progress bars and SVG pictures.
 
-pub mod look;
 pub mod progress;
 pub mod rows;
+pub mod style;
 pub mod svg;
 pub mod table;
 pub mod text;

@@ -1,4 +1,4 @@
-//! The bars of `add --wait`: one for each page that is worked on, and one for all.
+//! Progress bars of `add --wait`: one for each running page, and one for the crawl.
 
 use crate::client::follow::{Follow, Page};
 use crate::display::text;
@@ -12,7 +12,7 @@ pub struct Bars {
     multi: MultiProgress,
     overall: ProgressBar,
     pages: BTreeMap<SnapshotId, ProgressBar>,
-    /// Bars of pages that fit on the screen.
+    /// Most bars of pages.
     room: usize,
     columns: usize,
 }
@@ -34,9 +34,9 @@ impl Bars {
         }
     }
 
-    /// A line above the bars that stays.
+    /// Prints a line above the bars.
     pub fn print(&self, line: &str) {
-        // Only a terminal that is gone cannot be written to; then nobody reads it anyway.
+        // Writing fails only if the terminal is gone; ignoring.
         let _ = self.multi.println(line);
     }
 
@@ -67,13 +67,13 @@ impl Bars {
         let results = text::counts(&follow.results(), &text::result_states());
         self.overall.set_message(match hidden {
             0 => format!("results: {results}"),
-            n => format!("results: {results}; {n} more pages at work"),
+            n => format!("results: {results}; {n} more pages running"),
         });
         self.overall.tick();
     }
 
     pub fn clear(self) {
-        // As in `print`.
+        // Ignoring errors as in `print`.
         let _ = self.multi.clear();
     }
 }
@@ -82,9 +82,9 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// `12s  screenshot 3s, pdf 1s  https://…` for a terminal of so many columns.
+/// Returns `12s  screenshot 3s, pdf 1s  https://…` in at most `width` columns.
 fn message(page: &Page, now: Time, columns: usize) -> String {
-    /// Spinner and id before, and a column that stays free.
+    /// Columns of spinner and id, and one that stays empty.
     const BESIDE: usize = 12;
     let hooks: Vec<_> = page
         .hooks
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_are_fine() {
+    fn the_templates_are_valid() {
         for template in [
             "{elapsed_precise} [{bar:30}] {pos}/{len} pages {wide_msg}",
             "{spinner} {prefix} {wide_msg}",

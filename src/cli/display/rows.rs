@@ -1,9 +1,9 @@
-//! Crawls, snapshots, results and runs as rows of tables.
+//! Tables of crawls, snapshots, results and runs.
 
-use crate::display::look::{Look, Tone};
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use archivist_core::model::Outcome;
+use archivist_core::model::{EXIT_SKIPPED, Outcome};
 use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
 
@@ -11,7 +11,7 @@ fn count(counts: &Counts, states: &[&str]) -> u64 {
     states.iter().filter_map(|state| counts.get(*state)).sum()
 }
 
-/// `3/20`: done of all; empty where there is nothing.
+/// Returns `3/20` (ended of all); empty if there are none.
 fn done_of_all(counts: &Counts, done: &[&str]) -> String {
     match counts.values().sum::<u64>() {
         0 => String::new(),
@@ -28,7 +28,7 @@ fn failed(counts: &Counts) -> Cell {
     }
 }
 
-pub fn crawls(crawls: &[Crawl], look: &Look) -> Table {
+pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
     let mut table = Table::new(&[
         "ID",
         "STATUS",
@@ -48,7 +48,7 @@ pub fn crawls(crawls: &[Crawl], look: &Look) -> Table {
             done_of_all(&crawl.snapshots, &["sealed", "cancelled"]).into(),
             done_of_all(&crawl.results, &RESULTS_DONE).into(),
             failed(&crawl.results),
-            text::when(Some(crawl.created_at), look).into(),
+            text::when(Some(crawl.created_at), style).into(),
             crawl.tags.join(",").into(),
             crawl.url.as_str().into(),
             crawl.reason.as_deref().unwrap_or_default().into(),
@@ -57,7 +57,7 @@ pub fn crawls(crawls: &[Crawl], look: &Look) -> Table {
     table
 }
 
-pub fn snapshots(snapshots: &[Snapshot], look: &Look) -> Table {
+pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(&[
         "ID",
         "CRAWL",
@@ -79,7 +79,7 @@ pub fn snapshots(snapshots: &[Snapshot], look: &Look) -> Table {
             Cell::toned(snapshot.status.as_str(), tone),
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),
             failed(&snapshot.results),
-            text::when(Some(snapshot.created_at), look).into(),
+            text::when(Some(snapshot.created_at), style).into(),
             snapshot.url.as_str().into(),
             snapshot.title.as_deref().unwrap_or_default().into(),
             snapshot.reason.as_deref().unwrap_or_default().into(),
@@ -88,8 +88,8 @@ pub fn snapshots(snapshots: &[Snapshot], look: &Look) -> Table {
     table
 }
 
-/// With the owner's id in front where it is not said elsewhere.
-pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
+/// `with_owner` adds a column with the id of the crawl or snapshot.
+pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table {
     let mut table = Table::new(&[
         "OF",
         "HOOK",
@@ -110,7 +110,7 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
             n => human_size(n),
         };
         let why = result.error.as_deref();
-        // A hook that says of itself why it failed is read once.
+        // The output of a failed hook is often its error: print it once.
         let output = result
             .output
             .as_deref()
@@ -124,7 +124,7 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
             text::hook_label(&result.plugin, &result.hook).into(),
             Cell::toned(result.status.as_str(), text::tone_of_result(result.status)),
             tries.into(),
-            text::elapsed(result.started_at, result.ended_at, look.now).into(),
+            text::elapsed(result.started_at, result.ended_at, style.now).into(),
             size.into(),
             output.unwrap_or_default().into(),
             why.unwrap_or_default().into(),
@@ -133,7 +133,7 @@ pub fn results(results: &[HookResult], look: &Look, with_owner: bool) -> Table {
     table
 }
 
-pub fn runs(runs: &[Run], look: &Look) -> Table {
+pub fn runs(runs: &[Run], style: &Style) -> Table {
     let mut table = Table::new(&[
         "ID",
         "UNIT…",
@@ -147,7 +147,7 @@ pub fn runs(runs: &[Run], look: &Look) -> Table {
     for run in runs {
         let outcome = match &run.outcome {
             Some(outcome) if outcome.is_success() => Cell::toned("success", Tone::Good),
-            Some(Outcome::Exit(10)) => Cell::toned("exit code 10 (skipped)", Tone::Dim),
+            Some(Outcome::Exit(EXIT_SKIPPED)) => Cell::toned("exit code 10 (skipped)", Tone::Dim),
             Some(outcome) => Cell::toned(outcome.to_string(), Tone::Bad),
             None => Cell::default(),
         };
@@ -161,7 +161,7 @@ pub fn runs(runs: &[Run], look: &Look) -> Table {
             run.attempt.to_string().into(),
             Cell::toned(run.status.as_str(), tone),
             outcome,
-            text::elapsed(run.started_at, run.ended_at, look.now).into(),
+            text::elapsed(run.started_at, run.ended_at, style.now).into(),
             run.accounting
                 .cpu_usec
                 .map(text::cpu)
@@ -182,26 +182,26 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn look() -> Look {
-        Look::plain(sample::NOW)
+    fn style() -> Style {
+        Style::plain(sample::NOW)
     }
 
     #[test]
-    fn a_crawl_in_a_line() {
+    fn a_crawl_is_one_row() {
         let crawl = Crawl {
             snapshots: Counts::from([("sealed".into(), 3), ("queued".into(), 17)]),
             results: Counts::from([("succeeded".into(), 25), ("failed".into(), 2)]),
             ..sample::crawl(12)
         };
         assert_eq!(
-            crawls(&[crawl], &look()).render(&look()),
+            crawls(&[crawl], &style()).render(&style()),
             "ID   STATUS  PAGES  RESULTS  FAILED  ADDED                     TAGS  URL\n\
              c12  sealed  3/20   27/27    2       2026-11-21T09:24:04.123Z  news  https://example.com/\n"
         );
     }
 
     #[test]
-    fn a_reason_is_said_once() {
+    fn a_reason_is_printed_once() {
         let said = Some("Connection refused".to_owned());
         let failed = HookResult {
             output: said.clone(),
@@ -210,7 +210,7 @@ mod tests {
             ..sample::result(3, "wget", "on_Snapshot__06_wget.bg")
         };
         assert_eq!(
-            results(&[failed], &look(), false).render(&look()),
+            results(&[failed], &style(), false).render(&style()),
             "HOOK  STATUS     TIME  WHY\n\
              wget  succeeded  1.2s  Connection refused\n"
         );
@@ -218,20 +218,20 @@ mod tests {
 
     #[test]
     fn snapshots_results_and_runs() {
-        let text = snapshots(&[sample::snapshot(3)], &look()).render(&look());
+        let text = snapshots(&[sample::snapshot(3)], &style()).render(&style());
         assert!(text.contains("Example \u{fffd}[31mDomain"), "{text}");
         let text = results(
             &[sample::result(3, "wget", "on_Snapshot__06_wget.bg")],
-            &look(),
+            &style(),
             true,
         )
-        .render(&look());
+        .render(&style());
         assert_eq!(
             text,
             "OF  HOOK  STATUS     TIME  SIZE   OUTPUT\n\
              s3  wget  succeeded  1.2s  12.1K  screenshot.png\n"
         );
-        let text = runs(&[sample::run(7, "wget", "x")], &look()).render(&look());
+        let text = runs(&[sample::run(7, "wget", "x")], &style()).render(&style());
         assert_eq!(
             text,
             "ID  UNIT                            TRY  STATUS  OUTCOME  TIME  CPU     MEMORY\n\

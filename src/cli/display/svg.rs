@@ -1,14 +1,14 @@
-//! Pictures as SVG: elements one after another, nothing in them that a browser would run.
+//! SVG pictures without scripts.
 
 use crate::display::text;
 use archivist_core::text::clean;
 use std::fmt::Write;
 
-/// Longest text that is written into a picture, in characters.
+/// Longest text in a picture, in characters.
 const TEXT_MAX: usize = 400;
 
-/// Text from the web: what would be markup is escaped, what XML forbids and what turns the
-/// direction of writing is taken out, what is endless is cut.
+/// Returns untrusted text for an SVG element: markup is escaped, characters that XML forbids or
+/// that reorder text become U+FFFD, and long text is cut.
 pub fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in clean(&text::cut_middle(text, TEXT_MAX)).chars() {
@@ -24,7 +24,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Where a text stands at its place.
+/// Alignment of a text to its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -32,11 +32,12 @@ pub enum Anchor {
     End,
 }
 
-/// A picture that grows. Lengths are pixels, texts are escaped here, `class` is one of the style.
+/// A picture under construction. Lengths are in pixels; texts are escaped; `class` refers to the
+/// style sheet.
 pub struct Svg(String);
 
 impl Svg {
-    /// `style` is CSS; `class="paper"` is what everything is drawn on.
+    /// Starts a picture. `style` is CSS; class `paper` is the background.
     pub fn new(title: &str, width: f64, height: f64, style: &str) -> Svg {
         Svg(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
@@ -102,7 +103,7 @@ impl Svg {
         );
     }
 
-    /// Text that is read from below, with its middle at `at`.
+    /// Draws text that reads upwards, centred at `at`.
     pub fn upward(&mut self, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escape(text));
         let _ = writeln!(
@@ -111,14 +112,14 @@ impl Svg {
         );
     }
 
-    /// What `draw` adds belongs together; `tip` is shown when the pointer is on it.
+    /// Groups what `draw` adds; `tip` appears while the pointer is on the group.
     pub fn group(&mut self, tip: &str, draw: impl FnOnce(&mut Svg)) {
         let _ = writeln!(self.0, "<g><title>{}</title>", escape(tip));
         draw(self);
         self.0.push_str("</g>\n");
     }
 
-    /// What has `clip-path:url(#id)` in the style is shown inside this rectangle only.
+    /// Defines the clip path `id`, for `clip-path:url(#id)` in the style.
     pub fn clip(&mut self, id: &str, at: (f64, f64), size: (f64, f64)) {
         let _ = write!(self.0, "<clipPath id=\"{id}\">");
         self.rect("", at, size, 0.0);
@@ -131,7 +132,7 @@ impl Svg {
     }
 }
 
-/// The next of 1, 2, 5, 10, 20 … that is not below.
+/// Returns the lowest of 1, 2, 5, 10, 20 … that is at least `step`.
 pub fn nice(step: f64) -> f64 {
     let power = 10f64.powf(step.max(1.0).log10().floor());
     let times = [1.0, 2.0, 5.0, 10.0].into_iter();
@@ -147,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn steps_people_can_count_in() {
+    fn steps_are_round_numbers() {
         for (step, want) in [(0.2, 1.0), (7.0, 10.0), (21.0, 50.0), (250.0, 500.0)] {
             assert_eq!(nice(step), want, "{step}");
         }
@@ -156,7 +157,7 @@ mod tests {
     proptest! {
         /// No text becomes markup, or leaves the ground of XML.
         #[test]
-        fn any_text_stays_text(text in "\\PC{0,40}|.{0,40}|[<>&\"\u{0}-\u{1f}\u{202e}\u{fffe}]{0,40}") {
+        fn no_text_becomes_markup(text in "\\PC{0,40}|.{0,40}|[<>&\"\u{0}-\u{1f}\u{202e}\u{fffe}]{0,40}") {
             let mut svg = Svg::new(&text, 10.0, 10.0, "");
             svg.group(&text, |svg| svg.text("", (0.0, 0.0), Anchor::End, &text));
             let out = svg.finish();

@@ -1,6 +1,6 @@
-//! Aligned columns that fit the terminal.
+//! Tables with aligned columns that fit the terminal.
 
-use crate::display::look::{Look, Tone};
+use crate::display::style::{Style, Tone};
 use crate::display::text::cut_middle;
 use archivist_core::text::clean;
 use console::measure_text_width;
@@ -27,21 +27,21 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows under a heading. On a terminal the columns in `flexible` give way when it gets narrow.
+/// Rows under a heading. On a narrow terminal the `flexible` columns shrink.
 pub struct Table {
     heading: Vec<&'static str>,
     flexible: Vec<usize>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// Between two columns.
+/// Blanks between two columns.
 const GAP: usize = 2;
 
-/// No column gets narrower than this.
+/// Least width of a column, in characters.
 const NARROWEST: usize = 12;
 
 impl Table {
-    /// Columns whose heading ends in `…` are flexible.
+    /// Returns an empty table. Columns whose heading ends in `…` are flexible.
     pub fn new(heading: &[&'static str]) -> Table {
         let flexible = |(at, name): (usize, &&str)| name.ends_with('…').then_some(at);
         Table {
@@ -63,12 +63,13 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Lines with a line feed each. Columns in which every cell is empty are left out.
-    pub fn render(&self, look: &Look) -> String {
+    /// Returns the lines of the table, each with a line feed. Columns without any text are left
+    /// out.
+    pub fn render(&self, style: &Style) -> String {
         let columns: Vec<usize> = (0..self.heading.len())
             .filter(|at| self.rows.iter().any(|row| !row[*at].text.is_empty()))
             .collect();
-        let widths = self.widths(&columns, look.width);
+        let widths = self.widths(&columns, style.width);
         let heading: Vec<Cell> = self
             .heading
             .iter()
@@ -76,7 +77,7 @@ impl Table {
             .collect();
         std::iter::once(&heading)
             .chain(&self.rows)
-            .map(|row| line(row, &columns, &widths, look))
+            .map(|row| line(row, &columns, &widths, style))
             .collect()
     }
 
@@ -109,12 +110,12 @@ impl Table {
     }
 }
 
-fn line(row: &[Cell], columns: &[usize], widths: &[usize], look: &Look) -> String {
+fn line(row: &[Cell], columns: &[usize], widths: &[usize], style: &Style) -> String {
     let mut out = String::new();
     for (place, (at, width)) in columns.iter().zip(widths).enumerate() {
         let text = cut_middle(&row[*at].text, *width);
         let padding = width - measure_text_width(&text);
-        out.push_str(&look.paint(&text, row[*at].tone));
+        out.push_str(&style.paint(&text, row[*at].tone));
         if place + 1 < columns.len() {
             out.extend(std::iter::repeat_n(' ', padding + GAP));
         }
@@ -137,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_everything() {
-        let text = table().render(&Look::plain(Time(0)));
+    fn a_file_gets_uncut_cells() {
+        let text = table().render(&Style::plain(Time(0)));
         assert_eq!(
             text,
             "ID    STATUS  URL\n\
@@ -149,20 +150,20 @@ mod tests {
 
     #[test]
     fn a_terminal_gets_lines_that_fit() {
-        let look = Look {
+        let style = Style {
             width: Some(36),
-            ..Look::plain(Time(0))
+            ..Style::plain(Time(0))
         };
-        let text = table().render(&look);
+        let text = table().render(&style);
         assert_eq!(
             text,
             "ID    STATUS  URL\n\
              s3    sealed  https://exa…/path.html\n\
              s345  queued  https://b.example/\n"
         );
-        let narrow = Look {
+        let narrow = Style {
             width: Some(5),
-            ..look
+            ..style
         };
         assert!(
             table()

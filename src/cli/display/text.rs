@@ -1,12 +1,12 @@
-//! Words for times, sizes and states, and text from the web made fit for a terminal.
+//! Times, counts, states and names of hooks as the command line prints them.
 
-use crate::display::look::{Look, Tone};
+use crate::display::style::{Style, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
 use archivist_core::text::human_span;
 use archivist_shared::bus::documents::report::Counts;
 use std::time::Duration;
 
-/// `text` in at most `width` columns, with `…` for what was taken from its middle.
+/// Returns `text` in at most `width` columns, with `…` in place of its middle.
 pub fn cut_middle(text: &str, width: usize) -> String {
     if console::measure_text_width(text) <= width {
         return text.to_owned();
@@ -27,7 +27,7 @@ pub fn cut_middle(text: &str, width: usize) -> String {
     head.into_iter().chain(['…']).chain(tail).collect()
 }
 
-/// Between two times, where the second may be yet to come.
+/// Returns the time between `from` and `to`, or up to `now` without an end; empty without a start.
 pub fn elapsed(from: Option<Time>, to: Option<Time>, now: Time) -> String {
     match from {
         Some(from) => human_span(to.unwrap_or(now).until(from)),
@@ -47,26 +47,26 @@ pub fn relative(time: Time, now: Time) -> String {
 }
 
 /// `Sat 2026-11-21 10:25:05 CET`, as systemctl writes it.
-pub fn stamp(time: Time, look: &Look) -> String {
+pub fn stamp(time: Time, style: &Style) -> String {
     jiff::Timestamp::from_millisecond(time.0)
         .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
-        .to_zoned(look.zone.clone())
+        .to_zoned(style.zone.clone())
         .strftime("%a %Y-%m-%d %H:%M:%S %Z")
         .to_string()
 }
 
-/// For lists: relative for a person, RFC 3339 for a file.
-pub fn when(time: Option<Time>, look: &Look) -> String {
-    match (time, look.width) {
+/// Returns a time for a list: relative on a terminal, RFC 3339 in a file.
+pub fn when(time: Option<Time>, style: &Style) -> String {
+    match (time, style.width) {
         (None, _) => String::new(),
-        (Some(time), Some(_)) => relative(time, look.now),
+        (Some(time), Some(_)) => relative(time, style.now),
         (Some(time), None) => time.to_string(),
     }
 }
 
 /// `Sat 2026-11-21 10:25:05 CET; 3min 4s ago`.
-pub fn stamp_and_age(time: Time, look: &Look) -> String {
-    format!("{}; {}", stamp(time, look), relative(time, look.now))
+pub fn stamp_and_age(time: Time, style: &Style) -> String {
+    format!("{}; {}", stamp(time, style), relative(time, style.now))
 }
 
 /// CPU time as systemctl writes it: `12ms`, `1.204s`, `2min 3.1s`.
@@ -103,12 +103,12 @@ pub fn counts(counts: &Counts, states: &[&str]) -> String {
     }
 }
 
-/// The words of crawls and snapshots.
+/// States of crawls and snapshots.
 pub fn lifecycles() -> [&'static str; 5] {
     Lifecycle::ALL.map(Lifecycle::as_str)
 }
 
-/// The words of results.
+/// States of results.
 pub fn result_states() -> [&'static str; 7] {
     ResultState::ALL.map(ResultState::as_str)
 }
@@ -133,7 +133,7 @@ pub fn tone_of_result(status: ResultState) -> Tone {
     }
 }
 
-/// The name of a hook as people say it: `wget` of `on_Snapshot__06_wget.finite.bg`.
+/// Returns the short name of a hook: `wget` for `on_Snapshot__06_wget.finite.bg`.
 pub fn short_hook(hook: &str) -> &str {
     let Some((_, rest)) = hook.strip_prefix("on_").and_then(|h| h.split_once("__")) else {
         return hook;
@@ -150,7 +150,7 @@ pub fn short_hook(hook: &str) -> &str {
     if name.is_empty() { hook } else { name }
 }
 
-/// `plugin`, or `plugin/hook` where the hook is named otherwise.
+/// Returns `plugin`, or `plugin/hook` if the hook has another short name.
 pub fn hook_label(plugin: &str, hook: &str) -> String {
     match short_hook(hook) {
         short if short == plugin => plugin.to_owned(),
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_lose_their_middle() {
+    fn long_text_is_cut_in_the_middle() {
         assert_eq!(
             cut_middle("https://example.com/", 40),
             "https://example.com/"
@@ -185,9 +185,12 @@ mod tests {
         assert_eq!(relative(Time(now.0 - 184_000), now), "3min 4s ago");
         assert_eq!(relative(Time(now.0 + 60_000), now), "in 1min 0s");
         assert_eq!(relative(now, now), "now");
-        assert_eq!(stamp(now, &Look::plain(now)), "Sat 2026-11-21 09:25:05 UTC");
         assert_eq!(
-            when(Some(now), &Look::plain(now)),
+            stamp(now, &Style::plain(now)),
+            "Sat 2026-11-21 09:25:05 UTC"
+        );
+        assert_eq!(
+            when(Some(now), &Style::plain(now)),
             "2026-11-21T09:25:05.123Z"
         );
     }
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_by_the_name_that_people_use() {
+    fn short_hook_drops_event_number_and_suffix() {
         for (hook, want) in [
             ("on_Snapshot__06_wget.finite.bg", "wget"),
             ("on_CrawlSetup__90_chrome_launch.daemon.bg", "chrome_launch"),

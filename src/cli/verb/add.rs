@@ -1,10 +1,10 @@
-//! `archivist add`: queues a crawl, and follows it when asked to.
+//! `archivist add`: queues a crawl, and with `--wait` follows it.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
-use crate::display::look;
+use crate::display::style;
 use crate::verb::urls::Urls;
 use archivist_core::model::PersonaName;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
@@ -18,31 +18,31 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct AddArgs {
-    /// Follow links so many steps from the given pages
+    /// Follow links up to N steps from the given pages
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
     /// Tag the pages; may be given more than once
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
-    /// Run these plugins only, separated by commas
+    /// Run only these plugins, separated by commas
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     plugins: Vec<String>,
     /// Set a plugin's setting for this crawl; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    /// Use the cookies and profile of this persona; same as --set ACTIVE_PERSONA=NAME
     #[arg(long, value_name = "NAME")]
     persona: Option<PersonaName>,
-    /// Read URLs from FILE, one a line
+    /// Read URLs from FILE, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Show the progress and return when the crawl is done
     #[arg(long)]
     wait: bool,
-    /// Print the answer as JSON; with --wait, also every event, one document a line
+    /// Print the answer as JSON; with --wait also every event, one document per line
     #[arg(long)]
     json: bool,
-    /// The pages; - reads them from standard input, one a line
+    /// Pages to archive; - reads them from standard input, one per line
     #[arg(value_name = "URL", required_unless_present = "file")]
     urls: Vec<OsString>,
 }
@@ -53,11 +53,11 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
         Some((key, _)) => Err(format!(
             "'{key}' is not the name of a plugin's setting (such as WGET_TIMEOUT)"
         )),
-        None => Err("KEY=VALUE is expected, such as WGET_TIMEOUT=30".to_owned()),
+        None => Err("expected KEY=VALUE, such as WGET_TIMEOUT=30".to_owned()),
     }
 }
 
-/// The setting that chooses a persona.
+/// Returns the setting that selects a persona.
 pub(crate) fn persona(name: Option<&PersonaName>) -> impl Iterator<Item = (String, String)> {
     let setting = name.map(|name| ("ACTIVE_PERSONA".to_owned(), name.to_string()));
     setting.into_iter()
@@ -69,12 +69,12 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         eprintln!("{rejected}");
     }
     if urls.is_empty() {
-        return Err(Failure::usage("not a single URL to archive"));
+        return Err(Failure::usage("no URL to archive"));
     }
     let server = Server::reach(scope).await?;
     let (added, refused) = submit(&args, &urls, &server).await?;
     if added.accepted == 0 {
-        return Err(Failure::usage("not a single URL that can be archived"));
+        return Err(Failure::usage("no URL that can be archived"));
     }
     let so_far = if refused { Exit::Partly } else { Exit::Done };
     if !args.wait {
@@ -105,14 +105,15 @@ fn collect(args: &AddArgs) -> Result<Urls, Failure> {
         }
     }
     if let Some(path) = &args.file {
-        let told = |error| Failure::failed(format!("failed to read '{}': {error}", path.display()));
-        let file = File::open(path).map_err(told)?;
-        urls.add_lines(BufReader::new(file)).map_err(told)?;
+        let to_failure =
+            |error| Failure::failed(format!("failed to read '{}': {error}", path.display()));
+        let file = File::open(path).map_err(to_failure)?;
+        urls.add_lines(BufReader::new(file)).map_err(to_failure)?;
     }
     Ok(urls)
 }
 
-/// Queues the crawl and tells what became of the URLs; true when some were refused.
+/// Queues the crawl and prints which URLs were refused; returns whether any was.
 async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, bool), Failure> {
     let options = serde_json::to_string(&AddOptions {
         depth: args.depth,
@@ -131,17 +132,17 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         eprintln!("{}", urls.located(refused));
     }
     if args.json && args.wait {
-        look::print_document(&format!("{}\n", answer.trim_end()))?;
+        style::print_document(&format!("{}\n", answer.trim_end()))?;
     } else if args.json {
-        look::print_json(&answer)?;
+        style::print_json(&answer)?;
     } else {
-        look::print(&format!("{}\n", told(&added)))?;
+        style::print(&format!("{}\n", summary(&added)))?;
     }
     let refused = !added.refused.is_empty() || !urls.rejected.is_empty();
     Ok((added, refused))
 }
 
-fn told(added: &Added) -> String {
+fn summary(added: &Added) -> String {
     let urls = match added.accepted {
         1 => "1 URL".to_owned(),
         n => format!("{n} URLs"),

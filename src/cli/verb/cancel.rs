@@ -1,4 +1,4 @@
-//! `archivist cancel`: gives up crawls and snapshots.
+//! `archivist cancel`: cancels crawls and snapshots.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;

@@ -1,8 +1,8 @@
-//! `archivist check KIND [URL]`: one check of one site, as watches have it made: a request on
-//! standard input, a record on standard output.
+//! `archivist check KIND [URL]`: one check of one site, as watches run it: request on standard
+//! input, record on standard output.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use archivist_checks as check;
 use archivist_checks::{CheckResult, Kind, Request};
 use archivist_core::model::Reach;
@@ -13,18 +13,18 @@ use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};
 use std::io::{IsTerminal, Read};
 
-/// The longest request that is read, in bytes.
+/// Longest request, in bytes.
 const REQUEST: u64 = 1 << 20;
 
-/// The variable by which the orchestrator says what a check reaches.
+/// Environment variable in which the orchestrator passes what a check may reach.
 const REACH: &str = "ARCHIVIST_REACH";
 
 #[derive(Args)]
 pub struct CheckArgs {
     kind: KindArg,
-    /// Without it a request {"url":…, "settings":{…}} is read from standard input
+    /// URL to check; without it, a request {"url":…, "settings":{…}} is read from standard input
     url: Option<String>,
-    /// Print the record also on a terminal
+    /// Print the record as JSON on a terminal too
     #[arg(long)]
     json: bool,
 }
@@ -57,11 +57,12 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     request.settings.reach = reach(request.url.as_str(), scope)?;
     let result = check::run(args.kind.into(), &request);
     if args.json || !std::io::stdout().is_terminal() {
-        look::print(&format!("{}\n", result.line()))?
+        style::print(&format!("{}\n", result.line()))?
     } else {
-        look::print(&words(&result))?
+        style::print(&words(&result))?
     }
-    // For who asked in writing the record says it all; for who asks in a shell the status does.
+    // A request on standard input gets its answer from the record; a user in a shell from the exit
+    // status.
     if result.ok || args.url.is_none() {
         Ok(Exit::Done)
     } else {
@@ -69,10 +70,11 @@ pub fn run(args: CheckArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// What the check reaches: what the orchestrator says, or else the configuration and the URL.
+/// Returns what the check may reach: as the orchestrator says, otherwise by the configuration and
+/// the URL.
 fn reach(url: &str, scope: &Scope) -> Result<Reach, Failure> {
     if let Ok(said) = std::env::var(REACH) {
-        let bad = || Failure::usage(format!("{REACH}='{}' makes no sense", clean(&said)));
+        let bad = || Failure::usage(format!("{REACH}='{}' is invalid", clean(&said)));
         return Reach::parse(&said).ok_or_else(bad);
     }
     let (settings, _) = config::load(scope).map_err(|error| Failure::failed(error.to_string()))?;
@@ -86,19 +88,19 @@ fn read() -> Result<Request, Failure> {
     let input = std::io::stdin();
     if input.is_terminal() {
         let message =
-            "no URL was given, and standard input is a terminal: archivist check status https://…";
+            "no URL, and standard input is a terminal; try: archivist check status https://…";
         return Err(Failure::usage(message));
     }
     let read = input.take(REQUEST).read_to_end(&mut text);
     read.map_err(|error| Failure::failed(format!("failed to read the request: {error}")))?;
     Request::parse(&text).map_err(|error| {
         Failure::usage(format!(
-            "the request on standard input makes no sense: {error}"
+            "failed to parse the request on standard input: {error}"
         ))
     })
 }
 
-/// The record for people.
+/// Returns the record as text.
 fn words(result: &CheckResult) -> String {
     let mut text = format!("{}: {}\n", clean(&result.url), verdict(result));
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name}: {value}\n"));
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_in_words_is_safe_to_look_at() {
+    fn a_printed_record_has_no_control_characters() {
         let line = r#"{"type":"CheckResult","kind":"crawl","url":"https://a.test/","ok":true,"partial":true,"status_code":200,
             "response_ms":12,"pages":3,"error":"ended after 1 s","findings":[
             {"kind":"broken-link","url":"https://a.test/\u001b[2Jx","on":"https://a.test/","text":"the server answers 404"},

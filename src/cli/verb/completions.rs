@@ -1,13 +1,13 @@
-//! `archivist completions`: the script that teaches a shell our verbs and flags.
+//! `archivist completions`: completion scripts for shells.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use clap::{Args, ValueEnum};
 use clap_complete::{Shell, generate};
 
 #[derive(Args)]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// Shell to complete for
     #[arg(value_enum)]
     shell: Which,
 }
@@ -27,6 +27,6 @@ pub fn run(args: CompletionsArgs) -> Result<Exit, Failure> {
     };
     let mut script = Vec::new();
     generate(shell, &mut crate::command(), "archivist", &mut script);
-    look::print(&String::from_utf8_lossy(&script))?;
+    style::print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

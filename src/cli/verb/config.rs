@@ -1,10 +1,11 @@
-//! `archivist config`: the configuration in effect and where each value comes from. What the
-//! orchestrator only warns of is an error here.
+//! `archivist config`: the configuration in effect and the origin of each value. What the
+//! orchestrator only warns about is an error here.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use archivist_core::text::Problem;
 use archivist_shared::config::inputs::Inputs;
 use archivist_shared::config::{Scope, Settings, fragments, inputs, keys};
 use clap::Args;
@@ -28,28 +29,29 @@ struct Effective {
 }
 
 pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let told = |error: archivist_shared::config::ConfigError| Failure::failed(error.to_string());
-    let inputs = inputs::collect(&fragments::read(scope).map_err(told)?);
-    let settings = Settings::from_inputs(&inputs).map_err(told)?;
+    let to_failure =
+        |error: archivist_shared::config::ConfigError| Failure::failed(error.to_string());
+    let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
+    let settings = Settings::from_inputs(&inputs).map_err(to_failure)?;
     let effective = effective(&settings, &inputs);
     if args.json {
         let json = serde_json::to_string(&effective)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        look::print_json(&json)?;
+        style::print_json(&json)?;
     } else {
-        let look = Look::of_stdout();
-        look::print(&table(&effective).render(&look))?;
+        let style = Style::of_stdout();
+        style::print(&table(&effective).render(&style))?;
     }
     if inputs.warnings.is_empty() {
         Ok(Exit::Done)
     } else {
-        let lines: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
+        let lines: Vec<_> = inputs.warnings.iter().map(Problem::text).collect();
         Err(Failure::failed(lines.join("\n")))
     }
 }
 
 fn effective(settings: &Settings, inputs: &Inputs) -> Vec<Effective> {
-    let from = |section, key: &str| inputs.place_of(section, key).map(ToString::to_string);
+    let from = |section, key: &str| inputs.location_of(section, key).map(ToString::to_string);
     let own = keys::KEYS.iter().map(|key| Effective {
         section: key.section,
         key: key.name.to_owned(),
@@ -90,13 +92,13 @@ mod tests {
     use archivist_shared::config::fragments::Fragment;
 
     #[test]
-    fn every_value_says_where_it_comes_from() {
+    fn every_value_has_its_origin() {
         let inputs = inputs::collect(&[Fragment {
             path: "/etc/archivist/archivist.conf".into(),
             text: "[Orchestrator]\nWorkersMax=20\n[Archive]\nUrlDenyList=a.example,b.example\n[Config]\nWGET_TIMEOUT=30\n".into(),
         }]);
         let settings = Settings::from_inputs(&inputs).unwrap();
-        let text = table(&effective(&settings, &inputs)).render(&Look::plain(Time(0)));
+        let text = table(&effective(&settings, &inputs)).render(&Style::plain(Time(0)));
         for line in [
             "[Orchestrator]  WorkersPerKind=4       built in",
             "[Orchestrator]  WorkersMax=20          /etc/archivist/archivist.conf:2",

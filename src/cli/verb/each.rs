@@ -1,11 +1,11 @@
-//! One thing done to several crawls and snapshots: one that cannot be done keeps nothing else from it.
+//! One action on several crawls and snapshots; a failure of one does not stop the others.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::Owner;
 
-/// Calls `act` for each and prints what it answers. The last failure is the command's, those before it
-/// are told; without an orchestrator there is nothing to go on with.
+/// Calls `act` for each id and prints its answers. Prints every failure but the last, which it
+/// returns. Stops at once if the orchestrator cannot be reached.
 pub async fn each<A>(ids: &[Owner], act: A) -> Result<Exit, Failure>
 where
     A: AsyncFn(String) -> Result<String, Failure>,
@@ -13,7 +13,7 @@ where
     let mut failed: Option<Failure> = None;
     for id in ids {
         match act(id.to_string()).await {
-            Ok(told) => look::print(&format!("{told}\n"))?,
+            Ok(message) => style::print(&format!("{message}\n"))?,
             Err(failure) => {
                 if let Some(before) = failed.take() {
                     before.report();
@@ -39,7 +39,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[tokio::test]
-    async fn one_that_cannot_be_done_keeps_nothing_else_from_it() {
+    async fn a_failure_of_one_id_does_not_stop_the_others() {
         let ids = [
             Owner::Crawl(CrawlId(1)),
             Owner::Snapshot(SnapshotId(2)),

@@ -1,7 +1,8 @@
-//! `archivist generate`: what archivist-generator makes of the declarations, and that generator.
+//! `archivist generate`: the units that archivist-generator makes from declarations, and the
+//! generator itself.
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use archivist_generator as generate;
 use archivist_generator::{Content, Generated};
 use archivist_shared::config::Scope;
@@ -10,18 +11,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The name by which systemd calls the program.
+/// Name of the program as systemd calls it.
 const NAME: &str = "archivist-generator";
 
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// Print what would be written
+    /// Print the units instead of writing them
     #[arg(long, required_unless_present = "output")]
     dry_run: bool,
-    /// Write the units into this directory instead
+    /// Write the units into DIR
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     output: Option<PathBuf>,
-    /// Only what this file declares, with the drop-ins beside it
+    /// Read only this declaration, with the drop-ins next to it
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -33,7 +34,7 @@ pub fn run(args: GenerateArgs, scope: &Scope) -> Result<Exit, Failure> {
             let failed = generate::write::units(&generated.units, directory);
             generated.problems.extend(failed);
         }
-        None => look::print(&shown(&generated))?,
+        None => style::print(&shown(&generated))?,
     }
     for problem in &generated.problems {
         eprintln!("archivist: {problem}");
@@ -45,7 +46,7 @@ pub fn run(args: GenerateArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// All files one after another, each under its name.
+/// Returns all files, each under its name.
 fn shown(generated: &Generated) -> String {
     let mut text = String::new();
     for (name, content) in &generated.units.files {
@@ -65,7 +66,7 @@ pub fn run_if_called(mut arguments: impl Iterator<Item = OsString>) -> Option<Ex
     }
     let Some(directory) = arguments.next() else {
         eprintln!(
-            "{NAME}: called without a directory to write to; `archivist generate --dry-run` shows what it makes"
+            "{NAME}: missing argument DIRECTORY; `archivist generate --dry-run` prints the units"
         );
         return Some(Exit::Usage.into());
     };

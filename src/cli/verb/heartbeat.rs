@@ -1,29 +1,30 @@
-//! `archivist heartbeat`: any program of a pool says that it is alive (sd_notify(3)).
+//! `archivist heartbeat`: a heartbeat from any program of a pool (sd_notify(3)).
 
 use crate::client::exit::{Exit, Failure};
 use libsystemd::daemon::{NotifyState, notify, notify_with_fds};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What a pool gives its workers: the longest time between two beats, in microseconds.
+/// Environment variable in which a pool passes the longest time between two heartbeats, in
+/// microseconds.
 const LIMIT: &str = "ARCHIVIST_HEARTBEAT_USEC";
 
-/// How long systemd may take to hear it, in milliseconds.
+/// Deadline for systemd to read the heartbeat, in milliseconds.
 const PATIENCE: u16 = 5_000;
 
 pub fn run() -> Result<Exit, Failure> {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return Err(Failure::failed(
-            "nobody listens to a heartbeat: there is no NOTIFY_SOCKET in the environment; run this in a worker of a \
+            "no receiver for a heartbeat: NOTIFY_SOCKET is not set; run this in a worker of a \
              pool that has HeartbeatSec=, see archivist.pool(5)",
         ));
     }
     let mut states = Vec::new();
-    // The limit comes with the beat: so nobody is watched who has never beaten.
+    // The heartbeat carries the limit, so systemd does not watch a worker that never sends one.
     if let Ok(limit) = std::env::var(LIMIT) {
         let beat = limit.parse::<u64>().ok().filter(|usec| *usec > 0);
         let Some(usec) = beat else {
-            let what = format!("{LIMIT} is '{limit}' and not a number of microseconds");
+            let what = format!("{LIMIT} is '{limit}', not a number of microseconds");
             return Err(Failure::failed(what));
         };
         states.push(NotifyState::WatchdogUsec(usec));
@@ -35,8 +36,8 @@ pub fn run() -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Waits until systemd has read what was sent: it finds out whose beat it is by the process that
-/// sent it, and that has to be there still (sd_notify_barrier(3)).
+/// Waits until systemd has read the heartbeat: systemd identifies the unit by the sending process,
+/// which must still exist then (sd_notify_barrier(3)).
 fn heard() -> Result<(), String> {
     let (ours, theirs) = nix::unistd::pipe().map_err(|error| error.to_string())?;
     let barrier = [NotifyState::Other("BARRIER=1".to_owned())];
@@ -44,7 +45,7 @@ fn heard() -> Result<(), String> {
     drop(theirs);
     let mut waiting = [PollFd::new(ours.as_fd(), PollFlags::empty())];
     match poll(&mut waiting, PollTimeout::from(PATIENCE)) {
-        Ok(0) => Err(format!("it did not answer within {} s", PATIENCE / 1000)),
+        Ok(0) => Err(format!("no answer within {} s", PATIENCE / 1000)),
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
     }

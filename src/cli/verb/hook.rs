@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct HookArgs {
     name: String,
-    /// Passed on as they are
+    /// Arguments of the hook
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

@@ -1,11 +1,11 @@
 //! `archivist list`: crawls, snapshots, results or runs, newest first.
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::pieces::{Pieces, Row};
+use crate::client::paging::{Paging, Row};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::Look;
 use crate::display::rows;
+use crate::display::style;
+use crate::display::style::Style;
 use crate::display::table::Table;
 use crate::display::text;
 use archivist_core::model::Owner;
@@ -18,13 +18,13 @@ pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
     what: What,
-    /// Only what belongs to this crawl (c12) or snapshot (s345)
+    /// List only what belongs to this crawl (c12) or snapshot (s345)
     #[arg(value_name = "ID")]
     owner: Option<Owner>,
-    /// Only what is in this state, such as failed
+    /// List only what is in this state, such as failed
     #[arg(long, value_name = "S")]
     status: Option<String>,
-    /// At most so many; 0 for all
+    /// List at most N; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print JSON
@@ -70,58 +70,58 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         ..Filter::default()
     };
     let server = Server::reach(scope).await?;
-    let pieces = Pieces::new(&server, filter);
-    let look = Look::of_stdout();
+    let paging = Paging::new(&server, filter);
+    let style = Style::of_stdout();
     match args.what {
-        What::Crawls => list(&args, pieces, &look, rows::crawls).await,
-        What::Snapshots => list(&args, pieces, &look, rows::snapshots).await,
+        What::Crawls => list(&args, paging, &style, rows::crawls).await,
+        What::Snapshots => list(&args, paging, &style, rows::snapshots).await,
         What::Results => {
-            let table = |results: &[HookResult], look: &Look| rows::results(results, look, true);
-            list(&args, pieces, &look, table).await
+            let table = |results: &[HookResult], style: &Style| rows::results(results, style, true);
+            list(&args, paging, &style, table).await
         }
-        What::Runs => list(&args, pieces, &look, rows::runs).await,
+        What::Runs => list(&args, paging, &style, rows::runs).await,
     }
 }
 
 async fn list<T: Row>(
     args: &ListArgs,
-    pieces: Pieces<'_>,
-    look: &Look,
-    table: impl Fn(&[T], &Look) -> Table,
+    paging: Paging<'_>,
+    style: &Style,
+    table: impl Fn(&[T], &Style) -> Table,
 ) -> Result<Exit, Failure> {
     if args.json {
-        return print_documents::<T>(pieces).await;
+        return print_documents::<T>(paging).await;
     }
-    let table = table(&pieces.collect().await?, look);
+    let table = table(&paging.collect().await?, style);
     if table.is_empty() {
         eprintln!("no {}", args.what.as_str());
         return Ok(Exit::Done);
     }
-    look::print(&table.render(look))?;
+    style::print(&table.render(style))?;
     if args.limit > 0 && table.len() >= args.limit as usize {
         eprintln!("the newest {}; --limit 0 shows all", args.limit);
     }
     Ok(Exit::Done)
 }
 
-/// One array, written as its pieces come.
-async fn print_documents<T: Row>(mut pieces: Pieces<'_>) -> Result<Exit, Failure> {
+/// Prints one JSON array, batch by batch.
+async fn print_documents<T: Row>(mut paging: Paging<'_>) -> Result<Exit, Failure> {
     let mut before = "[\n";
     loop {
-        let piece = pieces.next::<T>().await?;
-        if piece.documents.is_empty() {
+        let batch = paging.next::<T>().await?;
+        if batch.documents.is_empty() {
             break;
         }
         let mut text = String::new();
-        for document in piece.documents {
+        for document in batch.documents {
             let value: serde_json::Value = decode(document.get())?;
             text += before;
             text += &indent(&format!("{value:#}"));
             before = ",\n";
         }
-        look::print_document(&text)?;
+        style::print_document(&text)?;
     }
-    look::print(match before {
+    style::print(match before {
         "[\n" => "[]\n",
         _ => "\n]\n",
     })?;
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_stand_in_their_array_as_the_printer_of_one_document_puts_them() {
+    fn documents_in_an_array_are_indented_like_one_document() {
         let rows = serde_json::json!([{"id": "c1", "tags": ["a"]}, {"id": "c2", "tags": []}]);
         let one = |row: &serde_json::Value| indent(&format!("{row:#}"));
         let array = format!("[\n{},\n{}\n]", one(&rows[0]), one(&rows[1]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_checked_before_anybody_is_asked() {
+    fn states_are_validated_before_the_call() {
         let error = check_status(What::Crawls, "failed").unwrap_err();
         assert_eq!(error.exit(), Exit::Usage);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! `archivist logs`: the journal by the fields that every line of a worker and a hook carries.
+//! `archivist logs`: the journal, selected by the fields that every line of a worker or hook
+//! carries.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, address};
@@ -13,21 +14,22 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long an answer may take without which there is nothing amiss but a line of journald's or a short name.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Deadline for the list of runs. Without it, only lines of journald itself and short names of
+/// hooks are missed.
+const RUNS_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub struct LogsArgs {
     /// A crawl (c12) or a snapshot (s345)
     #[arg(value_name = "ID")]
     id: Owner,
-    /// Only what this plugin or hook wrote
+    /// Show only what this plugin or hook wrote
     #[arg(long, value_name = "H")]
     hook: Option<String>,
-    /// Go on with new lines as they come
+    /// Show new lines as they arrive
     #[arg(short, long)]
     follow: bool,
-    /// Only the last N lines
+    /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u32>,
 }
@@ -42,7 +44,8 @@ pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
     )))
 }
 
-/// None unless an orchestrator runs and answers soon: the journal is there all the same, and says why one does not.
+/// Returns the runs of `id` if an orchestrator is up and answers soon. The journal is readable
+/// without it, and explains why it is down.
 async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
     let ask = async {
         if !address(scope).is_up().await {
@@ -53,11 +56,11 @@ async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
         let details: Details = server.ask(|| server.proxy().show(&id)).await.ok()?;
         Some(details.runs().to_vec())
     };
-    let answer = tokio::time::timeout(PATIENCE, ask).await;
+    let answer = tokio::time::timeout(RUNS_TIMEOUT, ask).await;
     answer.ok().flatten().unwrap_or_default()
 }
 
-/// Whether `run` is one of what `--hook` asks for: a plugin, or a hook by its full or its short name.
+/// Returns whether `--hook` selects `run`: by plugin, or by the full or short name of the hook.
 fn is_of(run: &Run, asked: &str) -> bool {
     run.plugin.as_deref() == Some(asked)
         || run
@@ -66,7 +69,8 @@ fn is_of(run: &Run, asked: &str) -> bool {
             .is_some_and(|hook| hook == asked || short_hook(hook) == asked)
 }
 
-/// Arguments of journalctl(1): matches of one group are a conjunction, `+` separates groups.
+/// Returns the arguments of journalctl(1): matches of one group are a conjunction, `+` separates
+/// groups.
 fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
     let mut out = Vec::new();
     if scope.user {
@@ -79,7 +83,7 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
         out.push(format!("--lines={lines}"));
     }
     if scope.instance.is_some() {
-        // Ids of two instances are alike.
+        // Two instances may use the same ids.
         out.push(format!("--unit={}-*", scope.unit_prefix()));
     }
     let owner = match args.id {
@@ -89,8 +93,8 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
     match &args.hook {
         None => out.push(owner),
         Some(asked) => {
-            // The journal knows hooks by their file names, people by the short ones. Of a run that is not known, the name as
-            // it was typed has to do.
+            // The journal has the file names of hooks, users type the short ones. The hook of an
+            // unknown run is matched as typed.
             let hooks: BTreeSet<&str> = runs
                 .iter()
                 .filter(|run| is_of(run, asked))
@@ -103,7 +107,8 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
             }
         }
     }
-    // What journald itself says of a unit, such as how much of a flood it left out, has no field of the unit but its name.
+    // Lines of journald itself, such as suppressed messages, carry no field of ours but the name of
+    // the unit.
     let field = unit_field(scope.user);
     let mut units = runs
         .iter()
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_by_its_short_name_and_what_journald_says_of_its_unit() {
+    fn a_short_hook_name_selects_its_lines_and_those_of_journald() {
         let scope = Scope::system("/");
         let runs = [
             sample::run(1, "wget", "on_Snapshot__06_wget"),

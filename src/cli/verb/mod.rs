@@ -1,4 +1,4 @@
-//! One verb is one file: argv → one call → print.
+//! Each verb is one file: it parses its arguments, makes one call and prints the answer.
 
 pub mod add;
 pub mod cancel;

@@ -1,8 +1,8 @@
-//! `archivist open`: a page of the archive in the browser.
+//! `archivist open`: opens a page of the archive in the browser.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::{Lifecycle, Owner};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
 use archivist_shared::config::Scope;
@@ -15,10 +15,10 @@ use std::process::Command;
 
 #[derive(Args)]
 pub struct OpenArgs {
-    /// A crawl (c12) or a snapshot (s345); without one the whole archive
+    /// A crawl (c12) or a snapshot (s345); without it the whole archive
     #[arg(value_name = "ID")]
     id: Option<Owner>,
-    /// Print the path of the page instead of opening it; this is so without a desktop anyway
+    /// Print the path of the page instead of opening it (the default without a desktop)
     #[arg(long)]
     print: bool,
 }
@@ -32,10 +32,10 @@ pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
     std::fs::File::open(&page)
         .map_err(|error| unreadable(args.id, &page, &error, &place, scope))?;
     if args.print || !has_desktop(|name| std::env::var_os(name)) {
-        look::print(&format!("{}\n", page.display()))?;
+        style::print(&format!("{}\n", page.display()))?;
         return Ok(Exit::Done);
     }
-    // In place of ourselves: archivist has no children.
+    // Replaces this process: archivist has no children.
     let error = Command::new("xdg-open").arg(&page).exec();
     Err(Failure::failed(format!(
         "failed to run xdg-open: {error}; it is part of the package xdg-utils; the page is {}",
@@ -43,21 +43,21 @@ pub async fn run(args: OpenArgs, scope: &Scope) -> Result<Exit, Failure> {
     )))
 }
 
-/// Where the page is, and why it may not be there.
-struct Place {
+/// Directory of a page, and why the page may be missing.
+struct PageLocation {
     directory: PathBuf,
     without: &'static str,
 }
 
-fn of_archive(scope: &Scope) -> Place {
-    Place {
+fn of_archive(scope: &Scope) -> PageLocation {
+    PageLocation {
         directory: scope.data_dir().join("archive"),
         without: "nothing has been archived yet",
     }
 }
 
-/// Asks for the one row: what `show` tells of a crawl is long.
-async fn place_of(id: Owner, scope: &Scope) -> Result<Place, Failure> {
+/// Requests only the row of `id`; `show` returns much more.
+async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let server = Server::reach(scope).await?;
     let filter = Filter {
         owner: Some(id),
@@ -88,27 +88,27 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<Place, Failure> {
     let directory = directory.map(PathBuf::from);
     let directory =
         directory.ok_or_else(|| Failure::failed(format!("{id} has no page yet: {without}")))?;
-    Ok(Place { directory, without })
+    Ok(PageLocation { directory, without })
 }
 
 fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
     match (id, status) {
-        (_, Lifecycle::Queued | Lifecycle::Paused) => "it waits for its turn",
+        (_, Lifecycle::Queued | Lifecycle::Paused) => "it is waiting in the queue",
         (Owner::Snapshot(_), Lifecycle::Started) => {
-            "it is being worked on, and gets its page at the end"
+            "it is running, and its page is written at the end"
         }
         (Owner::Crawl(_), Lifecycle::Started) => "none of its snapshots is done",
-        (_, Lifecycle::Sealed) => "its worker did not come to its end, or somebody removed it",
-        (_, Lifecycle::Cancelled) => "it was cancelled before its end",
+        (_, Lifecycle::Sealed) => "its worker did not finish, or the page was removed",
+        (_, Lifecycle::Cancelled) => "it was cancelled",
     }
 }
 
-/// What stands in the way of reading the page, and what to do about it.
+/// Returns the error for a page that cannot be read, with a hint.
 fn unreadable(
     id: Option<Owner>,
     page: &Path,
     error: &std::io::Error,
-    place: &Place,
+    place: &PageLocation,
     scope: &Scope,
 ) -> Failure {
     let page = page.display();
@@ -121,14 +121,14 @@ fn unreadable(
             )
         }
         ErrorKind::PermissionDenied if !scope.user => format!(
-            "cannot read '{page}': {error}\nthe archive is not readable to everybody: run it as root, with sudo, or let root copy {what} \
-             to where you can read it; its pages work anywhere"
+            "cannot read '{page}': {error}\nthe archive is not readable by all users: run this with sudo, or let root copy {what} \
+             to a place that you can read; the pages work anywhere"
         ),
         _ => format!("cannot read '{page}': {error}"),
     })
 }
 
-/// Whether somebody would see a browser.
+/// Returns whether a browser has a display to open on.
 fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_set = |name| env(name).is_some_and(|value| !value.is_empty());
     is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
@@ -152,9 +152,9 @@ mod tests {
     }
 
     #[test]
-    fn says_what_to_do() {
+    fn errors_say_what_to_do() {
         let id = Owner::Snapshot(SnapshotId(3));
-        let place = Place {
+        let place = PageLocation {
             directory: "/a".into(),
             without: why_there_is_no_page(id, Lifecycle::Started),
         };
@@ -170,7 +170,7 @@ mod tests {
         };
         let missing = tell(Some(id), ErrorKind::NotFound, false);
         assert!(
-            missing.starts_with("s3 has no page: it is being worked on"),
+            missing.starts_with("s3 has no page: it is running"),
             "{missing}"
         );
         let denied = tell(None, ErrorKind::PermissionDenied, false);

@@ -1,4 +1,5 @@
-//! `archivist orchestrator`: becomes the program that archivist-orchestrator.service starts.
+//! `archivist orchestrator`: replaces this process with the program that
+//! archivist-orchestrator.service starts.
 
 use crate::client::exit::{Exit, Failure};
 use archivist_shared::config::Scope;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 #[derive(Args)]
 pub struct OrchestratorArgs {
-    /// End when the queue has been empty for IdleTimeoutSec=
+    /// Exit after the queue has been empty for IdleTimeoutSec=
     #[arg(long)]
     exit_on_idle: bool,
 }
@@ -17,14 +18,15 @@ pub struct OrchestratorArgs {
 pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut arguments = vec!["orchestrator"];
     arguments.extend(args.exit_on_idle.then_some("--exit-on-idle"));
-    become_it(scope, &arguments)
+    exec_orchestrator(scope, &arguments)
 }
 
-/// Replaces this process with the orchestrator's program (execve(2)). Returns only on failure.
-fn become_it(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::failed(format!("cannot find our own program: {error}")))?;
-    let program = ORCHESTRATOR.beside(&own);
+/// Replaces this process with the orchestrator program (execve(2)); returns only on failure.
+fn exec_orchestrator(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("failed to find the path of this program: {error}"))
+    })?;
+    let program = ORCHESTRATOR.path_from(&own);
     let mut command = Command::new(&program);
     if scope.user {
         command.arg("--user");
@@ -34,7 +36,7 @@ fn become_it(scope: &Scope, arguments: &[&str]) -> Result<Exit, Failure> {
     }
     let error = command.args(arguments).exec();
     Err(Failure::failed(format!(
-        "cannot run '{}': {error}",
+        "failed to run '{}': {error}",
         program.display()
     )))
 }

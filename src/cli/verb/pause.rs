@@ -1,4 +1,4 @@
-//! `archivist pause`: holds crawls and snapshots up.
+//! `archivist pause`: pauses crawls and snapshots.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;

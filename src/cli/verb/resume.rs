@@ -1,4 +1,4 @@
-//! `archivist resume`: lets paused crawls and snapshots go on.
+//! `archivist resume`: resumes paused crawls and snapshots.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;

@@ -1,8 +1,8 @@
-//! `archivist retry`: queues failed and skipped results once more.
+//! `archivist retry`: queues failed and skipped results again.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::look;
+use crate::display::style;
 use crate::verb::each::each;
 use archivist_core::model::Owner;
 use archivist_shared::config::Scope;
@@ -14,13 +14,13 @@ pub struct RetryArgs {
     /// Crawls (c12) and snapshots (s345)
     #[arg(value_name = "ID", required_unless_present = "failed")]
     ids: Vec<Owner>,
-    /// Every page that has a failed result; what was cancelled is left alone
+    /// Retry every page with a failed result; cancelled pages are left alone
     #[arg(long, conflicts_with_all = ["ids", "set"])]
     failed: bool,
-    /// Only the results of this plugin or hook
+    /// Retry only the results of this plugin or hook
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
-    /// Lay a setting over those of the crawl first; a limit that is raised lets it go on
+    /// Change a setting of the crawl first; a raised limit lets the crawl continue
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = crate::verb::add::setting)]
     set: Vec<(String, String)>,
 }
@@ -31,7 +31,7 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
         let count = server
             .call_once(server.proxy().retry("", &args.hook))
             .await?;
-        look::print(&format!("{}\n", told_of_all(&args.hook, count)))?;
+        style::print(&format!("{}\n", summary_of_all(&args.hook, count)))?;
         return Ok(Exit::Done);
     }
     let config: BTreeMap<_, _> = args.set.into_iter().collect();
@@ -43,12 +43,12 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
         let count = server
             .call_once(server.proxy().retry(&id, &args.hook))
             .await?;
-        Ok(told(&id, &args.hook, count))
+        Ok(summary(&id, &args.hook, count))
     };
     each(&args.ids, retry).await
 }
 
-fn told(id: &str, hook: &str, count: u32) -> String {
+fn summary(id: &str, hook: &str, count: u32) -> String {
     let of = match hook {
         "" => String::new(),
         hook => format!(" of {hook}"),
@@ -60,7 +60,7 @@ fn told(id: &str, hook: &str, count: u32) -> String {
     }
 }
 
-fn told_of_all(hook: &str, count: u32) -> String {
+fn summary_of_all(hook: &str, count: u32) -> String {
     match (hook, count) {
         ("", 0) => "nothing to retry: no page has a failed result".to_owned(),
         (hook, 0) => format!("nothing to retry: no page has a failed result of {hook}"),
@@ -71,14 +71,17 @@ fn told_of_all(hook: &str, count: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{told, told_of_all};
+    use super::{summary, summary_of_all};
 
     #[test]
-    fn counts_are_told() {
-        assert_eq!(told("s3", "", 1), "1 result of s3 queued again");
-        assert_eq!(told("c1", "pdf", 7), "7 results of pdf of c1 queued again");
-        assert!(told("c1", "pdf", 0).starts_with("nothing to retry"));
-        assert_eq!(told_of_all("", 12), "12 results queued again");
-        assert!(told_of_all("pdf", 0).ends_with("of pdf"));
+    fn counts_are_printed() {
+        assert_eq!(summary("s3", "", 1), "1 result of s3 queued again");
+        assert_eq!(
+            summary("c1", "pdf", 7),
+            "7 results of pdf of c1 queued again"
+        );
+        assert!(summary("c1", "pdf", 0).starts_with("nothing to retry"));
+        assert_eq!(summary_of_all("", 12), "12 results queued again");
+        assert!(summary_of_all("pdf", 0).ends_with("of pdf"));
     }
 }

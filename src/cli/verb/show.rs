@@ -2,9 +2,9 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::Look;
 use crate::display::rows;
+use crate::display::style;
+use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
 use archivist_core::model::{Lifecycle, Owner, RunId, Time};
@@ -32,15 +32,15 @@ pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.json {
         let mut document: Value = decode(&answer)?;
         note_suppressed(&mut document, &suppressed);
-        look::print_document(&format!("{document:#}\n"))?;
+        style::print_document(&format!("{document:#}\n"))?;
         return Ok(Exit::Done);
     }
-    let text = long(&details, &Look::of_stdout());
-    look::print(&(text + &what_is_suppressed(details.runs(), &suppressed)))?;
+    let text = long(&details, &Style::of_stdout());
+    style::print(&(text + &what_is_suppressed(details.runs(), &suppressed)))?;
     Ok(Exit::Done)
 }
 
-/// Adds `suppressed` to the runs of the document.
+/// Adds `suppressed` to the runs in the document.
 fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
     let kinds = document
         .as_object_mut()
@@ -58,7 +58,7 @@ fn note_suppressed(document: &mut Value, suppressed: &BTreeMap<RunId, u64>) {
     }
 }
 
-/// A line for each run whose messages are not all in the journal.
+/// Returns a line for each run whose messages are not all in the journal.
 fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String {
     let line = |run: &Run| {
         let messages = suppressed.get(&run.id)?;
@@ -75,7 +75,7 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
     }
 }
 
-/// The document about `id`.
+/// Queries the document about `id`.
 pub async fn fetch(id: Owner, scope: &Scope) -> Result<String, Failure> {
     let server = Server::reach(scope).await?;
     let id = id.to_string();
@@ -92,7 +92,7 @@ impl Block {
         Block { lines: Vec::new() }
     }
 
-    /// Adds a line unless there is nothing to say.
+    /// Adds a line, unless its text is empty.
     pub fn line(&mut self, label: &'static str, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
@@ -108,9 +108,9 @@ impl Block {
     }
 }
 
-/// The head, then tables of results, pages and runs.
-pub fn long(details: &Details, look: &Look) -> String {
-    let mut out = short(details, look);
+/// Returns the head, then tables of results, pages and runs.
+pub fn long(details: &Details, style: &Style) -> String {
+    let mut out = short(details, style);
     let (snapshots, results, runs) = match details {
         Details::Crawl {
             snapshots,
@@ -122,20 +122,20 @@ pub fn long(details: &Details, look: &Look) -> String {
     };
     let is_crawl = matches!(details, Details::Crawl { .. });
     for table in [
-        rows::snapshots(snapshots, look),
-        rows::results(results, look, is_crawl),
-        rows::runs(runs, look),
+        rows::snapshots(snapshots, style),
+        rows::results(results, style, is_crawl),
+        rows::runs(runs, style),
     ] {
         if !table.is_empty() {
             out.push('\n');
-            out.push_str(&table.render(look));
+            out.push_str(&table.render(style));
         }
     }
     out.push_str(&what_is_cut(details));
     out
 }
 
-/// Of what there is a lot only the newest are told.
+/// Long tables show only the newest rows.
 fn what_is_cut(details: &Details) -> String {
     let Details::Crawl {
         crawl,
@@ -152,10 +152,10 @@ fn what_is_cut(details: &Details) -> String {
         ("results", results.len()),
         ("runs", runs.len()),
     ];
-    let cut = cut.iter().filter(|(_, told)| *told >= most);
-    let line = |(what, told): &(&str, usize)| {
+    let cut = cut.iter().filter(|(_, shown)| *shown >= most);
+    let line = |(what, shown): &(&str, usize)| {
         format!(
-            "\nthe newest {told} {what}; all: archivist list {what} {} --limit 0",
+            "\nthe newest {shown} {what}; all: archivist list {what} {} --limit 0",
             crawl.id
         )
     };
@@ -167,47 +167,47 @@ fn what_is_cut(details: &Details) -> String {
     }
 }
 
-/// The head alone, with the units that run.
-pub fn short(details: &Details, look: &Look) -> String {
+/// Returns the head, with the running units.
+pub fn short(details: &Details, style: &Style) -> String {
     match details {
-        Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, look),
-        Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, look),
+        Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, style),
+        Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, style),
     }
 }
 
-fn title(id: &str, status: Lifecycle, reason: Option<&str>, text: &str, look: &Look) -> String {
-    let dot = look.paint("●", text::tone_of_lifecycle(status, reason));
+fn title(id: &str, status: Lifecycle, reason: Option<&str>, text: &str, style: &Style) -> String {
+    let dot = style.paint("●", text::tone_of_lifecycle(status, reason));
     format!("{dot} {id} {}\n", clean(text))
 }
 
 /// `sealed (its worker died 3 times) since Sat …; 3min ago`.
-fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, look: &Look) -> String {
+fn status(status: Lifecycle, reason: Option<&str>, since: Option<Time>, style: &Style) -> String {
     let mut out = status.to_string();
     if let Some(reason) = reason {
         out.push_str(&format!(" ({reason})"));
     }
     if let Some(since) = since {
-        out.push_str(&format!(" since {}", text::stamp_and_age(since, look)));
+        out.push_str(&format!(" since {}", text::stamp_and_age(since, style)));
     }
     out
 }
 
-fn crawl_head(crawl: &Crawl, runs: &[Run], look: &Look) -> String {
+fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
     let reason = crawl.reason.as_deref();
     let since = match crawl.status {
         Lifecycle::Queued => None,
         _ => crawl.ended_at.or(crawl.started_at),
     };
     let mut block = Block::new();
-    block.line("Status", status(crawl.status, reason, since, look));
+    block.line("Status", status(crawl.status, reason, since, style));
     common(
         &mut block,
-        look,
+        style,
         crawl.created_at,
         crawl.retry_at,
         crawl.attempts,
     );
-    block.line("Took", took(crawl.started_at, crawl.ended_at, look));
+    block.line("Took", took(crawl.started_at, crawl.ended_at, style));
     block.line("Depth", crawl.max_depth.to_string());
     block.line("Tags", crawl.tags.join(", "));
     block.line("Plugins", crawl.plugins.join(", "));
@@ -225,12 +225,12 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], look: &Look) -> String {
         crawl.status,
         reason,
         &crawl.url,
-        look,
+        style,
     ) + &block.render()
-        + &running(runs, look)
+        + &running(runs, style)
 }
 
-fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
+fn snapshot_head(snapshot: &Snapshot, runs: &[Run], style: &Style) -> String {
     let reason = snapshot.reason.as_deref();
     let since = match snapshot.status {
         Lifecycle::Queued => None,
@@ -238,15 +238,15 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
     };
     let mut block = Block::new();
     block.line("Title", snapshot.title.clone().unwrap_or_default());
-    block.line("Status", status(snapshot.status, reason, since, look));
+    block.line("Status", status(snapshot.status, reason, since, style));
     common(
         &mut block,
-        look,
+        style,
         snapshot.created_at,
         snapshot.retry_at,
         snapshot.attempts,
     );
-    block.line("Took", took(snapshot.started_at, snapshot.ended_at, look));
+    block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
     let parent = match snapshot.parent {
         Some(parent) => format!(", found by {parent}"),
         None => String::new(),
@@ -270,24 +270,24 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], look: &Look) -> String {
         snapshot.status,
         reason,
         &snapshot.url,
-        look,
+        style,
     ) + &block.render()
-        + &running(runs, look)
+        + &running(runs, style)
 }
 
-fn common(block: &mut Block, look: &Look, created: Time, retry: Option<Time>, attempts: u32) {
-    block.line("Added", text::stamp_and_age(created, look));
+fn common(block: &mut Block, style: &Style, created: Time, retry: Option<Time>, attempts: u32) {
+    block.line("Added", text::stamp_and_age(created, style));
     if let Some(retry) = retry {
-        block.line("Next try", text::stamp_and_age(retry, look));
+        block.line("Next try", text::stamp_and_age(retry, style));
     }
     if attempts > 1 {
         block.line("Attempts", attempts.to_string());
     }
 }
 
-fn took(started: Option<Time>, ended: Option<Time>, look: &Look) -> String {
+fn took(started: Option<Time>, ended: Option<Time>, style: &Style) -> String {
     match ended {
-        Some(_) => text::elapsed(started, ended, look.now),
+        Some(_) => text::elapsed(started, ended, style.now),
         None => String::new(),
     }
 }
@@ -296,8 +296,8 @@ fn results(counts: &Counts) -> String {
     text::counts(counts, &text::result_states())
 }
 
-/// The units that run, as a tree.
-pub fn running(runs: &[Run], look: &Look) -> String {
+/// Returns the running units as a tree.
+pub fn running(runs: &[Run], style: &Style) -> String {
     let running: Vec<_> = runs.iter().filter(|run| run.status != "ended").collect();
     let Some(last) = running.len().checked_sub(1) else {
         return String::new();
@@ -305,7 +305,7 @@ pub fn running(runs: &[Run], look: &Look) -> String {
     let mut out = format!("{:>10}: {}\n", "Running", running.len());
     for (at, run) in running.iter().enumerate() {
         let branch = if at == last { "└─" } else { "├─" };
-        let since = text::elapsed(run.started_at, None, look.now);
+        let since = text::elapsed(run.started_at, None, style.now);
         let state = match run.status.as_str() {
             "running" => since,
             other => format!("{other} {since}"),

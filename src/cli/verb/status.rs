@@ -1,9 +1,9 @@
-//! `archivist status`: the whole picture, or where one id stands.
+//! `archivist status`: the state of the orchestrator, or of one crawl or snapshot.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::text;
 use crate::verb::show;
 use crate::verb::show::Block;
@@ -24,7 +24,7 @@ pub struct StatusArgs {
 }
 
 pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let look = Look::of_stdout();
+    let style = Style::of_stdout();
     let answer = match args.id {
         Some(id) => show::fetch(id, scope).await?,
         None => {
@@ -33,20 +33,20 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
     };
     if args.json {
-        look::print_json(&answer)?;
+        style::print_json(&answer)?;
     } else if args.id.is_some() {
-        look::print(&show::short(&decode(&answer)?, &look))?;
+        style::print(&show::short(&decode(&answer)?, &style))?;
     } else {
-        look::print(&overall(
+        style::print(&overall(
             &decode(&answer)?,
             &scope.orchestrator_unit(),
-            &look,
+            &style,
         ))?;
     }
     Ok(Exit::Done)
 }
 
-fn overall(status: &Status, unit: &str, look: &Look) -> String {
+fn overall(status: &Status, unit: &str, style: &Style) -> String {
     let mut block = Block::new();
     block.line(
         "Version",
@@ -66,20 +66,20 @@ fn overall(status: &Status, unit: &str, look: &Look) -> String {
         text::counts(&status.snapshots, &text::lifecycles()),
     );
     if let Some(next) = status.next {
-        block.line("Next", text::stamp_and_age(next, look));
+        block.line("Next", text::stamp_and_age(next, style));
     }
-    // One that is alone goes without saying.
+    // A single runner needs no line.
     if status.runners.len() > 1 {
         for runner in &status.runners {
-            block.line("Runner", told(runner, look));
+            block.line("Runner", summary(runner, style));
         }
     }
-    format!("{} {unit}\n", look.paint("●", Tone::Good))
+    format!("{} {unit}\n", style.paint("●", Tone::Good))
         + &block.render()
-        + &show::running(&status.running, look)
+        + &show::running(&status.running, style)
 }
 
-/// Whose network hooks are in and what they reach, and whether their units keep to it.
+/// Returns in which network hooks run, what they may reach, and whether address filters work.
 pub fn network(status: &Status) -> String {
     let kept = match status.address_filter {
         Some(false) => "; address filters have no effect here",
@@ -89,7 +89,7 @@ pub fn network(status: &Status) -> String {
 }
 
 /// `active, archivist-orchestrator.service (pid 12) since …`
-fn told(runner: &Runner, look: &Look) -> String {
+fn summary(runner: &Runner, style: &Style) -> String {
     let unit = match runner.unit.as_str() {
         "" => "no unit".to_owned(),
         unit => clean(unit),
@@ -98,7 +98,7 @@ fn told(runner: &Runner, look: &Look) -> String {
         Some(place) => format!(" {}", clean(place)),
         None => String::new(),
     };
-    let since = text::stamp_and_age(runner.since, look);
+    let since = text::stamp_and_age(runner.since, style);
     let state = clean(&runner.state);
     format!("{state}, {unit} (pid {}){place} since {since}", runner.pid)
 }
@@ -150,7 +150,7 @@ mod tests {
                 runner("waiting", "", Some("in another PID namespace")),
             ],
         };
-        let look = Look::plain(sample::NOW);
+        let style = Style::plain(sample::NOW);
         let want = "\
 ● archivist-orchestrator.service
    Version: 0.1.0 (systemd 257)
@@ -168,7 +168,7 @@ mod tests {
             └─ archivist-hook-dom-s3.service starting
 ";
         assert_eq!(
-            overall(&status, "archivist-orchestrator.service", &look),
+            overall(&status, "archivist-orchestrator.service", &style),
             want
         );
     }

@@ -1,4 +1,4 @@
-//! What journald left out of the standard error of hooks, as it says itself in the journal.
+//! Messages of hooks that journald suppressed, from its own lines in the journal.
 
 use archivist_core::model::RunId;
 use archivist_shared::bus::documents::report::Run;
@@ -20,7 +20,7 @@ struct Line {
     invocation: String,
 }
 
-/// How many messages of which of `runs` are not in the journal. Nothing where it cannot be read, which says nothing against a run.
+/// Returns the number of suppressed messages of each run. Empty if the journal cannot be read.
 pub fn messages(runs: &[Run], scope: &Scope) -> BTreeMap<RunId, u64> {
     if runs.iter().all(|run| run.started_at.is_none()) {
         return BTreeMap::new();
@@ -39,12 +39,12 @@ pub fn messages(runs: &[Run], scope: &Scope) -> BTreeMap<RunId, u64> {
 fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
     let started = runs.iter().filter_map(|run| run.started_at).min();
     let mut out = vec!["--quiet".to_owned(), "--output=json".to_owned()];
-    // Spares journalctl the files from before.
+    // Skips older journal files.
     out.extend(started.map(|at| format!("--since=@{}", at.0.div_euclid(1000))));
     if scope.user {
         out.push("--user".to_owned());
     }
-    // Nobody else can say so.
+    // Only journald can write with this transport.
     out.extend([
         "_TRANSPORT=driver".to_owned(),
         format!("MESSAGE_ID={DROPPED}"),
@@ -56,7 +56,7 @@ fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
     out
 }
 
-/// The units of two attempts have one name, so the invocation tells whose it was.
+/// Two attempts use the same unit name; the invocation id tells them apart.
 fn sums(lines: &[u8], runs: &[Run]) -> BTreeMap<RunId, u64> {
     let mut sums = BTreeMap::<String, u64>::new();
     for line in lines.split(|byte| *byte == b'\n') {

@@ -1,6 +1,6 @@
-//! URLs on their way to the orchestrator: from arguments, a file or standard input into a sealed
-//! memfd with one URL a line. What cannot travel like that is refused here; what a URL is, the
-//! orchestrator judges.
+//! URLs from arguments, a file or standard input, sent to the orchestrator in a sealed memfd with
+//! one URL per line. Text that cannot be such a line is refused here; the orchestrator judges the
+//! URLs.
 
 use crate::client::exit::Failure;
 use crate::display::text::cut_middle;
@@ -14,10 +14,10 @@ use std::io::{BufRead, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-/// Where a URL stood.
+/// Position of a URL in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Counted from 1.
+    /// Counts from 1.
     Argument(u64),
     Line(u64),
 }
@@ -31,7 +31,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// A URL that is not archived.
+/// A refused URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     pub origin: Origin,
@@ -46,11 +46,11 @@ impl std::fmt::Display for Rejected {
     }
 }
 
-/// What was collected.
+/// Collected URLs.
 #[derive(Debug, Default)]
 pub struct Urls {
     lines: Vec<u8>,
-    /// Of each line that is sent.
+    /// Origin of each line that is sent.
     origins: Vec<Origin>,
     pub rejected: Vec<Rejected>,
 }
@@ -77,7 +77,7 @@ impl Urls {
         Ok(())
     }
 
-    /// Adds what stood in this line: a URL, or a JSON object with one.
+    /// Adds the text of a line: a URL, or a JSON object with one.
     pub fn add_line(&mut self, number: u64, text: &str) {
         self.add(Origin::Line(number), text.as_bytes());
     }
@@ -85,7 +85,7 @@ impl Urls {
     fn add(&mut self, origin: Origin, url: &[u8]) {
         let url = url.trim_ascii();
         let why = match std::str::from_utf8(url) {
-            Err(_) => "it is not UTF-8 text; a URL needs such bytes written as %XX",
+            Err(_) => "it is not UTF-8 text; write such bytes of a URL as %XX",
             Ok("") => "it is empty",
             Ok(text) if text.contains(['\n', '\r', '\0']) => "it contains a line break",
             Ok(text) => {
@@ -102,7 +102,7 @@ impl Urls {
         });
     }
 
-    /// How many lines are sent.
+    /// Returns the number of lines to send.
     pub fn len(&self) -> usize {
         self.origins.len()
     }
@@ -111,7 +111,7 @@ impl Urls {
         self.origins.is_empty()
     }
 
-    /// What the orchestrator refused, with the places from which it came.
+    /// Returns a refusal of the orchestrator with the origin of its URL.
     pub fn located(&self, refused: Refused) -> Rejected {
         let at = usize::try_from(refused.line.saturating_sub(1)).unwrap_or(usize::MAX);
         Rejected {
@@ -125,10 +125,10 @@ impl Urls {
         }
     }
 
-    /// A memfd with the lines that nobody can change any more, to be read from its beginning.
+    /// Returns a sealed memfd with the lines, positioned at its start.
     pub fn to_memfd(&self) -> Result<OwnedFd, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::failed(format!("failed to put the URLs into a memfd: {error}"))
+            Failure::failed(format!("failed to write the URLs into a memfd: {error}"))
         };
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
         let fd = memfd_create(c"archivist-urls", flags).map_err(|e| failed(&e))?;
@@ -175,13 +175,15 @@ mod tests {
         urls.add_argument(2, OsStr::from_bytes(b"https://c/\xff"));
         urls.add_argument(3, OsStr::new(""));
         assert!(urls.is_empty());
-        let told: Vec<_> = urls.rejected.iter().map(Rejected::to_string).collect();
+        let message: Vec<_> = urls.rejected.iter().map(Rejected::to_string).collect();
         assert_eq!(
-            told[0],
+            message[0],
             "argument 1: 'https://a/ https://b/' refused: it contains a line break"
         );
-        assert!(told[1].starts_with("argument 2: 'https://c/\u{fffd}' refused: it is not UTF-8"));
-        assert_eq!(told[2], "argument 3: '' refused: it is empty");
+        assert!(
+            message[1].starts_with("argument 2: 'https://c/\u{fffd}' refused: it is not UTF-8")
+        );
+        assert_eq!(message[2], "argument 3: '' refused: it is empty");
     }
 
     #[test]
@@ -193,12 +195,11 @@ mod tests {
     proptest::proptest! {
         /// Each line is sent as one line or refused, whatever is in it, and keeps its number.
         #[test]
-        fn no_line_is_lost_or_becomes_two(file: Vec<u8>, argument: Vec<u8>) {
+        fn every_line_is_sent_once_or_refused(file: Vec<u8>, argument: Vec<u8>) {
             let mut urls = Urls::default();
             urls.add_argument(1, OsStr::from_bytes(&argument));
             urls.add_lines(&file[..]).unwrap();
-            let said = file.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-            let said = said.filter(|line| !line.is_empty() && !line.starts_with(b"#")).count();
+            let said = file.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with(b"#")).count();
             assert_eq!(urls.origins.len() + urls.rejected.len(), said + 1);
             let sent = urls.lines.iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(sent, urls.origins.len());

@@ -1,9 +1,9 @@
-//! `archivist why`: why a crawl or snapshot is not done, or not as it should be; why the checks of a
-//! watch wait, or were not good.
+//! `archivist why`: why a crawl or snapshot is not done or failed; why checks of a watch wait or
+//! failed.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::Owner;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Reason, Why, WhyWatch};
@@ -24,21 +24,21 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().why(&args.id)).await?;
     if args.json {
-        look::print_json(&answer)?;
+        style::print_json(&answer)?;
     } else if args.id.parse::<Owner>().is_ok() {
         let why: Why = decode(&answer)?;
         let head = format!("{} is {}", why.id, why.status);
-        look::print(&told(&head, &why.reasons))?;
+        style::print(&summary(&head, &why.reasons))?;
     } else {
         let why: WhyWatch = decode(&answer)?;
         let head = format!("watch {}", why.watch);
-        look::print(&told(&head, &why.reasons))?;
+        style::print(&summary(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
 }
 
-/// A sentence a line.
-fn told(head: &str, reasons: &[Reason]) -> String {
+/// Prints one sentence per line.
+fn summary(head: &str, reasons: &[Reason]) -> String {
     let mut lines = format!("{}\n", clean(head));
     for reason in reasons {
         lines.push_str(&clean(&reason.text));
@@ -52,16 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_a_line_without_tricks() {
+    fn reasons_are_printed_one_per_line_and_cleaned() {
         let reason = |text: &str| Reason {
             code: "failed".into(),
             text: text.into(),
             until: None,
         };
         let reasons = [reason("one"), reason("two\n\u{1b}[31mred")];
-        let told = told("s3 is queued", &reasons);
-        assert!(told.starts_with("s3 is queued\none\ntwo"), "{told}");
-        assert_eq!(told.lines().count(), 3);
-        assert!(!told.contains('\u{1b}'));
+        let message = summary("s3 is queued", &reasons);
+        assert!(message.starts_with("s3 is queued\none\ntwo"), "{message}");
+        assert_eq!(message.lines().count(), 3);
+        assert!(!message.contains('\u{1b}'));
     }
 }

@@ -1,4 +1,4 @@
-//! The users whom a persona is for.
+//! Users who may use a persona.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,14 +14,14 @@ pub struct Audience {
     pub groups: BTreeSet<u32>,
 }
 
-/// A line that is no entry.
+/// A line that is not an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is neither 'everyone' nor 'user UID' nor 'group GID'")]
 pub struct BadAudience(String);
 
 impl Audience {
-    /// Whether the user `uid` is one of them. `groups` returns the ids of all groups of a user, and
-    /// is called only if the answer depends on them.
+    /// Returns whether the user `uid` may use the persona. `groups` returns all group ids of a
+    /// user, and is called only if the answer depends on them.
     pub fn admits(&self, uid: u32, groups: impl FnOnce(u32) -> Vec<u32>) -> bool {
         let named = uid == 0 || self.everyone || self.users.contains(&uid);
         let by_group = || groups(uid).iter().any(|gid| self.groups.contains(gid));
@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_list_admits_nobody(text in "((user|group|everyone|)[ ]?(-?[0-9]{0,11}|\\PC{0,4})\n?){0,4}") {
+        fn a_damaged_list_admits_no_further_user(text in "((user|group|everyone|)[ ]?(-?[0-9]{0,11}|\\PC{0,4})\n?){0,4}") {
             match text.parse::<Audience>() {
                 Ok(audience) => prop_assert_eq!(audience.to_string().parse(), Ok(audience)),
                 Err(BadAudience(line)) => prop_assert!(text.contains(&line)),

@@ -1,4 +1,5 @@
-//! How long to wait before the next attempt.
+//! Returns the delay before the next attempt after `attempts` failed ones, or `None` if there were
+//! enough. `jitter` in 0..=1 spreads it over the upper half of the interval.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ pub struct Backoff {
     pub first: Duration,
     /// Longest delay.
     pub longest: Duration,
-    /// Attempts after which no further one is made.
+    /// Most attempts.
     pub attempts: u32,
 }
 

@@ -1,18 +1,18 @@
-//! How much of what others send is kept. Sizes are bytes of UTF-8 unless another unit is named.
+//! Limits on stored text from pages, hooks and users. Sizes are bytes of UTF-8 unless another unit
+//! is named.
 
-/// Tags of one page, one crawl or one report.
+/// Most tags of one page, one crawl or one report.
 pub const TAGS_MAX: usize = 64;
-/// Tags of a page in total, from all of its hooks and its crawl.
+/// Most tags of a page in total, from all of its hooks and its crawl.
 pub const PAGE_TAGS_MAX: usize = 256;
 /// Longest tag.
 pub const TAG_MAX: usize = 200;
 /// Longest title, output or error.
 pub const TEXT_MAX: usize = 4096;
-/// Longest time of a bookmark; longer ones are none.
+/// Longest text of a bookmark's time; a longer one is dropped.
 pub const TIME_MAX: usize = 64;
 
-/// The begin of `text`, with `…` where something was cut off; at most [`TEXT_MAX`] and the three
-/// bytes of that.
+/// Returns `text` cut to [`TEXT_MAX`] bytes, with `…` (three bytes) in place of the rest.
 pub fn cut(text: String) -> String {
     if text.len() <= TEXT_MAX {
         return text;
@@ -20,11 +20,11 @@ pub fn cut(text: String) -> String {
     format!("{}…", &text[..text.floor_char_boundary(TEXT_MAX)])
 }
 
-/// Tags without repetitions, in their order, as many as are kept.
+/// Distinct tags in order, up to the limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     names: Vec<String>,
-    /// How many were left out: too many, or too long.
+    /// Number of tags left out: too many, or too long.
     pub dropped: u64,
 }
 
@@ -33,7 +33,7 @@ impl Tags {
         if name.len() > TAG_MAX {
             self.dropped += 1;
         } else if !self.names.contains(&name) {
-            // The search is short, as the list is.
+            // A linear search is enough for so few tags.
             if self.names.len() < TAGS_MAX {
                 self.names.push(name)
             } else {

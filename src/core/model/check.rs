@@ -1,4 +1,4 @@
-//! Checks of watched sites: what kinds there are, where they wait, and what one found.
+//! Checks of watched sites: kinds, pools, and results.
 
 use super::Time;
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// What is looked at.
+/// Kind of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckKind {
-    /// One request: does the site answer, and how fast.
+    /// One request: whether the site answers, and how fast.
     Status,
-    /// npm's lighthouse: four scores.
+    /// Four scores by npm's lighthouse.
     Lighthouse,
-    /// The pages of one site: broken links, titles, redirects.
+    /// Pages of one site: broken links, titles, redirects.
     Crawl,
-    /// A crawl of archivist; no unit of its own.
+    /// A crawl of archivist, without its own unit.
     Archive,
-    /// The command of `OnDown=` or `OnRecovery=`. Nobody schedules it.
+    /// The command of `OnDown=` or `OnRecovery=`; it has no schedule.
     Alert,
 }
 
-/// What runs side by side. Slow work of one pool never takes a place of another.
+/// Pool of concurrent checks. Slow checks of one pool do not take slots of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pool {
     Fast,
@@ -43,7 +43,7 @@ impl Pool {
 }
 
 impl CheckKind {
-    /// The kinds that a watch has a schedule for.
+    /// Kinds with a schedule.
     pub const SCHEDULED: [CheckKind; 4] = [
         CheckKind::Status,
         CheckKind::Lighthouse,
@@ -74,7 +74,7 @@ impl CheckKind {
         }
     }
 
-    /// `RuntimeMaxSec=` of its unit. A check has limits of its own below that, for what it waits for.
+    /// Returns `RuntimeMaxSec=` of the unit. The check itself has shorter limits.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
             CheckKind::Status => 60,
@@ -91,47 +91,47 @@ impl fmt::Display for CheckKind {
     }
 }
 
-/// HTTP status that stands for "no answer" where there is none, as in heartwood.
+/// HTTP status for "no answer", as in heartwood.
 pub const NO_ANSWER: u16 = 408;
 
-/// What a check's program printed, or what is said in its place.
+/// Record of a check: printed by its program, or made in its place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckRecord {
-    /// As the program says; kept beside the record, where it may be unknown as well.
+    /// Success as the program reports it; also stored in its own column, where it may be unknown.
     #[serde(skip_serializing)]
     pub ok: bool,
-    /// 526 for a certificate that is not good, 408 for no answer.
+    /// HTTP status; 526 for an invalid certificate, 408 for no answer.
     pub status_code: Option<u16>,
     pub response_ms: Option<u64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Of lighthouse, 0 to 100.
+    /// Scores of lighthouse, 0 to 100.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, Option<f64>>,
-    /// Of a crawl: one object each, as the check says.
+    /// Findings of a crawl, one object each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<serde_json::Value>,
     pub error: Option<String>,
-    /// Where the URL led to.
+    /// URL after redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
-    /// Of a crawl: how many pages were read.
+    /// Number of pages that a crawl read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
-    /// It ended before its time, with what it had.
+    /// The check ended early, with the findings so far.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// It could not be made here at all: a program is missing.
+    /// The check cannot run here: a program is missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// Of an archive: the crawl that was queued.
+    /// Crawl that an archive check queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl: Option<super::CrawlId>,
 }
 
 impl CheckRecord {
-    /// A check that says nothing, because it ended before that.
+    /// Returns the record of a check that ended without one.
     pub fn failed(kind: CheckKind, error: String) -> CheckRecord {
         CheckRecord {
             status_code: (kind == CheckKind::Status).then_some(NO_ANSWER),
@@ -141,18 +141,18 @@ impl CheckRecord {
     }
 }
 
-/// How a site stands, as its status checks say.
+/// Health of a site, from its status checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// Status checks in a row that were not good.
+    /// Failed status checks in a row.
     pub failures: u32,
-    /// Since when it counts as down; the time of the first of those checks.
+    /// When the site went down: the time of the first of these checks.
     pub down_since: Option<Time>,
-    /// The time of the first of the failures at hand.
+    /// Time of the first failure in the current row.
     pub failing_since: Option<Time>,
 }
 
-/// A change that somebody wants to hear of.
+/// A change that triggers an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flip {
@@ -170,8 +170,8 @@ impl Flip {
 }
 
 impl Health {
-    /// The state after one more status check at `now`: down after `limit` failures in a row, up
-    /// again with the first that is good.
+    /// Returns the health after a status check at `now`: down after `limit` failures in a row, up
+    /// with the first success.
     pub fn after(self, ok: bool, limit: u32, now: Time) -> (Health, Option<Flip>) {
         if ok {
             return (Health::default(), self.down_since.map(|_| Flip::Up));

@@ -1,10 +1,10 @@
-//! Ids: small integers that people type, with a letter that says of what.
+//! Ids: small integers with a letter for the kind, short enough to type.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Says what was expected where something else was typed.
+/// Error that names the expected kind of id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}")]
 pub struct ParseIdError {
@@ -64,11 +64,11 @@ id!(
     SnapshotId, 's', "the id of a snapshot (such as s345)"
 );
 id!(
-    /// A run: one unit that was, is or will be started.
+    /// A run: one unit, past, running or planned.
     RunId, 'r', "the id of a run (such as r678)"
 );
 
-/// What a worker or a hook works for.
+/// Owner of a worker or hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     Crawl(CrawlId),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_id_is_named() {
+    fn errors_name_the_expected_id() {
         for bad in [
             "",
             "12",

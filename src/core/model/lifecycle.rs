@@ -1,43 +1,43 @@
-//! The one state machine of crawls and snapshots: `queued → started → sealed`, both also
-//! `paused` and `cancelled`.
+//! State machine of crawls and snapshots: `queued → started → sealed`, both also `paused` and
+//! `cancelled`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a crawl or a snapshot stands.
+/// State of a crawl or snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
-    /// Waits for its turn, or for its `retry_at`.
+    /// Waits in the queue, or until its `retry_at`.
     Queued,
-    /// Has a worker, or had one that is to be replaced.
+    /// Has a worker, or had one that will be replaced.
     Started,
-    /// Done for good, well or badly; the reason says which.
+    /// Finished, with success or not; the reason says which.
     Sealed,
-    /// Set aside by somebody; keeps its place.
+    /// Paused by a user; keeps its position in the queue.
     Paused,
-    /// Given up by somebody.
+    /// Cancelled by a user, or with the command that held it.
     Cancelled,
 }
 
-/// What may happen to a crawl or a snapshot.
+/// A step of a crawl or snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A worker is about to be started for it; its attempt is counted now.
+    /// A worker is about to start; the attempt is counted now.
     Start,
-    /// Its worker ended before the work was done; it goes back to the queue.
+    /// The worker ended before the work was done; back to the queue.
     Requeue,
-    /// Its work is complete, or given up after too many attempts.
+    /// The work is complete, or abandoned after too many attempts.
     Seal,
-    /// Somebody wants it to wait.
+    /// A user pauses it.
     Pause,
-    /// Somebody wants it to go on, and it has no worker.
+    /// A user resumes it, and it has no worker.
     Resume,
-    /// Somebody wants it to go on, and its worker is there still.
+    /// A user resumes it, and its worker still runs.
     Continue,
-    /// Somebody does not want it any more.
+    /// A user cancels it.
     Cancel,
-    /// Somebody wants it once more.
+    /// A user retries it.
     Retry,
 }
 
@@ -58,13 +58,13 @@ impl Lifecycle {
         Lifecycle::Cancelled,
     ];
 
-    /// The state after `step`, or why there is none.
+    /// Returns the state after `step`, or the illegal transition.
     pub fn apply(self, step: Step) -> Result<Lifecycle, IllegalTransition> {
         use Lifecycle::*;
         match (self, step) {
             (Queued, Step::Start) => Ok(Started),
             (Started, Step::Requeue) => Ok(Queued),
-            // A hook that was at its end already may complete the work of what is paused.
+            // A hook that was about to end may complete the work of a paused page.
             (Queued | Started | Paused, Step::Seal) => Ok(Sealed),
             (Queued | Started, Step::Pause) => Ok(Paused),
             (Paused, Step::Resume) => Ok(Queued),
@@ -75,7 +75,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether nothing happens any more by itself.
+    /// Returns whether the state changes only by a user's request.
     pub fn is_final(self) -> bool {
         matches!(self, Lifecycle::Sealed | Lifecycle::Cancelled)
     }

@@ -1,4 +1,4 @@
-//! Nouns and their states. Nothing in here reads a clock, a file or a bus.
+//! Domain types and their states. Nothing in here reads a clock, a file or a bus.
 
 mod audience;
 mod backoff;
@@ -22,7 +22,7 @@ pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
-pub use runner::{Locality, Place, Runner};
+pub use runner::{Locality, ProcessLocation, Runner};
 pub use time::Time;
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;

@@ -1,11 +1,11 @@
-//! What became of a unit, read from its properties. Unknown is unknown: a unit that is not there
-//! any more reads as `Result=success`, status 0, so LoadState is looked at first.
+//! Outcome of a unit, read from its properties. A missing unit also reads as `Result=success`,
+//! status 0, so LoadState is checked first.
 
 use super::Time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Resources that a unit used, as far as its kernel and manager account for them.
+/// Resources that a unit used, as far as kernel and service manager account for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
     /// CPU time in microseconds.
@@ -26,7 +26,7 @@ pub struct Accounting {
     pub ip_out: Option<u64>,
 }
 
-/// The properties of a service unit that decide about its outcome (org.freedesktop.systemd1(5)).
+/// Properties of a service unit that determine its outcome (org.freedesktop.systemd1(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     pub load_state: String,
@@ -46,8 +46,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether its parts are of different moments: a main process that ended, of a unit whose main process runs or starts. (A
-    /// unit may fail between the two answers that this is made of.)
+    /// Returns whether the properties were read at different moments: the main process ended, but
+    /// the unit still runs or starts. (A unit may fail between the two calls that read them.)
     pub fn is_torn(&self) -> bool {
         let at_work = matches!(
             (self.active_state.as_str(), self.sub_state.as_str()),
@@ -57,39 +57,39 @@ impl Reading {
     }
 }
 
-/// How systemd calls the end of a start whose unit needs one that does not come (JobRemoved in
-/// org.freedesktop.systemd1(5)). Nothing else is left of such a unit.
+/// Job result if a dependency failed to start (JobRemoved in org.freedesktop.systemd1(5)). Such a
+/// unit leaves no other trace.
 pub const DEPENDENCY: &str = "dependency";
 
 const CLD_EXITED: i32 = 1;
 const CLD_KILLED: i32 = 2;
 const CLD_DUMPED: i32 = 3;
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// The main process exited with this code.
     Exit(i32),
-    /// The main process was ended by this signal.
+    /// A signal ended the main process.
     Signal(i32),
     /// The unit's own time limit (RuntimeMaxSec=) ended it.
     TimeLimit,
-    /// It stopped beating (WatchdogSec=).
+    /// It missed its watchdog (WatchdogSec=).
     Watchdog,
-    /// The kernel ended it for lack of memory.
+    /// The kernel killed it for lack of memory.
     OutOfMemory,
-    /// We ended it, because the disk was nearly full and it had written most.
+    /// The orchestrator stopped it, because the disk was nearly full and it had written most.
     DiskLimit,
-    /// Somebody at a terminal had it ended.
+    /// A user interrupted it.
     Interrupted,
-    /// PID 1 could not start it; the text says why.
+    /// systemd failed to start it; the text says why.
     NotStarted(String),
-    /// Nobody can know any more.
+    /// Unknown, and no longer knowable.
     Lost,
 }
 
-/// systemd's own exit codes for what failed between fork and exec (systemd.exec(5)).
+/// Exit codes of systemd for failures between fork and exec (systemd.exec(5)).
 fn start_failure(code: i32) -> Option<&'static str> {
     Some(match code {
         200 => "its working directory cannot be entered",
@@ -125,7 +125,7 @@ fn start_failure(code: i32) -> Option<&'static str> {
 }
 
 impl Outcome {
-    /// The outcome that `reading` shows, or `None` while the unit is still at work.
+    /// Returns the outcome that `reading` shows, or `None` while the unit runs.
     pub fn of(reading: &Reading) -> Option<Outcome> {
         if reading.load_state == "not-found" && reading.exec_main_code == 0 {
             return Some(match reading.result.as_str() {
@@ -133,8 +133,8 @@ impl Outcome {
                 _ => Outcome::Lost,
             });
         }
-        // The main process is gone, others of the unit are still being ended: how the unit ended
-        // is not certain yet, and it cannot be released. The next change of state tells.
+        // The main process is gone, but other processes of the unit are still ending: the result is
+        // not final, and the unit cannot be released. The next change of state decides.
         if reading.active_state == "deactivating" || reading.is_torn() {
             return None;
         }
@@ -163,7 +163,7 @@ impl Outcome {
         *self == Outcome::Exit(0)
     }
 
-    /// Exit code, where there was one.
+    /// Returns the exit code, if the process exited.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Outcome::Exit(code) => Some(*code),
@@ -171,7 +171,7 @@ impl Outcome {
         }
     }
 
-    /// Signal number, where there was one.
+    /// Returns the signal number, if a signal ended the process.
     pub fn signal(&self) -> Option<i32> {
         match self {
             Outcome::Signal(signal) => Some(*signal),
@@ -215,7 +215,7 @@ const SIGNAL_NAMES: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// The name of a signal; none for realtime signals and for numbers that no signal has.
+/// Returns the name of a signal; `None` for realtime and unknown signals.
 fn signal_name(number: i32) -> Option<&'static str> {
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
     SIGNAL_NAMES.get(index).copied()
@@ -309,7 +309,7 @@ mod tests {
                 Some(Outcome::Signal(15)),
             ),
             (reading("loaded", "active", "success", 0, 0), None),
-            // It was killed at its limit after its state was read: nobody knows from this that it was the limit.
+            // It was killed at its limit after its state was read: this does not show that it was the limit.
             (
                 Reading {
                     sub_state: "running".into(),

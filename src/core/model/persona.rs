@@ -1,19 +1,20 @@
-//! The names of personas: a persona is what a browser keeps between visits, and cookies.
+//! Names of personas. A persona is the state that a browser keeps between visits, and cookies.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A name that is a file name and nothing else.
+/// A persona name, safe as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PersonaName(String);
 
-/// Its cookies, in its directory: a file in the format of Netscape's, which curl and wget read.
+/// File with the cookies of a persona in its directory, in Netscape format, which curl and wget
+/// read.
 pub const COOKIES: &str = "cookies.txt";
 
 /// Longest name in bytes.
 const LENGTH_MAX: usize = 64;
 
-/// Why a text is no name of a persona.
+/// Error for an invalid persona name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' cannot be the name of a persona: it has 1 to 64 letters, digits, '_', '-' and '.', and begins with none of the last two"
@@ -21,7 +22,7 @@ const LENGTH_MAX: usize = 64;
 pub struct BadPersonaName(String);
 
 impl PersonaName {
-    /// The persona of whoever asks for no other.
+    /// Default persona.
     pub fn usual() -> PersonaName {
         PersonaName("Default".to_owned())
     }
@@ -30,8 +31,8 @@ impl PersonaName {
         &self.0
     }
 
-    /// Name of the file next to its directory that lists its [`super::Audience`]. No persona can be
-    /// called so.
+    /// Returns the name of the file next to the directory that lists its [`super::Audience`]. No
+    /// persona can have this name.
     pub fn list(&self) -> String {
         format!(".{}.allow", self.0)
     }

@@ -1,4 +1,4 @@
-//! The result of one hook for one snapshot, and how an outcome becomes one.
+//! Result of one hook for one snapshot, and how an outcome determines it.
 
 use super::Outcome;
 use serde::{Deserialize, Serialize};
@@ -87,21 +87,21 @@ impl fmt::Display for ResultState {
     }
 }
 
-/// The judgement on one run of a hook.
+/// Verdict on one run of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub state: ResultState,
-    /// Why, where the hook itself did not say: shown beside `failed` and `skipped`. Beside another state, a remark on what is
-    /// missing.
+    /// Reason if the hook gave none, shown with `failed` and `skipped`. With other states, a remark
+    /// on what is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Exit code by which a hook says "not applicable" (ABX: PROCESS_EXIT_SKIPPED).
+/// Exit code of a hook that does not apply ("skipped"; PROCESS_EXIT_SKIPPED of abx-dl).
 pub const EXIT_SKIPPED: i32 = 10;
 
 impl Verdict {
-    /// The same with a remark after what is said already.
+    /// Returns the verdict with a further remark.
     pub fn with_remark(self, remark: Option<String>) -> Verdict {
         let error = self.error.into_iter().chain(remark);
         Verdict {
@@ -110,9 +110,9 @@ impl Verdict {
         }
     }
 
-    /// Judges an ended run. `stated` is what the hook said of itself in a record, which outranks
-    /// its exit code but never a run that PID 1 had to end; `brought` is
-    /// whether it left what such a hook is there for: any file, where it is a page's. A run that was lost is worth another attempt.
+    /// Returns the verdict on a finished run. `stated` is the status in a record of the hook, which
+    /// overrides its exit code, but not a run that systemd had to end; `brought` says whether the
+    /// hook left what it exists for: any file, for a hook of a page. A lost run is retried.
     pub fn of(outcome: &Outcome, stated: Option<ResultState>, brought: bool) -> Verdict {
         let plain = |state| Verdict { state, error: None };
         let failed = || Verdict {
@@ -129,7 +129,8 @@ impl Verdict {
                 error: Some(outcome.to_string()),
             },
             (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::DiskLimit, _) => failed(),
-            // Who left a record was started, and its own exit status is one that systemd uses, too.
+            // A hook that left a record did start, even if its exit code is one that systemd uses
+            // too.
             (Outcome::NotStarted(_), None) => failed(),
             (_, Some(state)) => plain(state),
             (Outcome::Exit(0), None) if brought => plain(ResultState::Succeeded),
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn success_is_never_made_up() {
+    fn success_is_never_invented() {
         for outcome in [
             Outcome::Signal(9),
             Outcome::Lost,

@@ -1,10 +1,10 @@
-//! Orchestrators that want one data directory: who they are, and where.
+//! Orchestrators that use or wait for a data directory, and where they run.
 
 use super::Time;
 
-/// Where a process is: what has to be the same for its pid to mean anything here.
+/// Where a process runs: its pid is meaningful only where all of this is equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ProcessLocation {
     /// machine-id(5)
     pub machine: String,
     /// Boot id of the kernel.
@@ -13,18 +13,18 @@ pub struct Place {
     pub namespace: String,
 }
 
-/// How another place relates to ours.
+/// Relation of another location to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
     Here,
-    /// This machine before it was booted.
+    /// This machine before its last boot.
     EarlierBoot,
     OtherNamespace,
     OtherMachine,
 }
 
 impl Locality {
-    pub fn of(here: &Place, there: &Place) -> Locality {
+    pub fn of(here: &ProcessLocation, there: &ProcessLocation) -> Locality {
         if here == there {
             Locality::Here
         } else if there.machine.is_empty() {
@@ -39,7 +39,7 @@ impl Locality {
         }
     }
 
-    /// For people; empty for who is here.
+    /// Returns a description; empty for `Here`.
     pub fn words(self) -> &'static str {
         match self {
             Locality::Here => "",
@@ -50,23 +50,23 @@ impl Locality {
     }
 }
 
-/// One that registered for a data directory.
+/// An orchestrator that registered for a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runner {
-    /// Number of its row: an active one writes under it.
+    /// Epoch: the row number under which an active orchestrator writes.
     pub epoch: i64,
-    /// Its rank: who arrived later has the higher one, and keeps it while standing by.
+    /// Its rank: a later orchestrator has a higher rank, and keeps it while waiting.
     pub seat: i64,
-    /// Otherwise it waits.
+    /// Active; otherwise it waits.
     pub active: bool,
-    /// The unit its process is in; empty if that is not known.
+    /// Unit of its process; empty if unknown.
     pub unit: String,
     /// In its own PID namespace; 0 in rows of archivist 0.1.0.
     pub pid: u32,
-    pub place: Place,
-    /// What it holds or would hold, for people.
+    pub place: ProcessLocation,
+    /// Components that it runs or would run, for messages.
     pub components: String,
-    /// systemd starts its unit again when it ends: its seat is kept for the next process.
+    /// systemd restarts its unit: the next process keeps its rank.
     pub restarts: bool,
     pub since: Time,
 }
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_apart() {
-        let place = |machine: &str, boot: &str, namespace: &str| Place {
+    fn locations_are_distinguished() {
+        let place = |machine: &str, boot: &str, namespace: &str| ProcessLocation {
             machine: machine.into(),
             boot: boot.into(),
             namespace: namespace.into(),

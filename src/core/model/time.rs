@@ -1,4 +1,4 @@
-//! Points in time, in whole milliseconds since the epoch (the database's resolution).
+//! Wall-clock times, in whole milliseconds since the epoch (the resolution of the database).
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Time(pub i64);
 
 impl Time {
-    /// This time plus `duration`, saturating.
+    /// Returns this time plus `duration`, saturating.
     pub fn after(self, duration: Duration) -> Time {
         Time(
             self.0
@@ -16,12 +16,12 @@ impl Time {
         )
     }
 
-    /// How long it is from `now` until this time; zero when it has passed.
+    /// Returns the time from `now` until this time; zero if it has passed.
     pub fn until(self, now: Time) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(now.0)).unwrap_or(0))
     }
 
-    /// The UTC day as `YYYYMMDD`, the first segment of an output directory.
+    /// Returns the UTC day as `YYYYMMDD`, the first segment of an output directory.
     pub fn day(self) -> String {
         self.to_jiff().strftime("%Y%m%d").to_string()
     }
@@ -37,7 +37,7 @@ impl From<jiff::Timestamp> for Time {
     }
 }
 
-/// RFC 3339, always to the millisecond: as texts, times have their order.
+/// RFC 3339 with milliseconds, so that texts sort like times.
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.3}", self.to_jiff())

@@ -2,7 +2,7 @@
 //! stand by, or to replace others first. Locks that the kernel releases with the process show which
 //! are alive and which work, so that no dead process counts as alive.
 
-use crate::model::{Locality, Place, Runner};
+use crate::model::{Locality, ProcessLocation, Runner};
 
 /// Another orchestrator, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +27,18 @@ pub enum Gate {
 
 /// Whether its process may be killed from here. A pid or the name of a unit of another machine,
 /// boot or namespace means nothing here.
-pub fn may_be_killed(here: &Place, runner: &Runner) -> bool {
+pub fn may_be_killed(here: &ProcessLocation, runner: &Runner) -> bool {
     Locality::of(here, &runner.place) == Locality::Here
 }
 
 /// Decides for the orchestrator with rank `seat`. `patient`: orchestrators that may not be killed
 /// have time to stop; after that their writes are refused, because their epoch is not current.
-pub fn gate(here: &Place, seat: i64, other_runners: &[OtherRunner], patient: bool) -> Gate {
+pub fn gate(
+    here: &ProcessLocation,
+    seat: i64,
+    other_runners: &[OtherRunner],
+    patient: bool,
+) -> Gate {
     let newer = other_runners
         .iter()
         .filter(|other| other.alive && other.runner.seat > seat);
@@ -67,8 +72,8 @@ pub fn gate(here: &Place, seat: i64, other_runners: &[OtherRunner], patient: boo
 mod tests {
     use super::*;
 
-    fn here() -> Place {
-        Place {
+    fn here() -> ProcessLocation {
+        ProcessLocation {
             machine: "m".into(),
             boot: "b".into(),
             namespace: "n".into(),
@@ -89,7 +94,7 @@ mod tests {
         }
     }
 
-    fn elsewhere(mut other: OtherRunner, change: impl FnOnce(&mut Place)) -> OtherRunner {
+    fn elsewhere(mut other: OtherRunner, change: impl FnOnce(&mut ProcessLocation)) -> OtherRunner {
         change(&mut other.runner.place);
         other
     }
@@ -158,7 +163,7 @@ mod tests {
 
     #[test]
     fn foreign_orchestrators_are_not_killed_and_block_for_a_limited_time() {
-        let changes: [fn(&mut Place); 2] = [
+        let changes: [fn(&mut ProcessLocation); 2] = [
             |place| place.namespace = "o".into(),
             |place| place.machine = "o".into(),
         ];

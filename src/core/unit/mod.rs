@@ -1,4 +1,4 @@
-//! Unit names, what a unit is to be, and the properties that say so. Pure.
+//! Unit names, specifications of units, and their properties. Pure.
 
 mod names;
 mod properties;

@@ -1,11 +1,11 @@
-//! The names of our units: `archivist-KIND-[PLUGIN-HOOK-]OWNER.service` and the slices above
-//! them. The order kind, plugin, hook, owner is what makes drop-ins and globs of systemd work.
+//! Names of units: `archivist-KIND-[PLUGIN-HOOK-]OWNER.service` and the slices above them. The
+//! order of kind, plugin, hook and owner makes drop-ins and globs of systemd work.
 
 use super::Network;
 use crate::model::{CheckKind, CrawlId, Owner, Pool, RunId, SnapshotId};
 use std::fmt::Write;
 
-/// What a unit of ours is.
+/// Kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnitKind {
     CrawlWorker,
@@ -13,7 +13,7 @@ pub enum UnitKind {
     Hook,
     /// Of a watch.
     Check,
-    /// Tells somebody of a site that is down.
+    /// The alert for a site that went down or recovered.
     Alert,
 }
 
@@ -41,26 +41,26 @@ impl UnitKind {
     }
 }
 
-/// What a unit's name says.
+/// Parts of a unit name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     pub kind: UnitKind,
-    /// What a worker or a hook works for.
+    /// Owner of a worker or hook.
     pub owner: Option<Owner>,
 }
 
-/// Makes and reads the names of one instance.
+/// Makes and parses the names of one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// `archivist`, or `archivist-NAME` for a further instance.
     prefix: String,
 }
 
-/// Longest part of a name that comes from a plugin: a unit's name may have 255 characters.
+/// Longest part of a name from a plugin, in characters: a unit name has at most 255.
 const PART_MAX: usize = 80;
 
-/// Keeps a plugin's or hook's name within the alphabet of one dash-free part of a unit name, by
-/// the escaping of systemd.unit(5): what is not `[A-Za-z0-9_.]` becomes `\xNN`.
+/// Escapes the name of a plugin or hook to one dash-free part of a unit name, as in
+/// systemd.unit(5): anything but `[A-Za-z0-9_.]` becomes `\xNN`.
 fn escape(part: &str) -> String {
     let mut out = String::new();
     for byte in part.bytes() {
@@ -91,7 +91,8 @@ impl Names {
         format!("{}-snapshot-{}.service", self.prefix, id.0)
     }
 
-    /// Unit of one hook for one owner; a hook named like its plugin is not named twice.
+    /// Returns the unit of one hook for one owner; the name of the plugin is not repeated for a
+    /// hook of the same name.
     pub fn hook(&self, plugin: &str, hook: &str, owner: Owner) -> String {
         let (plugin, hook) = (escape(plugin), escape(hook));
         if plugin == hook {
@@ -101,7 +102,7 @@ impl Names {
         }
     }
 
-    /// Unit of one check of a watch, or of a command that tells of one.
+    /// Returns the unit of one check or alert of a watch.
     pub fn check(&self, kind: CheckKind, id: RunId) -> String {
         match kind {
             CheckKind::Alert => format!("{}-alert-{}.service", self.prefix, id.0),
@@ -109,30 +110,29 @@ impl Names {
         }
     }
 
-    /// Slice of a pool of checks.
+    /// Returns the slice of a pool of checks.
     pub fn check_slice(&self, pool: Pool) -> String {
         format!("{}-check-{}.slice", self.prefix, pool.as_str())
     }
 
-    /// Scope of a command in the foreground; the second number sets it apart from a scope of an
-    /// earlier process with its id.
+    /// Returns the scope of a command in the foreground; the second number distinguishes it from an
+    /// earlier process with the same pid.
     pub fn run_scope(&self, pid: u32, other: u32) -> String {
         format!("{}-run-{pid}-{other:08x}.scope", self.prefix)
     }
 
-    /// Slice above all units.
+    /// Returns the slice above all units.
     pub fn top_slice(&self) -> String {
         format!("{}.slice", self.prefix)
     }
 
-    /// Slice that holds everything of one crawl.
+    /// Returns the slice of all units of one crawl.
     pub fn crawl_slice(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.slice", self.prefix, id.0)
     }
 
-    /// The network that hooks of one crawl have to themselves. It has the name of the crawl's
-    /// slice, which its unit puts it into. From the one with `neighbours`, private networks beside
-    /// the machine are reached.
+    /// Returns the unit of the private network of one crawl. It is named like the crawl's slice,
+    /// which contains it. With `neighbours`, hooks also reach private networks next to the machine.
     pub fn network(&self, id: CrawlId, neighbours: bool) -> Network {
         self.network_of(self.crawl_slice(id), neighbours)
     }
@@ -153,7 +153,7 @@ impl Names {
         }
     }
 
-    /// Patterns for ListUnitsByPatterns that find all workers, hooks and checks.
+    /// Returns patterns for ListUnitsByPatterns that match all workers, hooks and checks.
     pub fn patterns(&self) -> Vec<String> {
         let kinds = ["crawl-*", "snapshot-*", "hook-*", "check-*", "alert-*"];
         kinds
@@ -162,12 +162,12 @@ impl Names {
             .collect()
     }
 
-    /// Pattern that finds the slices of all crawls.
+    /// Returns the pattern of the slices of all crawls.
     pub fn slice_pattern(&self) -> String {
         format!("{}-crawl-*.slice", self.prefix)
     }
 
-    /// The crawl whose slice this is.
+    /// Returns the crawl whose slice this is.
     pub fn crawl_of_slice(&self, unit: &str) -> Option<CrawlId> {
         let rest = unit.strip_prefix(self.prefix.as_str())?;
         let number = rest.strip_prefix("-crawl-")?.strip_suffix(".slice")?;
@@ -175,7 +175,7 @@ impl Names {
         (self.crawl_slice(id) == unit).then_some(id)
     }
 
-    /// Reads the unit name of a worker, a hook or a check; `None` for every other unit.
+    /// Parses the unit name of a worker, hook or check; `None` for other units.
     pub fn parse(&self, unit: &str) -> Option<Parsed> {
         let rest = unit
             .strip_prefix(self.prefix.as_str())?
@@ -205,7 +205,7 @@ impl Names {
         Some(Parsed { kind, owner })
     }
 
-    /// The unit whose object this bus path is, if it is one of ours.
+    /// Returns the unit of this object path, if it is one of this instance.
     pub fn unit_of_path(&self, path: &str) -> Option<String> {
         let encoded = path.strip_prefix("/org/freedesktop/systemd1/unit/")?;
         let mut bytes = Vec::with_capacity(encoded.len());
@@ -350,7 +350,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever plugins and hooks are called, by whoever wrote them.
+        /// For any names of plugins and hooks.
         #[test]
         fn every_hook_has_a_name_that_systemd_takes(plugin in ".{1,200}", hook in ".{1,200}", id in 1i64..) {
             let names = Names::new("archivist-second");
@@ -364,7 +364,7 @@ mod tests {
         }
 
         #[test]
-        fn any_name_and_path_is_survived(text in ".{0,60}", rest in "[-_.a-z0-9\\\\]{0,40}") {
+        fn no_name_or_path_panics(text in ".{0,60}", rest in "[-_.a-z0-9\\\\]{0,40}") {
             let names = Names::new("archivist");
             let near = [format!("archivist-{rest}"), format!("archivist-crawl-{rest}.slice"),
                 format!("/org/freedesktop/systemd1/unit/archivist_2d{rest}{text}")];

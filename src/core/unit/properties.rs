@@ -1,4 +1,5 @@
-//! [`UnitSpec`] → the properties of StartTransientUnit, in the types of org.freedesktop.systemd1(5).
+//! Turns a [`UnitSpec`] into properties of StartTransientUnit, in the types of
+//! org.freedesktop.systemd1(5).
 
 use super::{Stdio, UnitSpec};
 use crate::model::Subnet;
@@ -24,7 +25,7 @@ pub enum Property {
     /// `a(iayu)`: family, address in network order, prefix.
     #[serde(serialize_with = "as_texts")]
     Networks(Vec<Subnet>),
-    /// The descriptor with this place in the call.
+    /// The descriptor at this position in the call.
     Descriptor(usize),
 }
 
@@ -32,15 +33,17 @@ fn as_texts<S: Serializer>(networks: &[Subnet], to: S) -> Result<S::Ok, S::Error
     to.collect_seq(networks.iter().map(Subnet::to_string))
 }
 
-/// How names are resolved in a network of a crawl's own: the machine's way may lead to a server on
-/// its loopback.
+/// Name resolution in a crawl's private network: the machine's resolver may be a server on its
+/// loopback.
 const RESOLVER: &str = "/usr/lib/archivist/resolv.conf";
 
-/// Variables that a service manager sets by itself (systemd.exec(5)). A launcher keeps what is set, so that an
-/// administrator's `Environment=` wins; these the unit has to be told of, and none is a secret.
+/// Variables that a service manager sets by itself (systemd.exec(5)). The launcher keeps variables
+/// that are set, so that an administrator's `Environment=` wins; these must be set on the unit, and
+/// none is secret.
 const DEFAULTS: [&str; 6] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "USER"];
 
-/// The command line of the unit. A launcher is told the program alone, for people who look at the unit.
+/// Returns the command line of the unit. With a launcher, it names only the program, for users who
+/// look at the unit.
 fn command(spec: &UnitSpec) -> Vec<String> {
     match &spec.launcher {
         None => spec.argv.clone(),
@@ -51,14 +54,14 @@ fn command(spec: &UnitSpec) -> Vec<String> {
     }
 }
 
-/// Names and values, in a fixed order. Descriptors are numbered in the order stdin, stdout.
+/// Returns names and values in a fixed order. Descriptors are numbered in the order stdin, stdout.
 pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     use Property::*;
     let text = |value: &str| Text(value.to_owned());
     let mut out = vec![
         ("Description", text(&spec.description)),
         ("Type", text(if spec.notify { "notify" } else { "exec" })),
-        // A unit stays readable until its outcome is committed, also after we died.
+        // A unit stays loaded until its outcome is committed, even if the orchestrator fails.
         ("RemainAfterExit", Flag(true)),
         ("CollectMode", text("inactive")),
         ("Slice", text(&spec.slice)),
@@ -71,7 +74,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         ),
     ];
     if let (Some(_), Some(program)) = (&spec.launcher, spec.argv.first()) {
-        // Lines of the journal bear the program's name, not the launcher's.
+        // Journal lines carry the name of the program, not of the launcher.
         let name = program.rsplit('/').next().unwrap_or(program);
         out.push(("SyslogIdentifier", text(name)));
     }
@@ -93,8 +96,8 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
             Stdio::Null => out.push((plain, text("null"))),
             Stdio::Journal => out.push((plain, text("journal"))),
             Stdio::Descriptor => {
-                // What the descriptor replaces must not read like standard error's setting, or
-                // systemd gives standard error the same descriptor.
+                // The value for standard output must differ from that for standard error, or
+                // systemd connects both to the same descriptor.
                 out.push((plain, text("null")));
                 out.push((by_descriptor, Descriptor(descriptors)));
                 descriptors += 1;

@@ -1,5 +1,5 @@
-//! What a transient unit is to be: only what differs from run to run. Sandbox, limits, kill modes and
-//! all users but those of hooks are drop-ins that the package ships.
+//! Specification of a transient unit: only what differs from run to run. Sandbox, limits, kill
+//! modes and all users except those of hooks are drop-ins of the package.
 
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
@@ -7,7 +7,7 @@ use crate::text::clean_to;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a standard stream of the unit leads.
+/// Target of a standard stream of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
     Null,
@@ -16,76 +16,76 @@ pub enum Stdio {
     Descriptor,
 }
 
-/// A network that is there as long as some unit needs it.
+/// A private network that exists as long as a unit needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Makes it, and connects it to the machine's.
+    /// Unit that creates it and connects it to the machine's network.
     pub unit: String,
     /// Its namespace (ip-netns(8)).
     pub path: PathBuf,
 }
 
-/// Networks whose addresses a unit's sockets cannot reach, and those that they reach all the same
-/// (IPAddressDeny=, IPAddressAllow=). Drop-ins add the networks that are never reached.
+/// Networks that sockets of a unit cannot reach, and exceptions (IPAddressDeny=, IPAddressAllow=).
+/// Drop-ins add the networks that are never reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressFilter {
     pub refused: Vec<Subnet>,
     pub allowed: Vec<Subnet>,
 }
 
-/// A unit to be started.
+/// A unit to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitSpec {
     pub name: String,
     pub kind: UnitKind,
     pub slice: String,
     pub description: String,
-    /// Program and arguments; nothing in it is ever expanded.
+    /// Program and arguments, without expansion.
     pub argv: Vec<String>,
     /// `Type=notify` instead of `Type=exec`.
     pub notify: bool,
     pub environment: Vec<(String, String)>,
-    /// The program that `argv` and `environment` are passed to, which executes them. Without one they
-    /// are properties of the unit, which every local user can read.
+    /// Program that gets `argv` and `environment` and executes them. Without it they are properties
+    /// of the unit, which every local user can read.
     pub launcher: Option<String>,
     pub working_directory: Option<PathBuf>,
     pub stdin: Stdio,
     pub stdout: Stdio,
-    /// Ends the unit after this time, whatever becomes of us.
+    /// Time limit that systemd enforces, even without the orchestrator.
     pub limit: Option<Duration>,
-    /// Directories of the archive that the unit may write, at the same place inside.
+    /// Directories of the archive that the unit may write to, at the same path.
     pub bind: Vec<PathBuf>,
-    /// The same for reading.
+    /// Same, read-only.
     pub bind_read_only: Vec<PathBuf>,
-    /// A directory that the unit sees as /tmp.
+    /// Directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,
-    /// The network that it is in, and ends with, instead of the machine's.
+    /// Private network of the unit, which stops with it, instead of the machine's.
     pub network: Option<Network>,
     pub addresses: AddressFilter,
-    /// Units that are started along with it.
+    /// Units to start with it.
     pub wants: Vec<String>,
-    /// Whom it runs as, where that is not for its drop-ins to say.
+    /// User, unless its drop-ins decide.
     pub user: Option<String>,
-    /// Fields that every journal line of the unit carries.
+    /// Fields of every journal line of the unit.
     pub log_fields: Vec<(&'static str, String)>,
 }
 
-/// What is known of a worker before it starts.
+/// Facts about a worker before its start.
 pub struct WorkerSpec<'a> {
     pub owner: Owner,
     pub crawl: CrawlId,
     pub url: &'a str,
     pub program: &'a str,
     pub user_scope: bool,
-    /// The archive, which it may write.
+    /// The archive, which the worker may write to.
     pub archive: PathBuf,
-    /// How long it may work, where there is a limit.
+    /// Time limit, if any.
     pub limit: Option<Duration>,
-    /// That of its hooks, which it keeps up between them.
+    /// Private network of its hooks, which the worker keeps up between them.
     pub network: Option<Network>,
 }
 
-/// What is known of a hook before it starts.
+/// Facts about a hook before its start.
 pub struct HookSpec<'a> {
     pub owner: Owner,
     pub crawl: CrawlId,
@@ -93,7 +93,7 @@ pub struct HookSpec<'a> {
     pub url: &'a str,
     pub plugin: &'a str,
     pub hook: &'a str,
-    /// The hook's part of the unit name.
+    /// Part of the unit name for the hook.
     pub unit_part: &'a str,
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
@@ -106,11 +106,11 @@ pub struct HookSpec<'a> {
     pub tmp: Option<PathBuf>,
     pub network: Option<Network>,
     pub addresses: AddressFilter,
-    /// Whom it runs as, where that is not the user of the service manager.
+    /// User, if not that of the service manager.
     pub user: Option<String>,
 }
 
-/// What is known of a check before it starts.
+/// Facts about a check before its start.
 pub struct CheckSpec<'a> {
     pub id: RunId,
     pub kind: CheckKind,
@@ -145,7 +145,8 @@ fn log_fields(crawl: CrawlId, owner: Owner, url: &str) -> Vec<(&'static str, Str
     fields
 }
 
-/// Standard input of a program that reads nothing: a launcher needs it, and leaves /dev/null in its place.
+/// Standard input of a program that reads nothing: the launcher reads it, and leaves /dev/null in
+/// its place.
 fn stdin_of(launcher: Option<&String>) -> Stdio {
     match launcher {
         Some(_) => Stdio::Descriptor,
@@ -154,9 +155,9 @@ fn stdin_of(launcher: Option<&String>) -> Stdio {
 }
 
 impl UnitSpec {
-    /// What the launcher reads from standard input: the number of arguments, the arguments, and
-    /// `NAME=value` for each variable, each ended by a NUL. None without a launcher. What holds a NUL
-    /// cannot be passed to any program and is left out.
+    /// Returns what the launcher reads from standard input: the number of arguments, the arguments,
+    /// and `NAME=value` for each variable, each terminated by a NUL. `None` without a launcher.
+    /// Text with a NUL cannot be passed to any program and is dropped.
     pub fn launch(&self) -> Option<Vec<u8>> {
         self.launcher.as_ref()?;
         let passable = |text: &&String| !text.contains('\0');
@@ -175,7 +176,7 @@ impl UnitSpec {
         Some(out)
     }
 
-    /// The worker of a crawl or a snapshot; its assignment comes through standard input.
+    /// Returns the unit of a worker of a crawl or snapshot; its assignment is its standard input.
     pub fn worker(names: &Names, worker: WorkerSpec<'_>) -> UnitSpec {
         let (name, kind, noun) = match worker.owner {
             Owner::Crawl(id) => (names.crawl_worker(id), UnitKind::CrawlWorker, "crawl"),
@@ -218,7 +219,7 @@ impl UnitSpec {
         }
     }
 
-    /// One hook.
+    /// Returns the unit of a hook.
     pub fn hook(names: &Names, hook: HookSpec<'_>) -> UnitSpec {
         let mut fields = log_fields(hook.crawl, hook.owner, hook.url);
         fields.push(("ARCHIVIST_PLUGIN", hook.plugin.to_owned()));
@@ -252,8 +253,8 @@ impl UnitSpec {
         }
     }
 
-    /// One check of a watch. Its request comes through standard input, its record goes where the
-    /// descriptor for standard output leads.
+    /// Returns the unit of a check of a watch. Its request is its standard input; its standard
+    /// output is a passed descriptor.
     pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {
         let kind = check.kind;
         UnitSpec {

@@ -1,7 +1,7 @@
-//! HealthCheck=: a command for each worker, run again and again by a timer of its own that lives
-//! as long as the worker. When it fails or takes too long, the worker is ended, gently and then by
-//! force, and systemd restarts it as it restarts one that died. Ending is all that is done: so a
-//! check can never start a worker that somebody stops at that moment.
+//! HealthCheck=: a command for each worker, run repeatedly by a timer that lives as long as the
+//! worker. If it fails or takes too long, the worker is stopped, by SIGTERM and then SIGKILL, and
+//! systemd restarts it like any failed worker. The check only ever stops workers, so it cannot
+//! start a worker that an administrator is stopping.
 
 use super::{Names, set_environment};
 use crate::unit_file::{UnitFile, Units};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Keys of [Service] that hold for the check as for the worker: it is one of its people.
+/// Keys of [Service] that apply to the check as to the worker, because both run as the same user.
 const SHARED: [&str; 10] = [
     "User",
     "Group",
@@ -27,7 +27,7 @@ const SHARED: [&str; 10] = [
     "NetworkNamespacePath",
 ];
 
-/// The health check of one pool.
+/// Health check of a pool.
 pub struct Check<'a> {
     command: &'a Entry,
     interval: Duration,
@@ -82,14 +82,14 @@ impl<'a> Check<'a> {
         let mut file = with_worker(reader, names, &description);
         let ending = format!("archivist-unhealthy@{}-%i.service", reader.name());
         file.set("Unit", "OnFailure", &ending);
-        // A failed check shall not look like a broken system.
+        // A failed check must not make the system degraded.
         file.set("Unit", "CollectMode", "inactive-or-failed");
         file.set("Service", "Type", "oneshot");
         file.set("Service", "Slice", &names.slice());
         file.set("Service", "ExecStart", &self.command.value);
         file.set("Service", "TimeoutStartSec", &exact_span(self.timeout));
         file.set("Service", "TimeoutStopSec", "1s");
-        // A check is ended when its worker is, and has not failed then.
+        // A check stops with its worker, and has not failed then.
         file.set("Service", "SuccessExitStatus", "SIGTERM");
         set_environment(reader, names, &mut file);
         let shared = reader.section("Service");
@@ -101,13 +101,13 @@ impl<'a> Check<'a> {
     }
 }
 
-/// A unit that is there only while the worker is.
+/// A unit that exists only while the worker does.
 fn with_worker(reader: &Reader<'_>, names: &Names<'_>, description: &str) -> UnitFile {
     let mut file = UnitFile::new(reader.path(), description);
     file.set("Unit", "Documentation", "man:archivist.pool(5)");
     file.set("Unit", "BindsTo", &names.this_worker());
     file.set("Unit", "After", &names.this_worker());
-    // How often the worker starts is limited, and that limits these as well.
+    // The start limit of the worker limits these starts too.
     file.set("Unit", "StartLimitIntervalSec", "0");
     file
 }

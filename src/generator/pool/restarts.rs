@@ -1,5 +1,4 @@
-//! How dead workers come back: after a delay that grows, for ever, unless a worker never gets
-//! anywhere.
+//! Restarts of failed workers: after a growing delay, without end, unless a worker never stays up.
 
 use crate::Context;
 use crate::unit_file::UnitFile;
@@ -13,21 +12,21 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Restarts until the longest delay is reached.
 const STEPS: u32 = 4;
 
-/// A worker is given up when so many starts in a row each lasted less than [`SHORT_LIFE`], on an
-/// average: such a one does not even start, and no patience helps. Whoever lives longer comes back
-/// for ever, however often it crashes.
+/// Starts in a row after which systemd stops restarting a worker, if each lasted less than
+/// [`SHORT_LIFE`] on average: such a worker does not start at all. A worker that lives longer is
+/// restarted without end, however often it fails.
 const BURST: u32 = 20;
 const SHORT_LIFE: Duration = Duration::from_secs(1);
 
 /// First systemd with RestartSteps=.
 const KNOWS_STEPS: u32 = 254;
 
-/// Delays of one pool.
+/// Restart delays of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restarts {
     first: Duration,
     longest: Duration,
-    /// 0 where systemd knows no growing delays, or where there is nothing to grow.
+    /// Number of steps; 0 if this systemd has no growing delays, or if the delay does not grow.
     steps: u32,
 }
 
@@ -52,7 +51,7 @@ impl Restarts {
         }
     }
 
-    /// The delay before the restart of this number, from 1, as systemd computes it.
+    /// Returns the delay before restart `number`, from 1, as systemd computes it.
     fn delay(&self, number: u32) -> Duration {
         if number <= 1 || self.steps == 0 {
             return self.first;
@@ -65,7 +64,7 @@ impl Restarts {
         self.first.mul_f64(ratio.powf(exponent))
     }
 
-    /// The time that so many starts take when every worker dies early.
+    /// Returns the time that the limited number of starts takes if every worker fails early.
     fn interval(&self) -> Duration {
         let delays: Duration = (1..BURST).map(|number| self.delay(number)).sum();
         let interval = delays + SHORT_LIFE * BURST;

@@ -6,13 +6,13 @@ use crate::store::StoreError;
 use archivist_core::model::{CrawlId, Owner};
 use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
-use archivist_shared::bus::documents::report::{Event, Filter};
+use archivist_shared::bus::documents::report::{CrawlEvent, Filter};
 use std::os::fd::OwnedFd;
 
 /// Snapshots that a new follower receives at once; of a larger crawl it receives the changes.
 const PRESENT_MAX: u32 = 500;
 
-fn line(event: &Event) -> Result<String, StoreError> {
+fn line(event: &CrawlEvent) -> Result<String, StoreError> {
     let mut text = serde_json::to_string(event)?;
     text.push('\n');
     Ok(text)
@@ -47,11 +47,11 @@ impl Turn<'_> {
         let mut lines = Vec::new();
         for snapshot in self.tx.list_snapshots(&open("started"))? {
             let snapshot = snapshot.into();
-            lines.push(line(&Event::Snapshot { snapshot })?);
+            lines.push(line(&CrawlEvent::Snapshot { snapshot })?);
         }
         for result in self.tx.list_results(&open("started"))? {
             let result = result.into();
-            lines.push(line(&Event::Hook { result })?);
+            lines.push(line(&CrawlEvent::Hook { result })?);
         }
         lines.extend(self.crawl_line(crawl)?.map(|(text, _)| text));
         Ok(lines)
@@ -67,7 +67,7 @@ impl Turn<'_> {
             .map(|crawl| {
                 let last = crawl.status.is_final();
                 let crawl = crawl.into();
-                Ok((line(&Event::Crawl { crawl })?, last))
+                Ok((line(&CrawlEvent::Crawl { crawl })?, last))
             })
             .transpose()
     }
@@ -93,7 +93,7 @@ impl Turn<'_> {
                         continue;
                     };
                     let result = result.into();
-                    (line(&Event::Hook { result })?, false)
+                    (line(&CrawlEvent::Hook { result })?, false)
                 }
                 Change::Snapshot { id, .. } => {
                     let owner = Some(Owner::Snapshot(id));
@@ -104,7 +104,7 @@ impl Turn<'_> {
                     let found = self.tx.list_snapshots(&filter)?.into_iter().next();
                     let Some(snapshot) = found else { continue };
                     let snapshot = snapshot.into();
-                    (line(&Event::Snapshot { snapshot })?, false)
+                    (line(&CrawlEvent::Snapshot { snapshot })?, false)
                 }
                 Change::Crawl(id) => match self.crawl_line(id)? {
                     Some(pair) => pair,

@@ -8,7 +8,7 @@ use crate::store::CrawlWork;
 use crate::work::persona;
 use crate::work::way_out::{MachineAddresses, WayOut};
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{Backoff, CrawlId, Owner, Place};
+use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
@@ -31,7 +31,7 @@ pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 /// This orchestrator among those of the data directory.
 pub struct OwnRunner {
     pub seat: i64,
-    pub place: Place,
+    pub place: ProcessLocation,
     pub locks: RunnerLocks,
 }
 

@@ -470,9 +470,9 @@ impl Performer {
 }
 
 fn is_final(line: &str) -> bool {
-    use archivist_shared::bus::documents::report::Event;
+    use archivist_shared::bus::documents::report::CrawlEvent;
     matches!(
-        serde_json::from_str::<Event>(line),
-        Ok(Event::Crawl { crawl }) if crawl.status.is_final()
+        serde_json::from_str::<CrawlEvent>(line),
+        Ok(CrawlEvent::Crawl { crawl }) if crawl.status.is_final()
     )
 }

@@ -42,7 +42,7 @@ pub fn take_descriptors() {
 pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     let (settings, warnings) = config::load(scope).map_err(|error| error.to_string())?;
     for warning in warnings {
-        tracing::warn!("{}: {}, ignoring", warning.place, warning.what);
+        tracing::warn!("{warning}");
     }
     let trust = if scope.user {
         Trust::User(nix::unistd::geteuid().as_raw())
@@ -155,8 +155,8 @@ fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     })?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
-        archivist: text(ARCHIVIST.beside(&own)),
-        launcher: (!scope.user).then(|| text(LAUNCHER.beside(&own))),
+        archivist: text(ARCHIVIST.path_from(&own)),
+        launcher: (!scope.user).then(|| text(LAUNCHER.path_from(&own))),
         worker: text(own),
     })
 }

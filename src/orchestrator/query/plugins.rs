@@ -26,7 +26,7 @@ impl Turn<'_> {
             fix: skip(&plugin.name).and_then(|skip| skip.fix().map(str::to_owned)),
             uses: uses.get(&plugin.name).copied().unwrap_or_default(),
         };
-        let problem = |problem: &archivist_plugin::PathProblem| report::Problem {
+        let problem = |problem: &archivist_plugin::PathProblem| report::PluginProblem {
             path: problem.path.to_string_lossy().into_owned(),
             what: problem.what.clone(),
         };

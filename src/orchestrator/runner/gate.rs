@@ -30,7 +30,7 @@ use crate::main_loop::notify;
 use crate::runner::identity::Identity;
 use crate::runner::locks::{Lock, News, RunnerLocks};
 use crate::store::Store;
-use archivist_core::model::{Locality, Place, Runner};
+use archivist_core::model::{Locality, ProcessLocation, Runner};
 use archivist_core::plan;
 use archivist_core::plan::{Gate, OtherRunner, may_be_killed};
 use archivist_shared::bus::call::{Call, Request};
@@ -424,7 +424,7 @@ impl Waiter<'_> {
 pub fn reported(
     runners: &[Runner],
     seat: i64,
-    here: &Place,
+    here: &ProcessLocation,
     locks: &RunnerLocks,
 ) -> Vec<report::Runner> {
     let alive = |runner: &&Runner| runner.seat == seat || locks.is_alive(runner);

@@ -3,7 +3,7 @@
 
 use crate::main_loop::clock::now;
 use crate::runner::locks::{Lock, RunnerLocks};
-use archivist_core::model::{Place, Runner};
+use archivist_core::model::{ProcessLocation, Runner};
 use archivist_core::unit::Names;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Restarting, enter_scope, restarting};
@@ -75,7 +75,7 @@ impl Identity {
     }
 }
 
-fn place() -> Result<Place, String> {
+fn place() -> Result<ProcessLocation, String> {
     let id = |what: &str, id: Result<id128::Id128, _>| {
         id.map(|id| id.lower_hex())
             .map_err(|error: libsystemd::errors::SdError| {
@@ -84,7 +84,7 @@ fn place() -> Result<Place, String> {
     };
     let namespace = std::fs::read_link("/proc/self/ns/pid")
         .map_err(|error| format!("failed to read /proc/self/ns/pid: {error}"))?;
-    Ok(Place {
+    Ok(ProcessLocation {
         machine: id("machine", id128::get_machine())?,
         boot: id("boot", id128::get_boot())?,
         namespace: namespace.to_string_lossy().into_owned(),

@@ -2,7 +2,7 @@
 //! the active one of them can write.
 
 use super::{Result, Store, StoreError, Tx};
-use archivist_core::model::{Place, Runner, Time};
+use archivist_core::model::{ProcessLocation, Runner, Time};
 use archivist_core::plan::Gate;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
         active: row.get(2)?,
         unit: row.get(3)?,
         pid: row.get(4)?,
-        place: Place {
+        place: ProcessLocation {
             machine: row.get(5)?,
             boot: row.get(6)?,
             namespace: row.get(7)?,
@@ -144,9 +144,9 @@ impl Store {
     pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
         let me = Runner {
             unit: unit.to_owned(),
-            place: Place {
+            place: ProcessLocation {
                 boot: boot.to_owned(),
-                ..Place::default()
+                ..ProcessLocation::default()
             },
             since: now,
             ..Runner::default()

@@ -4,10 +4,11 @@
 use archivist_core::model::{
     CheckKind, CheckRecord, Entry, Outcome, Reading, RunId, parse_line, without_userinfo,
 };
+use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
 use archivist_shared::config::Scope;
 use archivist_shared::declare::files;
-use archivist_shared::declare::watch::{self, Watch, is_name};
+use archivist_shared::declare::watch::{Watch, is_name};
 use archivist_shared::declare::{Declaration, Kind};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
@@ -91,7 +92,7 @@ fn read_named(scope: &Scope, name: &str) -> Result<WatchFile, Refusal> {
         return Err(missing());
     }
     let declaration = files::read_named(scope, Kind::Watch, name)
-        .map_err(|problem| Refusal::Invalid(problem.text))?
+        .map_err(|problem| Refusal::Invalid(problem.text()))?
         .ok_or_else(missing)?;
     Ok(WatchFile::of(&declaration))
 }
@@ -103,14 +104,10 @@ pub fn is_removed(scope: &Scope, name: &str) -> bool {
 
 impl WatchFile {
     fn of(declaration: &Declaration) -> WatchFile {
-        let (watch, problems) = Watch::read(&declaration.name, &declaration.entries);
-        let describe = |problem: &watch::Problem| match &problem.place {
-            Some(place) => format!("{place}: {}", problem.what),
-            None => format!("{}: {}", declaration.path.display(), problem.what),
-        };
+        let (watch, problems) = Watch::of(declaration);
         WatchFile {
             path: declaration.path.clone(),
-            problems: problems.iter().map(describe).collect(),
+            problems: problems.iter().map(Problem::text).collect(),
             urls: urls(&watch),
             watch,
         }

@@ -1,4 +1,4 @@
-//! The calls of our two interfaces as values, each with the one who waits for its answer.
+//! Calls of the two D-Bus interfaces as values, each with the handle for its answer.
 
 use super::callers::Claim;
 use crate::bus::documents::report::{AddOptions, Filter, Refused};
@@ -10,23 +10,23 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// Why a caller gets an error, by the names of our D-Bus errors.
+/// Error of a call; each variant is an error name on the bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// What was asked for makes no sense: the caller can mend it.
+    /// The request is invalid; the caller can correct it.
     Invalid(String),
-    /// There is no crawl or snapshot of that id.
+    /// No crawl or snapshot has this id.
     NoSuch(String),
-    /// The caller has no right to it.
+    /// The caller has no permission.
     Denied(String),
-    /// We failed.
+    /// The orchestrator failed.
     Failed(String),
 }
 
-/// The way back to a caller, until it is answered.
+/// Handle to answer a caller.
 type Waiting<T> = Option<oneshot::Sender<Result<T, Refusal>>>;
 
-/// A caller that waits for an answer. Answering twice is answering once.
+/// A caller that waits for an answer. Only the first answer counts.
 pub struct Reply<T>(Arc<Mutex<Waiting<T>>>);
 
 impl<T> Clone for Reply<T> {
@@ -49,42 +49,42 @@ impl<T> Reply<T> {
     }
 }
 
-/// A list that is being added.
+/// A list that is being added in parts.
 #[derive(Clone, Debug, Default)]
 pub struct Adding {
-    /// None before the first line that names a page.
+    /// `None` before the first line that names a page.
     pub crawl: Option<CrawlId>,
     pub accepted: u64,
     pub refused: Vec<Refused>,
-    /// Lines, and bytes of them, that are dealt with.
+    /// Processed lines, and their bytes.
     pub lines: usize,
     pub bytes: usize,
 }
 
-/// A retry of very many pages that has begun.
+/// A retry of very many pages that is being queued in parts.
 #[derive(Clone, Debug, Default)]
 pub struct Retrying {
-    /// What is queued again so far.
+    /// Results queued so far.
     pub count: u32,
-    /// Ids of pages: all that it is about are above the first and up to the second.
+    /// Ids of the affected pages: above the first, up to and including the second.
     pub range: (i64, i64),
-    /// The pages up to this id are dealt with.
+    /// Pages up to this id are processed.
     pub after: i64,
-    /// Crawls that are to be begun again when all is done.
+    /// Crawls to start again when all pages are processed.
     pub reopened: BTreeSet<CrawlId>,
-    /// All pages are queued; those that the crawls of `reopened` leave behind are looked for.
+    /// All pages are queued; next come the crawls of `reopened` without such pages.
     pub leaving: bool,
 }
 
-/// A call of the interface for people.
+/// A call of the interface for users.
 #[derive(Clone)]
 pub enum Request {
     Add {
         lines: Arc<Vec<u8>>,
         options: AddOptions,
-        /// The user id of the caller.
+        /// User id of the caller.
         user: u32,
-        /// What was made of the first lines of a long list, of which the rest comes again.
+        /// Progress of a long list, which is processed in parts.
         so_far: Option<Box<Adding>>,
         reply: Reply<String>,
     },
@@ -115,11 +115,11 @@ pub enum Request {
         user: u32,
         reply: Reply<()>,
     },
-    /// Without an id: of every page that has a failed result.
+    /// Without an id: every page with a failed result.
     Retry {
         id: Option<Owner>,
         hook: Option<String>,
-        /// How far a retry of many pages has come, of which the rest comes again.
+        /// Progress of a retry of many pages, which is processed in parts.
         so_far: Option<Box<Retrying>>,
         reply: Reply<u32>,
     },
@@ -149,7 +149,7 @@ pub enum Request {
     },
     Hold {
         crawl: CrawlId,
-        /// Give the crawl up when the caller goes away.
+        /// Cancel the crawl when the caller disconnects.
         cancel: bool,
         claim: Claim,
         reply: Reply<OwnedFd>,
@@ -177,7 +177,7 @@ pub enum Request {
     },
 }
 
-/// What people ask of watches.
+/// A call about watches.
 #[derive(Clone)]
 pub enum WatchCall {
     /// Queue checks of these kinds.
@@ -185,15 +185,15 @@ pub enum WatchCall {
         watch: String,
         kinds: Vec<CheckKind>,
     },
-    /// Answer when this check is over.
+    /// Answer when this check has ended.
     Await(RunId),
-    /// All watches, or the one of this name.
+    /// All watches, or the watch of this name.
     List(Option<String>),
     History {
         watch: String,
         filter: HistoryFilter,
     },
-    /// Why its checks wait or are not good.
+    /// Why checks of the watch wait or fail.
     Why(String),
 }
 
@@ -219,9 +219,9 @@ pub enum Work {
     Report {
         token: String,
         report: Arc<Report>,
-        /// How many of its child pages are queued already; the rest of a long report comes again.
+        /// Number of child pages that are queued already; a long report is processed in parts.
         done: usize,
-        /// The verdict as it is on record.
+        /// The recorded verdict.
         reply: Reply<String>,
     },
     /// The InvocationID of the newest run of this hook.

@@ -1,5 +1,5 @@
-//! What one user's calls may hold of the orchestrator at a time, so that they keep nothing from the
-//! calls of others.
+//! Limits on what the calls of one user hold at a time, so that they do not delay the calls of
+//! other users.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +8,19 @@ use zbus::Connection;
 use zbus::fdo::{self, DBusProxy};
 use zbus::message::Header;
 
-/// Lists that are read at a time for one user; further ones wait.
+/// Lists that are read at a time for one user; further lists wait.
 const LISTS: usize = 4;
-/// Large lists in memory, of one user and of all.
+/// Large lists in memory, for one user and for all users.
 const LARGE_OF_ONE: usize = 1;
 const LARGE: usize = 2;
 
-/// What is counted by user. The numbers are those of many commands at a time.
+/// Resource that is counted by user. The limits allow many concurrent commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Calls that wait for something: a list, or the end of a check.
+    /// Calls that wait: for a list, or for the end of a check.
     Call,
-    /// Descriptors that the orchestrator holds the other end of: followers and commands in the
-    /// foreground.
+    /// Descriptors of which the orchestrator holds the other end: followed crawls and commands in
+    /// the foreground.
     Descriptor,
 }
 
@@ -40,10 +40,10 @@ impl Kind {
     }
 }
 
-/// A user by number; none where the connection is no bus, which tells of no users.
+/// User id; `None` on a connection without a bus, which reports no users.
 pub type User = Option<u32>;
 
-/// Who sent this call.
+/// Bus name of the sender of this call.
 pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<User> {
     let Some(sender) = header.sender().filter(|_| connection.is_bus()) else {
         return Ok(None);
@@ -55,7 +55,7 @@ pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<U
 
 type Counts = Mutex<HashMap<(User, Kind), usize>>;
 
-/// Something that counts for its user until all clones are dropped.
+/// A counted resource, released when all clones are dropped.
 #[derive(Clone, Default)]
 pub struct Claim(
     #[expect(dead_code, reason = "what matters is when it is dropped")] Option<Arc<Counted>>,
@@ -78,12 +78,12 @@ impl Drop for Counted {
     }
 }
 
-/// Places for lists of one user.
+/// Slots for lists of one user.
 #[derive(Clone)]
 pub struct Places {
     pub lists: Arc<Semaphore>,
     pub large: Arc<Semaphore>,
-    /// Of all users.
+    /// Slots for lists of all users.
     pub large_of_all: Arc<Semaphore>,
 }
 
@@ -106,7 +106,7 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// Counts something for `user`, or refuses it when that user has enough of it.
+    /// Counts a resource for `user`, or refuses it at the limit.
     pub fn claim(&self, user: User, kind: Kind) -> fdo::Result<Claim> {
         let key = (user, kind);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl Callers {
         if *count >= kind.most() {
             let who = user.map_or_else(|| "this connection".to_owned(), |id| format!("user {id}"));
             return Err(fdo::Error::LimitsExceeded(format!(
-                "{who} has {} {} at a time, which is the limit",
+                "{who} has reached the limit of {} {} at a time",
                 kind.most(),
                 kind.what()
             )));
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_user_has_a_limit_and_keeps_nothing_from_another() {
+    fn one_user_has_a_limit_and_does_not_block_another() {
         let callers = Callers::default();
         let claim = |user| callers.claim(Some(user), Kind::Descriptor);
         let held: Vec<Claim> = (0..Kind::Descriptor.most())
@@ -159,7 +159,7 @@ mod tests {
         drop(copy);
         assert!(
             callers.counts.lock().unwrap().is_empty(),
-            "nobody is remembered for ever"
+            "users without resources are forgotten"
         );
         assert!(claim(1).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Reaching the orchestrator, and saying plainly when it cannot be reached.
+//! Client connection to the orchestrator, with errors that say what to do.
 
 use super::wire::{ManagerProxy, WorkerProxy};
 use crate::connection::builder;
@@ -9,17 +9,17 @@ use zbus::message::Type;
 use zbus::names::BusName;
 use zbus::{Connection, DBusError, MatchRule, Message, MessageStream};
 
-/// Why a call came to nothing.
+/// Error of a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Exit status 4: nobody answers.
+    /// No answer (exit status 4).
     #[error("{what}: {why}\n{hint}")]
     Unreachable {
         what: String,
         why: String,
         hint: String,
     },
-    /// The caller may not.
+    /// The caller has no permission.
     #[error("access denied: {0}")]
     Denied(String),
     /// The orchestrator answered with an error.
@@ -29,10 +29,10 @@ pub enum ClientError {
 
 const BUS: &str = "org.freedesktop.DBus";
 
-/// What the bus starts.
+/// Unit that the bus starts.
 const UNIT: &str = "archivist-orchestrator.service";
 
-/// Which orchestrator is meant.
+/// Bus and name of an orchestrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The session bus of the calling user instead of the system bus.
@@ -50,7 +50,7 @@ impl Address {
         Address { user, name }
     }
 
-    /// The bus that this scope talks on.
+    /// Connects to the bus of this scope.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
         let bus = if self.user {
             "session bus"
@@ -59,7 +59,7 @@ impl Address {
         };
         let unreachable = |error: zbus::Error| {
             ClientError::Unreachable {
-            what: format!("cannot reach the {bus}"),
+            what: format!("failed to connect to the {bus}"),
             why: error.to_string(),
             hint: if self.user {
                 "is there a user session? try: loginctl enable-linger; systemctl --user start dbus.socket"
@@ -73,7 +73,7 @@ impl Address {
         bus.map_err(unreachable)
     }
 
-    /// Whether it runs, without starting it.
+    /// Returns whether the orchestrator runs, without starting it.
     pub async fn is_up(&self) -> bool {
         let asked = async {
             let connection = self.connect().await.ok()?;
@@ -84,7 +84,7 @@ impl Address {
         asked.await.unwrap_or(false)
     }
 
-    /// The orchestrator, which is started if it does not run.
+    /// Connects to the orchestrator, and starts it if it does not run.
     pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
         activate(&connection, &self.name, UNIT)
@@ -108,8 +108,8 @@ impl Address {
             .map_err(|e| self.explain(e))
     }
 
-    /// Comes when the name has gone from one process to another, as at a takeover. One that ended
-    /// without a heir is told of by its calls, which fail.
+    /// Resolves when the bus name changes from one process to another, as at a takeover. If the
+    /// process ends without a successor, its calls fail instead.
     pub async fn replaced(
         &self,
         connection: &Connection,
@@ -132,7 +132,7 @@ impl Address {
         })
     }
 
-    /// Turns an error of a call into words for a person.
+    /// Returns an error of a call as a message for the user.
     pub fn explain(&self, error: zbus::Error) -> ClientError {
         let (name, text) = match &error {
             zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
@@ -140,9 +140,9 @@ impl Address {
                 error.name().to_string(),
                 error.description().map(Into::into),
             ),
-            // It did answer, and not in our words: another call would not mend that.
+            // The answer arrived but is invalid: repeating the call would not help.
             zbus::Error::SignatureMismatch(..) | zbus::Error::IncorrectType => {
-                return ClientError::Refused(format!("its answer cannot be read: {error}"));
+                return ClientError::Refused(format!("failed to parse the answer: {error}"));
             }
             _ => return self.unreachable(error.to_string()),
         };
@@ -174,7 +174,7 @@ impl Address {
     }
 }
 
-/// Whether a signal NameOwnerChanged has both an old and a new owner.
+/// Returns whether a NameOwnerChanged signal has both an old and a new owner.
 fn is_handed_over(change: &Message) -> bool {
     let body = change.body();
     let owners = body.deserialize::<(&str, &str, &str)>();

@@ -1,5 +1,5 @@
-//! Reading a caller's list of URLs from the descriptor that came with the call, away from the loop. The
-//! other end is in the hands of the caller: it may be slow, end never, or change while it is read.
+//! Reads a caller's list of URLs from the descriptor in the call, outside the main loop. The caller
+//! controls the other end: it may be slow, never end, or change during the read.
 
 use super::callers::Places;
 use nix::errno::Errno;
@@ -17,27 +17,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Largest list, in bytes: a million URLs of 60 bytes.
 pub const LIST_MAX: usize = 64 << 20;
-/// Of larger lists only a few are in memory at a time.
+/// Size above which a list counts as large, in bytes.
 const SMALL_MAX: usize = 1 << 20;
-/// How long reading a list may take, with the wait for a place. Our own command sends what it has read
-/// already.
+/// Time limit for reading a list, including the wait for a slot. The command line sends a list that
+/// is complete.
 pub const READ_TIME: Duration = Duration::from_secs(60);
-/// Bytes of one read: what a pipe holds.
+/// Size of one read in bytes: the capacity of a pipe.
 const PIECE: usize = 64 << 10;
 
-/// A list, with the places that it takes until it is dropped.
+/// A list, with the slots that it occupies until it is dropped.
 pub struct List {
     pub lines: Vec<u8>,
     places: Vec<OwnedSemaphorePermit>,
 }
 
 impl List {
-    /// The list, and its places.
+    /// The list, and its slots.
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedSemaphorePermit>) {
         (self.lines, self.places)
     }
 
-    /// Makes room for `size` bytes in all.
+    /// Reserves memory for `size` bytes in total.
     async fn grow(&mut self, size: usize, places: &Places) -> Result<(), String> {
         if size > LIST_MAX {
             return Err(format!("the list is longer than {LIST_MAX} bytes"));
@@ -77,7 +77,7 @@ pub async fn read(urls: OwnedFd, places: &Places, limit: Duration) -> Result<Lis
         let take: Take = match (kind.is_fifo(), kind.is_socket()) {
             (true, _) => Box::new(piped()?),
             (_, true) => Box::new(received),
-            _ => return Err("the list is neither a file nor a pipe nor a socket".to_owned()),
+            _ => return Err("the list is not a file, pipe or socket".to_owned()),
         };
         read_stream(file, take, &mut list, places).await?;
         Ok(list)
@@ -88,8 +88,7 @@ pub async fn read(urls: OwnedFd, places: &Places, limit: Duration) -> Result<Lis
     }
 }
 
-/// A file may be of a file system that its caller runs, and never answer: its thread keeps its
-/// place.
+/// The caller may run the file system of the file and never answer: the thread then keeps its slot.
 async fn read_file(file: File, size: u64, mut list: List, places: &Places) -> Result<List, String> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     list.grow(size, places).await?;
@@ -109,11 +108,11 @@ async fn read_file(file: File, size: u64, mut list: List, places: &Places) -> Re
     reading.await.map_err(said)?.map_err(said)
 }
 
-/// Appends what is there, without ever waiting for it; 0 at the end.
+/// Appends available data without waiting; returns 0 at the end.
 type Take = Box<dyn FnMut(&File, &mut Vec<u8>) -> Result<usize, Errno> + Send>;
 
-/// By way of a pipe of our own: whether a read of the caller's waits is up to the caller, who has the
-/// same file description, and of splice(2) it is up to us.
+/// Through a private pipe: the caller shares the file description and can make read(2) block, but
+/// splice(2) can be told not to.
 fn piped() -> Result<impl FnMut(&File, &mut Vec<u8>) -> Result<usize, Errno> + Send, String> {
     let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(said)?;
     let mut from = File::from(from);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_given_up() {
+    async fn a_list_that_does_not_end_times_out() {
         let (from, to) = nix::unistd::pipe().unwrap();
         File::from(to.try_clone().unwrap())
             .write_all(b"http://a/\n")
@@ -226,14 +225,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_is_refused_before_it_is_read() {
+    async fn a_too_large_list_is_refused_before_reading() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LIST_MAX as u64 + 1).unwrap();
         assert!(of(file, LONG).await.unwrap_err().contains("longer than"));
     }
 
     #[tokio::test]
-    async fn pipes_that_never_end_keep_nothing_from_another_user() {
+    async fn pipes_that_never_end_do_not_block_another_user() {
         let callers = Callers::default();
         let (hostile, other) = (callers.places(Some(1)), callers.places(Some(2)));
         let (from, to) = nix::unistd::pipe().unwrap();

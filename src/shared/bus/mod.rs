@@ -1,4 +1,4 @@
-//! Our own face on the bus: the names, what travels, the service and the client.
+//! The D-Bus interfaces of archivist: names, documents, service and client.
 
 pub mod call;
 pub mod callers;

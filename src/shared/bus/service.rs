@@ -1,4 +1,4 @@
-//! The service side of our interfaces: every call becomes a value, the answer comes from whoever takes it.
+//! Service side of the interfaces: every call becomes a value, and its handle carries the answer.
 
 mod worker;
 
@@ -19,7 +19,7 @@ use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
 use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
 
-/// Longest document that a caller may send along, in bytes.
+/// Longest document in a call, in bytes.
 const DOCUMENT_MAX: usize = 256 << 10;
 /// Most names in one call.
 const NAMES_MAX: usize = 1000;
@@ -30,7 +30,7 @@ struct Manager(Calls, Callers);
 
 impl From<Refusal> for fdo::Error {
     fn from(refusal: Refusal) -> Self {
-        // It may quote what the caller sent, up to the size of a message.
+        // The error may quote the caller's input, up to the size of a message.
         match refusal {
             Refusal::Invalid(text) => fdo::Error::InvalidArgs(cut(text)),
             Refusal::NoSuch(text) => fdo::Error::UnknownObject(cut(text)),
@@ -44,34 +44,34 @@ fn invalid(error: impl std::fmt::Display) -> fdo::Error {
     fdo::Error::InvalidArgs(cut(error.to_string()))
 }
 
-/// Reads a document of a caller's.
+/// Parses a document of a call.
 fn document<T: serde::de::DeserializeOwned>(text: &str) -> fdo::Result<T> {
     if text.len() > DOCUMENT_MAX {
         let length = text.len();
         return Err(fdo::Error::LimitsExceeded(format!(
-            "the options have {length} bytes, at most {DOCUMENT_MAX} are taken"
+            "the options have {length} bytes, the limit is {DOCUMENT_MAX}"
         )));
     }
     serde_json::from_str(text).map_err(invalid)
 }
 
-/// Refuses names that are too many, or longer together than a document may be.
+/// Refuses names that are too many, or longer in total than a document may be.
 fn few(names: &[String]) -> fdo::Result<()> {
     let length: usize = names.iter().map(String::len).sum();
     if names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
         Ok(())
     } else {
         Err(fdo::Error::LimitsExceeded(format!(
-            "{} names of {length} bytes in one call, at most {NAMES_MAX} of {DOCUMENT_MAX} are taken",
+            "{} names of {length} bytes in one call, the limit is {NAMES_MAX} of {DOCUMENT_MAX}",
             names.len()
         )))
     }
 }
 
-/// Passes a call on and waits for its answer.
+/// Sends a call to the main loop and waits for its answer.
 async fn ask<T>(calls: &Calls, make: impl FnOnce(Reply<T>) -> Call) -> fdo::Result<T> {
     let (reply, answer) = Reply::new();
-    let leaving = || fdo::Error::NoReply("the orchestrator is leaving".to_owned());
+    let leaving = || fdo::Error::NoReply("the orchestrator is stopping".to_owned());
     calls.send(make(reply)).map_err(|_| leaving())?;
     Ok(answer.await.map_err(|_| leaving())??)
 }
@@ -90,14 +90,14 @@ fn owner(id: &str) -> fdo::Result<Owner> {
     id.parse().map_err(invalid)
 }
 
-/// The number of the user whose call this is, as the bus knows it.
+/// Returns the user id of the caller, as the bus reports it.
 fn known(user: User) -> fdo::Result<u32> {
-    let nobody = || fdo::Error::AccessDenied("the bus does not say whose call this is".to_owned());
+    let nobody = || fdo::Error::AccessDenied("failed to find the user of this call".to_owned());
     user.ok_or_else(nobody)
 }
 
 impl Manager {
-    /// Counts something that this call may hold of ours for a while for the user that made it.
+    /// Counts a resource of the orchestrator that this call holds, for its user.
     async fn claim(
         &self,
         connection: &Connection,
@@ -113,7 +113,7 @@ impl Manager {
         let owner = known(user)?;
         let places = self.1.places(user);
         let list = list::read(urls.into(), &places, list::READ_TIME).await;
-        // Its places are free again when the pages are queued.
+        // Its slots are free again when the pages are queued.
         let (lines, _places) = list.map_err(invalid)?.into_parts();
         let lines = Arc::new(lines);
         request(&self.0, |reply| Request::Add {
@@ -170,7 +170,7 @@ impl Manager {
     async fn abort(&self, crawl: &str) -> fdo::Result<()> {
         let Owner::Crawl(id) = owner(crawl)? else {
             return Err(fdo::Error::InvalidArgs(format!(
-                "'{crawl}' is no crawl: a snapshot is given up with Cancel"
+                "'{crawl}' is not a crawl: cancel a snapshot with Cancel"
             )));
         };
         request(&self.0, |reply| Request::Abort { id, reply }).await
@@ -195,7 +195,7 @@ impl Manager {
     ) -> fdo::Result<()> {
         let Owner::Crawl(id) = owner(crawl)? else {
             return Err(fdo::Error::InvalidArgs(format!(
-                "'{crawl}' is no crawl: settings belong to crawls"
+                "'{crawl}' is not a crawl: only crawls have settings"
             )));
         };
         let config = document(config)?;
@@ -248,7 +248,7 @@ impl Manager {
     }
 
     async fn why(&self, id: &str) -> fdo::Result<String> {
-        // What is no id is the name of a watch.
+        // Text that is not an id is the name of a watch.
         let Ok(id) = owner(id) else {
             return watches(&self.0, WatchCall::Why(id.to_owned())).await;
         };
@@ -286,7 +286,7 @@ impl Manager {
         let _call = self.1.claim(user, Kind::Call)?;
         let answer = self.add_for(user, urls, options).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
-        // Should the caller be gone by now, the descriptor is closed and the crawl is given up.
+        // If the caller is gone by now, the descriptor closes and the crawl is cancelled.
         let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;
         Ok((answer, hold))
     }
@@ -336,7 +336,7 @@ impl Manager {
     async fn check(&self, watch: &str, kinds: Vec<String>) -> fdo::Result<String> {
         let kind = |text: &String| {
             let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
-            kind.ok_or_else(|| invalid(format!("'{text}' is no kind of check")))
+            kind.ok_or_else(|| invalid(format!("'{text}' is not a kind of check")))
         };
         few(&kinds)?;
         let kinds = kinds.iter().map(kind).collect::<fdo::Result<_>>()?;
@@ -371,26 +371,26 @@ impl Manager {
     }
 }
 
-/// Returns when the bus has hung up on us, as it does on whoever breaks its rules.
+/// Returns when the bus has disconnected this process, as it does after a violation of its limits.
 pub async fn hung_up(connection: Connection) {
     let mut messages = MessageStream::from(connection);
     while let Some(Ok(_)) = messages.next().await {}
 }
 
-/// Longest text in an answer, in bytes: the bus hangs up on who sends 32 MiB, dbus-daemon(1).
+/// Longest text in an answer, in bytes: the bus disconnects a sender of 32 MiB, dbus-daemon(1).
 const ANSWER_MAX: usize = 30 << 20;
 
 fn small_enough(text: String) -> fdo::Result<String> {
     match text.len() {
         0..=ANSWER_MAX => Ok(text),
         length => Err(fdo::Error::LimitsExceeded(format!(
-            "the answer has {} MiB, more than the bus takes: ask for less, with --limit or for one crawl or page",
+            "the answer has {} MiB, more than the bus carries: request less, with --limit or for one crawl or page",
             length >> 20
         ))),
     }
 }
 
-/// Serves both interfaces, without the name.
+/// Serves both interfaces, without acquiring the bus name.
 pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
     builder(address.user)
         .serve_at(PATH, Manager(calls.clone(), Callers::default()))
@@ -399,8 +399,8 @@ pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> 
         .await
 }
 
-/// Takes the name from whoever has it, or else joins the queue of those to whom the bus gives it
-/// when its owner goes. Whoever has it can lose it in the same way.
+/// Acquires the bus name from its owner, or joins the queue for it. Another orchestrator can take
+/// it over the same way.
 pub async fn request_name(
     connection: &Connection,
     address: &Address,
@@ -409,7 +409,7 @@ pub async fn request_name(
     let mut flags = RequestNameFlags::ALLOW_REPLACEMENT;
     flags.set(RequestNameFlags::REPLACE_EXISTING, replace);
     let bus = DBusProxy::new(connection).await?;
-    // Not by the connection's own method, which asks once only.
+    // Not by the method of the connection, which requests the name only once.
     bus.request_name(address.name.as_str().try_into()?, flags)
         .await?;
     Ok(())

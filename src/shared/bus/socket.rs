@@ -1,11 +1,11 @@
-//! The socket of the bus itself: whether anybody is there.
+//! The socket of the bus: whether a bus listens on it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use zbus::Address;
 use zbus::address::transport::{Transport, UnixSocket};
 
-/// Where the bus is, if it has a path.
+/// Path of the bus, if its address has one.
 pub fn path(user: bool) -> Option<PathBuf> {
     let address = if user {
         Address::session()
@@ -21,8 +21,8 @@ pub fn path(user: bool) -> Option<PathBuf> {
     }
 }
 
-/// Nobody will ever answer there, unless somebody makes the socket anew. A bus that is restarted is
-/// none: systemd keeps its socket, and whoever connects waits.
+/// Returns whether the socket is dead: no process will answer on it, even after a wait. A
+/// restarting bus is not dead: systemd keeps its socket, and clients wait.
 pub async fn is_silent(path: &Path) -> bool {
     match tokio::net::UnixStream::connect(path).await {
         Ok(_) => false,

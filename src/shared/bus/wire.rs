@@ -1,100 +1,105 @@
-//! Names on the bus and the two interfaces as clients see them.
+//! Names on the bus, and both interfaces as clients see them.
 
 use zbus::{Fd, OwnedFd, proxy};
 
-/// Path of the one object.
+/// Object path.
 pub const PATH: &str = "/org/archivist1";
 
-/// The interface for people: root and members of group `archivist`. Documents are JSON, in the
-/// shapes of [`crate::bus::documents::report`]; `urls` is a descriptor open for reading, one URL a line.
+/// Interface for users: root and members of group `archivist`. Documents are JSON in the shapes of
+/// [`crate::bus::documents::report`]; `urls` is a descriptor open for reading, with one URL per
+/// line.
 #[proxy(
     interface = "org.archivist1.Manager",
     default_service = "org.archivist1",
     default_path = "/org/archivist1"
 )]
 pub trait Manager {
-    /// Queues a crawl; answers [`crate::bus::documents::report::Added`].
+    /// Queues a crawl; returns [`crate::bus::documents::report::Added`].
     fn add(&self, urls: Fd<'_>, options: &str) -> zbus::Result<String>;
-    /// Queues the installation of the programs that plugins of these names need, or of programs of
-    /// these names; answers [`crate::bus::documents::report::Added`], with the number of programs that are missing.
+    /// Queues the installation of the programs that these plugins need, or of these programs;
+    /// returns [`crate::bus::documents::report::Added`], with the number of missing programs.
     fn install(&self, names: &[String]) -> zbus::Result<String>;
-    /// Gives up a crawl (`c12`) or a snapshot (`s345`) and ends what runs of it.
+    /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
-    /// Gives up the pages of a crawl that are not done and ends what runs of them; the crawl's last
-    /// hooks run before it is cancelled. A crawl that has not come to its pages is given up at once.
+    /// Cancels the open pages of a crawl and stops their units; the last hooks of the crawl run
+    /// before it is cancelled. A crawl that has not reached its pages is cancelled at once.
     fn abort(&self, crawl: &str) -> zbus::Result<()>;
-    /// Starts nothing more of a crawl or a snapshot, and freezes the hooks that run of it.
+    /// Pauses a crawl or a snapshot, and freezes its running hooks.
     fn pause(&self, id: &str) -> zbus::Result<()>;
-    /// Lets what is paused go on.
+    /// Resumes a paused crawl or snapshot.
     fn resume(&self, id: &str) -> zbus::Result<()>;
-    /// Lays settings, a JSON object of texts, over those of a crawl.
+    /// Replaces settings of a crawl by those in a JSON object of strings.
     fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
-    /// Queues failed and skipped results once more; `hook` empty means all of them, `id` empty every
-    /// page with a failed result that was not cancelled. Answers how many results were queued.
+    /// Queues failed and skipped results again. An empty `hook` means all of them; an empty `id`
+    /// means every page with a failed result that was not cancelled. Returns the number of queued
+    /// results.
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
-    /// Answers [`crate::bus::documents::report::Status`].
+    /// Returns [`crate::bus::documents::report::Status`].
     fn status(&self) -> zbus::Result<String>;
     /// `what` is crawls, snapshots, results, runs, timeline or binaries; `filter` a [`crate::bus::documents::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
-    /// Answers [`crate::bus::documents::report::Details`].
+    /// Returns [`crate::bus::documents::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
-    /// Why something is not done, or not as it should be; answers [`crate::bus::documents::report::Why`], of the name
-    /// of a watch [`crate::bus::documents::report::WhyWatch`].
+    /// Explains why something is not done or has failed; returns
+    /// [`crate::bus::documents::report::Why`], or for the name of a watch
+    /// [`crate::bus::documents::report::WhyWatch`].
     fn why(&self, id: &str) -> zbus::Result<String>;
-    /// Answers [`crate::bus::documents::report::Plugins`].
+    /// Returns [`crate::bus::documents::report::Plugins`].
     fn plugins(&self) -> zbus::Result<String>;
-    /// A stream of [`crate::bus::documents::report::Event`], one JSON document a line; it ends with the crawl.
+    /// Returns a stream of [`crate::bus::documents::report::CrawlEvent`], one JSON document per
+    /// line, which ends with the crawl.
     fn watch(&self, crawl: &str) -> zbus::Result<OwnedFd>;
     /// Queues a crawl for a command in the foreground: `add` and [`Manager::hold`] in one.
     fn run(&self, urls: Fd<'_>, options: &str) -> zbus::Result<(String, OwnedFd)>;
-    /// Answers a descriptor that is closed once the crawl is over and nothing of it runs any
-    /// more. When the caller closes it before that, hooks that were interrupted are skipped and,
-    /// if `cancel`, the crawl is given up.
+    /// Returns a descriptor that closes when the crawl has ended and none of its units runs. If the
+    /// caller closes it earlier, interrupted hooks are skipped and, if `cancel`, the crawl is
+    /// cancelled.
     fn hold(&self, crawl: &str, cancel: bool) -> zbus::Result<OwnedFd>;
-    /// Ends the hooks that a held crawl, or a snapshot of it, waits for now; what follows waits for `proceed`. Answers
-    /// [`crate::bus::documents::report::Interrupted`].
+    /// Interrupts the hooks that a held crawl, or one of its snapshots, waits for; later hooks wait
+    /// for `proceed`. Returns [`crate::bus::documents::report::Interrupted`].
     fn interrupt(&self, id: &str) -> zbus::Result<String>;
-    /// Says of the hooks that were interrupted whether they are run again or skipped. Answers how
-    /// many there were.
+    /// Decides whether the interrupted hooks run again or are skipped. Returns their number.
     fn proceed(&self, crawl: &str, again: bool) -> zbus::Result<u32>;
-    /// What `add` with these options would do; nothing is queued. Answers
-    /// [`crate::bus::documents::report::Draft`].
+    /// Returns what `add` with these options would do, without queueing
+    /// ([`crate::bus::documents::report::Draft`]).
     fn draft(&self, options: &str) -> zbus::Result<String>;
-    /// Queues checks of a watch, of these kinds or, without any, of all that it has; answers
+    /// Queues checks of a watch: these kinds, or without any all that it has; returns
     /// [`crate::bus::documents::watches::Queued`].
     fn check(&self, watch: &str, kinds: &[String]) -> zbus::Result<String>;
-    /// Answers when a check (`r12`) is over, with a [`crate::bus::documents::work::Ended`].
+    /// Returns when a check (`r12`) has ended, with a [`crate::bus::documents::work::Ended`].
     fn await_check(&self, id: &str) -> zbus::Result<String>;
-    /// Answers a list of [`crate::bus::documents::watches::Watch`]; `name` empty means all.
+    /// Returns a list of [`crate::bus::documents::watches::Watch`]; an empty `name` means all.
     fn watches(&self, name: &str) -> zbus::Result<String>;
-    /// Answers a list of [`crate::bus::documents::watches::Check`], the newest first; `filter` is a
+    /// Returns a list of [`crate::bus::documents::watches::Check`], newest first; `filter` is a
     /// [`crate::bus::documents::watches::HistoryFilter`].
     fn history(&self, watch: &str, filter: &str) -> zbus::Result<String>;
-    /// Reads the configuration and the plugins once more.
+    /// Reads the configuration and the plugins again.
     fn reload(&self) -> zbus::Result<()>;
 }
 
-/// The interface for workers. `token` is what the worker found in its assignment.
+/// Interface for workers. `token` is from the assignment of the worker.
 #[proxy(
     interface = "org.archivist1.Worker",
     default_service = "org.archivist1",
     default_path = "/org/archivist1"
 )]
 pub trait Worker {
-    /// Takes up the work; answers the runs there are already (a [`crate::bus::documents::work::Standing`]).
+    /// Starts or continues the work; returns the existing runs
+    /// ([`crate::bus::documents::work::Standing`]).
     fn attach(&self, token: &str) -> zbus::Result<String>;
-    /// Runs a hook of the assignment with `stdout` as its standard output and answers when it
-    /// has ended (a [`crate::bus::documents::work::Ended`]). Asking twice for one hook joins the same run.
+    /// Runs a hook of the assignment with `stdout` as its standard output, and returns when it has
+    /// ended ([`crate::bus::documents::work::Ended`]). A second call for the same hook joins the
+    /// run.
     fn run(&self, token: &str, hook: &str, stdout: Fd<'_>) -> zbus::Result<String>;
-    /// Asks a running hook to end (SIGTERM by its unit's KillMode=), or ends it by force.
+    /// Stops a running hook with SIGTERM by its unit's KillMode=, or kills it.
     fn stop(&self, token: &str, hook: &str, force: bool) -> zbus::Result<()>;
-    /// Records a result with what the hook found ([`crate::bus::documents::work::Report`]); answers after the
-    /// commit, with the verdict that is on record then ([`archivist_core::model::Verdict`]).
+    /// Records a result with what the hook found ([`crate::bus::documents::work::Report`]); returns
+    /// after the commit, with the recorded verdict ([`archivist_core::model::Verdict`]).
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
     /// Returns the InvocationID of the newest run of a hook, so that the worker can read in the journal what a
     /// hook wrote that failed without a reason; an empty text if the run has not ended. Answers when journald has
     /// written everything that the run logged.
     fn invocation(&self, token: &str, hook: &str) -> zbus::Result<String>;
-    /// For a crawl's worker, after its setup: answers when no snapshot is open any more.
+    /// For the worker of a crawl, after its setup: returns when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
 }

@@ -1,9 +1,10 @@
-//! Step one: which files say something, and their text. The main file is the one of the strongest
-//! directory that has it; drop-ins of all directories are read after it, sorted by name, where a
-//! name in a stronger directory hides the same name in weaker ones and a link to /dev/null hides
-//! it altogether (systemd-system.conf(5) has the same rules).
+//! First step: finds and reads the files. The main file is that of the strongest directory that has
+//! one. Drop-ins of all directories follow, sorted by name; a name in a stronger directory hides
+//! the same name in weaker ones, and a link to /dev/null masks it (the rules of
+//! systemd-system.conf(5)).
 
 use super::{ConfigError, Scope};
+use archivist_core::text::{Location, Problem};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ pub struct Fragment {
     pub text: String,
 }
 
-/// Reads the files of `scope`, the weakest first. No file at all is fine; one that is there and
-/// cannot be read is an error.
+/// Reads the files of `scope`, weakest first. Missing files are fine; an unreadable file is an
+/// error.
 pub fn read(scope: &Scope) -> Result<Vec<Fragment>, ConfigError> {
     let dirs = scope.config_dirs();
     let name = scope.config_name();
@@ -38,28 +39,27 @@ fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(ConfigError::one(format!(
-                "failed to read '{}': {error}",
-                path.display()
-            )));
+            let problem = Problem::of(path, format!("failed to read the file: {error}"));
+            return Err(ConfigError::one(problem));
         }
     };
-    let text = text(bytes, path)?;
+    let text = text(bytes, path).map_err(ConfigError::one)?;
     Ok(Some(Fragment {
         path: path.to_owned(),
         text,
     }))
 }
 
-/// The content of the file `path` as text, or where it is none.
-pub fn text(bytes: Vec<u8>, path: &Path) -> Result<String, ConfigError> {
+/// Returns the content of the file `path` as text, or the first line that is not UTF-8.
+pub fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|b| **b == b'\n').count();
-        ConfigError::one(format!(
-            "{}:{line}: not UTF-8 text; save the file as UTF-8",
-            path.display()
-        ))
+        let location = Location {
+            file: path.to_owned(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+        };
+        Problem::at(&location, "not UTF-8 text; save the file as UTF-8")
     })
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_located() {
+    fn invalid_utf8_is_located() {
         let root = tempfile::tempdir().unwrap();
         write(
             root.path(),

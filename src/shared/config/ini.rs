@@ -1,20 +1,8 @@
-//! The syntax of systemd's configuration files (systemd.syntax(7)): sections, `Key=Value`,
-//! comments, continued lines. Every entry remembers the line it began on.
+//! Syntax of systemd's configuration files (systemd.syntax(7)): sections, `Key=Value`, comments,
+//! continued lines. Every entry keeps the number of its first line.
 
-use std::path::{Path, PathBuf};
-
-/// A place in a file; lines count from 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub file: PathBuf,
-    pub line: u32,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)
-    }
-}
+use archivist_core::text::{Location, Problem};
+use std::path::Path;
 
 /// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,21 +10,15 @@ pub struct Entry {
     pub section: String,
     pub key: String,
     pub value: String,
-    pub place: Place,
+    pub location: Location,
 }
 
-/// A line that is neither section, assignment nor comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
-    pub place: Place,
-    pub what: String,
-}
-
-/// What a file says: its assignments in order, and the lines that made no sense.
+/// Assignments of a file in their order, and the lines that are neither section, assignment nor comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     pub entries: Vec<Entry>,
-    pub malformed: Vec<Malformed>,
+    /// Fatal; a reader that only warns of them makes them [ignored](Problem::ignored).
+    pub malformed: Vec<Problem>,
 }
 
 /// Reads `text`, which came from `file`.
@@ -44,7 +26,7 @@ pub fn parse(text: &str, file: &Path) -> Parsed {
     let mut parsed = Parsed::default();
     let mut section = None;
     for (line, text) in logical_lines(text) {
-        let place = Place {
+        let location = Location {
             file: file.to_owned(),
             line,
         };
@@ -54,9 +36,9 @@ pub fn parse(text: &str, file: &Path) -> Parsed {
                 section: section.clone().unwrap_or_default(),
                 key,
                 value,
-                place,
+                location,
             }),
-            Err(what) => parsed.malformed.push(Malformed { place, what }),
+            Err(what) => parsed.malformed.push(Problem::at(&location, what)),
         }
     }
     parsed
@@ -94,9 +76,9 @@ impl Line {
     }
 }
 
-/// Lines with continuations joined, comments and empty lines left out, each with the number of
-/// its first physical line. A backslash at the end of a line becomes a space; comments between
-/// continued lines are skipped, as in systemd.
+/// Returns lines with continuations joined and without comments and empty lines, each with the
+/// number of its first physical line. A backslash at the end of a line becomes a space; comments
+/// between continued lines are skipped, as in systemd.
 fn logical_lines(text: &str) -> Vec<(u32, String)> {
     let mut lines = Vec::new();
     let mut pending: Option<(u32, String)> = None;
@@ -135,7 +117,7 @@ mod tests {
             .map(|e| {
                 (
                     format!("[{}]{}={}", e.section, e.key, e.value),
-                    e.place.line,
+                    e.location.line,
                 )
             })
             .collect()
@@ -168,15 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named_and_the_rest_is_read() {
+    fn malformed_lines_are_reported_and_the_rest_is_read() {
         let parsed = parse("Early=1\n[A\nfoo\n=x\n[A]\nKey=1\n", Path::new("/etc/f"));
-        let told: Vec<_> = parsed
-            .malformed
-            .iter()
-            .map(|m| format!("{}: {}", m.place, m.what))
-            .collect();
+        let message: Vec<_> = parsed.malformed.iter().map(Problem::text).collect();
         assert_eq!(
-            told,
+            message,
             [
                 "/etc/f:1: Early= stands before the first section header like [Hooks]",
                 "/etc/f:2: '[A' is not a section header like [Hooks]",

@@ -1,27 +1,14 @@
-//! Step two: what was assigned, known keys apart from unknown ones. A typo is a warning here, so
-//! that it cannot stop the service; `archivist config` makes it an error.
+//! Second step: sorts assignments to known keys from unknown ones. An unknown key is a warning, so
+//! that a typo cannot stop the service; `archivist config` makes it an error.
 
 use super::fragments::Fragment;
-use super::ini::{Entry, Place};
+use super::ini::Entry;
 use super::keys::Key;
 use crate::config::ini;
 use crate::config::keys;
-use std::fmt;
+use archivist_core::text::{Location, Problem};
 
-/// Something in a file that is ignored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    pub place: Place,
-    pub what: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
-    }
-}
-
-/// What an assignment is for.
+/// What an assignment sets.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A setting of archivist.
@@ -35,59 +22,56 @@ pub enum Target {
 pub struct Input {
     pub target: Target,
     pub value: String,
-    pub place: Place,
+    pub location: Location,
 }
 
-/// Everything assigned, the weakest first.
+/// All assignments, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     pub inputs: Vec<Input>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Problem>,
 }
 
 impl Inputs {
-    /// Where the value of `key` in effect was assigned; `None` means the built-in default.
-    pub fn place_of(&self, section: &str, key: &str) -> Option<&Place> {
+    /// Returns where the effective value of `key` was assigned; `None` means the built-in default.
+    pub fn location_of(&self, section: &str, key: &str) -> Option<&Location> {
         let matches = |input: &&Input| match &input.target {
             Target::Setting(known) => known.section == section && known.name == key,
             Target::Value(name) => section == keys::VALUES && name == key,
         };
         let last = self.inputs.iter().rev().find(matches)?;
-        (!last.value.is_empty()).then_some(&last.place)
+        (!last.value.is_empty()).then_some(&last.location)
     }
 }
 
-/// Sorts what `fragments` assign.
+/// Sorts the assignments of `fragments`.
 pub fn collect(fragments: &[Fragment]) -> Inputs {
     let mut all = Inputs::default();
     for fragment in fragments {
         let first_warning = all.warnings.len();
         let parsed = ini::parse(&fragment.text, &fragment.path);
-        all.warnings
-            .extend(parsed.malformed.into_iter().map(|m| Warning {
-                place: m.place,
-                what: m.what,
-            }));
+        let malformed = parsed.malformed.into_iter().map(Problem::ignored);
+        all.warnings.extend(malformed);
         for entry in parsed.entries {
             match target(&entry) {
                 Ok(Some(target)) => all.inputs.push(Input {
                     target,
                     value: entry.value,
-                    place: entry.place,
+                    location: entry.location,
                 }),
                 Ok(None) => {}
-                Err(what) => all.warnings.push(Warning {
-                    place: entry.place,
-                    what,
-                }),
+                Err(what) => {
+                    let warning = Problem::at(&entry.location, what).ignored();
+                    all.warnings.push(warning);
+                }
             }
         }
-        all.warnings[first_warning..].sort_by_key(|warning| warning.place.line);
+        all.warnings[first_warning..].sort_by_key(|warning| warning.line);
     }
     all
 }
 
-/// `Ok(None)` for what is meant for other readers (`X-`, as in unit files).
+/// Returns what an entry sets; `Ok(None)` for keys of other readers (`X-`, as in unit files).
 fn target(entry: &Entry) -> Result<Option<Target>, String> {
     let Entry { section, key, .. } = entry;
     if section.starts_with("X-") || key.starts_with("X-") {

@@ -1,5 +1,5 @@
-//! The keys there are: one table that feeds the reader, `archivist config` and the test that
-//! compares it with archivist.conf(5).
+//! All keys, in one table for the reader, `archivist config` and the test against
+//! archivist.conf(5).
 
 use super::{NetworkMode, Settings};
 use archivist_core::model::Reach;
@@ -11,18 +11,18 @@ use archivist_core::text::{
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The section with values for plugins, whose keys are not ours.
+/// Section with values for plugins, whose keys belong to the plugins.
 pub const VALUES: &str = "Config";
 
 /// One key of the configuration.
 pub struct Key {
     pub section: &'static str,
     pub name: &'static str,
-    /// Takes a value that is not empty, or says what is allowed.
+    /// Sets a non-empty value; the error says what is allowed.
     pub set: fn(&mut Settings, &str) -> Result<(), &'static str>,
-    /// Puts the built-in value back: what an empty assignment does.
+    /// Restores the built-in value, as an empty assignment does.
     pub reset: fn(&mut Settings, Settings),
-    /// The value in the syntax of the file; lists have a line for each element.
+    /// Returns the value in the syntax of the file; lists have one line per element.
     pub show: fn(&Settings) -> String,
 }
 
@@ -47,7 +47,7 @@ macro_rules! key {
     };
 }
 
-/// Every key of archivist.conf(5) but those of `[Config]`.
+/// Every key of archivist.conf(5) except those of `[Config]`.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key!("Orchestrator", "WorkersPerKind", workers_per_kind, count, u32::to_string),
@@ -83,7 +83,7 @@ pub fn find(section: &str, name: &str) -> Option<&'static Key> {
         .find(|key| key.section == section && key.name == name)
 }
 
-/// Names that plugins use for their settings, such as `WGET_TIMEOUT`.
+/// Returns whether a plugin setting can have this name, such as `WGET_TIMEOUT`.
 pub fn is_value_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name
@@ -91,7 +91,7 @@ pub fn is_value_name(name: &str) -> bool {
             .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
-/// Says what is wrong with `[section] name=` and what was probably meant.
+/// Returns why `[section] name=` is unknown, with a correction if possible.
 pub fn explain_unknown(section: &str, name: &str) -> String {
     let sections = ["Orchestrator", "Archive", "Hooks", VALUES];
     if !sections.contains(&section) {
@@ -161,7 +161,7 @@ fn size(field: &mut u64, text: &str) -> Read {
     Ok(())
 }
 
-/// 0 is allowed.
+/// Also accepts 0.
 fn size_or_none(field: &mut u64, text: &str) -> Read {
     *field = parse_size(text).ok_or(SIZE_ALLOWED)?;
     Ok(())
@@ -190,7 +190,7 @@ fn words(field: &mut Vec<String>, text: &str) -> Read {
     Ok(())
 }
 
-/// Patterns are kept as one text with a line for each.
+/// Patterns are stored as one string with a line for each.
 fn patterns(field: &mut String, text: &str) -> Read {
     let entries = split_commas(text).into_iter().map(str::trim);
     for entry in entries.filter(|entry| !entry.is_empty()) {
@@ -214,7 +214,7 @@ fn network(field: &mut NetworkMode, text: &str) -> Read {
 
 fn reach(field: &mut Reach, text: &str) -> Read {
     *field = Reach::parse(text).ok_or(
-        "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses are never reached",
+        "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
     )?;
     Ok(())
 }

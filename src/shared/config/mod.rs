@@ -1,5 +1,7 @@
-//! Configuration in three steps: files ([`fragments`]) → assignments ([`inputs`]) → typed
-//! [`Settings`]; and the [`Scope`] that says whose configuration it is.
+//! Configuration in three steps: files ([`fragments`]), assignments ([`inputs`]), typed
+//! [`Settings`]; and the [`Scope`] that they belong to.
+
+use archivist_core::text::Problem;
 
 pub mod fragments;
 pub mod ini;
@@ -11,29 +13,33 @@ pub mod sandbox;
 mod scope;
 mod settings;
 
-pub use inputs::Warning;
 pub use network::NetworkMode;
 pub use scope::{HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;
 
-/// Why there are no settings; every problem names its file, and its line where there is one.
+/// Errors of the configuration, each with its file and, if known, its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", problems.join("\n"))]
+#[error("{}", lines(problems))]
 pub struct ConfigError {
-    pub problems: Vec<String>,
+    pub problems: Vec<Problem>,
 }
 
 impl ConfigError {
-    fn one(problem: String) -> ConfigError {
+    fn one(problem: Problem) -> ConfigError {
         ConfigError {
             problems: vec![problem],
         }
     }
 }
 
-/// The settings of `scope`, and what was ignored on the way. A bad value of a known key is an
-/// error, an unknown key is a warning.
-pub fn load(scope: &Scope) -> Result<(Settings, Vec<Warning>), ConfigError> {
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(Problem::text).collect();
+    lines.join("\n")
+}
+
+/// Returns the settings of `scope` and the ignored lines. A bad value of a known key is an error,
+/// an unknown key is a warning.
+pub fn load(scope: &Scope) -> Result<(Settings, Vec<Problem>), ConfigError> {
     let inputs = inputs::collect(&fragments::read(scope)?);
     let settings = Settings::from_inputs(&inputs)?;
     Ok((settings, inputs.warnings))

@@ -1,23 +1,23 @@
-//! `Network=`: whose network hooks are in, and what a network of their own takes.
+//! `Network=`: the network of hooks, and what a private network requires.
 
 use super::Scope;
 
-/// Whose network the hooks of a crawl are in.
+/// Network of the hooks of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkMode {
-    /// One of their own where that can be had and is of use, else the machine's.
+    /// A private network where it is available and useful, otherwise the machine's.
     #[default]
     Auto,
-    /// The machine's.
+    /// The machine's network.
     Host,
-    /// One that they have to themselves, with a way out.
+    /// A private network for each crawl, connected to the Internet.
     Private,
 }
 
-/// What `archivist-network@.service` runs, and the Debian packages that bring it.
+/// Programs that `archivist-network@.service` runs, with their Debian packages.
 const PROGRAMS: [(&str, &str); 2] = [("/usr/bin/pasta", "passt"), ("/usr/bin/ip", "iproute2")];
 
-/// The device of pasta's end of a network.
+/// Network device on pasta's side.
 const TUN: &str = "/dev/net/tun";
 
 impl NetworkMode {
@@ -35,8 +35,8 @@ impl NetworkMode {
             .find(|network| network.as_str() == text)
     }
 
-    /// Whether a crawl's hooks get a network of their own. With `auto` those that are to reach the
-    /// machine's loopback do not: it is not there.
+    /// Returns whether hooks of a crawl get a private network. With `auto`, hooks that may reach
+    /// the machine's loopback do not: a private network does not contain it.
     pub fn is_own(self, scope: &Scope, reaches_loopback: bool) -> bool {
         match self {
             NetworkMode::Host => false,
@@ -45,7 +45,7 @@ impl NetworkMode {
         }
     }
 
-    /// What stands against it on this machine, and what to do about that.
+    /// Returns what prevents private networks on this machine, and how to fix it.
     pub fn obstacle(self, scope: &Scope) -> Option<(String, String)> {
         match self {
             NetworkMode::Auto | NetworkMode::Host => None,
@@ -53,15 +53,15 @@ impl NetworkMode {
         }
     }
 
-    /// The device that pasta needs for a crawl's own network, if it is missing, and what to do about that. Containers
-    /// often lack it. For a process that sees the machine's /dev: the orchestrator does not.
+    /// Returns the problem and the fix if the device that pasta needs is missing, as in many
+    /// containers. For a process that sees the machine's /dev; the orchestrator does not.
     pub fn missing_device(self, scope: &Scope) -> Option<(String, String)> {
         if !self.is_own(scope, false) || scope.rooted(TUN).exists() {
             return None;
         }
         Some((
             format!(
-                "Network={} needs {TUN}, which is not there: crawls fail",
+                "Network={} needs {TUN}, which is missing: crawls fail",
                 self.as_str()
             ),
             format!("give the container {TUN}, or set Network=host in archivist.conf(5)"),
@@ -69,7 +69,7 @@ impl NetworkMode {
     }
 }
 
-/// What a network of their own needs and is not there, and what to do about that.
+/// Returns what a private network requires and this machine lacks, and how to fix it.
 pub fn lack(scope: &Scope) -> Option<(String, String)> {
     if scope.user {
         let what = "Network=private is for the machine's orchestrator: a user's service manager cannot do it";
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_private_network_lacks() {
+    fn missing_requirements_of_a_private_network_are_listed() {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
         assert_eq!(NetworkMode::Host.obstacle(&scope), None);
@@ -115,7 +115,7 @@ mod tests {
         let (what, _) = NetworkMode::Auto.missing_device(&scope).unwrap();
         assert_eq!(
             what,
-            "Network=auto needs /dev/net/tun, which is not there: crawls fail"
+            "Network=auto needs /dev/net/tun, which is missing: crawls fail"
         );
         assert_eq!(NetworkMode::Host.missing_device(&scope), None);
         std::fs::create_dir_all(root.path().join("dev/net")).unwrap();

@@ -1,10 +1,10 @@
-//! Whether the units of an instance have their sandbox: users, limits and sandbox of workers, hooks and checks are
-//! drop-ins, which are found by the prefix of the unit's name. The package brings those of the first instance.
+//! The sandbox of an instance: users, limits and sandbox of workers, hooks and checks are drop-ins,
+//! found by the prefix of the unit's name. The package ships those of the first instance.
 
 use super::Scope;
 use std::path::{Path, PathBuf};
 
-/// Directories in which systemd looks for units that an administrator or a package brings (systemd.unit(5)).
+/// Directories in which systemd searches units of administrators and packages (systemd.unit(5)).
 const UNIT_DIRS: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -13,11 +13,11 @@ const UNIT_DIRS: [&str; 5] = [
     "/lib/systemd/system",
 ];
 
-/// The kinds of unit that must not run without their drop-ins.
+/// Kinds of unit that must not run without their drop-ins.
 const KINDS: [&str; 4] = ["crawl", "snapshot", "hook", "check"];
 
-/// The directories of drop-ins that the machine's orchestrator lacks, by name; without them its workers would run as
-/// root. Empty in the user scope, where all units run as that user.
+/// Returns the names of missing drop-in directories of the machine's orchestrator; without them its
+/// workers would run as root. Empty in the user scope, where all units run as that user.
 pub fn missing_drop_ins(scope: &Scope) -> Vec<String> {
     if scope.user {
         return Vec::new();

@@ -1,12 +1,12 @@
-//! Which archivist is meant: the machine's, a user's own, or a further instance of either. The
-//! scope is a value; everything that differs between them is asked here.
+//! The scope: the machine's archivist, a user's, or a further instance of either. A scope is a
+//! value that answers everything that differs between them.
 
 use super::Settings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Words that unit names use after the prefix; an instance of such a name would be mistaken for
-/// units of the first one.
+/// Words that follow the prefix of unit names; an instance with such a name would be mistaken for
+/// units of the first instance.
 const TAKEN: [&str; 11] = [
     "alert",
     "check",
@@ -21,17 +21,17 @@ const TAKEN: [&str; 11] = [
     "watch",
 ];
 
-/// Users for the hooks of crawls: so many crawls at a time have one for themselves
+/// Number of users for hooks of crawls: that many concurrent crawls have their own user
 /// (sysusers.d/archivist.conf).
 pub const HOOK_USERS: u32 = 16;
-/// The user of hooks that belong to no crawl of pages.
+/// User of hooks outside crawls.
 const HOOK_USER: &str = "archivist-hook";
 
-/// What an instance may be called, for messages.
+/// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
      alert, check, crawl, generator, hook, network, orchestrator, pool, run, snapshot, watch";
 
-/// The three directories of a user (XDG Base Directory Specification).
+/// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserDirs {
     /// `$XDG_CONFIG_HOME`
@@ -43,7 +43,8 @@ pub struct UserDirs {
 }
 
 impl UserDirs {
-    /// Reads them through `env`. Relative paths are ignored, as the specification demands.
+    /// Reads the directories through `env`. Relative paths are ignored, as the specification
+    /// requires.
     pub fn from_env(env: impl Fn(&str) -> Option<OsString>) -> UserDirs {
         let home = env("HOME").map(PathBuf::from).unwrap_or_else(|| "/".into());
         let dir = |name, fallback: &str| {
@@ -60,19 +61,19 @@ impl UserDirs {
     }
 }
 
-/// One orchestrator among those that may run on a machine.
+/// Identifies one of the orchestrators of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The calling user's own service manager and session bus instead of the machine's.
+    /// Use the calling user's service manager and session bus instead of the machine's.
     pub user: bool,
     pub instance: Option<String>,
     /// `/`, or another directory in tests.
     pub root: PathBuf,
-    /// Used in the user scope only.
+    /// Only used in the user scope.
     pub dirs: UserDirs,
 }
 
-/// Whether `name` may be the name of an instance ([`INSTANCE_ALLOWED`]). It becomes a part of
+/// Returns whether an instance can have this name ([`INSTANCE_ALLOWED`]). The name becomes part of
 /// unit names, where '-' would make a slice, and of the bus name.
 pub fn is_instance_name(name: &str) -> bool {
     name.len() <= 32
@@ -84,7 +85,7 @@ pub fn is_instance_name(name: &str) -> bool {
 }
 
 impl Scope {
-    /// The machine's first instance, with files below `root`.
+    /// Returns the machine's first instance, with files below `root`.
     pub fn system(root: impl Into<PathBuf>) -> Scope {
         Scope {
             user: false,
@@ -94,7 +95,7 @@ impl Scope {
         }
     }
 
-    /// The scope that `--user` and `--instance` name on the real machine.
+    /// Returns the scope that `--user` and `--instance` select on the real machine.
     pub fn from_env(
         user: bool,
         instance: Option<String>,
@@ -108,8 +109,8 @@ impl Scope {
         }
     }
 
-    /// `archivist`, or `archivist-NAME`: what unit names, file names and the data directory
-    /// begin with.
+    /// Returns `archivist` or `archivist-NAME`, the prefix of unit names, file names and the data
+    /// directory.
     pub fn unit_prefix(&self) -> String {
         match &self.instance {
             Some(name) => format!("archivist-{name}"),
@@ -117,8 +118,8 @@ impl Scope {
         }
     }
 
-    /// The user of this number, for hooks; 0 is that of hooks that belong to no crawl of pages. None
-    /// where everything runs as the user whose archivist it is.
+    /// Returns the user with this number for hooks; 0 is the user of hooks outside crawls. `None`
+    /// in the user scope, where everything runs as that user.
     pub fn hook_user(&self, number: u32) -> Option<String> {
         match number {
             _ if self.user => None,
@@ -135,12 +136,12 @@ impl Scope {
         }
     }
 
-    /// The unit of the orchestrator.
+    /// Returns the unit of the orchestrator.
     pub fn orchestrator_unit(&self) -> String {
         format!("{}-orchestrator.service", self.unit_prefix())
     }
 
-    /// Where database and archive are.
+    /// Returns the directory of database and archive.
     pub fn data_dir(&self) -> PathBuf {
         let base = if self.user {
             self.dirs.data.clone()
@@ -150,7 +151,7 @@ impl Scope {
         self.rooted(base.join(self.unit_prefix()))
     }
 
-    /// What lasts as long as this boot.
+    /// Returns the directory for files that last until the next boot.
     pub fn runtime_dir(&self) -> PathBuf {
         self.rooted(if self.user {
             self.dirs.runtime.join("archivist")
@@ -159,7 +160,7 @@ impl Scope {
         })
     }
 
-    /// Directories with configuration, the strongest last.
+    /// Returns the directories of configuration, strongest last.
     pub fn config_dirs(&self) -> Vec<PathBuf> {
         if self.user {
             return vec![self.rooted(self.dirs.config.join("archivist"))];
@@ -169,8 +170,8 @@ impl Scope {
             .to_vec()
     }
 
-    /// Directories with declarations of pools and watches, the strongest last. Those of a user
-    /// may also be gone with the session.
+    /// Returns the directories with declarations of pools and watches, strongest last. A user's may
+    /// also end with the session.
     pub fn declaration_dirs(&self) -> Vec<PathBuf> {
         let mut dirs = self.config_dirs();
         if self.user {
@@ -185,7 +186,7 @@ impl Scope {
         format!("{}.conf", self.unit_prefix())
     }
 
-    /// Directories with plugins in the order in which they are searched.
+    /// Returns the directories with plugins in search order.
     pub fn plugin_roots(&self, settings: &Settings) -> Vec<PathBuf> {
         let mut roots = vec![
             PathBuf::from("/usr/share/archivist/plugins"),
@@ -198,7 +199,7 @@ impl Scope {
         roots.into_iter().map(|dir| self.rooted(dir)).collect()
     }
 
-    /// A path below the scope's root.
+    /// Returns a path below the root of the scope.
     pub fn rooted(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))

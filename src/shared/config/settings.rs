@@ -1,13 +1,14 @@
-//! Step three: typed settings with their defaults (archivist.conf(5)).
+//! Third step: typed settings with their defaults (archivist.conf(5)).
 
 use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use archivist_core::model::Reach;
+use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the configuration says. Counts are of units, sizes in bytes.
+/// Effective configuration. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     // [Orchestrator]
@@ -19,51 +20,53 @@ pub struct Settings {
     pub snapshots_per_crawl: u32,
     /// Snapshots of one host at a time, of all crawls together.
     pub host_workers: u32,
-    /// From one start of a snapshot on a host to the next.
+    /// Time between two starts of snapshots on a host.
     pub host_delay: Duration,
-    /// Checks of watches at a time: those that ask whether a site answers.
+    /// Concurrent status checks of watches.
     pub fast_checks: u32,
-    /// Those that take long.
+    /// Concurrent slow checks of watches.
     pub slow_checks: u32,
-    /// Percent of 10 s in which our processes wait for memory, from which nothing more is started.
+    /// Share of 10 s, in percent, that processes of archivist may wait for memory before nothing
+    /// more starts.
     pub memory_pressure_max: u32,
-    /// How long the queue is empty before `--exit-on-idle` ends the orchestrator.
+    /// How long the queue must be empty before `--exit-on-idle` stops the orchestrator.
     pub idle_timeout: Duration,
-    /// Units that PID 1 is asked to start at a time.
+    /// Concurrent start jobs at PID 1.
     pub starts_in_flight: u32,
     /// Starts of one worker before its item is quarantined.
     pub attempts_max: u32,
     /// Delay before the second attempt; it doubles from one attempt to the next.
     pub retry_first: Duration,
     pub retry_longest: Duration,
-    /// Time limit of a snapshot as a whole; one that reaches it is not tried again.
+    /// Time limit of a snapshot; one that reaches it is not retried.
     pub snapshot_limit: Duration,
 
     // [Archive]
-    /// Bytes that are to stay free on the file system of the archive.
+    /// Bytes that must stay free on the file system of the archive.
     pub min_free_space: u64,
-    /// Directories with plugins besides those of the scope ([`super::Scope::plugin_roots`]).
+    /// Directories with plugins, in addition to those of the scope
+    /// ([`super::Scope::plugin_roots`]).
     pub plugin_path: Vec<PathBuf>,
-    /// The plugins that run where a crawl names none; empty means all that are enabled.
+    /// Plugins that run if a crawl names none; empty means all enabled plugins.
     pub plugins: Vec<String>,
-    /// Domains and regular expressions, a line for each; where there are any, a URL must match one.
+    /// Domains and regular expressions, one per line; if not empty, a URL must match one of them.
     pub url_allow: String,
-    /// The same; a URL that matches any of these is not archived.
+    /// Same; a URL that matches one of them is not archived.
     pub url_deny: String,
 
     // [Hooks]
-    /// Time limit of one run of a hook whose plugin has none of its own.
+    /// Time limit of one run of a hook whose plugin has no limit.
     pub hook_timeout: Duration,
-    /// How long a background hook may take until its first line of output.
+    /// Time limit of a background hook until its first line of output.
     pub ready_limit: Duration,
-    /// How long a hook may take to end after SIGTERM.
+    /// Time limit of a hook to end after SIGTERM.
     pub stop_limit: Duration,
     /// Time limit of one run of a daemon hook.
     pub daemon_limit: Duration,
-    /// Bytes of standard output after which a hook is ended.
+    /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
     pub network: NetworkMode,
-    /// What hooks and checks reach besides the Internet and what their own URLs open.
+    /// What hooks and checks may reach, in addition to the Internet and what their own URLs open.
     pub reach: Reach,
 
     // [Config]
@@ -124,10 +127,11 @@ impl Settings {
                 }
                 Target::Setting(key) => {
                     if let Err(allowed) = (key.set)(&mut settings, value) {
-                        problems.push(format!(
-                            "{}: bad value '{value}' of {}= in [{}], expected {allowed}",
-                            input.place, key.name, key.section
-                        ));
+                        let what = format!(
+                            "bad value '{value}' of {}= in [{}], expected {allowed}",
+                            key.name, key.section
+                        );
+                        problems.push(Problem::at(&input.location, what));
                     }
                 }
             }

@@ -54,19 +54,16 @@ fn drop_ins_outrank_the_main_file_and_empty_resets() {
 }
 
 #[test]
-fn a_typo_is_a_warning_that_names_the_place_and_what_was_meant() {
+fn a_typo_is_a_located_warning_with_a_correction() {
     let (root, scope) = root(&[(
         "archivist.conf",
         "[Orchestrator]\nWorkerMax=3\nTimeoutSec=3\n[Archives]\nPlugins=x\n[Hooks]\nWGET_TIMEOUT=3\nnonsense\n[Config]\nwget=3\n[X-Mine]\na=b\n",
     )]);
     let (settings, warnings) = load(&scope).unwrap();
     assert_eq!(settings, Settings::default());
-    let told: Vec<_> = warnings
-        .iter()
-        .map(|w| short(&root, &w.to_string()))
-        .collect();
+    let message: Vec<_> = warnings.iter().map(|w| short(&root, &w.text())).collect();
     assert_eq!(
-        told,
+        message,
         [
             "archivist.conf:2: unknown key WorkerMax= in section [Orchestrator]; did you mean WorkersMax= in [Orchestrator]?",
             "archivist.conf:3: TimeoutSec= belongs in section [Hooks]",
@@ -79,15 +76,19 @@ fn a_typo_is_a_warning_that_names_the_place_and_what_was_meant() {
 }
 
 #[test]
-fn all_bad_values_are_told_at_once() {
+fn all_bad_values_are_reported_at_once() {
     let (root, scope) = root(&[(
         "archivist.conf",
         "[Orchestrator]\nWorkersMax=0\n[Hooks]\nTimeoutSec=soon\nStopTimeoutSec=0\nStdoutMax=2X\n[Archive]\nPluginPath=plugins\nUrlDenyList=(\nPlugins=a/b\n",
     )]);
     let error = load(&scope).unwrap_err();
-    let told: Vec<_> = error.problems.iter().map(|p| short(&root, p)).collect();
+    let message: Vec<_> = error
+        .problems
+        .iter()
+        .map(|p| short(&root, &p.text()))
+        .collect();
     assert_eq!(
-        told,
+        message,
         [
             "archivist.conf:2: bad value '0' of WorkersMax= in [Orchestrator], expected a whole number from 1 to 10000",
             "archivist.conf:4: bad value 'soon' of TimeoutSec= in [Hooks], expected a time span like 90, 30s, 5min 3s or 1.5h",
@@ -101,7 +102,7 @@ fn all_bad_values_are_told_at_once() {
 }
 
 #[test]
-fn the_place_of_each_value_is_known() {
+fn the_location_of_each_value_is_known() {
     let (root, scope) = root(&[
         ("archivist.conf", "[Hooks]\nTimeoutSec=5\nStdoutMax=1M\n"),
         (
@@ -112,7 +113,7 @@ fn the_place_of_each_value_is_known() {
     let inputs = inputs::collect(&fragments::read(&scope).unwrap());
     let place = |section, key| {
         inputs
-            .place_of(section, key)
+            .location_of(section, key)
             .map(|place| short(&root, &place.to_string()))
     };
     assert_eq!(
@@ -157,7 +158,7 @@ fn an_unreadable_file_is_an_error() {
     let path = root.path().join("etc/archivist/archivist.conf");
     std::fs::create_dir_all(&path).unwrap();
     let error = load(&scope).unwrap_err().to_string();
-    assert!(error.starts_with("failed to read '"), "{error}");
+    assert!(error.contains(": failed to read the file: "), "{error}");
     assert!(error.contains(&Path::new("archivist.conf").display().to_string()));
 }
 
@@ -174,13 +175,13 @@ fn file() -> impl Strategy<Value = String> {
 proptest! {
     /// Everything in a file counts, is warned of or is refused, at a line that it has.
     #[test]
-    fn any_file_is_read_or_said_what_is_wrong_with_it(text in file()) {
+    fn any_file_is_read_or_has_located_problems(text in file()) {
         let path = std::path::PathBuf::from("/etc/archivist/archivist.conf");
         let lines = text.lines().count();
         let inputs = inputs::collect(&[fragments::Fragment { path: path.clone(), text }]);
-        let places = inputs.warnings.iter().map(|warning| &warning.place);
-        for place in places.chain(inputs.inputs.iter().map(|input| &input.place)) {
-            prop_assert!((1..=lines).contains(&(place.line as usize)), "{place}");
+        let numbers = inputs.warnings.iter().flat_map(|warning| warning.line);
+        for line in numbers.chain(inputs.inputs.iter().map(|input| input.location.line)) {
+            prop_assert!((1..=lines).contains(&(line as usize)), "{line}");
         }
         if let Err(error) = Settings::from_inputs(&inputs) {
             let error = error.to_string();
@@ -189,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_written_is_what_is_read(entries in prop::collection::vec(("[A-Z][a-z]{0,8}", "[A-Z][A-Za-z]{0,8}", r"([!-~ µ]{0,20}[!-\[\]-~])?"), 0..8)) {
+    fn assignments_read_back(entries in prop::collection::vec(("[A-Z][a-z]{0,8}", "[A-Z][A-Za-z]{0,8}", r"([!-~ µ]{0,20}[!-\[\]-~])?"), 0..8)) {
         let text: String = entries.iter().map(|(section, key, value)| format!("[{section}]\n{key} = {value}\n")).collect();
         let parsed = ini::parse(&text, Path::new("x"));
         prop_assert!(parsed.malformed.is_empty(), "{:?}", parsed.malformed);

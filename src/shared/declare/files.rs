@@ -1,8 +1,9 @@
-//! Finds and reads declarations. The file of the strongest directory counts, a link to /dev/null
-//! or an empty file there masks it; drop-ins are those of all directories, as in systemd.unit(5).
+//! Finds and reads declarations. The file of the strongest directory counts; a link to /dev/null or
+//! an empty file there masks it. Drop-ins of all directories apply, as in systemd.unit(5).
 
 use crate::config::{Scope, fragments, ini};
-use crate::declare::declaration::{Declaration, Kind, NAME_ALLOWED, Problem};
+use crate::declare::declaration::{Declaration, Kind, NAME_ALLOWED};
+use archivist_core::text::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Largest file, in bytes.
 const SIZE_MAX: u64 = 1 << 20;
 
-/// What the directories hold.
+/// Declarations in the directories.
 #[derive(Default)]
 pub struct Found {
     files: Vec<Listed>,
@@ -21,26 +22,26 @@ pub struct Found {
     pub problems: Vec<Problem>,
 }
 
-/// One declaration that is there to be read.
+/// A declaration that can be read.
 struct Listed {
     kind: Kind,
     name: String,
     path: PathBuf,
-    /// The name of its directories of drop-ins, where there are any.
+    /// Name of its drop-in directories, if any exist.
     overlay: Option<String>,
 }
 
-/// Lists the declarations of `scope`, in the order of kind and name.
+/// Lists the declarations of `scope`, by kind and name.
 pub fn find(scope: &Scope) -> Found {
     let directories = scope.declaration_dirs();
-    let mut seen = Seen::default();
+    let mut listing = Listing::default();
     for directory in &directories {
-        seen.look_into(directory);
+        listing.read_directory(directory);
     }
-    let files = seen.files.into_iter().map(|((kind, name), path)| {
+    let files = listing.files.into_iter().map(|((kind, name), path)| {
         let overlay = format!("{name}.{}.d", kind.as_str());
         Listed {
-            overlay: seen.drop_ins.contains(&overlay).then_some(overlay),
+            overlay: listing.drop_ins.contains(&overlay).then_some(overlay),
             kind,
             name,
             path,
@@ -49,7 +50,7 @@ pub fn find(scope: &Scope) -> Found {
     Found {
         files: files.collect(),
         directories,
-        problems: seen.problems,
+        problems: listing.problems,
     }
 }
 
@@ -58,7 +59,7 @@ impl Found {
         self.files.len()
     }
 
-    /// Reads those at these places.
+    /// Reads the declarations at these positions.
     pub fn read(&self, places: Range<usize>) -> (Vec<Declaration>, Vec<Problem>) {
         let (mut declarations, mut problems) = (Vec::new(), Vec::new());
         for file in &self.files[places] {
@@ -87,7 +88,7 @@ pub fn read(scope: &Scope) -> (Vec<Declaration>, Vec<Problem>) {
     (declarations, found.problems)
 }
 
-/// The declaration of this name, from all directories; `None` if there is none.
+/// Returns the declaration of this name from all directories; `None` if there is none.
 pub fn read_named(scope: &Scope, kind: Kind, name: &str) -> Result<Option<Declaration>, Problem> {
     let directories = scope.declaration_dirs();
     let file = format!("{name}.{}", kind.as_str());
@@ -99,7 +100,7 @@ pub fn read_named(scope: &Scope, kind: Kind, name: &str) -> Result<Option<Declar
     }
 }
 
-/// The declaration in one file, wherever that is, with the drop-ins that lie beside it.
+/// Returns the declaration in a file anywhere, with the drop-ins next to it.
 pub fn read_one(path: &Path) -> Result<Declaration, Problem> {
     let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let Some((kind, name)) = Kind::of_file(file) else {
@@ -124,27 +125,27 @@ fn check_name(kind: Kind, name: &str, path: &Path) -> Result<(), Problem> {
             "the name of a {} is {NAME_ALLOWED}; rename the file",
             kind.as_str()
         );
-        Err(Problem::of(path, &what))
+        Err(Problem::of(path, what))
     }
 }
 
-/// What was seen so far; a stronger directory takes the place of a weaker one.
+/// What was found so far; a file of a stronger directory replaces that of a weaker one.
 #[derive(Default)]
-struct Seen {
+struct Listing {
     files: BTreeMap<(Kind, String), PathBuf>,
     /// Names of directories with drop-ins.
     drop_ins: BTreeSet<String>,
     problems: Vec<Problem>,
 }
 
-impl Seen {
-    fn look_into(&mut self, directory: &Path) {
+impl Listing {
+    fn read_directory(&mut self, directory: &Path) {
         let entries = match std::fs::read_dir(directory) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => {
                 let what = format!("failed to read the directory: {error}");
-                self.problems.push(Problem::of(directory, &what));
+                self.problems.push(Problem::of(directory, what));
                 return;
             }
         };
@@ -167,7 +168,7 @@ impl Seen {
     }
 }
 
-/// `None` for one that is masked.
+/// Reads a declaration; returns `None` if it is masked.
 fn declaration(
     kind: Kind,
     name: &str,
@@ -199,14 +200,15 @@ fn declaration(
     }))
 }
 
-/// `None` for /dev/null. Nothing but a file is read: a named pipe would hold up the boot.
+/// Reads a file; returns `None` for /dev/null. Only regular files are read: a named pipe would
+/// block the boot.
 fn text_of(path: &Path) -> Result<Option<String>, Problem> {
     let failed = |error: std::io::Error| {
         let what = match error.kind() {
-            ErrorKind::NotFound => "it is a link to something that is not there".to_owned(),
+            ErrorKind::NotFound => "it is a link to a missing file".to_owned(),
             _ => format!("failed to read it: {error}"),
         };
-        Problem::of(path, &what)
+        Problem::of(path, what)
     };
     let file = std::fs::OpenOptions::new()
         .read(true)
@@ -218,18 +220,16 @@ fn text_of(path: &Path) -> Result<Option<String>, Problem> {
         return Ok(None);
     }
     if !about.is_file() {
-        return Err(Problem::of(path, "it is not a file"));
+        return Err(Problem::of(path, "it is not a regular file"));
     }
     if about.len() > SIZE_MAX {
         return Err(Problem::of(path, "it is larger than 1M"));
     }
     let bytes = whole(file, about.len()).map_err(failed)?;
-    let text = fragments::text(bytes, path);
-    text.map(Some)
-        .map_err(|error| Problem::told(&error.to_string(), true))
+    fragments::text(bytes, path).map(Some)
 }
 
-/// Everything in a file of this size, with a single call as long as it does not grow.
+/// Reads a whole file of this size, with one call unless it grows.
 fn whole(mut file: std::fs::File, size: u64) -> std::io::Result<Vec<u8>> {
     let size = usize::try_from(size).unwrap_or(0);
     let mut bytes = vec![0; size + 1];

@@ -1,41 +1,33 @@
-//! Asks a declaration for its keys, and keeps what is wrong with the answers.
+//! Reads the keys of a declaration and collects problems.
 
-use crate::config::ini::{Entry, Place};
-use crate::declare::declaration::{Declaration, Kind, Problem};
-use archivist_core::text::{SPAN_ALLOWED, did_you_mean, parse_span, similar};
+use crate::config::ini::Entry;
+use crate::declare::declaration::{Declaration, Kind};
+use archivist_core::text::{Location, Problem, SPAN_ALLOWED, did_you_mean, parse_span, similar};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-/// One declaration while units are made of it.
+/// A declaration that is being read.
 pub struct Reader<'a> {
     declaration: &'a Declaration,
     problems: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
-    /// Lines that make no sense, and text that no unit file can hold, are errors from the outset.
+    /// Returns a reader. Malformed lines, and text that a unit file cannot contain, are errors.
     pub fn new(declaration: &'a Declaration) -> Reader<'a> {
         let mut reader = Reader {
             declaration,
-            problems: Vec::new(),
+            problems: declaration.malformed.clone(),
         };
-        for bad in &declaration.malformed {
-            reader
-                .problems
-                .push(Problem::at(&bad.place, &bad.what, true));
-        }
         for entry in &declaration.entries {
             let texts = [&entry.section, &entry.key, &entry.value];
-            // systemd ends a line at a carriage return or NUL as well.
+            // systemd also ends a line at a carriage return or NUL.
             if texts
                 .iter()
                 .any(|text| text.chars().any(|c| c.is_control() && c != '\t'))
             {
-                reader.refuse(
-                    entry,
-                    "there is a control character in this line; remove it",
-                );
+                reader.refuse(entry, "this line contains a control character; remove it");
             }
         }
         reader
@@ -45,7 +37,7 @@ impl<'a> Reader<'a> {
         &self.declaration.name
     }
 
-    /// The main file.
+    /// Path of the main file.
     pub fn path(&self) -> &'a Path {
         &self.declaration.path
     }
@@ -55,7 +47,7 @@ impl<'a> Reader<'a> {
         self.section(section)
     }
 
-    /// The assignments of one section in order, to be passed through.
+    /// Returns the assignments of one section in order.
     pub fn section(
         &self,
         name: &'static str,
@@ -64,8 +56,8 @@ impl<'a> Reader<'a> {
         entries.filter(move |entry| entry.section == name)
     }
 
-    /// Complains of sections that are neither its own nor in `passed`, and of keys of its own
-    /// section that are not in `keys`. Sections and keys that begin with `X-` are for others.
+    /// Warns of sections other than its own and those in `passed`, and of keys of its own section
+    /// that are not in `keys`. Sections and keys that begin with `X-` are ignored.
     pub fn know(&mut self, keys: &[&str], passed: &[&str]) {
         let own = self.declaration.kind.section();
         let mut told = Vec::new();
@@ -94,35 +86,34 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The last assignment of a key; an empty one means the default.
+    /// Returns the last assignment of a key; an empty one means the default.
     pub fn last(&self, key: &str) -> Option<&'a Entry> {
         let last = self.own().rfind(|entry| entry.key == key)?;
         (!last.value.is_empty()).then_some(last)
     }
 
-    /// The same, where there is no default. `example` shows what it could look like.
+    /// Returns the last assignment of a key without a default. `example` is a value for the error.
     pub fn required(&mut self, key: &str, example: &str) -> Option<&'a Entry> {
         let found = self.last(key);
         if found.is_none() {
             let section = self.declaration.kind.section();
             let what =
                 format!("{key}= is missing; add a line like '{key}={example}' to [{section}]");
-            self.problems
-                .push(Problem::at(&self.beginning(), &what, true));
+            self.refuse_all(&what);
         }
         found
     }
 
-    /// Where its own section begins, as far as that can be told.
-    fn beginning(&self) -> Place {
-        let first = self.own().next().map(|entry| entry.place.clone());
-        first.unwrap_or_else(|| Place {
+    /// Returns the location of the first assignment of its own section, otherwise line 1.
+    fn beginning(&self) -> Location {
+        let first = self.own().next().map(|entry| entry.location.clone());
+        first.unwrap_or_else(|| Location {
             file: self.declaration.path.clone(),
             line: 1,
         })
     }
 
-    /// All assignments of a key since the last empty one.
+    /// Returns all assignments of a key since the last empty one.
     pub fn all(&self, key: &str) -> Vec<&'a Entry> {
         let mut found = Vec::new();
         for entry in self.own().filter(|entry| entry.key == key) {
@@ -135,7 +126,20 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// A time span (systemd.time(7)).
+    /// Returns the last assignment of a key as `parse` reads it. Refuses the line with the error of
+    /// `parse`.
+    pub fn value<T>(
+        &mut self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let entry = self.last(key)?;
+        parse(entry.value.trim())
+            .inspect_err(|what| self.refuse(entry, what))
+            .ok()
+    }
+
+    /// Returns a time span (systemd.time(7)).
     pub fn span(&mut self, key: &str) -> Option<Duration> {
         let entry = self.last(key)?;
         let span = parse_span(&entry.value);
@@ -146,7 +150,7 @@ impl<'a> Reader<'a> {
         span
     }
 
-    /// A whole number within a range.
+    /// Returns a whole number within a range.
     pub fn number(&mut self, key: &str, range: RangeInclusive<u32>) -> Option<u32> {
         let entry = self.last(key)?;
         let number = entry.value.parse().ok().filter(|n| range.contains(n));
@@ -162,7 +166,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    /// `yes` or `no`, in the words of systemd.
+    /// Returns a boolean in the spelling of systemd.
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         let entry = self.last(key)?;
         match entry.value.to_ascii_lowercase().as_str() {
@@ -176,20 +180,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An error in this line: nothing is made of the declaration.
+    /// Records an error in this line: the declaration is not used.
     pub fn refuse(&mut self, entry: &Entry, what: &str) {
-        self.problems.push(Problem::at(&entry.place, what, true));
+        self.problems.push(Problem::at(&entry.location, what));
     }
 
-    /// Nothing is made of the declaration, for a reason that is in no line of it.
+    /// Records an error of the whole declaration.
     pub fn refuse_all(&mut self, what: &str) {
-        let problem = Problem::at(&self.beginning(), what, true);
+        let problem = Problem::at(&self.beginning(), what);
         self.problems.push(problem);
     }
 
-    /// This line is ignored.
+    /// Records a warning: this line is ignored.
     pub fn warn(&mut self, entry: &Entry, what: &str) {
-        self.problems.push(Problem::at(&entry.place, what, false));
+        let warning = Problem::at(&entry.location, what).ignored();
+        self.problems.push(warning);
+    }
+
+    /// Returns whether anything refused so far keeps the declaration from being used.
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.fatal)
     }
 
     pub fn kind(&self) -> Kind {

@@ -1,38 +1,38 @@
 use super::*;
 use crate::sample;
 
-fn event(text: &str) -> Event {
+fn event(text: &str) -> CrawlEvent {
     serde_json::from_str(text).unwrap()
 }
 
-fn snapshot(status: Lifecycle, reason: Option<&str>) -> Event {
+fn snapshot(status: Lifecycle, reason: Option<&str>) -> CrawlEvent {
     let snapshot = Snapshot {
         status,
         reason: reason.map(str::to_owned),
         ..sample::snapshot(3)
     };
-    Event::Snapshot { snapshot }
+    CrawlEvent::Snapshot { snapshot }
 }
 
-fn hook(status: ResultState, error: Option<&str>) -> Event {
+fn hook(status: ResultState, error: Option<&str>) -> CrawlEvent {
     let result = HookResult {
         status,
         error: error.map(str::to_owned),
         ..sample::result(3, "screenshot", "on_Snapshot__51_screenshot")
     };
-    Event::Hook { result }
+    CrawlEvent::Hook { result }
 }
 
-fn crawl(status: Lifecycle) -> Event {
+fn crawl(status: Lifecycle) -> CrawlEvent {
     let crawl = Crawl {
         status,
         ..sample::crawl(1)
     };
-    Event::Crawl { crawl }
+    CrawlEvent::Crawl { crawl }
 }
 
 /// Applies `events` and returns the lines and the exit status.
-fn follow(events: Vec<Event>) -> (Vec<String>, Follow) {
+fn follow(events: Vec<CrawlEvent>) -> (Vec<String>, Follow) {
     let mut follow = Follow::new(CrawlId(1));
     let lines = events
         .into_iter()
@@ -43,7 +43,7 @@ fn follow(events: Vec<Event>) -> (Vec<String>, Follow) {
 }
 
 #[test]
-fn lines_say_who_what_and_how_long() {
+fn lines_name_page_status_and_duration() {
     use Lifecycle::{Sealed, Started};
     let (lines, follow) = follow(vec![
         crawl(Started),
@@ -72,7 +72,7 @@ fn lines_say_who_what_and_how_long() {
 }
 
 #[test]
-fn a_stream_that_begins_anew_is_no_news() {
+fn a_restarted_stream_repeats_without_news() {
     let again = || {
         vec![
             crawl(Lifecycle::Started),
@@ -85,7 +85,7 @@ fn a_stream_that_begins_anew_is_no_news() {
 }
 
 #[test]
-fn one_failed_result_is_some_of_the_archiving() {
+fn one_failed_result_exits_with_partly() {
     let (lines, follow) = follow(vec![
         hook(ResultState::Failed, Some("time limit reached")),
         snapshot(Lifecycle::Sealed, None),
@@ -97,7 +97,7 @@ fn one_failed_result_is_some_of_the_archiving() {
 }
 
 #[test]
-fn a_result_that_was_made_good_counts_as_good() {
+fn a_retried_result_that_succeeds_counts_as_success() {
     let (_, follow) = follow(vec![
         snapshot(Lifecycle::Started, None),
         hook(ResultState::Failed, None),
@@ -109,7 +109,7 @@ fn a_result_that_was_made_good_counts_as_good() {
 }
 
 #[test]
-fn pages_that_were_cancelled_or_given_up_are_told() {
+fn cancelled_and_quarantined_pages_are_reported() {
     for end in [
         snapshot(Lifecycle::Cancelled, None),
         snapshot(Lifecycle::Sealed, Some("its worker died 3 times")),
@@ -123,7 +123,7 @@ fn pages_that_were_cancelled_or_given_up_are_told() {
 }
 
 #[test]
-fn running_hooks_are_known_by_page() {
+fn running_hooks_are_listed_by_page() {
     let (_, follow) = follow(vec![
         snapshot(Lifecycle::Started, None),
         hook(ResultState::Started, None),
@@ -134,13 +134,13 @@ fn running_hooks_are_known_by_page() {
 }
 
 #[test]
-fn what_the_streams_left_out_is_noticed() {
+fn gaps_in_the_streams_are_detected() {
     let ended = Crawl {
         snapshots: Counts::from([("sealed".into(), 1)]),
         results: Counts::from([("failed".into(), 1)]),
         ..sample::crawl(1)
     };
-    let (_, mut follow) = follow(vec![Event::Crawl { crawl: ended }]);
+    let (_, mut follow) = follow(vec![CrawlEvent::Crawl { crawl: ended }]);
     assert!(follow.has_gaps());
     follow.apply(snapshot(Lifecycle::Started, None));
     assert!(follow.has_gaps());
@@ -158,5 +158,5 @@ fn events_have_the_shape_of_the_bus() {
         text.starts_with(r#"{"event":"crawl","crawl":{"id":"c1""#),
         "{text}"
     );
-    assert!(matches!(event(&text), Event::Crawl { .. }));
+    assert!(matches!(event(&text), CrawlEvent::Crawl { .. }));
 }

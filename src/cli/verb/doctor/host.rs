@@ -1,4 +1,4 @@
-//! What can be seen in files: systemd, users, disk, cgroups, user namespaces.
+//! Checks of the machine that read files: systemd, users, disk, cgroups, user namespaces.
 
 use super::Check;
 use crate::client::server::systemctl;
@@ -10,11 +10,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Less free disk than this is a warning, than the second a failure.
+/// Less free disk space is a warning, in bytes.
 const SPACE_WANTED: u64 = 2 << 30;
 const SPACE_NEEDED: u64 = 100 << 20;
 
-/// A machine, or in tests a directory that looks like one.
+/// The checked machine; in tests, a directory with its files.
 pub struct Host<'a> {
     scope: &'a Scope,
     root: PathBuf,
@@ -57,8 +57,8 @@ impl<'a> Host<'a> {
             }
             other => Check::fail(
                 NAME,
-                format!("is not PID 1 (that is {})", other.unwrap_or("unknown")),
-                "archivist needs a machine or container that systemd booted; packaging/try makes one",
+                format!("is not PID 1; PID 1 is {}", other.unwrap_or("unknown")),
+                "archivist needs a machine or container booted by systemd; packaging/try makes one",
             ),
         }
     }
@@ -77,12 +77,12 @@ impl<'a> Host<'a> {
                 NAME,
                 format!("{shown} does not exist"),
                 if self.scope.user {
-                    "it is made by the first 'archivist --user add'"
+                    "the first 'archivist --user add' creates it"
                 } else {
                     "systemd-tmpfiles --create archivist.conf"
                 },
             ),
-            Err(error) => Check::warn(NAME, format!("{shown}: {error}"), "look with sudo"),
+            Err(error) => Check::warn(NAME, format!("{shown}: {error}"), "run with sudo"),
             Ok(meta) if !meta.is_dir() => Check::fail(
                 NAME,
                 format!("{shown} is not a directory"),
@@ -101,7 +101,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether others than their owner get to the personas; nothing if there is no such directory.
+    /// Checks that other users cannot read the personas; `None` without such a directory.
     fn personas(&self) -> Option<Check> {
         const NAME: &str = "personas";
         let dir = self.scope.data_dir().join("personas");
@@ -111,7 +111,7 @@ impl<'a> Host<'a> {
             _ => Check::warn(
                 NAME,
                 format!(
-                    "{} has mode {mode:o}: others may read the cookies",
+                    "{} has mode {mode:o}: other users may read the cookies",
                     dir.display()
                 ),
                 if self.scope.user {
@@ -133,8 +133,8 @@ impl<'a> Host<'a> {
         let Ok(free) = FreeSpace::at(place) else {
             return Check::warn(
                 NAME,
-                format!("no figures for {}", place.display()),
-                "look with df",
+                format!("failed to read the free space of {}", place.display()),
+                "see: df",
             );
         };
         let what = format!("{} free in {}", human_size(free.bytes), place.display());
@@ -142,7 +142,7 @@ impl<'a> Host<'a> {
         if free.inodes.is_some_and(|inodes| inodes < 1000) {
             Check::fail(
                 NAME,
-                format!("hardly an inode free in {}", place.display()),
+                format!("fewer than 1000 inodes free in {}", place.display()),
                 fix,
             )
         } else if free.bytes < SPACE_NEEDED {
@@ -167,7 +167,7 @@ impl<'a> Host<'a> {
         let Some(controllers) = self.read(&path) else {
             return Check::warn(
                 NAME,
-                "there is no unified cgroup hierarchy: limits and accounting do not work",
+                "no unified cgroup hierarchy: limits and accounting do not work",
                 "boot without systemd.unified_cgroup_hierarchy=0",
             );
         };
@@ -177,12 +177,12 @@ impl<'a> Host<'a> {
             .collect();
         match missing.as_slice() {
             [] => Check::ok(NAME, controllers),
-            // A user's manager has no io controller unless somebody delegates it.
+            // A user's manager has no io controller unless an administrator delegates it.
             ["io"] | ["cpu", "io"] if self.scope.user => Check::ok(NAME, controllers),
             some => Check::warn(
                 NAME,
                 format!(
-                    "no controller for {}: such limits and figures are missing",
+                    "no cgroup controller for {}: these limits and figures are missing",
                     some.join(", ")
                 ),
                 if self.scope.user {
@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Chromium builds its sandbox of them.
+    /// Chromium needs user namespaces for its sandbox.
     fn user_namespaces(&self) -> Check {
         const NAME: &str = "user namespaces";
         let is = |path: &str, value: &str| self.read(path).as_deref() == Some(value);
@@ -210,7 +210,7 @@ impl<'a> Host<'a> {
                 "an AppArmor profile with 'userns,' for chromium, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
             )
         } else {
-            Check::ok(NAME, "can be made")
+            Check::ok(NAME, "available")
         }
     }
 }
@@ -223,11 +223,11 @@ fn users(scope: &Scope) -> Vec<Check> {
         .filter(|name| !matches!(User::from_name(name), Ok(Some(_))))
         .collect();
     let mut checks = vec![if missing.is_empty() {
-        Check::ok(NAME, "archivist and those of hooks exist")
+        Check::ok(NAME, "archivist and the users of hooks exist")
     } else {
         Check::fail(
             NAME,
-            format!("there is no user {}", missing.join(", ")),
+            format!("user {} does not exist", missing.join(", ")),
             "systemd-sysusers archivist.conf",
         )
     }];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_files() {
+    fn checks_of_a_fake_root() {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
         let host = Host::of(&scope);
@@ -284,7 +284,11 @@ mod tests {
             "sys/fs/cgroup/cgroup.controllers",
             "cpu io pids\n",
         );
-        assert!(host.cgroups().what.starts_with("no controller for memory:"));
+        assert!(
+            host.cgroups()
+                .what
+                .starts_with("no cgroup controller for memory:")
+        );
         write(
             root.path(),
             "proc/sys/kernel/apparmor_restrict_unprivileged_userns",

@@ -1,11 +1,12 @@
-//! `archivist doctor`: checks this machine from below upwards, and says what to do.
+//! `archivist doctor`: checks this machine from systemd up to the plugins, with a fix for each
+//! problem.
 
 mod host;
 mod service;
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use archivist_core::model::AddressKind;
 use archivist_core::model::web::reach::nameservers;
 use archivist_core::text::clean;
@@ -22,12 +23,12 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
     Ok,
-    /// Something works less well than it could.
+    /// Something works, but not as well as it could.
     Warn,
     /// Archiving does not work.
     Fail,
@@ -43,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// One thing that was looked at.
+/// One check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Check {
     name: &'static str,
@@ -85,9 +86,9 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.json {
         let json = serde_json::to_string(&checks)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-        look::print_json(&json)?;
+        style::print_json(&json)?;
     } else {
-        look::print(&listed(&checks, &Look::of_stdout()))?;
+        style::print(&listed(&checks, &Style::of_stdout()))?;
     }
     if checks.iter().any(|check| check.verdict == Verdict::Fail) {
         Ok(Exit::Failed)
@@ -103,12 +104,12 @@ fn configuration(scope: &Scope) -> Vec<Check> {
         Err(error) => error
             .problems
             .into_iter()
-            .map(|problem| Check::fail(NAME, problem, fix))
+            .map(|problem| Check::fail(NAME, problem.text(), fix))
             .collect(),
         Ok((settings, warnings)) => {
             let mut checks: Vec<_> = warnings
                 .into_iter()
-                .map(|warning| Check::warn(NAME, format!("{warning}, ignored"), fix))
+                .map(|warning| Check::warn(NAME, warning.to_string(), fix))
                 .collect();
             checks.extend(unreached_resolvers(scope));
             if let Some((what, fix)) = settings.network.obstacle(scope) {
@@ -125,7 +126,7 @@ fn configuration(scope: &Scope) -> Vec<Check> {
     }
 }
 
-/// Name servers that hooks never reach, such as those of some clouds.
+/// Returns a check for each name server that hooks cannot reach, as in some clouds.
 fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
     let text = std::fs::read(scope.rooted("/etc/resolv.conf")).unwrap_or_default();
     let servers = nameservers(&String::from_utf8_lossy(&text)).into_iter();
@@ -133,14 +134,14 @@ fn unreached_resolvers(scope: &Scope) -> Vec<Check> {
     let warn = |ip| {
         Check::warn(
             "resolver",
-            format!("{ip} of /etc/resolv.conf is an address that hooks never reach"),
+            format!("{ip} of /etc/resolv.conf is an address that hooks cannot reach"),
             "apt install systemd-resolved, or see Reach= in archivist.conf(5)",
         )
     };
     never.map(warn).collect()
 }
 
-fn listed(checks: &[Check], look: &Look) -> String {
+fn listed(checks: &[Check], style: &Style) -> String {
     let widest = checks
         .iter()
         .map(|check| check.name.len())
@@ -149,7 +150,7 @@ fn listed(checks: &[Check], look: &Look) -> String {
     let mut out = String::new();
     for check in checks {
         let (word, tone) = check.verdict.word();
-        let word = look.paint(&format!("{word:<4}"), tone);
+        let word = style.paint(&format!("{word:<4}"), tone);
         let what = clean(&check.what);
         out.push_str(&format!("{word}  {:<widest$}  {what}\n", check.name));
         if let Some(fix) = &check.fix {
@@ -165,14 +166,14 @@ mod tests {
     use archivist_core::model::Time;
 
     #[test]
-    fn what_is_wrong_comes_with_what_to_do() {
+    fn problems_are_printed_with_a_fix() {
         let checks = [
             Check::ok("systemd", "257 is PID 1"),
             Check::warn("chromium", "is not installed", "apt install chromium"),
             Check::fail("bus", "cannot be reached", "systemctl status dbus.socket"),
         ];
         assert_eq!(
-            listed(&checks, &Look::plain(Time(0))),
+            listed(&checks, &Style::plain(Time(0))),
             "ok    systemd   257 is PID 1\n\
              warn  chromium  is not installed\n\
              \u{20}               → apt install chromium\n\

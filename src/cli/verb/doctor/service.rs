@@ -1,4 +1,4 @@
-//! What can be asked: the bus, the orchestrator, its plugins.
+//! Checks that ask over the bus: the service manager, the orchestrator, its plugins.
 
 use super::Check;
 use crate::client::exit::Failure;
@@ -7,10 +7,10 @@ use archivist_shared::bus::documents::report::{Plugins, Status};
 use archivist_shared::config::Scope;
 use std::time::Duration;
 
-/// How long the service manager may take to answer.
+/// Deadline for an answer of the service manager.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Older ones cannot do what the units need.
+/// Oldest supported version of systemd.
 const SYSTEMD_NEEDED: u32 = 252;
 
 pub async fn checks(scope: &Scope) -> Vec<Check> {
@@ -38,7 +38,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
     checks
 }
 
-/// What the service manager on this bus says of itself (org.freedesktop.systemd1(5)).
+/// Checks the version that the service manager on this bus reports (org.freedesktop.systemd1(5)).
 async fn manager_version(connection: &zbus::Connection) -> Result<String, String> {
     let call = connection.call_method(
         Some("org.freedesktop.systemd1"),
@@ -65,7 +65,7 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
         Err(why) => {
             return Check::fail(
                 NAME,
-                format!("cannot be asked on this bus: {why}"),
+                format!("does not answer on this bus: {why}"),
                 format!("see: {} status", systemctl(scope)),
             );
         }
@@ -91,7 +91,7 @@ async fn ask(scope: &Scope) -> Result<(Status, Plugins), Failure> {
     Ok((status, plugins))
 }
 
-/// An error's first line, and the hint in the rest.
+/// Returns the first line of an error, and the rest as its hint.
 fn split(message: &str) -> (String, String) {
     let (what, fix) = message.split_once('\n').unwrap_or((message, ""));
     (what.to_owned(), fix.replace('\n', "; "))
@@ -109,7 +109,7 @@ fn orchestrator(status: &Status, scope: &Scope) -> Check {
         "orchestrator",
         format!("is version {}, this command is {ours}", status.version),
         format!(
-            "{} restart {} (running work goes on)",
+            "{} restart {} (running work continues)",
             systemctl(scope),
             scope.orchestrator_unit()
         ),
@@ -145,10 +145,10 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
     checks.push(match usable {
         0 => Check::fail(
             NAME,
-            "not one can be run: nothing would be archived",
+            "none can run: nothing would be archived",
             "see 'archivist plugins', and PluginPath= and Plugins= in archivist.conf(5)",
         ),
-        n => Check::ok(NAME, format!("{n} can be run")),
+        n => Check::ok(NAME, format!("{n} can run")),
     });
     for plugin in &plugins.plugins {
         if let Some(why) = &plugin.skipped
@@ -156,7 +156,7 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
         {
             checks.push(Check::warn(
                 NAME,
-                format!("{} is not run: {why}", plugin.name),
+                format!("{} does not run: {why}", plugin.name),
                 plugin
                     .fix
                     .as_deref()
@@ -178,7 +178,7 @@ fn plugin_checks(plugins: &Plugins) -> Vec<Check> {
 mod tests {
     use super::super::Verdict;
     use super::*;
-    use archivist_shared::bus::documents::report::{Plugin, Problem, Uses};
+    use archivist_shared::bus::documents::report::{Plugin, PluginProblem, Uses};
 
     #[test]
     fn a_missing_program_names_its_package() {
@@ -201,13 +201,13 @@ mod tests {
                     Some("program 'chromium' not found: apt install chromium"),
                 ),
             ],
-            problems: vec![Problem {
+            problems: vec![PluginProblem {
                 path: "/etc/archivist/plugins/x".into(),
                 what: "is writable by others".into(),
             }],
         };
         let checks = plugin_checks(&plugins);
-        assert_eq!(checks[0], Check::ok("plugins", "1 can be run"));
+        assert_eq!(checks[0], Check::ok("plugins", "1 can run"));
         assert_eq!(checks[1].fix.as_deref(), Some("apt install chromium"));
         assert_eq!(
             checks[2].what,

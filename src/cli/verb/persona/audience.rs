@@ -1,8 +1,8 @@
-//! The users whom a persona is for: as people name them, and the file next to the persona.
+//! Users who may use a persona: names and ids, and the file next to the persona.
 
 use super::failed;
 use crate::client::exit::Failure;
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::{Audience, PersonaName};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -16,12 +16,12 @@ use std::path::Path;
 pub(super) struct AudienceArgs {
     #[arg(value_name = "NAME")]
     name: PersonaName,
-    /// A user, @GROUP, or * for every member of group archivist
+    /// Users, @GROUPs, or * for every member of group archivist
     #[arg(value_name = "USER|@GROUP", required = true, value_delimiter = ',')]
     users: Vec<String>,
 }
 
-/// Puts users on the list of a persona, or takes them off it.
+/// Adds users to the list of a persona, or removes them.
 pub(super) fn change(
     args: &AudienceArgs,
     all: &Path,
@@ -45,24 +45,27 @@ pub(super) fn change(
         audience.groups.retain(|gid| !named.groups.contains(gid));
     }
     write(all, name, &audience)?;
-    look::print(&format!("{name} is for {}\n", words(&audience).join(", ")))
+    style::print(&format!(
+        "{name} may be used by {}\n",
+        words(&audience).join(", ")
+    ))
 }
 
 pub(super) fn refuse_in_user_scope(scope: &Scope) -> Result<(), Failure> {
     if scope.user {
         Err(Failure::usage(
-            "personas of a user's own archive are for that user only",
+            "personas of a user's own archive belong to that user only",
         ))
     } else {
         Ok(())
     }
 }
 
-/// The list that `words` name.
+/// Returns the list that `words` name.
 pub(super) fn parse(words: &[String]) -> Result<Audience, Failure> {
     let mut audience = Audience::default();
     for word in words {
-        let unknown = |what: &str| Failure::usage(format!("there is no {what} '{word}'"));
+        let unknown = |what: &str| Failure::usage(format!("{what} '{word}' does not exist"));
         match word.strip_prefix('@') {
             None if word == "*" => audience.everyone = true,
             Some(name) => drop(audience.groups.insert(match Group::from_name(name) {
@@ -78,7 +81,7 @@ pub(super) fn parse(words: &[String]) -> Result<Audience, Failure> {
     Ok(audience)
 }
 
-/// The list of a new persona without `--allow`: the user who called sudo(8), if any.
+/// Returns the list of a new persona without `--allow`: the user who called sudo(8), if any.
 pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
     let uid = sudo_uid.and_then(|text| text.parse().ok());
     Audience {
@@ -87,7 +90,7 @@ pub(super) fn usual(sudo_uid: Option<&str>) -> Audience {
     }
 }
 
-/// The users and groups of a list by name, root first.
+/// Returns the users and groups of a list by name, root first.
 pub(super) fn words(audience: &Audience) -> Vec<String> {
     let user = |uid: &u32| {
         let user = User::from_uid(Uid::from_raw(*uid)).ok().flatten();
@@ -104,7 +107,7 @@ pub(super) fn words(audience: &Audience) -> Vec<String> {
     words
 }
 
-/// The list of a persona; an empty one if there is no file.
+/// Reads the list of a persona; it is empty if there is no file.
 pub(super) fn read(all: &Path, name: &PersonaName) -> Result<Audience, Failure> {
     let path = all.join(name.list());
     match fs::read_to_string(&path) {
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_named_written_and_read() {
+    fn a_list_reads_back() {
         let top = tempfile::tempdir().unwrap();
         let name: PersonaName = "work".parse().unwrap();
         let parsed = |words: &[&str]| {

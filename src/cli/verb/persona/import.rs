@@ -1,12 +1,12 @@
-//! `archivist persona import`: a persona made of files of a user.
+//! `archivist persona import`: makes a persona from files of a user.
 //!
-//! The machine's personas are made by root of files that lie in the homes of others, so that no
-//! symbolic link is followed: it could lead to a file that only root can read.
+//! Root makes the machine's personas from files in the homes of users. No symbolic link is
+//! followed: it could lead to a file that only root can read.
 
 use super::audience;
 use super::failed;
 use crate::client::exit::Failure;
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::{Audience, COOKIES, PersonaName};
 use archivist_hooks::crawl::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
@@ -21,24 +21,24 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub(super) struct ImportArgs {
-    /// The user data directory of a Chrome or Chromium that is not running
+    /// User data directory of a Chrome or Chromium that is not running
     #[arg(long, value_name = "DIR", required_unless_present = "cookies")]
     profile: Option<PathBuf>,
-    /// Cookies in Netscape format
+    /// File with cookies in Netscape format
     #[arg(long, value_name = "FILE")]
     cookies: Option<PathBuf>,
-    /// Users (and @GROUPS) whose crawls may use it, next to root
+    /// Users and @GROUPs whose crawls may use the persona, in addition to root
     #[arg(long, value_name = "USER", value_delimiter = ',')]
     allow: Vec<String>,
-    /// How --persona calls it; Default is used where nothing else is asked for
+    /// Name for --persona; crawls without --persona use Default
     #[arg(value_name = "NAME")]
     name: PersonaName,
 }
 
-/// Larger than any file of cookies.
+/// Longest file of cookies, in bytes.
 const COOKIES_MAX: u64 = 64 << 20;
 
-/// Nobody sees a part of it: it is renamed when it is whole.
+/// The persona appears in one step: it is renamed when it is complete.
 pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Failure> {
     let audience = match (scope.user, args.allow.is_empty()) {
         (true, false) => return audience::refuse_in_user_scope(scope),
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
     let (name, path) = (&args.name, all.join(args.name.as_str()));
     if path.symlink_metadata().is_ok() {
         return Err(Failure::usage(format!(
-            "there is a persona '{name}'; to replace it, first: archivist persona remove {name}"
+            "persona '{name}' exists; to replace it, first run: archivist persona remove {name}"
         )));
     }
     let new = all.join(format!(".{name}.new"));
@@ -77,12 +77,12 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
             audience::words(&audience).join(", ")
         )
     };
-    look::print(&format!(
-        "{name} is there, for: archivist add --persona {name}\n{users}"
+    style::print(&format!(
+        "persona {name} is ready: archivist add --persona {name}\n{users}"
     ))
 }
 
-/// The list is there before the persona, and outranks what is left of an earlier one.
+/// The list is written before the persona, and replaces the list of an earlier one.
 fn allow(
     all: &Path,
     name: &PersonaName,
@@ -96,20 +96,20 @@ fn allow(
     }
 }
 
-/// The directory of all of them: only root gets there. What is in it belongs to the hooks' group, for
-/// the one hook that systemd binds a persona for.
+/// Creates the directory of all personas, which only root can enter. Its content belongs to the
+/// group of hooks, for the one hook into which systemd binds a persona.
 fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
     if all.is_dir() {
         return Ok(());
     }
-    let told = |error| failed("make", all, &error);
+    let to_failure = |error| failed("make", all, &error);
     let mut builder = DirBuilder::new();
     builder.recursive(scope.user).mode(0o700);
-    builder.create(all).map_err(told)?;
+    builder.create(all).map_err(to_failure)?;
     if !scope.user {
-        let group = fs::metadata(all.with_file_name("archive")).map_err(told)?;
-        std::os::unix::fs::chown(all, None, Some(group.gid())).map_err(told)?;
-        fs::set_permissions(all, Permissions::from_mode(0o2700)).map_err(told)?;
+        let group = fs::metadata(all.with_file_name("archive")).map_err(to_failure)?;
+        std::os::unix::fs::chown(all, None, Some(group.gid())).map_err(to_failure)?;
+        fs::set_permissions(all, Permissions::from_mode(0o2700)).map_err(to_failure)?;
     }
     Ok(())
 }
@@ -117,11 +117,11 @@ fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
 fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
     if let Some(profile) = &args.profile {
         let top = open(profile, scope)?;
-        // A link, which is not followed, or whatever else has that name.
+        // A symbolic link is not followed; anything else with that name is refused too.
         let lock = open_below(&top, Path::new(IN_USE));
         if !lock.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Err(Failure::failed(format!(
-                "a browser is at work on '{}': it has a {IN_USE}; end it first",
+                "a browser uses '{}' (it has a {IN_USE}); close it first",
                 profile.display()
             )));
         }
@@ -135,7 +135,7 @@ fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The content of a file of cookies.
+/// Reads a file of cookies.
 fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
     let unreadable = |error| failed("read", cookies, &error);
     let file = open(cookies, scope)?;
@@ -149,13 +149,13 @@ fn text_of(cookies: &Path, scope: &Scope) -> Result<Vec<u8>, Failure> {
         Ok(text)
     } else {
         Err(Failure::failed(format!(
-            "'{}' is no file of cookies",
+            "'{}' is not a file of cookies",
             cookies.display()
         )))
     }
 }
 
-/// Opens what a user named, in that user's own archive also by way of links.
+/// Opens a path that the user named; in a user's own archive, symbolic links are followed.
 fn open(path: &Path, scope: &Scope) -> Result<File, Failure> {
     let opened = if scope.user {
         fs::canonicalize(path).and_then(|path| open_without_links(&path))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn root_follows_no_link_of_others() {
+    fn root_follows_no_link_of_users() {
         let top = tempfile::tempdir().unwrap();
         let at = |name: &str| top.path().canonicalize().unwrap().join(name);
         fs::create_dir_all(at("home/profile")).unwrap();
@@ -220,8 +220,8 @@ mod tests {
         };
         assert_eq!(why("secret", &machine), "s");
         assert!(why("home/cookies", &machine).contains("symbolic link"));
-        assert!(why("home/pipe", &machine).contains("no file of cookies"));
-        assert!(why("home", &machine).contains("no file of cookies"));
+        assert!(why("home/pipe", &machine).contains("not a file of cookies"));
+        assert!(why("home", &machine).contains("not a file of cookies"));
         assert_eq!(why("home/cookies", &scope(top.path())), "s");
         assert!(open(&at("way/profile"), &machine).is_err());
         assert!(open(&at("home/profile"), &machine).is_ok());

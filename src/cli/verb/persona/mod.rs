@@ -1,12 +1,12 @@
-//! `archivist persona`: profiles and cookies that crawls take a copy of. They are files, and this
-//! puts them where crawls look for them.
+//! `archivist persona`: profiles and cookies that crawls copy. They are files in the data
+//! directory, and this verb writes them.
 
 mod audience;
 mod import;
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
-use crate::display::look::Look;
+use crate::display::style;
+use crate::display::style::Style;
 use crate::display::table::Table;
 use archivist_core::model::{COOKIES, PersonaName};
 use archivist_hooks::crawl::persona::PROFILE;
@@ -25,19 +25,19 @@ pub struct PersonaArgs {
 
 #[derive(Subcommand)]
 enum PersonaVerb {
-    /// Show what there is
+    /// List the personas
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make a persona of a browser's profile, a file of cookies, or both
+    /// Make a persona from a browser profile, a file of cookies, or both
     Import(import::ImportArgs),
-    /// Let users have a persona in their crawls
+    /// Allow users to use a persona
     Allow(audience::AudienceArgs),
-    /// Take a persona from users; crawls that run keep their copy
+    /// Stop users from using a persona; running crawls keep their copy
     Deny(audience::AudienceArgs),
-    /// Forget a persona; running crawls keep their copy
+    /// Remove a persona; running crawls keep their copy
     Remove {
         #[arg(value_name = "NAME")]
         name: PersonaName,
@@ -66,7 +66,7 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
                 }
                 _ => {}
             }
-            look::print(&format!("{name} is removed\n"))?;
+            style::print(&format!("removed {name}\n"))?;
         }
     }
     Ok(Exit::Done)
@@ -74,7 +74,7 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
     let next = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; the personas of the machine are root's",
+        io::ErrorKind::PermissionDenied => "; only root can change the machine's personas",
         io::ErrorKind::NotFound => "; see: archivist persona list",
         _ => "",
     };
@@ -109,10 +109,10 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
         let document = personas.iter().map(|(name, [profile, cookies], users)| {
             json!({"name": name.as_str(), "profile": profile, "cookies": cookies, "users": users})
         });
-        return look::print_json(&json!(document.collect::<Vec<_>>()).to_string());
+        return style::print_json(&json!(document.collect::<Vec<_>>()).to_string());
     }
     if personas.is_empty() {
-        return look::print("no personas\n");
+        return style::print("no personas\n");
     }
     let mut table = Table::new(&["PERSONA", "PROFILE", "COOKIES", "USERS…"]);
     let word = |there: bool| if there { "yes" } else { "no" };
@@ -123,5 +123,5 @@ fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
         let cells = [name.as_str(), word(*profile), word(*cookies), &users];
         table.row(cells.map(Into::into));
     }
-    look::print(&table.render(&Look::of_stdout()))
+    style::print(&table.render(&Style::of_stdout()))
 }

@@ -1,9 +1,9 @@
-//! Rows → SVG, for light and dark surroundings.
+//! Draws rows as SVG, for light and dark backgrounds.
 
 use super::Subject;
 use super::rows::{Row, Shape, State, rows};
 use super::scale::{Scale, offset};
-use crate::display::look::Look;
+use crate::display::style::Style;
 use crate::display::svg::{Anchor, Svg};
 use crate::display::text;
 use archivist_core::model::Time;
@@ -11,25 +11,25 @@ use archivist_core::text::{clean, human_size, human_span};
 use archivist_shared::bus::documents::report::Span;
 
 const WIDTH: f64 = 1280.0;
-/// Labels are left of this, bars right of it.
+/// Right edge of the labels, left edge of the bars.
 const LEFT: f64 = 300.0;
 const RIGHT: f64 = 960.0;
-/// Right edges of the columns beside the bars; the state begins left of them.
+/// Right edges of the columns right of the bars; the state starts left of them.
 const STATE: f64 = 984.0;
 const COLUMNS: [(f64, &str); 3] = [(1140.0, "time"), (1196.0, "CPU"), (1264.0, "memory")];
 const TOP: f64 = 118.0;
 const ROW: f64 = 20.0;
 const BAR: f64 = 12.0;
-/// Radius of the ends of what works in the background.
+/// Radius of the ends of bars of background hooks.
 const ROUND: f64 = 5.0;
 const THIN: f64 = 5.0;
 const BOTTOM: f64 = 34.0;
 const INDENT: f64 = 14.0;
 const MARGIN: f64 = 16.0;
-/// Width of a character, about.
+/// Approximate width of a character.
 const LETTER: f64 = 6.4;
 
-/// Colours are twice, for who knows nothing of variables as well.
+/// Each colour is given twice, for viewers without CSS variables too.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#3a3f47;white-space:pre}\
 .paper{fill:#fff}.head{fill:#f1f4f7}.title{font-size:15px;font-weight:600;fill:#111}.strong{font-weight:600}\
 .label{clip-path:url(#labels)}.dim{fill:#7b8490;font-size:11px}.num{font-variant-numeric:tabular-nums}\
@@ -42,17 +42,17 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#3a3f47;white-spac
 .good{fill:#4f8fdc}.empty{fill:#15181c;stroke:#75818f}.bad{fill:#e5625a}.running{fill:#e5a63a}\
 .unknown{fill:#15181c;stroke:#e5625a}.cpu{fill:#cfe2fa}.cross{stroke:#e5625a}.cut{fill:#e5625a}}";
 
-/// The picture; with `more`, of the first units only.
-pub fn draw(subject: &Subject, spans: &[Span], more: bool, look: &Look) -> String {
+/// Returns the picture; `more` says that only the first units are drawn.
+pub fn draw(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> String {
     let rows = rows(subject.id, spans);
-    let scale = Scale::new(&busy(subject, &rows, look.now), LEFT, RIGHT);
+    let scale = Scale::new(&busy(subject, &rows, style.now), LEFT, RIGHT);
     let height = TOP + ROW * rows.len().max(1) as f64 + BOTTOM;
     let title = format!("{} {}", subject.id, subject.url);
     let mut svg = Svg::new(&format!("archivist: {title}"), WIDTH, height, STYLE);
     svg.clip("labels", (0.0, 0.0), (LEFT - 6.0, height));
     let shown = text::cut_middle(&title, 150);
     svg.text("title", (MARGIN, 28.0), Anchor::Start, &shown);
-    let about = about(subject, spans, more, look);
+    let about = about(subject, spans, more, style);
     svg.text("", (MARGIN, 48.0), Anchor::Start, &about);
     legend(&mut svg);
     for (place, _) in rows.iter().enumerate().filter(|(_, row)| row.is_head) {
@@ -63,20 +63,20 @@ pub fn draw(subject: &Subject, spans: &[Span], more: bool, look: &Look) -> Strin
     axis(&mut svg, &scale, height, with_memory);
     for (place, row) in rows.iter().enumerate() {
         let y = TOP + ROW * place as f64;
-        svg.group(&row.tip, |svg| draw_row(svg, row, &scale, y, look.now));
+        svg.group(&row.tip, |svg| draw_row(svg, row, &scale, y, style.now));
     }
     if rows.is_empty() {
         svg.text(
             "dim",
             (MARGIN, TOP + 14.0),
             Anchor::Start,
-            "nothing was started yet",
+            "nothing has started yet",
         );
     }
     svg.finish()
 }
 
-/// When anything ran, and the moment from which time is reckoned.
+/// Times at which anything ran, and the moment from which time counts.
 fn busy(subject: &Subject, rows: &[Row], now: Time) -> Vec<(Time, Time)> {
     let ran = rows.iter().filter_map(|row| {
         let from = row.from?;
@@ -87,12 +87,12 @@ fn busy(subject: &Subject, rows: &[Row], now: Time) -> Vec<(Time, Time)> {
     ran.chain([(origin, origin)]).collect()
 }
 
-fn about(subject: &Subject, spans: &[Span], more: bool, look: &Look) -> String {
+fn about(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> String {
     let mut words = vec![match &subject.reason {
         Some(reason) => format!("{} ({})", subject.status, text::cut_middle(reason, 80)),
         None => subject.status.to_string(),
     }];
-    words.push(format!("added {}", text::stamp(subject.created_at, look)));
+    words.push(format!("added {}", text::stamp(subject.created_at, style)));
     match subject.pages {
         Some(1) => words.push("1 page".to_owned()),
         Some(pages) => words.push(format!("{pages} pages")),
@@ -178,7 +178,7 @@ fn arrow(svg: &mut Svg, x: f64, y: f64) {
     svg.polyline("running", points.into_iter());
 }
 
-/// Grid lines with times above and below, folds, and the heads of the columns.
+/// Grid lines with times above and below, folds, and the column headings.
 fn axis(svg: &mut Svg, scale: &Scale, height: f64, with_memory: bool) {
     let (top, bottom) = (TOP - 4.0, height - BOTTOM + 4.0);
     for fold in scale.folds() {
@@ -194,7 +194,7 @@ fn axis(svg: &mut Svg, scale: &Scale, height: f64, with_memory: bool) {
         }
     }
     svg.text("dim", (STATE, TOP - 10.0), Anchor::Start, "state");
-    // Not every kernel and manager accounts for memory.
+    // Not every kernel and service manager accounts for memory.
     let heads = if with_memory { 3 } else { 2 };
     for (x, head) in COLUMNS.into_iter().take(heads) {
         svg.text("dim", (x, TOP - 10.0), Anchor::End, head);
@@ -204,7 +204,7 @@ fn axis(svg: &mut Svg, scale: &Scale, height: f64, with_memory: bool) {
 fn draw_row(svg: &mut Svg, row: &Row, scale: &Scale, y: f64, now: Time) {
     let (middle, base) = (y + ROW / 2.0, y + 14.0);
     let x = MARGIN + INDENT * row.level as f64;
-    // A pointer anywhere in the row is to find its tip.
+    // The whole row shows the tip of its bar.
     svg.rect("hit", (0.0, y), (WIDTH, ROW), 0.0);
     let room = (LEFT - 12.0 - x) / LETTER;
     let label = text::cut_middle(&clean(&row.label), room as usize);
@@ -272,7 +272,7 @@ fn bar(svg: &mut Svg, row: &Row, scale: &Scale, middle: f64, now: Time) {
         }
     }
     if let Some(cpu) = row.cpu_usec.filter(|_| row.shape != Shape::Worker) {
-        // Inside of the round ends.
+        // Inside the round ends.
         let inset = radius * 0.3;
         let cpu = scale.width(cpu as f64 / 1000.0).min(width - 2.0 * inset);
         if cpu >= 0.5 {
@@ -304,12 +304,12 @@ mod tests {
         }
     }
 
-    fn look() -> Look {
-        Look::plain(Time(2000))
+    fn style() -> Style {
+        Style::plain(Time(2000))
     }
 
     #[test]
-    fn what_is_in_the_picture() {
+    fn the_picture_has_titles_rows_and_legend() {
         let mut spans = [
             span(1, "crawl", CRAWL, 100, 1900),
             span(2, "snapshot", page(1), 200, 1500),
@@ -320,7 +320,7 @@ mod tests {
         spans[3].verdict = Some(ResultState::Failed);
         spans[3].outcome = Some(Outcome::TimeLimit);
         (spans[0].status, spans[0].ended_at, spans[0].outcome) = ("running".into(), None, None);
-        let svg = draw(&subject(), &spans, true, &look());
+        let svg = draw(&subject(), &spans, true, &style());
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert!(svg.contains("c1 https://a/?&lt;b&gt;&amp;c=&quot;d&quot;"));
         assert!(!svg.contains(['\u{1b}', '\u{202e}']) && !svg.contains("<script"));
@@ -345,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_yet_and_very_much() {
-        let svg = draw(&subject(), &[], false, &look());
-        assert!(svg.contains("nothing was started yet"));
+    fn an_empty_and_a_large_picture() {
+        let svg = draw(&subject(), &[], false, &style());
+        assert!(svg.contains("nothing has started yet"));
         let spans: Vec<_> = (0..10_000)
             .map(|n| span(n, "hook", page(n / 20 + 1), n * 30, n * 30 + 100))
             .collect();
-        let svg = draw(&subject(), &spans, false, &look());
+        let svg = draw(&subject(), &spans, false, &style());
         assert_eq!(svg.matches("class=\"hit\"").count(), 10_000);
         assert!(svg.len() < 12_000_000, "{} bytes", svg.len());
     }

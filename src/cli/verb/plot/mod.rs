@@ -1,4 +1,4 @@
-//! `archivist plot`: the units of a crawl or page over time, as a picture.
+//! `archivist plot`: draws the units of a crawl or page over time.
 
 mod draw;
 mod rows;
@@ -6,8 +6,8 @@ mod scale;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::look;
-use crate::display::look::Look;
+use crate::display::style;
+use crate::display::style::Style;
 use archivist_core::model::{Lifecycle, Owner, RunId, Time};
 use archivist_shared::bus::documents::report::{Crawl, Filter, ROWS_MAX, Snapshot, Span};
 use archivist_shared::config::Scope;
@@ -24,7 +24,7 @@ pub struct PlotArgs {
     limit: u32,
 }
 
-/// What the picture is of.
+/// The crawl or page in the picture.
 struct Subject {
     id: Owner,
     url: String,
@@ -39,8 +39,8 @@ pub async fn run(args: PlotArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let subject = subject(&server, args.id).await?;
     let (spans, more) = spans(&server, args.id, args.limit).await?;
-    let look = Look::of_stdout();
-    look::print(&draw::draw(&subject, &spans, more, &look))?;
+    let style = Style::of_stdout();
+    style::print(&draw::draw(&subject, &spans, more, &style))?;
     if more {
         let page = match args.id {
             Owner::Crawl(_) => "; archivist plot s345 draws one page",
@@ -94,7 +94,7 @@ async fn subject(server: &Server, id: Owner) -> Result<Subject, Failure> {
     found.ok_or_else(|| Failure::failed(format!("there is no {id}")))
 }
 
-/// The first units, piece by piece, and whether there are more.
+/// Returns the first units, read batch by batch, and whether there are more.
 async fn spans(server: &Server, id: Owner, limit: u32) -> Result<(Vec<Span>, bool), Failure> {
     let limit = match limit {
         0 => usize::MAX,
@@ -102,7 +102,7 @@ async fn spans(server: &Server, id: Owner, limit: u32) -> Result<(Vec<Span>, boo
     };
     let mut spans: Vec<Span> = Vec::new();
     let mut after: Option<RunId> = None;
-    // One more than asked for tells that there are more.
+    // One more than requested shows that there are more.
     while spans.len() <= limit {
         let filter = Filter {
             owner: Some(id),
@@ -116,7 +116,7 @@ async fn spans(server: &Server, id: Owner, limit: u32) -> Result<(Vec<Span>, boo
         };
         if Some(last) <= after {
             return Err(Failure::failed(format!(
-                "the orchestrator's time line does not go on after {last}; restart it: see archivist-orchestrator.service(8)"
+                "the orchestrator's time line repeats itself after {last}; restart it: see archivist-orchestrator.service(8)"
             )));
         }
         after = Some(last);

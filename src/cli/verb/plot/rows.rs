@@ -1,5 +1,5 @@
-//! Units → rows: below the crawl's worker its hooks and its pages in order of start, below a
-//! page's worker the hooks of that page.
+//! Turns units into rows: below the worker of a crawl its hooks and pages in order of start, below
+//! the worker of a page its hooks.
 
 use super::scale::offset;
 use crate::display::text;
@@ -8,7 +8,7 @@ use archivist_core::text::human_size;
 use archivist_shared::bus::documents::report::Span;
 use std::collections::BTreeMap;
 
-/// What a bar looks like.
+/// Shape of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Worker,
@@ -16,11 +16,11 @@ pub enum Shape {
     Background,
 }
 
-/// What it came to.
+/// Result, shown as a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Good,
-    /// It ended well and left nothing, or was passed over.
+    /// It succeeded without output, or was skipped.
     Empty,
     Bad,
     Running,
@@ -36,26 +36,26 @@ pub struct Row {
     pub is_head: bool,
     pub shape: Shape,
     pub state: State,
-    /// A word or two for the state.
+    /// State in one or two words.
     pub word: String,
-    /// Since when it might have been started.
+    /// When the unit was queued for its start.
     pub asked: Option<Time>,
     pub from: Option<Time>,
     pub ready: Option<Time>,
-    /// None while it runs.
+    /// `None` while the unit runs.
     pub to: Option<Time>,
     pub cpu_usec: Option<u64>,
     pub memory: Option<u64>,
     pub tip: String,
 }
 
-/// When a unit comes into the picture.
+/// When a unit enters the picture.
 fn begin(span: &Span) -> Time {
     let known = span.started_at.or(span.recorded_at).or(span.ended_at);
     known.unwrap_or_default()
 }
 
-/// The rows of a crawl, or of one page of it.
+/// Returns the rows of a crawl, or of one page of it.
 pub fn rows(subject: Owner, spans: &[Span]) -> Vec<Row> {
     let mut pages: BTreeMap<Owner, Vec<&Span>> = BTreeMap::new();
     let mut blocks: Vec<Vec<&Span>> = Vec::new();
@@ -71,7 +71,7 @@ pub fn rows(subject: Owner, spans: &[Span]) -> Vec<Row> {
     }
     blocks.sort_by_key(|block| (begin(block[0]), block[0].id));
     let of_crawl = matches!(subject, Owner::Crawl(_));
-    // A retry counts attempts anew: what is one is seen here.
+    // A retry counts attempts from 1 again: number all attempts of a hook here.
     let mut attempts: BTreeMap<_, u32> = BTreeMap::new();
     let blocks = blocks.into_iter().flatten();
     let row = |span: &Span| {
@@ -122,7 +122,7 @@ fn label(span: &Span, attempt: u32) -> String {
 }
 
 fn shape(span: &Span) -> Shape {
-    // As the names of hooks have it, archivist-hooks(7).
+    // As the names of hooks say, archivist-hooks(7).
     let hook = span.hook.as_deref().unwrap_or_default();
     if span.kind != "hook" {
         Shape::Worker
@@ -159,7 +159,7 @@ fn judged(span: &Span) -> (State, String) {
     (state, word(outcome))
 }
 
-/// An outcome in a word or two; the tip has all of it.
+/// Returns an outcome in one or two words; the tip has the whole outcome.
 fn word(outcome: &Outcome) -> String {
     match outcome {
         outcome if outcome.is_success() => "",
@@ -174,7 +174,7 @@ fn word(outcome: &Outcome) -> String {
     .to_owned()
 }
 
-/// Everything that is known about a unit, in a line.
+/// Returns everything known about a unit, in one line.
 fn tip(span: &Span) -> String {
     let mut words = vec![span.unit.clone()];
     if let Some(page) = &span.page {
@@ -285,7 +285,7 @@ pub mod tests {
         };
         use ResultState::{Failed, NoResults, Succeeded};
         let want = [
-            // A daemon that was told to end.
+            // A daemon that was message to end.
             (
                 Some(Succeeded),
                 Outcome::Signal(15),

@@ -1,21 +1,21 @@
-//! The axis of time. Long spans in which nothing ran are folded, so that a retry of the next day
-//! leaves the rest readable.
+//! The time axis. Long gaps in which nothing ran are folded, so that a retry on the next day leaves
+//! the rest readable.
 
 use archivist_core::model::Time;
 
 /// Width of a fold, in pixels.
 const FOLD: f64 = 28.0;
-/// A gap is folded if it is longer than this part of the time in which something ran …
+/// A gap is folded if it is longer than this share of the busy time …
 const FOLD_PART: i64 = 5;
 /// … and than this, in milliseconds.
 const FOLD_MIN: i64 = 1000;
-/// Most folds: each takes room away.
+/// Most folds, because each takes width.
 const FOLDS_MAX: usize = 8;
-/// The shortest span that is drawn, in milliseconds.
+/// Shortest drawn span, in milliseconds.
 const SPAN_MIN: i64 = 10;
-/// Least room between two ticks, in pixels.
+/// Least distance between two ticks, in pixels.
 const TICK_ROOM: f64 = 72.0;
-/// Steps between two ticks, in milliseconds: what people count in.
+/// Steps between two ticks, in milliseconds.
 const STEPS: [i64; 30] = [
     1,
     2,
@@ -49,7 +49,7 @@ const STEPS: [i64; 30] = [
     864_000_000,
 ];
 
-/// A piece of the axis in which time passes evenly.
+/// A part of the axis without a fold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     from: i64,
@@ -57,15 +57,15 @@ struct Piece {
     x: f64,
 }
 
-/// Times → pixels.
+/// Maps times to pixels.
 pub struct Scale {
     pieces: Vec<Piece>,
-    /// Pixels of a millisecond.
+    /// Pixels per millisecond.
     rate: f64,
     right: f64,
 }
 
-/// A span in which nothing ran: its middle in pixels, and its length in milliseconds.
+/// A gap in which nothing ran: its middle in pixels, and its length in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fold {
     pub x: f64,
@@ -73,7 +73,8 @@ pub struct Fold {
 }
 
 impl Scale {
-    /// From `left` to `right`, for what ran at `busy` times, in any order.
+    /// Returns the axis from `left` to `right` for units that ran at the `busy` times, in any
+    /// order.
     pub fn new(busy: &[(Time, Time)], left: f64, right: f64) -> Scale {
         let mut pieces = fold(union(busy));
         let active: i64 = pieces.iter().map(|piece| piece.to - piece.from).sum();
@@ -91,12 +92,13 @@ impl Scale {
         }
     }
 
-    /// The first moment of all.
+    /// Returns the start of the axis.
     pub fn origin(&self) -> Time {
         Time(self.pieces[0].from)
     }
 
-    /// Where a time is; what lies in a fold is in its middle, what lies outside at the edge.
+    /// Returns the position of a time. A time within a fold is at its middle, a time outside the
+    /// axis at its edge.
     pub fn x(&self, at: Time) -> f64 {
         let next = self.pieces.partition_point(|piece| piece.from <= at.0);
         let Some(piece) = next.checked_sub(1).map(|place| self.pieces[place]) else {
@@ -113,7 +115,7 @@ impl Scale {
         x.min(self.right)
     }
 
-    /// How wide a span of that many milliseconds is.
+    /// Returns the width of a span of that many milliseconds.
     pub fn width(&self, ms: f64) -> f64 {
         ms * self.rate
     }
@@ -128,7 +130,7 @@ impl Scale {
             .collect()
     }
 
-    /// The ticks with what is written at them; after a fold there is one at once.
+    /// Returns the ticks with their labels; each fold is followed by a tick.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         let enough = |step: &&i64| self.width(**step as f64) >= TICK_ROOM;
         let longest = STEPS[STEPS.len() - 1];
@@ -156,7 +158,7 @@ impl Scale {
     }
 }
 
-/// The times in which anything ran, in order, none touching another. Never none.
+/// Returns the busy times in order, none touching another; never empty.
 fn union(busy: &[(Time, Time)]) -> Vec<(i64, i64)> {
     let mut all: Vec<_> = busy
         .iter()
@@ -176,7 +178,8 @@ fn union(busy: &[(Time, Time)]) -> Vec<(i64, i64)> {
     merged
 }
 
-/// Joins what no long gap divides. The longest gaps go first where there are too many.
+/// Joins busy times without a long gap between them. If there are too many gaps, only the longest
+/// stay.
 fn fold(busy: Vec<(i64, i64)>) -> Vec<Piece> {
     let active: i64 = busy.iter().map(|(from, to)| to - from).sum();
     let least = (active / FOLD_PART).max(FOLD_MIN);
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_without_a_pause_fills_the_axis() {
+    fn a_run_without_gaps_fills_the_axis() {
         let scale = scale(&[(500, 1000), (1000, 3000), (1200, 8500)]);
         assert_eq!(scale.origin(), Time(500));
         assert_eq!((scale.x(Time(500)), scale.x(Time(8500))), (100.0, 900.0));
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_of_the_next_day_is_beside_the_first_attempt() {
+    fn a_retry_on_the_next_day_is_next_to_the_first_attempt() {
         let day = 86_400_000;
         let scale = scale(&[(0, 4000), (day, day + 4000)]);
         let folds = scale.folds();
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_as_people_say_them() {
+    fn offsets_have_at_most_two_units() {
         let words = [0, 250, 1500, 60_000, 150_000, 3_900_000, 259_200_000].map(offset);
         let want = ["0ms", "250ms", "1.5s", "1min", "2min 30s", "1h 5min", "3d"];
         assert_eq!(words, want);

@@ -1,14 +1,15 @@
-//! `archivist plugins add abx`: the plugins of the package abx-plugins, and what their hooks need.
+//! `archivist plugins add abx`: the plugins of the package abx-plugins, and the programs that their
+//! hooks need.
 //!
-//! Programs of others are fetched, built and run by a unit with the sandbox of hooks, which has no
-//! terminal, an environment of its own, and of our files the library alone. The plugins are made by
-//! one that has no library either, in a directory that no hook can reach; root copies their regular
-//! files from it.
+//! The third-party programs are fetched, built and run by a unit with the sandbox of hooks: without
+//! a terminal, with its own environment, and with access to the library only. The plugins are made
+//! by a unit without even the library, in a directory that no hook can reach; root copies their
+//! regular files from there.
 
-use super::add::{drop_in_of, failed, reload};
+use super::drop_in::{drop_in_path, failed, reload};
 use super::unit::Sandbox;
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use crate::verb::plugins::unit;
 use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
 use archivist_shared::config::Scope;
@@ -20,18 +21,18 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Version of the package that the plugins are tried with.
+/// Version of the package that is tested with this version.
 const VERSION: &str = "1.11.86";
-/// What the unit runs.
+/// Program that the unit runs.
 const SETUP: &str = "/usr/lib/archivist/setup-abx";
-/// More than the package has by far.
+/// Limits for the copy, far above what the package contains.
 const COPY_BOUNDS: CopyBounds = CopyBounds {
     entries: 20_000,
     bytes: 256 << 20,
     depth: 16,
     programs: true,
 };
-/// Where the unit leaves them, below its /tmp.
+/// Where the unit leaves the plugins, below its /tmp.
 const MADE: &str = "abx/abx_plugins/plugins";
 
 pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> {
@@ -68,10 +69,10 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
     let plugins = plugins(scope);
     take(&stage, &plugins)?;
     drop(stage);
-    let path = drop_in_of("abx", scope)?;
+    let path = drop_in_path("abx", scope)?;
     write_drop_in(&path, version, &plugins).map_err(|error| failed("write", &path, &error))?;
     reload(scope).await?;
-    look::print(&format!(
+    style::print(&format!(
         "abx-plugins {version} is ready in {}; see: archivist plugins\n",
         plugins.display()
     ))?;
@@ -80,7 +81,7 @@ pub async fn add(version: Option<&str>, scope: &Scope) -> Result<Exit, Failure> 
 
 pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
     check_caller(scope)?;
-    let path = drop_in_of("abx", scope)?;
+    let path = drop_in_path("abx", scope)?;
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(failed("remove", &path, &error));
@@ -88,11 +89,15 @@ pub async fn remove(scope: &Scope) -> Result<Exit, Failure> {
         _ => {}
     }
     let plugins = plugins(scope);
-    for name in [&plugins, &beside(&plugins, "new"), &beside(&plugins, "old")] {
+    for name in [
+        &plugins,
+        &sibling(&plugins, "new"),
+        &sibling(&plugins, "old"),
+    ] {
         remove_tree(name)?;
     }
-    look::print(&format!(
-        "the plugin set abx is removed; its Python and node modules stay in {}\n",
+    style::print(&format!(
+        "removed the plugin set abx; its Python and node modules stay in {}\n",
         scope.data_dir().join("lib").display()
     ))?;
     reload(scope).await
@@ -104,7 +109,7 @@ fn check_version(version: &str) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::usage(format!(
-            "'{version}' is no version, such as {VERSION}"
+            "'{version}' is not a version such as {VERSION}"
         )))
     }
 }
@@ -114,17 +119,17 @@ fn check_caller(scope: &Scope) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::failed(
-            "the machine's plugins are root's to change: use sudo, or --user for an archive of your own",
+            "only root can change the machine's plugins: use sudo, or --user for your own archive",
         ))
     }
 }
 
-/// Not in the library: what hooks could write would not be run as a plugin.
+/// Not in the library: a plugin that hooks can write to would not run.
 fn plugins(scope: &Scope) -> PathBuf {
     scope.data_dir().join("abx-plugins")
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sibling(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -140,9 +145,9 @@ fn remove_tree(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Replaces the plugins by what the unit left.
+/// Replaces the plugins with what the unit made.
 fn take(stage: &Stage, plugins: &Path) -> Result<(), Failure> {
-    let [new, old] = ["new", "old"].map(|ending| beside(plugins, ending));
+    let [new, old] = ["new", "old"].map(|ending| sibling(plugins, ending));
     remove_tree(&new)?;
     let made = Path::new("plugins").join(MADE);
     let shown = stage.path.join(&made);
@@ -168,7 +173,7 @@ fn write_drop_in(path: &Path, version: &str, plugins: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let new = beside(path, "new");
+    let new = sibling(path, "new");
     let text = format!(
         "# Written by archivist plugins add abx: abx-plugins {version}.\n[Archive]\nPluginPath={}\n",
         plugins.display()
@@ -177,11 +182,11 @@ fn write_drop_in(path: &Path, version: &str, plugins: &Path) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// A directory that only root gets to, with one below it for each unit. It is removed in the end.
+/// A directory that only root can enter, with one directory for each unit. It is removed on drop.
 struct Stage {
     path: PathBuf,
     directory: Flock<File>,
-    /// Whose the directories of units are.
+    /// Owner of the directories of units.
     owner: Option<User>,
 }
 
@@ -193,7 +198,7 @@ impl Stage {
             None => None,
             Some(name) => Some(User::from_name(&name).ok().flatten().ok_or_else(|| {
                 Failure::failed(format!(
-                    "there is no user {name}: systemd-sysusers makes it"
+                    "user {name} does not exist: systemd-sysusers creates it"
                 ))
             })?),
         };
@@ -207,7 +212,9 @@ impl Stage {
         }
         let directory = File::open(&path).map_err(|error| unusable(&error))?;
         let directory = Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|_| {
-            Failure::failed("another 'archivist plugins add abx' is running; wait for its end")
+            Failure::failed(
+                "another 'archivist plugins add abx' is running; wait until it has ended",
+            )
         })?;
         Ok(Stage {
             path,
@@ -216,17 +223,18 @@ impl Stage {
         })
     }
 
-    /// An empty directory for the unit of this step.
+    /// Returns an empty directory for the unit of this step.
     fn room(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         remove_tree(&path)?;
-        let told = |error: &io::Error| failed("make", &path, error);
+        let to_failure = |error: &io::Error| failed("make", &path, error);
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .map_err(|error| told(&error))?;
+            .map_err(|error| to_failure(&error))?;
         if let Some(owner) = &self.owner {
-            chown(&path, Some(owner.uid), Some(owner.gid)).map_err(|error| told(&error.into()))?;
+            chown(&path, Some(owner.uid), Some(owner.gid))
+                .map_err(|error| to_failure(&error.into()))?;
         }
         Ok(path)
     }
@@ -280,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_versions() {
+    fn versions_are_validated() {
         assert!(check_version(VERSION).is_ok());
         for bad in ["", "1.0 --pre", "1;id", "../x"] {
             assert!(check_version(bad).is_err(), "{bad}");

@@ -1,31 +1,32 @@
-//! `archivist plugins add` and `remove`: directories of plugins, each named by a drop-in.
+//! `archivist plugins add` and `remove`: plugin directories, each named by a drop-in of
+//! archivist.conf(5).
 
 use super::abx;
+use super::drop_in::{drop_in_path, failed, reload};
 use crate::client::exit::{Exit, Failure};
-use crate::client::server::{Server, systemctl};
-use crate::display::look;
+use crate::display::style;
 use archivist_plugin::Trust;
 use archivist_shared::config::Scope;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The name of the plugins of abx-plugins.
+/// Name of the abx-plugins package.
 const ABX: &str = "abx";
 
 #[derive(Args)]
 pub struct AddArgs {
-    /// The version of abx-plugins
+    /// Version of abx-plugins
     #[arg(long, value_name = "V")]
     version: Option<String>,
-    /// abx, or a directory with plugins
+    /// abx, or a directory of plugins
     #[arg(value_name = "abx|DIRECTORY")]
     what: PathBuf,
 }
 
 #[derive(Args)]
 pub struct RemoveArgs {
-    /// abx, or the last part of the directory's name
+    /// abx, or the last part of the directory's path
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -39,13 +40,13 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     let shown = args.what.display();
     let directory = fs::canonicalize(&args.what)
-        .map_err(|error| Failure::failed(format!("cannot use '{shown}': {error}")))?;
+        .map_err(|error| Failure::failed(format!("failed to open '{shown}': {error}")))?;
     let name = drop_in_name(&directory)?;
     check(&directory, scope)?;
-    let path = drop_in_of(&name, scope)?;
+    let path = drop_in_path(&name, scope)?;
     write(&path, &content(&directory))?;
-    look::print(&format!(
-        "{} is used, by {}\n",
+    style::print(&format!(
+        "added {} in {}\n",
         directory.display(),
         path.display()
     ))?;
@@ -56,26 +57,26 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.name == ABX {
         return abx::remove(scope).await;
     }
-    let path = drop_in_of(&drop_in_name(Path::new(&args.name))?, scope)?;
+    let path = drop_in_path(&drop_in_name(Path::new(&args.name))?, scope)?;
     if fs::read_to_string(&path).is_ok_and(|there| !is_ours(&there)) {
         return Err(Failure::failed(format!(
-            "'{}' has more in it than 'plugins add' writes: remove it yourself",
+            "'{}' contains more than 'plugins add' writes: remove it by hand",
             path.display()
         )));
     }
     fs::remove_file(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::usage(format!(
-            "there is no '{}': '{}' was not added, see: archivist config",
+            "'{}' does not exist: '{}' was not added, see: archivist config",
             path.display(),
             args.name
         )),
         _ => failed("remove", &path, &error),
     })?;
-    look::print(&format!("{} is removed\n", path.display()))?;
+    style::print(&format!("removed {}\n", path.display()))?;
     reload(scope).await
 }
 
-/// The last part of the directory's name, as far as a file may be called so.
+/// Returns the last part of the directory's path, if it can be part of a file name.
 fn drop_in_name(directory: &Path) -> Result<String, Failure> {
     let name = directory.file_name().and_then(|name| name.to_str());
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -84,24 +85,18 @@ fn drop_in_name(directory: &Path) -> Result<String, Failure> {
             Ok(name.to_owned())
         }
         _ => Err(Failure::usage(format!(
-            "'{}' needs a name of letters, digits, '_', '-' and '.', and not 'abx'",
+            "'{}' must have a name of letters, digits, '_', '-' and '.', other than 'abx'",
             directory.display()
         ))),
     }
 }
 
-pub(super) fn drop_in_of(name: &str, scope: &Scope) -> Result<PathBuf, Failure> {
-    let directory = scope.config_dirs().pop();
-    let directory = directory.ok_or_else(|| Failure::failed("there is no configuration"))?;
-    let directory = directory.join(format!("{}.d", scope.config_name()));
-    Ok(directory.join(format!("50-{name}.conf")))
-}
-
-/// Whether the orchestrator would take plugins from there, and hooks may read them.
+/// Checks that the orchestrator would load plugins from the directory, and that hooks can read
+/// them.
 fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     if !directory.is_dir() {
         return Err(Failure::usage(format!(
-            "'{}' is no directory",
+            "'{}' is not a directory",
             directory.display()
         )));
     }
@@ -117,8 +112,8 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     for path in plugins.iter().chain([&directory.to_owned()]) {
         trust.check_path(path).map_err(|(at, what)| {
             Failure::failed(format!(
-                "'{}' {what}: what others can change is not run\n\
-                 mend it with: chown -R root: '{1}' && chmod -R go-w '{1}' (all of its path must be {owner}'s)",
+                "'{}' {what}: plugins that other users can change do not run\n\
+                 fix: chown -R root: '{1}' && chmod -R go-w '{1}' (every parent directory must belong to {owner})",
                 at.display(),
                 directory.display(),
             ))
@@ -131,7 +126,7 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::usage(format!(
-            "'{}' holds no plugin: a plugin is a directory in it with a config.json",
+            "'{}' contains no plugin: a plugin is a subdirectory with a config.json",
             directory.display()
         )))
     }
@@ -143,55 +138,27 @@ fn content(directory: &Path) -> String {
     format!("{FIRST_LINE}{}\n", directory.display())
 }
 
-/// Whether a drop-in has one directory of plugins in it and nothing else.
+/// Returns whether a drop-in names one plugin directory and nothing else.
 fn is_ours(text: &str) -> bool {
     text.strip_prefix(FIRST_LINE)
         .is_some_and(|rest| rest.lines().count() == 1)
 }
 
-/// What is there already and says something else stays as it is.
+/// Writes the drop-in; an existing file with other content stays.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(|error| failed("make", directory, &error))?;
+        fs::create_dir_all(directory).map_err(|error| failed("create", directory, &error))?;
     }
     match fs::read_to_string(path) {
         Ok(there) if there == text => Ok(()),
         Ok(there) => Err(Failure::failed(format!(
-            "'{}' is there already, with something else in it:\n{}\n\
+            "'{}' exists with other content:\n{}\n\
              name both directories in one PluginPath= of a file of your own, or rename the directory",
             path.display(),
             there.trim_end()
         ))),
         Err(_) => fs::write(path, text).map_err(|error| failed("write", path, &error)),
     }
-}
-
-pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
-    let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "\nthe machine's plugins are root's to change: use sudo, or --user"
-        }
-        _ => "",
-    };
-    Failure::failed(format!(
-        "failed to {verb} '{}': {error}{hint}",
-        path.display()
-    ))
-}
-
-pub(super) async fn reload(scope: &Scope) -> Result<Exit, Failure> {
-    let server = Server::reach(scope).await?;
-    server
-        .call(|| server.proxy().reload())
-        .await
-        .inspect_err(|_| {
-            eprintln!(
-                "see: {} status {}",
-                systemctl(scope),
-                scope.orchestrator_unit()
-            );
-        })?;
-    Ok(Exit::Done)
 }
 
 #[cfg(test)]
@@ -206,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_change_is_refused_with_what_to_do() {
+    fn directories_writable_by_others_are_refused_with_a_fix() {
         use std::os::unix::fs::PermissionsExt;
         let top = tempfile::tempdir().unwrap();
         let plugins = top.path().join("plugins");
         fs::create_dir_all(plugins.join("mine")).unwrap();
         let scope = user(top.path());
         let said = |scope: &Scope| check(&plugins, scope).unwrap_err().message().to_owned();
-        assert!(said(&scope).contains("holds no plugin"));
+        assert!(said(&scope).contains("contains no plugin"));
         fs::write(plugins.join("mine/config.json"), "{}").unwrap();
         assert!(check(&plugins, &scope).is_ok());
         fs::set_permissions(plugins.join("mine"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -229,7 +196,7 @@ mod tests {
     fn names_of_drop_ins() {
         let scope = Scope::system("/");
         let path =
-            drop_in_of(&drop_in_name(Path::new("/srv/my-plugins")).unwrap(), &scope).unwrap();
+            drop_in_path(&drop_in_name(Path::new("/srv/my-plugins")).unwrap(), &scope).unwrap();
         assert_eq!(
             path,
             Path::new("/etc/archivist/archivist.conf.d/50-my-plugins.conf")

@@ -3,8 +3,8 @@
 use super::{failed, used};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use archivist_shared::bus::documents::report::{Binary, Filter};
 use archivist_shared::config::Scope;
@@ -16,17 +16,17 @@ pub async fn run(json: bool, scope: &Scope) -> Result<Exit, Failure> {
         .call(|| server.proxy().list("binaries", &filter))
         .await?;
     if json {
-        look::print_json(&answer)?
+        style::print_json(&answer)?
     } else {
-        look::print(&listed(
+        style::print(&listed(
             &decode::<Vec<Binary>>(&answer)?,
-            &Look::of_stdout(),
+            &Style::of_stdout(),
         ))?
     }
     Ok(Exit::Done)
 }
 
-/// All programs that plugins need.
+/// Returns all programs that plugins need.
 pub async fn fetch(server: &Server) -> Result<Vec<Binary>, Failure> {
     let filter = all()?;
     server
@@ -39,10 +39,10 @@ fn all() -> Result<String, Failure> {
         .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))
 }
 
-/// Of a digest so many characters are shown; --json has them all.
+/// Characters of a digest that the table shows; --json prints all.
 const DIGEST_SHOWN: usize = 12;
 
-fn listed(binaries: &[Binary], look: &Look) -> String {
+fn listed(binaries: &[Binary], style: &Style) -> String {
     let mut table = Table::new(&[
         "PROGRAM",
         "VERSION",
@@ -81,7 +81,7 @@ fn listed(binaries: &[Binary], look: &Look) -> String {
     if table.is_empty() {
         "no plugin needs a program\n".to_owned()
     } else {
-        table.render(look)
+        table.render(style)
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     use archivist_shared::bus::documents::report::Uses;
 
     #[test]
-    fn where_programs_are_and_how_to_get_the_others() {
+    fn missing_programs_are_listed_with_a_command() {
         let binaries = [
             Binary {
                 name: "git".into(),
@@ -115,13 +115,13 @@ mod tests {
             },
         ];
         assert_eq!(
-            listed(&binaries, &Look::plain(Time(0))),
+            listed(&binaries, &Style::plain(Time(0))),
             "PROGRAM  VERSION   FROM  SHA256        USED  FAILED  PATH                      NEEDED BY\n\
              git                                                  missing: apt install git  git\n\
              wget     1.25.0-2  env   0123456789ab  15    3       /usr/bin/wget             wget mirror\n"
         );
         assert_eq!(
-            listed(&[], &Look::plain(Time(0))),
+            listed(&[], &Style::plain(Time(0))),
             "no plugin needs a program\n"
         );
     }

@@ -1,11 +1,11 @@
-//! `archivist plugins install`: has provider plugins bring programs, and waits for it.
+//! `archivist plugins install`: has provider plugins install programs, and waits for them.
 
 use super::binaries;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::CrawlId;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Added, Binary};
@@ -15,7 +15,7 @@ use std::io::IsTerminal;
 
 #[derive(Args)]
 pub struct InstallArgs {
-    /// Plugins whose programs are wanted, or programs
+    /// Programs, or plugins whose programs to install
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
             1 => "1 program is".to_owned(),
             n => format!("{n} programs are"),
         };
-        look::print(&format!(
+        style::print(&format!(
             "{programs} missing; looking for them as {}\n",
             added.crawl
         ))?;
@@ -47,11 +47,11 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     let listed = binaries::fetch(&server).await?;
     let (lines, missing) = outcome(&args.names, &listed, added.crawl);
-    look::print(&lines)?;
+    style::print(&lines)?;
     Ok(if !missing { Exit::Done } else { Exit::Failed })
 }
 
-/// Where the programs are now, a line for each, and whether one is missing.
+/// Returns a line with the location of each program, and whether one is missing.
 fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bool) {
     let asked = |binary: &&Binary| {
         let needed_by = |name: &String| {
@@ -64,23 +64,26 @@ fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bo
     };
     let (mut lines, mut missing) = (String::new(), false);
     for binary in binaries.iter().filter(asked) {
-        let how = binary.missing.iter().map(|how| by_hand(how, crawl));
-        let how = how.collect::<String>();
+        let how = binary
+            .missing
+            .iter()
+            .map(|how| by_hand(how, crawl))
+            .collect::<String>();
         missing |= binary.abspath.is_none() || binary.least.is_some();
         let what = match (&binary.abspath, &binary.least) {
             (Some(path), None) => path.clone(),
             (Some(path), Some(least)) => {
                 let version = binary.version.as_deref().unwrap_or_default();
-                format!("{path} is version {version}, {least} or newer is needed{how}")
+                format!("{path} is version {version}, but {least} or newer is required{how}")
             }
-            (None, _) => format!("is not there{how}"),
+            (None, _) => format!("is missing{how}"),
         };
         lines += &format!("{}: {}\n", clean(&binary.name), clean(&what));
     }
     (lines, missing)
 }
 
-/// What is left to do; what was just done is not.
+/// Returns what is left to do, without what was just done.
 fn by_hand(how: &str, crawl: CrawlId) -> String {
     if how.starts_with("archivist ") {
         format!("; see why: archivist logs {crawl}")
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_it() {
+    fn outcome_lists_found_and_missing_programs() {
         let binary = |name: &str, path: Option<&str>, how: &str| Binary {
             name: name.into(),
             abspath: path.map(str::to_owned),
@@ -110,7 +113,7 @@ mod tests {
         let (lines, missing) = outcome(&["Media".to_owned()], &listed, CrawlId(7));
         assert_eq!(
             lines,
-            "ffmpeg: is not there; try: apt install ffmpeg\nlit: is not there; see why: archivist logs c7\nyt-dlp: /lib/yt-dlp\n"
+            "ffmpeg: is missing; try: apt install ffmpeg\nlit: is missing; see why: archivist logs c7\nyt-dlp: /lib/yt-dlp\n"
         );
         assert!(missing);
         let (lines, missing) = outcome(&["yt-dlp".to_owned()], &listed, CrawlId(7));

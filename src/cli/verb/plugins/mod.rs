@@ -1,15 +1,16 @@
-//! `archivist plugins`: what there is, why some of it is not run, and what can be done about it.
+//! `archivist plugins`: lists the plugins, why some do not run, and what to do about it.
 
 mod abx;
 mod add;
 mod binaries;
+mod drop_in;
 mod install;
 mod unit;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::text::clean;
@@ -32,11 +33,11 @@ pub struct PluginsArgs {
 
 #[derive(Subcommand)]
 enum PluginsVerb {
-    /// Have provider plugins bring the programs that plugins need
+    /// Have provider plugins install the programs that plugins need
     Install(install::InstallArgs),
-    /// Use a directory of plugins, or those of the PyPI package abx-plugins ('abx')
+    /// Add a directory of plugins, or the PyPI package abx-plugins ('abx')
     Add(add::AddArgs),
-    /// Use a directory of plugins no longer
+    /// Remove a directory of plugins
     Remove(add::RemoveArgs),
 }
 
@@ -53,19 +54,19 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().plugins()).await?;
     if args.json {
-        look::print_json(&answer)?;
+        style::print_json(&answer)?;
         return Ok(Exit::Done);
     }
-    let look = Look::of_stdout();
+    let style = Style::of_stdout();
     let plugins: Plugins = decode(&answer)?;
-    look::print(&listed(&plugins, &look))?;
+    style::print(&listed(&plugins, &style))?;
     for problem in &plugins.problems {
         eprintln!("{}: {}", clean(&problem.path), clean(&problem.what));
     }
     Ok(Exit::Done)
 }
 
-/// How often; nothing where it was never.
+/// Returns a number of uses; empty for 0.
 fn times(count: u64) -> String {
     match count {
         0 => String::new(),
@@ -81,7 +82,7 @@ fn failed(uses: &Uses) -> Cell {
     Cell::toned(times(uses.failed), Tone::Bad)
 }
 
-fn listed(plugins: &Plugins, look: &Look) -> String {
+fn listed(plugins: &Plugins, style: &Style) -> String {
     let mut table = Table::new(&[
         "PLUGIN",
         "RUNS",
@@ -114,7 +115,7 @@ fn listed(plugins: &Plugins, look: &Look) -> String {
     if table.is_empty() {
         "no plugins\n".to_owned()
     } else {
-        table.render(look)
+        table.render(style)
     }
 }
 
@@ -125,7 +126,7 @@ mod tests {
     use archivist_shared::bus::documents::report::Plugin;
 
     #[test]
-    fn a_plugin_says_why_it_does_not_run() {
+    fn skipped_plugins_are_listed_with_a_reason() {
         let plugin = |name: &str, skipped: Option<&str>| Plugin {
             name: name.into(),
             directory: format!("/usr/share/archivist/plugins/{name}"),
@@ -150,7 +151,7 @@ mod tests {
             problems: Vec::new(),
         };
         assert_eq!(
-            listed(&plugins, &Look::plain(Time(0))),
+            listed(&plugins, &Style::plain(Time(0))),
             "PLUGIN  RUNS  USED  FAILED  HOOKS  WHY NOT                                          DESCRIPTION\n\
              pdf     no    8     1       pdf    chromium is not installed: apt install chromium  Makes a pdf\n\
              wget    yes   7             wget                                                    Makes a wget\n"

@@ -1,8 +1,9 @@
-//! A transient unit with the sandbox of hooks for programs that root asks for, and what they print.
+//! A transient unit with the sandbox of hooks, for programs that root requests, and the output of
+//! these programs.
 //!
-//! Its name has the prefix `archivist-hook-`, for the drop-ins of hooks (units/README.md). The
-//! terminal stays with us: the unit writes into a pipe, and we show the lines without what a
-//! terminal would obey.
+//! Its name starts with `archivist-hook-`, so the drop-ins of hooks apply (units/README.md). The
+//! terminal stays with this process: the unit writes into a pipe, and the lines are printed without
+//! control characters.
 
 use crate::client::exit::{Exit, Failure};
 use archivist_core::text::clean;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Variables of the caller that say where pip and npm fetch from and whom they trust. The unit has
-/// them and no others.
+/// Variables of the caller that say where pip and npm download from and which certificates they
+/// trust. The unit gets no other variables.
 const PASSED: [&str; 33] = [
     "PIP_INDEX_URL",
     "PIP_EXTRA_INDEX_URL",
@@ -52,7 +53,7 @@ const PASSED: [&str; 33] = [
     "no_proxy",
 ];
 
-/// Everything that the programs find in their environment at first.
+/// Environment of the programs at their start.
 const ENVIRONMENT: [&str; 4] = [
     "HOME=/tmp",
     "TMPDIR=/tmp",
@@ -60,18 +61,18 @@ const ENVIRONMENT: [&str; 4] = [
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 ];
 
-/// Longest time that the programs may take, by systemd.time(7).
+/// Time limit of the unit (systemd.time(7)).
 const LIMIT: &str = "1h";
-/// Longest line that is shown in one piece, in bytes.
+/// Longest line that is printed at once, in bytes.
 const LINE_MAX: usize = 4096;
 
-/// What is run in it.
+/// A command for the unit.
 pub(super) struct Sandbox<'a> {
-    /// The last part of the unit's name.
+    /// Last part of the unit's name.
     pub name: &'a str,
     /// Its `/tmp`.
     pub tmp: PathBuf,
-    /// The library, if it may write there.
+    /// The library, if the unit may write to it.
     pub library: Option<&'a Path>,
     pub argv: Vec<&'a str>,
 }
@@ -81,17 +82,17 @@ pub(super) struct Sandbox<'a> {
 /// # Errors
 /// If systemd does not start it, or if it fails.
 pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Failure> {
-    let told =
+    let to_failure =
         |error: std::io::Error| Failure::failed(format!("failed to run systemd-run: {error}"));
     let unit = unit_name(sandbox.name, scope);
-    let (output, theirs) = std::io::pipe().map_err(told)?;
+    let (output, theirs) = std::io::pipe().map_err(to_failure)?;
     let mut command = Command::new("systemd-run");
     command
         .args(arguments(sandbox, scope, &unit))
-        // Ctrl-C is for us: without its client the unit would go on.
+        // Ctrl-C is for this process: without its client, the unit would continue.
         .process_group(0)
         .stdin(Stdio::piped())
-        .stdout(theirs.try_clone().map_err(told)?)
+        .stdout(theirs.try_clone().map_err(to_failure)?)
         .stderr(theirs);
     let mut signals = Vec::new();
     for kind in [
@@ -99,10 +100,10 @@ pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Fa
         SignalKind::terminate(),
         SignalKind::hangup(),
     ] {
-        signals.push(signal(kind).map_err(told)?);
+        signals.push(signal(kind).map_err(to_failure)?);
     }
-    let child = command.spawn().map_err(told)?;
-    // The command has copies of the pipe's other end.
+    let child = command.spawn().map_err(to_failure)?;
+    // The command holds copies of the write end of the pipe.
     drop(command);
     let ended = tokio::task::spawn_blocking(move || wait(child, output));
     let [interrupt, terminate, hangup] = &mut signals[..] else {
@@ -130,14 +131,16 @@ pub(super) async fn run(sandbox: &Sandbox<'_>, scope: &Scope) -> Result<Exit, Fa
 fn judge(status: std::io::Result<ExitStatus>, unit: &str) -> Result<Exit, Failure> {
     match status {
         Ok(status) if status.success() => Ok(Exit::Done),
-        Ok(_) => Err(Failure::failed(format!("{unit} failed, see above"))),
+        Ok(_) => Err(Failure::failed(format!(
+            "{unit} failed, see its output above"
+        ))),
         Err(error) => Err(Failure::failed(format!(
             "failed to wait for {unit}: {error}"
         ))),
     }
 }
 
-/// The name of its unit: the drop-ins of hooks are for further instances too.
+/// Returns the name of the unit; the drop-ins of hooks apply to further instances too.
 fn unit_name(name: &str, scope: &Scope) -> String {
     match &scope.instance {
         Some(instance) => format!("archivist-hook-setup-{name}_{instance}.service"),
@@ -145,7 +148,7 @@ fn unit_name(name: &str, scope: &Scope) -> String {
     }
 }
 
-/// The arguments of systemd-run(1).
+/// Returns the arguments of systemd-run(1).
 fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> {
     let property = |name: &str, value: String| format!("--property={name}={value}");
     let bind = |path: &Path| path.display().to_string();
@@ -167,7 +170,7 @@ fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> 
     words.extend(scope.hook_user(0).map(|user| property("User", user)));
     words.push(property("Type", "exec".to_owned()));
     words.push(property("RuntimeMaxSec", LIMIT.to_owned()));
-    // The drop-ins hide the first instance and homes only.
+    // The drop-ins hide only the first instance and the homes.
     words.push(property(
         "TemporaryFileSystem",
         format!("{}:ro", bind(&scope.data_dir())),
@@ -192,8 +195,8 @@ fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> 
     words.into_iter().map(OsString::from).collect()
 }
 
-/// The variables that are passed on, one per line. They may have passwords in them, so that they are
-/// not among the properties of the unit, which everybody may read.
+/// Returns the inherited variables, one per line. They may contain passwords, so they are not
+/// properties of the unit, which every user can read.
 fn passed(variable: impl Fn(&str) -> Option<OsString>) -> Vec<u8> {
     let mut text = Vec::new();
     for name in PASSED {
@@ -207,15 +210,15 @@ fn passed(variable: impl Fn(&str) -> Option<OsString>) -> Vec<u8> {
 
 fn wait(mut child: Child, output: impl Read) -> std::io::Result<ExitStatus> {
     if let Some(mut stdin) = child.stdin.take() {
-        // It may have ended; its status will tell.
+        // The unit may have ended; its exit status is read anyway.
         let _ = stdin.write_all(&passed(|name| std::env::var_os(name)));
     }
-    // Not locked: we have something to say meanwhile.
+    // Not locked: this process prints messages in the meantime.
     show(output, &mut std::io::stderr())?;
     child.wait()
 }
 
-/// Copies lines, without what a terminal would obey, until the last writer is gone.
+/// Copies lines without control characters until the last writer closes the pipe.
 fn show(mut from: impl Read, to: &mut impl Write) -> std::io::Result<()> {
     let mut bytes = [0; LINE_MAX];
     let mut used = 0;
@@ -251,7 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_unit_has_the_sandbox_and_little_more() {
+    fn the_unit_has_the_sandbox_of_hooks() {
         let scope = Scope::system("/");
         let unit = unit_name("abx", &scope);
         assert_eq!(unit, "archivist-hook-setup-abx.service");
@@ -265,8 +268,9 @@ mod tests {
             argv: vec!["/bin/x", "$HOME"],
         };
         let words = |sandbox: &Sandbox<'_>, scope: &Scope| {
-            let words = arguments(sandbox, scope, &unit).into_iter();
-            let words = words.map(|word| word.into_string().unwrap());
+            let words = arguments(sandbox, scope, &unit)
+                .into_iter()
+                .map(|word| word.into_string().unwrap());
             words.collect::<Vec<_>>()
         };
         let text = words(&sandbox, &scope).join(" ");
@@ -305,7 +309,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_terminal_obeys_is_shown(bytes in proptest::collection::vec(any::<u8>(), 0..9000), text in "(\\PC|\x1b|\u{9b}|\u{202e}|\r|\n){0,40}") {
+        fn control_characters_are_not_printed(bytes in proptest::collection::vec(any::<u8>(), 0..9000), text in "(\\PC|\x1b|\u{9b}|\u{202e}|\r|\n){0,40}") {
             for input in [bytes, text.into_bytes()] {
                 let mut shown = Vec::new();
                 show(&input[..], &mut shown).unwrap();
@@ -316,7 +320,7 @@ mod tests {
         }
 
         #[test]
-        fn lines_come_whole_and_in_order(lines in proptest::collection::vec("[a-z]{0,300}", 0..40)) {
+        fn lines_are_complete_and_in_order(lines in proptest::collection::vec("[a-z]{0,300}", 0..40)) {
             let mut shown = Vec::new();
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             show(text.as_bytes(), &mut shown).unwrap();

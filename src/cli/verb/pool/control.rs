@@ -12,7 +12,7 @@ pub struct StartArgs {
     /// Names of pools
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Return at once
+    /// Do not wait until the jobs have ended
     #[arg(long)]
     no_wait: bool,
 }
@@ -22,7 +22,7 @@ pub struct StopArgs {
     /// Names of pools
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Kill the workers instead of asking them to end
+    /// Kill the workers with SIGKILL instead of SIGTERM
     #[arg(long)]
     force: bool,
     /// Return at once
@@ -55,7 +55,7 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
         units.extend(units_of(&systemd, pool).await?);
     }
     if args.force {
-        // The jobs first: from then on nobody is restarted.
+        // Queue the jobs first: from then on systemd restarts no worker.
         undone.extend(
             systemd
                 .run(Job::Stop, &units, false)
@@ -77,9 +77,9 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(tell(&undone, &pools))
 }
 
-/// Who had to be killed in the end was stopped all the same, and is no trouble of the system's.
+/// Returns whether a stop job ended; a worker that needed SIGKILL has stopped too.
 async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), Failure> {
-    // A check that was cut short by the stop as well.
+    // A health check that the stop interrupted.
     let patterns: Vec<_> = pools
         .iter()
         .flat_map(|pool| pool.log_patterns(None))
@@ -91,7 +91,7 @@ async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), 
     Ok(())
 }
 
-/// Stops a pool to the end.
+/// Stops a pool and waits until it has stopped.
 pub async fn stop_wholly(systemd: &SystemdClient, pool: &Pool) -> Result<(), Failure> {
     let units = units_of(systemd, pool).await?;
     let undone = systemd.run(Job::Stop, &units, true).await;
@@ -105,7 +105,7 @@ fn find_all(names: &[String], scope: &Scope) -> Result<Vec<Pool>, Failure> {
     names.iter().map(|name| find(name, scope)).collect()
 }
 
-/// Starts or restarts all declared workers. One that was given up gets another chance.
+/// Starts or restarts all declared workers, including failed ones.
 pub async fn begin(
     systemd: &SystemdClient,
     job: Job,
@@ -115,7 +115,7 @@ pub async fn begin(
     let mut units = Vec::new();
     for pool in pools {
         if let Some(problem) = pool.problems.iter().find(|problem| problem.fatal) {
-            return Err(Failure::failed(problem.text.clone()));
+            return Err(Failure::failed(problem.text()));
         }
         units.extend((0..pool.workers).map(|index| pool.worker(index)));
         if job == Job::Start || pool.workers == 0 {
@@ -141,7 +141,7 @@ pub async fn begin(
     systemd.run(job, &units, wait).await.map_err(failure)
 }
 
-/// The target and whatever is loaded of its workers, also beyond their number.
+/// Returns the target and every loaded worker, also those above the declared number.
 async fn units_of(systemd: &SystemdClient, pool: &Pool) -> Result<Vec<String>, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let mut units = vec![pool.target()];
@@ -149,7 +149,7 @@ async fn units_of(systemd: &SystemdClient, pool: &Pool) -> Result<Vec<String>, F
     Ok(units)
 }
 
-/// Says which workers did not do as they were told.
+/// Returns an error that names the workers whose jobs failed.
 pub fn tell(undone: &[Undone], pools: &[Pool]) -> Exit {
     for undone in undone {
         let owner = pools

@@ -1,10 +1,10 @@
-//! `archivist pool add`, `run`, `scale` and `remove`: what changes declarations, and has systemd
-//! read them.
+//! `archivist pool add`, `run`, `scale` and `remove`: change declarations and make systemd read
+//! them.
 
 use super::control::{begin, stop_wholly, tell};
 use super::{connect, declared, failure, find};
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use archivist_generator as generate;
 use archivist_generator::{Context, Pool, WORKERS_MAX, command_line};
 use archivist_shared::config::{Scope, ini};
@@ -15,16 +15,16 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a pool is made of.
+/// Parts of a pool's declaration.
 #[derive(Args)]
 struct Parts {
-    /// How many workers
+    /// Number of workers
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     workers: u32,
-    /// A key of [Pool] (or SECTION.KEY) with its value, see archivist.pool(5)
+    /// A key of [Pool], or SECTION.KEY, with its value; see archivist.pool(5)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// What each worker runs; nothing in it is expanded
+    /// Command of each worker; nothing in it is expanded
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -33,7 +33,7 @@ struct Parts {
 pub struct AddArgs {
     /// Name of the pool
     name: String,
-    /// Start it as well
+    /// Start the pool too
     #[arg(long)]
     now: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct AddArgs {
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// Name of the pool; made up unless it is given
+    /// Name of the pool; generated if missing
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct RunArgs {
 pub struct ScaleArgs {
     /// Name of the pool
     name: String,
-    /// How many workers from now on
+    /// Number of workers
     #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(WORKERS_MAX)))]
     workers: u32,
 }
@@ -65,7 +65,7 @@ pub struct RemoveArgs {
     names: Vec<String>,
 }
 
-/// The drop-in that `scale` writes.
+/// Path of the drop-in that `scale` writes.
 const SCALE: &str = "90-scale.conf";
 
 pub async fn add(mut args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
@@ -89,8 +89,10 @@ pub async fn add(mut args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
 }
 
 pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let name = args.name.take();
-    let name = name.unwrap_or_else(|| format!("run_{}", std::process::id()));
+    let name = args
+        .name
+        .take()
+        .unwrap_or_else(|| format!("run_{}", std::process::id()));
     let here = here()?;
     find_from(&here, &mut args.parts);
     check_program(&args.parts)?;
@@ -105,16 +107,16 @@ pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let systemd = connect(scope).await?;
     systemd.reload().await.map_err(failure)?;
     let pool = find(&name, scope)?;
-    look::print(&format!("{name}\n"))?;
+    style::print(&format!("{name}\n"))?;
     start(&systemd, pool).await
 }
 
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir()
-        .map_err(|error| Failure::failed(format!("failed to look where we are: {error}")))
+        .map_err(|error| Failure::failed(format!("failed to find the working directory: {error}")))
 }
 
-/// Makes the path of a program absolute as a shell does it, and systemd does not: `./worker`.
+/// Makes the path of a program (`./worker`) absolute, which systemd requires and a shell does not.
 fn find_from(here: &Path, parts: &mut Parts) {
     let program = parts.command.first_mut();
     if let Some(program) = program.filter(|program| program.contains('/')) {
@@ -122,10 +124,11 @@ fn find_from(here: &Path, parts: &mut Parts) {
     }
 }
 
-/// Where systemd looks for programs without a path: systemd.exec(5), `ExecSearchPath=`.
+/// Directories in which systemd searches programs without a path: systemd.exec(5),
+/// `ExecSearchPath=`.
 const SEARCHED: [&str; 4] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
 
-/// A program that is not there is told now, as systemd-run does it, and not by workers that die.
+/// Reports a missing program now, as systemd-run does, instead of starting workers that fail.
 fn check_program(parts: &Parts) -> Result<(), Failure> {
     let elsewhere = |setting: &String| {
         let places = ["Service.Root", "Service.ExecSearchPath="];
@@ -146,7 +149,7 @@ fn check_program(parts: &Parts) -> Result<(), Failure> {
             Ok(())
         } else {
             Err(Failure::usage(format!(
-                "'{program}' is no program that could be run"
+                "'{program}' is not an executable program"
             )))
         };
     }
@@ -155,7 +158,7 @@ fn check_program(parts: &Parts) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::usage(format!(
-            "there is no program '{program}' in {}; give its path",
+            "found no program '{program}' in {}; give its path",
             SEARCHED.join(", ")
         )))
     }
@@ -170,9 +173,9 @@ async fn start(systemd: &SystemdClient, pool: Pool) -> Result<Exit, Failure> {
 pub async fn scale(args: ScaleArgs, scope: &Scope) -> Result<Exit, Failure> {
     let before = find(&args.name, scope)?;
     if let Some(problem) = before.problems.iter().find(|problem| problem.fatal) {
-        return Err(Failure::failed(problem.text.clone()));
+        return Err(Failure::failed(problem.text()));
     }
-    // Where the pool goes with the next boot, so does this.
+    // If the pool ends with the next boot, so does the drop-in.
     let directory = match before.path.parent() {
         Some(parent) if parent == runtime(scope) => runtime(scope),
         _ => strongest(scope),
@@ -230,7 +233,7 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
             delete(&directory.join(format!("{}.pool", pool.name)))?;
             delete(&directory.join(format!("{}.pool.d", pool.name)))?;
         }
-        // A package's file is not ours to delete.
+        // A file of a package must not be deleted.
         if let Some(left) = declared(scope).0.iter().find(|left| left.name == pool.name) {
             let mask = strongest(scope).join(format!("{}.pool", pool.name));
             std::os::unix::fs::symlink("/dev/null", &mask)
@@ -246,7 +249,7 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Where what is written stays.
+/// Directory of declarations that stay.
 fn strongest(scope: &Scope) -> PathBuf {
     scope.declaration_dirs().pop().unwrap_or_default()
 }
@@ -258,7 +261,7 @@ fn runtime(scope: &Scope) -> PathBuf {
     directories.get(at).cloned().unwrap_or_default()
 }
 
-/// The text of a declaration. What is set on the command line comes last.
+/// Returns the text of a declaration. Settings of the command line come last.
 fn text_of(
     parts: &Parts,
     place: &[(&str, &str, String)],
@@ -284,8 +287,7 @@ fn text_of(
             sections.push(section);
         }
     }
-    let mut text =
-        String::from("# Written by archivist pool; archivist.pool(5) has what else it can say\n");
+    let mut text = String::from("# Written by archivist pool; see archivist.pool(5)\n");
     for section in sections {
         text.push_str(&format!("\n[{section}]\n"));
         for (_, line) in lines.iter().filter(|(of, _)| of == section) {
@@ -296,7 +298,7 @@ fn text_of(
     Ok(text)
 }
 
-/// Section and line of `[SECTION.]KEY=VALUE`.
+/// Returns the section and the line for `[SECTION.]KEY=VALUE`.
 fn assignment(setting: &str) -> Result<(String, String), Failure> {
     let word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
     let usage = || {
@@ -313,18 +315,15 @@ fn assignment(setting: &str) -> Result<(String, String), Failure> {
     Ok((section.to_owned(), format!("{key}={value}")))
 }
 
-/// Writes the declaration of a pool that is not there yet, unless there is anything wrong with it.
+/// Writes the declaration of a new pool if the generator accepts it.
 fn make(name: &str, path: &Path, text: &str, scope: &Scope) -> Result<(), Failure> {
     if !Kind::Pool.allows(name) {
         return Err(Failure::usage(format!(
-            "'{name}' cannot be the name of a pool: that is {NAME_ALLOWED}"
+            "'{name}' cannot be the name of a pool; allowed: {NAME_ALLOWED}"
         )));
     }
     if let Some(pool) = declared(scope).0.iter().find(|pool| pool.name == name) {
-        let what = format!(
-            "there is a pool '{name}' in {} already",
-            pool.path.display()
-        );
+        let what = format!("pool '{name}' exists already in {}", pool.path.display());
         return Err(Failure::failed(what));
     }
     let parsed = ini::parse(text, path);
@@ -337,7 +336,7 @@ fn make(name: &str, path: &Path, text: &str, scope: &Scope) -> Result<(), Failur
     };
     let problems = generate::generate(&[declaration], &Context::default()).problems;
     match problems.first() {
-        Some(problem) => Err(Failure::usage(problem.text.clone())),
+        Some(problem) => Err(Failure::usage(problem.text())),
         None => write(path, text),
     }
 }
@@ -404,7 +403,7 @@ mod tests {
                 .map(Into::into)
                 .to_vec(),
         };
-        let want = "# Written by archivist pool; archivist.pool(5) has what else it can say\n\n[Pool]\n\
+        let want = "# Written by archivist pool; see archivist.pool(5)\n\n[Pool]\n\
                     Exec=/bin/echo \"a b\" \"$$HOME\" 100%% \"\\\"\" \"\"\nWorkers=2\n\n[Service]\nNice=5\n";
         assert_eq!(text_of(&parts, &[], &[]).unwrap(), want);
     }

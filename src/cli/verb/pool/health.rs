@@ -1,5 +1,5 @@
-//! The end of a worker whose health check failed: SIGTERM, and SIGKILL after its StopSec=. It is
-//! only ever ended here; systemd restarts it as any worker that dies, unless somebody stops it.
+//! Ends a worker whose health check failed: SIGTERM, then SIGKILL after its StopSec=. systemd
+//! restarts it like any worker that fails, unless it is being stopped.
 
 use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};
@@ -17,12 +17,12 @@ pub struct UnhealthyArgs {
     worker: String,
 }
 
-/// The longest StopSec= that is waited for; systemd writes "infinity" as the largest number.
+/// Longest StopSec= that is honoured; systemd reports "infinity" as the largest number.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let Some((name, index)) = args.worker.rsplit_once('-') else {
-        let what = format!("'{}' is not the NAME-INDEX of a worker", args.worker);
+        let what = format!("'{}' is not NAME-INDEX of a worker", args.worker);
         return Err(Failure::usage(what));
     };
     let unit = format!("archivist-pool-{name}@{index}.service");
@@ -30,14 +30,12 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut changes = systemd.changes(&unit).await.map_err(failure)?;
     let worker = systemd.service(&unit).await.map_err(failure)?;
     if worker.text("ActiveState") != "active" {
-        println!("{unit} has ended by itself meanwhile");
+        println!("{unit} has already ended");
         return Ok(Exit::Done);
     }
     if let Some(grace) = grace(name, index, &worker, &systemd).await? {
         let grace = human_span(grace);
-        println!(
-            "{unit} was started less than {grace} before its health check, and is given that time"
-        );
+        println!("{unit} started less than {grace} before its health check: not ended yet");
         return Ok(Exit::Done);
     }
     println!("{unit} failed its health check, ending it");
@@ -61,7 +59,7 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Whether it still is in the life that began then, and nobody stops it.
+/// Returns whether the worker still runs since that start and is not being stopped.
 fn is_alive(worker: &Properties, life: u64) -> bool {
     worker.text("ActiveState") == "active" && worker.number("ActiveEnterTimestampMonotonic") == life
 }
@@ -73,9 +71,9 @@ fn patience(worker: &Properties) -> Duration {
     }
 }
 
-/// The time that a worker has before its first check, if the check that failed began within it;
-/// systemd names that check (systemd.exec(5), $MONITOR_UNIT). The timer lives as long as the worker,
-/// but counts from the end of the last check: that of the worker's predecessor.
+/// Returns the time that a worker has before its first check, if the failed check began within it.
+/// systemd names that check (systemd.exec(5), $MONITOR_UNIT). The timer lives as long as the worker
+/// but counts from the end of the last check, which may be one of the previous process.
 async fn grace(
     name: &str,
     index: &str,

@@ -12,12 +12,12 @@ use std::process::Command;
 pub struct LogsArgs {
     /// Name of the pool
     name: String,
-    /// Only the worker with this index
+    /// Show only the worker with this index
     index: Option<u32>,
-    /// Go on with new lines as they come
+    /// Show new lines as they arrive
     #[arg(short, long)]
     follow: bool,
-    /// Only the last N lines
+    /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u32>,
 }

@@ -1,5 +1,5 @@
-//! `archivist pool`: workers that systemd keeps running. Everything is asked of systemd itself;
-//! the orchestrator has no part in it.
+//! `archivist pool`: workers that systemd keeps running. Everything is requested from systemd; the
+//! orchestrator is not involved.
 
 mod control;
 mod declare;
@@ -9,9 +9,9 @@ mod report;
 mod show;
 
 use crate::client::exit::{Exit, Failure};
+use archivist_core::text::Problem;
 use archivist_generator::Pool;
 use archivist_shared::config::Scope;
-use archivist_shared::declare::Problem;
 use archivist_shared::declare::files;
 use archivist_shared::systemd::{ErrorKind, ManagerError, SystemdClient};
 use clap::{Args, Subcommand};
@@ -26,13 +26,13 @@ pub struct PoolArgs {
 enum PoolVerb {
     /// List the pools
     List(show::ListArgs),
-    /// Show the workers of a pool: process, uptime, restarts, last heartbeat, what is wrong
+    /// Show the workers of a pool: process, uptime, restarts, last heartbeat, problems
     Status(show::StatusArgs),
     /// Start all workers of pools
     Start(control::StartArgs),
-    /// Stop all workers of pools, all at once
+    /// Stop all workers of pools at once
     Stop(control::StopArgs),
-    /// Stop all workers of pools and start them again
+    /// Restart all workers of pools
     Restart(control::StartArgs),
     /// Change the number of workers
     Scale(declare::ScaleArgs),
@@ -40,7 +40,7 @@ enum PoolVerb {
     Add(declare::AddArgs),
     /// Stop pools and delete their declarations
     Remove(declare::RemoveArgs),
-    /// Make and start a pool that is gone after the next boot
+    /// Run a pool that ends with the next boot
     Run(declare::RunArgs),
     /// Show the journal of a pool or of one worker
     Logs(logs::LogsArgs),
@@ -52,7 +52,7 @@ enum PoolVerb {
 pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
     if scope.instance.is_some() {
         return Err(Failure::usage(
-            "pools belong to the machine or to a user and to no instance; leave --instance out",
+            "pools do not belong to an instance; omit --instance",
         ));
     }
     match args.verb {
@@ -70,35 +70,38 @@ pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// All declared pools, and what is wrong with files.
+/// Returns all declared pools, and the problems of their files.
 fn declared(scope: &Scope) -> (Vec<Pool>, Vec<Problem>) {
     let (declarations, problems) = files::read(scope);
     (Pool::all(&declarations), problems)
 }
 
-/// The pool of this name.
+/// Returns the pool of this name.
 fn find(name: &str, scope: &Scope) -> Result<Pool, Failure> {
     let (pools, problems) = declared(scope);
     let names: Vec<_> = pools.iter().map(|pool| pool.name.as_str()).collect();
     let known = if names.is_empty() {
-        "there is none; 'archivist pool add' makes one".to_owned()
+        "there are none; 'archivist pool add' creates one".to_owned()
     } else {
         format!("there are {}", names.join(", "))
     };
-    // Of a file that cannot be read at all, the reason is the better answer.
+    // If the file cannot be read, its problem is the better error.
     let file = format!("/{name}.pool:");
-    if let Some(problem) = problems.iter().find(|problem| problem.text.contains(&file)) {
-        return Err(Failure::failed(problem.text.clone()));
+    if let Some(problem) = problems
+        .iter()
+        .find(|problem| problem.text().contains(&file))
+    {
+        return Err(Failure::failed(problem.text()));
     }
     let found = pools.into_iter().find(|pool| pool.name == name);
-    found.ok_or_else(|| Failure::failed(format!("no pool is called '{name}'; {known}")))
+    found.ok_or_else(|| Failure::failed(format!("no pool is named '{name}'; {known}")))
 }
 
 async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
     SystemdClient::subscribed(scope.user).await.map_err(failure)
 }
 
-/// An error of systemd's, with what to do where that is known.
+/// Returns an error of systemd, with a hint if there is one.
 fn failure(error: ManagerError) -> Failure {
     let denied = [
         "ccess denied",
@@ -108,7 +111,7 @@ fn failure(error: ManagerError) -> Failure {
     let hint = if denied.iter().any(|words| error.why.contains(words)) {
         "; use sudo, or --user for your own service manager"
     } else if error.kind == ErrorKind::NoSuchUnit {
-        "; 'systemctl daemon-reload' makes the units of new files, 'archivist generate --dry-run' says what is wrong with one"
+        "; 'systemctl daemon-reload' creates the units of new files, 'archivist generate --dry-run' prints problems of files"
     } else {
         ""
     };

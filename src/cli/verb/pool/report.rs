@@ -1,4 +1,4 @@
-//! What systemd knows of the workers of a pool, in our words.
+//! State of a pool and its workers as systemd reports it.
 
 use super::failure;
 use crate::client::exit::Failure;
@@ -17,13 +17,13 @@ pub struct Report {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     pub file: String,
-    /// How many are declared.
+    /// Number of declared workers.
     pub declared: u32,
     pub running: usize,
     pub restarts: u64,
     pub pids: Vec<u64>,
     pub workers: Vec<Worker>,
-    /// What is wrong with the files.
+    /// Problems of the files.
     pub problems: Vec<String>,
 }
 
@@ -41,11 +41,11 @@ pub struct Worker {
     pub since: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_sec: Option<u64>,
-    /// Since it was last started by somebody.
+    /// Start time, not counting automatic restarts.
     pub restarts: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_beat: Option<Time>,
-    /// What is wrong with it, and what to do.
+    /// Problem, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -55,11 +55,11 @@ pub struct Worker {
 pub enum State {
     Running,
     Starting,
-    /// Died, and waits for its next start.
+    /// Failed, and waits for its restart.
     Restarting,
     Stopping,
     Stopped,
-    /// Nobody starts it again.
+    /// Failed, and will not be restarted.
     Failed,
 }
 
@@ -81,7 +81,7 @@ impl State {
             ("active" | "reloading" | "refreshing", _) => State::Running,
             ("activating", "auto-restart" | "auto-restart-queued") => State::Restarting,
             ("activating", _) => State::Starting,
-            // On its way to a restart as well, unless somebody stops it.
+            // Will be restarted too, unless it is being stopped.
             ("deactivating", _) => State::Stopping,
             ("failed", _) => State::Failed,
             _ => State::Stopped,
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Asks systemd about all workers of `pool`: those that are declared, and those that are left.
+/// Queries systemd for all workers of `pool`: declared ones, and others that still run.
 pub async fn of(pool: &Pool, systemd: &SystemdClient, now: Time) -> Result<Report, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let left = loaded
@@ -157,7 +157,7 @@ fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time
     }
 }
 
-/// The name that the worker itself is told.
+/// Name in the environment of the worker.
 fn name_of(service: &Properties, index: u32) -> String {
     let environment = service.list("Environment");
     let name = environment
@@ -176,13 +176,13 @@ fn problem(
     let logs = format!("see: archivist pool logs {}", pool.name);
     match state {
         State::Failed => Some(format!(
-            "failed ({}), and nobody starts it again: it died right after every start; {logs}; \
-             'archivist pool start {}' tries again",
+            "failed ({}) and does not restart: it failed right after every start; {logs}; \
+             'archivist pool start {}' starts it again",
             service.text("Result"),
             pool.name
         )),
         State::Restarting => Some(format!(
-            "died ({}), is started again soon",
+            "failed ({}), restarts soon",
             service.text("Result")
         )),
         State::Running => {
@@ -190,13 +190,13 @@ fn problem(
             let watched = service.number("WatchdogUSec") != 0;
             match last_beat {
                 None if uptime > limit => Some(format!(
-                    "has never beaten in {}, so that nobody would notice if it hung: its program has to run \
-                     'archivist heartbeat' at least every {}, or leave out HeartbeatSec=",
+                    "no heartbeat in {}, so systemd cannot notice if it hangs: its program must run \
+                     'archivist heartbeat' at least every {}, or omit HeartbeatSec=",
                     human_span(uptime),
                     human_span(limit)
                 )),
                 Some(_) if !watched => Some(
-                    "beats, but has not said how long to wait for the next: its first beat has to send \
+                    "sends heartbeats without their interval: its first heartbeat must send \
                      WATCHDOG_USEC=$ARCHIVIST_HEARTBEAT_USEC, as 'archivist heartbeat' does"
                         .to_owned(),
                 ),

@@ -3,8 +3,8 @@
 use super::report::{Report, State, Worker};
 use super::{connect, declared, find};
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::verb::pool::report;
@@ -31,10 +31,10 @@ pub struct StatusArgs {
 pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     let (pools, problems) = declared(scope);
     let systemd = connect(scope).await?;
-    let look = Look::of_stdout();
+    let style = Style::of_stdout();
     let mut reports = Vec::new();
     for pool in &pools {
-        reports.push(report::of(pool, &systemd, look.now).await?);
+        reports.push(report::of(pool, &systemd, style.now).await?);
     }
     let pools_of = |problem: &str| problem.contains(".pool");
     for problem in problems
@@ -53,7 +53,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     if reports.is_empty() {
         eprintln!("no pools")
     } else {
-        look::print(&table(&reports, &look))?
+        style::print(&table(&reports, &style))?
     }
     Ok(Exit::Done)
 }
@@ -61,11 +61,11 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
 fn json(document: &impl serde::Serialize) -> Result<Exit, Failure> {
     let text = serde_json::to_string(document)
         .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-    look::print_json(&text)?;
+    style::print_json(&text)?;
     Ok(Exit::Done)
 }
 
-fn table(reports: &[Report], look: &Look) -> String {
+fn table(reports: &[Report], style: &Style) -> String {
     let mut table = Table::new(&["POOL", "WORKERS", "RESTARTS", "PROBLEMS", "FILE…"]);
     for report in reports {
         let is_whole = report.running == report.declared as usize;
@@ -91,18 +91,18 @@ fn table(reports: &[Report], look: &Look) -> String {
             report.file.as_str().into(),
         ]);
     }
-    table.render(look)
+    table.render(style)
 }
 
 pub async fn status(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&args.name, scope)?;
     let systemd = connect(scope).await?;
-    let look = Look::of_stdout();
-    let report = report::of(&pool, &systemd, look.now).await?;
+    let style = Style::of_stdout();
+    let report = report::of(&pool, &systemd, style.now).await?;
     if args.json {
         return json(&report);
     }
-    look::print(&told(&report, &look))?;
+    style::print(&summary(&report, &style))?;
     Ok(Exit::Done)
 }
 
@@ -115,14 +115,14 @@ fn tone(state: State) -> Tone {
     }
 }
 
-/// A head, the workers, and what is wrong with them.
-pub fn told(report: &Report, look: &Look) -> String {
+/// Returns a head, the workers and their problems.
+pub fn summary(report: &Report, style: &Style) -> String {
     let dot = match report.running {
         0 => Tone::Dim,
         running if running < report.declared as usize => Tone::Busy,
         _ => Tone::Good,
     };
-    let mut head = format!("{} {}", look.paint("●", dot), report.name);
+    let mut head = format!("{} {}", style.paint("●", dot), report.name);
     if !report.description.is_empty() {
         head.push_str(&format!(" - {}", clean(&report.description)));
     }
@@ -142,28 +142,28 @@ pub fn told(report: &Report, look: &Look) -> String {
         "LAST BEAT",
     ]);
     for worker in &report.workers {
-        table.row(cells(worker, look));
+        table.row(cells(worker, style));
     }
     if !table.is_empty() {
         out.push('\n');
-        out.push_str(&table.render(look));
+        out.push_str(&table.render(style));
     }
     let of_workers = report.workers.iter().filter_map(|worker| {
         let problem = worker.problem.as_ref()?;
         Some(format!("{}: {problem}", worker.name))
     });
     for problem in report.problems.iter().cloned().chain(of_workers) {
-        out.push_str(&look.paint(&clean(&problem), Tone::Bad));
+        out.push_str(&style.paint(&clean(&problem), Tone::Bad));
         out.push('\n');
     }
     out
 }
 
-fn cells(worker: &Worker, look: &Look) -> [Cell; 7] {
-    // It may have beaten while we asked.
+fn cells(worker: &Worker, style: &Style) -> [Cell; 7] {
+    // The heartbeat may be newer than the clock that was read before.
     let beat = worker
         .last_beat
-        .map(|beat| text::relative(beat.min(look.now), look.now));
+        .map(|beat| text::relative(beat.min(style.now), style.now));
     [
         worker.index.to_string().into(),
         worker.name.as_str().into(),
@@ -172,7 +172,7 @@ fn cells(worker: &Worker, look: &Look) -> [Cell; 7] {
             .pid
             .map_or_else(String::new, |pid| pid.to_string())
             .into(),
-        text::elapsed(worker.since, None, look.now).into(),
+        text::elapsed(worker.since, None, style.now).into(),
         worker.restarts.to_string().into(),
         beat.unwrap_or_default().into(),
     ]
@@ -184,7 +184,7 @@ mod tests {
     use archivist_core::model::Time;
 
     #[test]
-    fn what_is_wrong_stands_below_the_workers() {
+    fn problems_are_printed_below_the_workers() {
         let now = Time(1_800_000_000_000);
         let worker = |index: u32, state, problem: Option<&str>| Worker {
             index,
@@ -223,6 +223,6 @@ WORKER  NAME      STATE    PID  UPTIME   RESTARTS  LAST BEAT
 1       worker-1  failed                 2
 worker-1: given up
 ";
-        assert_eq!(told(&report, &Look::plain(now)), want);
+        assert_eq!(summary(&report, &Style::plain(now)), want);
     }
 }

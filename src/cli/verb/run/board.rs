@@ -1,28 +1,28 @@
-//! The table of hooks on a terminal: a row for each hook of the pages that are worked on.
+//! Table of hooks on a terminal: one row for each hook of the running pages.
 
-use crate::display::look::{Look, Tone};
+use crate::display::style::{Style, Tone};
 use crate::display::text;
 use archivist_core::model::{Lifecycle, Owner, ResultState, Time};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Event, HookResult};
+use archivist_shared::bus::documents::report::{CrawlEvent, HookResult};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
-/// A page, or the crawl itself, with its hooks in the order in which they began.
+/// A page or the crawl itself, with its hooks in order of their start.
 #[derive(Debug, Default)]
 struct Page {
     url: String,
     hooks: Vec<HookResult>,
 }
 
-/// What is on the table: pure.
+/// Content of the table. Pure.
 #[derive(Debug, Default)]
 pub struct Board {
     pages: BTreeMap<Owner, Page>,
     urls: BTreeMap<Owner, String>,
 }
 
-/// Lines for which there is room; the rest is counted.
+/// Returns at most `room` lines; the last one counts the rest.
 fn fit(mut lines: Vec<String>, room: usize) -> Vec<String> {
     if lines.len() > room {
         let hidden = lines.len() - room.saturating_sub(1);
@@ -33,19 +33,19 @@ fn fit(mut lines: Vec<String>, room: usize) -> Vec<String> {
 }
 
 impl Board {
-    /// Takes an event in. What stays of a page that has ended comes back.
-    pub fn apply(&mut self, event: &Event, look: &Look) -> Vec<String> {
+    /// Applies an event; returns the last lines of a page that has ended.
+    pub fn apply(&mut self, event: &CrawlEvent, style: &Style) -> Vec<String> {
         match event {
-            Event::Crawl { crawl } => {
+            CrawlEvent::Crawl { crawl } => {
                 let owner = Owner::Crawl(crawl.id);
                 self.urls.insert(owner, crawl.url.clone());
                 if crawl.status.is_final() {
-                    self.ended(owner, "", look)
+                    self.ended(owner, "", style)
                 } else {
                     Vec::new()
                 }
             }
-            Event::Snapshot { snapshot } => {
+            CrawlEvent::Snapshot { snapshot } => {
                 let owner = Owner::Snapshot(snapshot.id);
                 self.urls.insert(owner, snapshot.url.clone());
                 match snapshot.status {
@@ -58,13 +58,13 @@ impl Board {
                             "" => status.to_string(),
                             why => format!("{status}: {why}"),
                         };
-                        return self.ended(owner, &why, look);
+                        return self.ended(owner, &why, style);
                     }
                     _ => {}
                 }
                 Vec::new()
             }
-            Event::Hook { result } => {
+            CrawlEvent::Hook { result } => {
                 self.hook(result);
                 Vec::new()
             }
@@ -85,38 +85,38 @@ impl Board {
         }
     }
 
-    fn ended(&mut self, owner: Owner, why: &str, look: &Look) -> Vec<String> {
+    fn ended(&mut self, owner: Owner, why: &str, style: &Style) -> Vec<String> {
         self.urls.remove(&owner);
         match self.pages.remove(&owner) {
-            Some(page) => lines_of(owner, &page, why, look),
+            Some(page) => lines_of(owner, &page, why, style),
             None => Vec::new(),
         }
     }
 
-    /// What is drawn now.
-    pub fn lines(&self, look: &Look, room: usize) -> Vec<String> {
+    /// Returns the lines to draw.
+    pub fn lines(&self, style: &Style, room: usize) -> Vec<String> {
         let pages = self.pages.iter();
-        let lines = pages.flat_map(|(owner, page)| lines_of(*owner, page, "", look));
+        let lines = pages.flat_map(|(owner, page)| lines_of(*owner, page, "", style));
         fit(lines.collect(), room)
     }
 }
 
-fn lines_of(owner: Owner, page: &Page, why: &str, look: &Look) -> Vec<String> {
-    let width = look.width.unwrap_or(usize::MAX);
+fn lines_of(owner: Owner, page: &Page, why: &str, style: &Style) -> Vec<String> {
+    let width = style.width.unwrap_or(usize::MAX);
     let head = format!("{owner} {}  {}", clean(&page.url), clean(why));
     let mut lines = vec![text::cut_middle(head.trim_end(), width)];
-    lines.extend(page.hooks.iter().map(|hook| row(hook, look, width)));
+    lines.extend(page.hooks.iter().map(|hook| row(hook, style, width)));
     lines
 }
 
 /// `  screenshot        succeeded    1.2s  screenshot.png`
-fn row(hook: &HookResult, look: &Look, width: usize) -> String {
+fn row(hook: &HookResult, style: &Style, width: usize) -> String {
     const BESIDE: usize = 44;
     let label = text::cut_middle(&text::hook_label(&hook.plugin, &hook.hook), 20);
     let at = match hook.status {
-        ResultState::Started => text::elapsed(hook.started_at, None, look.now),
+        ResultState::Started => text::elapsed(hook.started_at, None, style.now),
         ResultState::Queued => String::new(),
-        _ => text::elapsed(hook.started_at, hook.ended_at, look.now),
+        _ => text::elapsed(hook.started_at, hook.ended_at, style.now),
     };
     let said = match hook.status {
         ResultState::Failed | ResultState::Skipped | ResultState::Backoff => {
@@ -125,7 +125,7 @@ fn row(hook: &HookResult, look: &Look, width: usize) -> String {
         _ => hook.output.as_deref(),
     };
     let said = clean(said.unwrap_or_default());
-    let status = look.paint(
+    let status = style.paint(
         &format!("{:<10}", hook.status.as_str()),
         match hook.status {
             ResultState::Started => Tone::Busy,
@@ -143,7 +143,7 @@ fn row(hook: &HookResult, look: &Look, width: usize) -> String {
 pub struct Screen {
     multi: MultiProgress,
     bars: Vec<ProgressBar>,
-    /// Somebody is being asked: nothing is drawn, and what is to stay waits.
+    /// A question is open: nothing is drawn, and lines that stay are held back.
     quiet: bool,
     waiting: Vec<String>,
 }
@@ -158,24 +158,24 @@ impl Screen {
         }
     }
 
-    /// The look of the terminal now.
-    pub fn look(now: Time) -> Look {
+    /// Returns the style of the terminal.
+    pub fn style(now: Time) -> Style {
         let (_, columns) = console::Term::stderr().size();
-        Look {
+        Style {
             width: Some(usize::from(columns).saturating_sub(1)),
             color: console::colors_enabled_stderr(),
             now,
-            ..Look::of_stdout()
+            ..Style::of_stdout()
         }
     }
 
-    /// Lines above the table that stay.
+    /// Prints lines above the table.
     pub fn print(&mut self, lines: Vec<String>) {
         if self.quiet {
             return self.waiting.extend(lines);
         }
         for line in lines {
-            // Only a terminal that is gone cannot be written to; then nobody reads it anyway.
+            // Writing fails only if the terminal is gone; ignoring.
             let _ = self.multi.println(line);
         }
     }
@@ -186,7 +186,7 @@ impl Screen {
         }
         let (rows, _) = console::Term::stderr().size();
         let room = usize::from(rows).saturating_sub(2).max(1);
-        let lines = board.lines(&Screen::look(now), room);
+        let lines = board.lines(&Screen::style(now), room);
         while self.bars.len() > lines.len() {
             if let Some(bar) = self.bars.pop() {
                 bar.finish_and_clear();
@@ -205,14 +205,14 @@ impl Screen {
         }
     }
 
-    /// Makes room for a question.
+    /// Clears the table for a question.
     pub fn ask(&mut self, question: &str) {
         self.clear();
         self.quiet = true;
         eprint!("{question}");
     }
 
-    /// The question is answered.
+    /// Draws the table again after the answer.
     pub fn resume(&mut self) {
         self.quiet = false;
         let waiting = std::mem::take(&mut self.waiting);
@@ -234,18 +234,18 @@ mod tests {
     use crate::sample;
     use crate::sample::NOW;
 
-    fn look() -> Look {
-        Look {
+    fn style() -> Style {
+        Style {
             width: Some(70),
-            ..Look::plain(NOW)
+            ..Style::plain(NOW)
         }
     }
 
-    fn hook(name: &str, status: ResultState) -> Event {
+    fn hook(name: &str, status: ResultState) -> CrawlEvent {
         let mut result = sample::result(3, name, name);
         result.status = status;
         result.error = (status == ResultState::Failed).then(|| "no \x1b[31m luck".into());
-        Event::Hook { result }
+        CrawlEvent::Hook { result }
     }
 
     #[test]
@@ -253,23 +253,23 @@ mod tests {
         let mut board = Board::default();
         let mut snapshot = sample::snapshot(3);
         snapshot.status = Lifecycle::Started;
-        board.apply(&Event::Snapshot { snapshot }, &look());
-        board.apply(&hook("wget", ResultState::Started), &look());
-        board.apply(&hook("pdf", ResultState::Failed), &look());
+        board.apply(&CrawlEvent::Snapshot { snapshot }, &style());
+        board.apply(&hook("wget", ResultState::Started), &style());
+        board.apply(&hook("pdf", ResultState::Failed), &style());
         assert_eq!(
-            board.lines(&look(), 10),
+            board.lines(&style(), 10),
             [
                 "s3 https://example.com/",
                 "  wget                  started    1min 0s  screenshot.png",
                 "  pdf                   failed        1.2s  no \u{fffd}[31m luck",
             ]
         );
-        assert_eq!(board.lines(&look(), 2)[1], "… and 2 more");
-        board.apply(&hook("wget", ResultState::Succeeded), &look());
+        assert_eq!(board.lines(&style(), 2)[1], "… and 2 more");
+        board.apply(&hook("wget", ResultState::Succeeded), &style());
         let snapshot = sample::snapshot(3);
-        let stays = board.apply(&Event::Snapshot { snapshot }, &look());
+        let stays = board.apply(&CrawlEvent::Snapshot { snapshot }, &style());
         assert_eq!(stays[0], "s3 https://example.com/  sealed");
         assert!(stays[1].contains("succeeded"), "{stays:?}");
-        assert!(board.lines(&look(), 10).is_empty());
+        assert!(board.lines(&style(), 10).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! `archivist run --output DIR`: copies of what was archived. What hooks left is not trusted:
-//! only directories and regular files are copied, and no link is followed.
+//! `archivist run --output DIR`: copies what was archived. The output of hooks is not trusted: only
+//! directories and regular files are copied, and no symbolic link is followed.
 
 use crate::client::exit::Failure;
 use std::fs::File;
@@ -14,12 +14,12 @@ fn failed(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("failed to {verb} '{}': {error}", path.display()))
 }
 
-/// Makes `target`, which may exist.
+/// Creates `target` if it does not exist.
 pub fn make(target: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(target).map_err(|error| failed("make", target, &error))
 }
 
-/// Copies what is in `source` into `target`, over what is there.
+/// Copies the content of `source` into `target`, replacing existing files.
 pub fn tree(source: &Path, target: &Path) -> Result<(), Failure> {
     tree_at(source, target, 0)
 }
@@ -58,8 +58,11 @@ fn tree_at(source: &Path, target: &Path, depth: usize) -> Result<(), Failure> {
 fn file(from: &Path, to: &Path) -> Result<(), Failure> {
     let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
     let mut source = File::options();
-    let source = source.read(true).custom_flags(flags).open(from);
-    let mut source = source.map_err(|error| failed("read", from, &error))?;
+    let mut source = source
+        .read(true)
+        .custom_flags(flags)
+        .open(from)
+        .map_err(|error| failed("read", from, &error))?;
     match std::fs::remove_file(to) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(failed("replace", to, &error));

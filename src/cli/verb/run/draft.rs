@@ -1,6 +1,7 @@
-//! `archivist run --dry-run`: what would be done, in which order, and what not and why.
+//! `archivist run --dry-run`: the hooks that would run in order, and those that would not with the
+//! reason.
 
-use crate::display::look::{Look, Tone};
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::text::{clean, human_span};
@@ -8,7 +9,7 @@ use archivist_shared::bus::documents::report::{Draft, DraftHook};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub fn told(draft: &Draft, look: &Look) -> String {
+pub fn summary(draft: &Draft, style: &Style) -> String {
     let mut table = Table::new(&["WHEN", "HOOK…", "MODE", "LIMIT"]);
     let parts: [(&str, &[DraftHook]); 3] = [
         ("before", &draft.setup),
@@ -29,7 +30,7 @@ pub fn told(draft: &Draft, look: &Look) -> String {
     let mut out = if table.is_empty() {
         "no hook would run\n".to_owned()
     } else {
-        table.render(look)
+        table.render(style)
     };
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for skip in &draft.skipped {
@@ -42,7 +43,7 @@ pub fn told(draft: &Draft, look: &Look) -> String {
         for (why, plugins) in reasons {
             table.row([plugins.join(", ").into(), Cell::toned(why, Tone::Dim)]);
         }
-        out.push_str(&table.render(look));
+        out.push_str(&table.render(style));
     }
     out
 }
@@ -71,7 +72,7 @@ mod tests {
             ..Draft::default()
         };
         assert_eq!(
-            told(&draft, &Look::plain(NOW)),
+            summary(&draft, &Style::plain(NOW)),
             "WHEN       HOOK  MODE        LIMIT\n\
              each page  wget  foreground  30s\n\
              each page  pdf   foreground  30s\n\

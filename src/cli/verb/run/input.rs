@@ -1,5 +1,5 @@
-//! What `archivist run` is to work on: URLs and records of standard input, read line by line. What
-//! a line asks for is judged here, and what it is passed on as.
+//! Input of `archivist run`: URLs and records of standard input, read line by line. Decides what
+//! each line requests, and how it is passed on.
 
 use crate::client::exit::Failure;
 use crate::verb::urls::{Origin, Rejected, Urls};
@@ -10,27 +10,27 @@ use archivist_shared::bus::documents::report::AddOptions;
 use serde_json::{Map, Value, json};
 use std::io::BufRead;
 
-/// What a line asks for.
+/// Request of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// A page, as the orchestrator takes it: a URL or a JSON object.
+    /// Returns a page as the orchestrator reads it. Its depth is 0, whatever depth it was found at.
     Page(String),
     /// A crawl of its own.
     Crawl { urls: Vec<String>, options: Options },
-    /// Once more, or all of it if only `hook` is none.
+    /// Retry of one hook, or of everything if `hook` is `None`.
     Requeue { id: Owner, hook: Option<String> },
-    /// The same of what has this URL here. Another archive's record may have an id that is taken or
-    /// unknown here: then what it describes.
+    /// Retry of the row that has this URL here. A record of another archive may have an id that is
+    /// taken or unknown here; then `otherwise` applies.
     Known {
         id: Owner,
         url: String,
         otherwise: Box<Wish>,
     },
-    /// Not for us.
+    /// Not a request.
     Nothing,
 }
 
-/// What a record of a crawl says beside its URLs.
+/// Options in a record of a crawl, in addition to its URLs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     depth: Option<u32>,
@@ -39,11 +39,11 @@ pub struct Options {
     config: Vec<(String, String)>,
 }
 
-/// What the settings of a crawl may call the list of its plugins.
+/// Names of the setting with the list of plugins.
 const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
 
 impl Options {
-    /// Laid over what the command line says.
+    /// Settings that replace those of the command line.
     pub fn over(&self, base: &AddOptions) -> AddOptions {
         let mut options = base.clone();
         options.depth = self.depth.unwrap_or(base.depth);
@@ -56,18 +56,18 @@ impl Options {
     }
 }
 
-/// Everything that was read.
+/// All requests.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// Pages of the one crawl that the command line describes.
+    /// Pages of the crawl that the command line describes.
     pub urls: Urls,
     pub crawls: Vec<(Urls, Options)>,
     pub requeues: Vec<(Owner, Option<String>)>,
-    /// By its line what is known by that id, perhaps.
+    /// Requests that refer to an id, by line, until the id is checked.
     pub claims: Vec<(u64, Claim)>,
 }
 
-/// What a record says of itself: see [`Wish::Known`].
+/// Id and URL in a record: see [`Wish::Known`].
 #[derive(Debug, PartialEq)]
 pub struct Claim {
     pub id: Owner,
@@ -76,7 +76,7 @@ pub struct Claim {
 }
 
 impl Input {
-    /// Reads records to the end; `echo` gets each of them as it is passed on.
+    /// Reads records to the end; `echo` gets each record that is passed on.
     pub fn read(
         &mut self,
         mut lines: impl BufRead,
@@ -135,7 +135,7 @@ impl Input {
         }
     }
 
-    /// Takes a claim by whether it holds.
+    /// Accepts a claim if it holds, and otherwise what its record describes.
     pub fn settle(&mut self, number: u64, claim: Claim, holds: bool) {
         let wish = if holds {
             requeue(claim.id, None)
@@ -151,7 +151,7 @@ impl Input {
     }
 }
 
-/// What a line asks for, and how it is passed on.
+/// Returns the request of a line, and how the line is passed on.
 fn judge(text: &str) -> Result<(Wish, String), String> {
     if !text.starts_with('{') {
         let url = PageUrl::parse(text).map_err(|error| error.to_string())?;
@@ -186,7 +186,7 @@ fn of_record(record: &Map<String, Value>) -> Result<Wish, String> {
     })
 }
 
-/// What has an id of ours, and describes itself as `otherwise`.
+/// Returns a request for an id of this archive, with `otherwise` as alternative.
 fn known(id: Owner, otherwise: Wish) -> Wish {
     let url = match &otherwise {
         Wish::Page(line) => parse_line(line.as_bytes())
@@ -209,7 +209,8 @@ fn requeue(id: Owner, hook: Option<String>) -> Wish {
     Wish::Requeue { id, hook }
 }
 
-/// A result of ours by its id (`s3/PLUGIN/HOOK`) or by the snapshot and the hook it names.
+/// Returns a result of this archive by its id (`s3/PLUGIN/HOOK`), or by the snapshot and the hook
+/// that it names.
 fn result(record: &Map<String, Value>, id: &str) -> Wish {
     let named = id.split_once('/').and_then(|(owner, rest)| {
         let hook = rest.split_once('/').map_or(rest, |(_, hook)| hook);
@@ -262,15 +263,17 @@ fn crawl(record: &Map<String, Value>) -> Wish {
     if urls.is_empty() {
         return Wish::Nothing;
     }
-    let depth = record.get("max_depth").or_else(|| record.get("depth"));
-    let depth = depth.and_then(Value::as_u64);
+    let depth = record
+        .get("max_depth")
+        .or_else(|| record.get("depth"))
+        .and_then(Value::as_u64);
     let config = record.get("config").and_then(Value::as_object);
     let plain = |value: &Value| match value {
-        // A list of ours does not say what it is.
+        // The list of this archive has no type.
         Value::String(text) if text == HIDDEN => None,
         Value::String(text) => Some(text.clone()),
         Value::Null => None,
-        // Lists and objects are JSON in settings, too.
+        // Lists and objects in settings are JSON too.
         other => Some(other.to_string()),
     };
     let (lists, config): (Vec<_>, Vec<_>) = config
@@ -299,8 +302,10 @@ fn words(value: Option<&Value>) -> Vec<String> {
         Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let words = words.into_iter().map(str::trim);
-    let words = words.filter(|word| !word.is_empty());
+    let words = words
+        .into_iter()
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
 }
 
@@ -313,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_created_requeued_or_let_through() {
+    fn records_are_created_retried_or_passed_on() {
         let page = |line: &str| Wish::Page(line.to_owned());
         assert_eq!(wish("http://X.test"), page("http://x.test/"));
         let foreign = r#"{"type":"Snapshot","id":"0198-uuid","url":"http://x.test/","depth":3,"tags":"a, b","title":"T","timestamp":12}"#;

@@ -1,32 +1,32 @@
-//! Ctrl-C as a pure machine: the first one interrupts the hooks that are waited for and asks what
-//! next, the second one gives up, the third one does not even wait for the end.
+//! State machine for Ctrl-C. Pure. The first one interrupts the running hooks and asks what to do,
+//! the second one cancels the crawl, the third one leaves without waiting.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
     /// Ctrl-C.
     Signal,
-    /// What was typed, without its line feed.
+    /// A line from the terminal, without its line feed.
     Line(&'a str),
-    /// Nobody will type anything any more.
+    /// The terminal was closed.
     NoTerminal,
-    /// The interruption did not get through.
+    /// The interruption failed.
     Failed,
 }
 
-/// What is to be done.
+/// Action of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// End the hooks and ask; [`Input::Line`] answers.
+    /// Interrupt the hooks and ask; [`Input::Line`] answers.
     Interrupt,
-    /// Ask once more: the answer was none.
+    /// Ask again: the answer was invalid.
     AskAgain,
-    /// Go on with the next hooks.
+    /// Continue with the next hooks.
     Skip,
-    /// Run the interrupted hooks once more.
+    /// Run the interrupted hooks again.
     Retry,
-    /// Give the crawl up and wait for the end of what runs.
+    /// Cancel the crawl and wait until its units have ended.
     Abort,
-    /// Leave at once.
+    /// Leave without waiting.
     Leave,
 }
 
@@ -42,7 +42,7 @@ pub enum State {
 #[derive(Debug)]
 pub struct Interrupts {
     state: State,
-    /// There is a terminal to ask on.
+    /// A terminal can answer questions.
     terminal: bool,
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_the_first_one_gives_up() {
+    fn without_a_terminal_the_first_interrupt_cancels() {
         let mut interrupts = Interrupts::new(false);
         assert_eq!(interrupts.handle(Input::Signal), Some(Step::Abort));
         assert_eq!(interrupts.handle(Input::Signal), Some(Step::Leave));

@@ -1,4 +1,4 @@
-//! Which orchestrators have worked for this command: of each that takes over it is told once.
+//! Notices of a takeover: each orchestrator that takes over is reported once.
 
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::Runner;
@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub struct Leaders {
-    /// By unit: a service that systemd starts again is the same one. By pid where there is no unit.
+    /// Identified by unit, because a restarted service is the same orchestrator; without a unit, by
+    /// pid.
     known: BTreeSet<String>,
 }
 
@@ -18,7 +19,7 @@ fn key(runner: &Runner) -> String {
 }
 
 impl Leaders {
-    /// What to say of the runner that works now, if it is another one than ever before.
+    /// Returns the notice for the active runner if it was never active before.
     pub fn newer(&mut self, runners: &[Runner]) -> Option<String> {
         let active = runners.iter().find(|runner| runner.state == "active")?;
         let first = self.known.is_empty();
@@ -55,17 +56,17 @@ mod tests {
     }
 
     #[test]
-    fn a_takeover_is_told_once_and_a_restart_is_none() {
+    fn a_takeover_is_reported_once_and_a_restart_is_not() {
         let service = |pid| runner("active", "archivist-orchestrator.service", pid);
         let mut leaders = Leaders::default();
         assert_eq!(leaders.newer(&[service(1)]), None);
         assert_eq!(leaders.newer(&[service(2)]), None);
         let waiting = runner("waiting", "archivist-orchestrator.service", 2);
         let scope = [waiting, runner("active", "archivist-run-9-0.scope", 9)];
-        let told = leaders.newer(&scope).unwrap();
+        let message = leaders.newer(&scope).unwrap();
         assert!(
-            told.contains("took over orchestrator (pid=9, archivist-run-9-0.scope)"),
-            "{told}"
+            message.contains("took over orchestrator (pid=9, archivist-run-9-0.scope)"),
+            "{message}"
         );
         assert_eq!(leaders.newer(&scope), None);
         // It ended, and the first one has the work again.

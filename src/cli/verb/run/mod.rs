@@ -1,5 +1,5 @@
-//! `archivist run`: archives in the foreground. What it queues is worked on like everything else,
-//! by units; this process shows it, can interrupt it, and takes it along when it dies.
+//! `archivist run`: archives in the foreground. Units do the work as for every crawl; this process
+//! shows them, can interrupt them, and cancels them when it ends.
 
 mod board;
 mod copy;
@@ -7,15 +7,15 @@ mod draft;
 mod input;
 mod interrupt;
 mod leaders;
-mod records;
+mod printed;
 mod scope;
 mod stream;
 mod work;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::Look;
+use crate::display::style;
+use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::add::{persona, setting};
 use crate::verb::urls::Urls;
@@ -38,13 +38,13 @@ use work::Work;
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// Follow links so many steps from the given pages
+    /// Follow links up to N steps from the given pages
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: u32,
     /// Tag the pages; may be given more than once
     #[arg(long = "tag", value_name = "T")]
     tags: Vec<String>,
-    /// Run these plugins only, separated by commas
+    /// Run only these plugins, separated by commas
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     plugins: Vec<String>,
     /// Do not run these plugins, separated by commas
@@ -53,46 +53,46 @@ pub struct RunArgs {
     /// Set a plugin's setting for this crawl; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Take up the cookies and profile of this persona; the same as --set ACTIVE_PERSONA=NAME
+    /// Use the cookies and profile of this persona; same as --set ACTIVE_PERSONA=NAME
     #[arg(long, value_name = "NAME")]
     persona: Option<PersonaName>,
-    /// Time limit of a hook in seconds; the same as --set TIMEOUT=S
+    /// Time limit of a hook in seconds; same as --set TIMEOUT=S
     #[arg(long, value_name = "S")]
     timeout: Option<u32>,
-    /// Archive at most so many pages; the same as --set CRAWL_MAX_URLS=N
+    /// Archive at most N pages; same as --set CRAWL_MAX_URLS=N
     #[arg(long, value_name = "N")]
     max_urls: Option<u32>,
-    /// Begin no page once so much was archived, such as 500M; the same as --set CRAWL_MAX_SIZE=S
+    /// Start no page after S bytes were archived, such as 500M; same as --set CRAWL_MAX_SIZE=S
     #[arg(long, value_name = "S")]
     crawl_max_size: Option<String>,
-    /// Begin no page after so many seconds; the same as --set CRAWL_TIMEOUT=T
+    /// Start no page after T seconds; same as --set CRAWL_TIMEOUT=T
     #[arg(long, value_name = "T")]
     crawl_timeout: Option<u32>,
-    /// Begin no hook once a page is so large; the same as --set SNAPSHOT_MAX_SIZE=S
+    /// Start no hook when a page has S bytes; same as --set SNAPSHOT_MAX_SIZE=S
     #[arg(long, value_name = "S")]
     snapshot_max_size: Option<String>,
-    /// Show which hooks would run, and why others would not; queue nothing
+    /// Show which hooks would run and why others would not; queue nothing
     #[arg(long)]
     dry_run: bool,
     /// Copy what was archived to DIR/ID
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Print records as JSON, one a line, even on a terminal
+    /// Print records as JSON, one per line, even on a terminal
     #[arg(long)]
     json: bool,
-    /// Work on this crawl instead, once more if it is over
+    /// Work on this crawl; retry it if it has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["snapshot_id", "urls", "dry_run"])]
     crawl_id: Option<CrawlId>,
-    /// Work on this snapshot instead, once more if it is over
+    /// Work on this snapshot; retry it if it has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["urls", "dry_run"])]
     snapshot_id: Option<SnapshotId>,
-    /// The pages; - or none reads URLs and records from standard input, one a line
+    /// Pages to archive; - or none reads URLs and records from standard input, one per line
     #[arg(value_name = "URL")]
     urls: Vec<OsString>,
 }
 
 impl RunArgs {
-    /// What the orchestrator is told. `--set` has the last word.
+    /// Settings of the crawl. `--set` overrides the other options.
     fn options(&self) -> AddOptions {
         let number = |value: Option<u32>| value.map(|value| value.to_string());
         let short = [
@@ -131,7 +131,7 @@ impl RunArgs {
         }
     }
 
-    /// Records on standard output instead of a summary.
+    /// Returns whether records are printed instead of a summary.
     fn wants_records(&self) -> bool {
         self.json || !std::io::stdout().is_terminal()
     }
@@ -148,18 +148,18 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut partly = !input.urls.rejected.is_empty();
     if input.is_empty() {
         return Err(Failure::usage(
-            "nothing to work on: not a single URL that can be archived, and no record of a crawl",
+            "nothing to work on: no URL that can be archived, and no record of a crawl",
         ));
     }
     if let Some(directory) = &args.output {
         copy::make(directory)?;
         can_copy(scope)?;
     }
-    // From here on it is waited for: what was queued is not left to itself.
+    // From here on the command waits: it does not leave queued pages behind.
     let interrupts = signal(SignalKind::interrupt())
         .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
     let server = Server::reach(scope).await?;
-    let since = look::now();
+    let since = style::now();
     let mut queue = Queue {
         server: &server,
         jobs: Vec::new(),
@@ -193,15 +193,15 @@ async fn dry_run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let options = encode(&args.options())?;
     let answer = server.call(|| server.proxy().draft(&options)).await?;
     if args.json {
-        look::print_json(&answer)?;
+        style::print_json(&answer)?;
         return Ok(Exit::Done);
     }
     let draft: Draft = decode(&answer)?;
-    look::print(&draft::told(&draft, &Look::of_stdout()))?;
+    style::print(&draft::summary(&draft, &Style::of_stdout()))?;
     Ok(Exit::Done)
 }
 
-/// The archive belongs to users who keep it to themselves: better known before than after.
+/// Other users cannot read the archive: report that before the work, not after it.
 fn can_copy(scope: &Scope) -> Result<(), Failure> {
     let archive = scope.data_dir().join("archive");
     match std::fs::read_dir(&archive) {
@@ -235,7 +235,7 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
     let records = args.wants_records();
     let mut echo = |line: &str| {
         if records {
-            look::print(&format!("{line}\n"))
+            style::print(&format!("{line}\n"))
         } else {
             Ok(())
         }
@@ -254,16 +254,16 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
     Ok(input)
 }
 
-/// Puts what was asked for into the orchestrator's queue.
+/// Queues the requests.
 struct Queue<'a> {
     server: &'a Server,
     jobs: Vec<Job>,
-    /// Something was refused.
+    /// At least one request was refused.
     partly: bool,
 }
 
 impl Queue<'_> {
-    /// Finds out which records are of this archive: by their id, and the URL it has here.
+    /// Checks which records belong to this archive: by id and by the URL that it has here.
     async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
         for (number, claim) in std::mem::take(&mut input.claims) {
             let id = claim.id.to_string();
@@ -292,7 +292,7 @@ impl Queue<'_> {
                 self.partly = true;
             }
             match self.add(urls, &own.over(&options)).await {
-                // One bad record of many does not stop the others.
+                // A bad record does not stop the others.
                 Err(failure) if several && failure.is_about_input() => {
                     failure.report();
                     self.partly = true;
@@ -331,7 +331,7 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// Takes up a crawl or snapshot: joins what is under way, queues once more what is over.
+    /// Works on a crawl or snapshot: joins it if it runs, retries it if it has ended.
     async fn requeue(&mut self, id: Owner, hook: Option<&str>) -> Result<(), Failure> {
         let (text, proxy) = (id.to_string(), self.server.proxy());
         let details: Details = self.server.ask(|| proxy.show(&text)).await?;
@@ -342,13 +342,13 @@ impl Queue<'_> {
             Details::Snapshot { snapshot, .. } => (
                 snapshot.crawl,
                 Some(snapshot.id),
-                // One more hook of a page that waits for others of its hooks is fine.
+                // Another hook of a page that already waits is fine.
                 !snapshot.status.is_final() && hook.is_none(),
                 page_is_complete(snapshot),
             ),
         };
         if !open && complete && hook.is_none() {
-            eprintln!("{id} is complete: nothing of it failed or was skipped");
+            eprintln!("{id} is complete: none of its results failed or was skipped");
             return Ok(());
         }
         let known = self.jobs.iter().position(|job| job.crawl == crawl);
@@ -361,7 +361,7 @@ impl Queue<'_> {
             self.server.call_once(call).await?;
         }
         match known {
-            // All pages of it are worked on already, or this is one more of them.
+            // All its pages are followed already, or this is another of them.
             Some(place) => {
                 let job = &mut self.jobs[place];
                 match only {

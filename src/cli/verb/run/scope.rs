@@ -1,16 +1,16 @@
-//! The command in a scope of its own, `archivist-run-PID-….scope`, so that `systemctl status`
-//! shows it beside what it runs.
+//! The scope `archivist-run-PID-….scope` of this command, so that `systemctl status` shows it next
+//! to the units that it runs.
 
 use archivist_core::unit::Names;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::enter_scope;
 use std::time::Duration;
 
-/// How long systemd may take to answer. It is a service to whoever looks, nothing waits for it.
+/// Deadline for systemd's answer. The scope is a convenience; nothing waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Moves this process into a scope of the machine's manager, or else of the user's own. Who may
-/// ask neither goes on without.
+/// Moves this process into a scope of the machine's service manager, or else of the user's. Without
+/// permission for either, the command continues without a scope.
 pub async fn enter(scope: &Scope) {
     let names = Names::new(scope.unit_prefix());
     let pid = std::process::id();
@@ -23,8 +23,8 @@ pub async fn enter(scope: &Scope) {
         let entering = enter_scope(*user, &name, &slice, pid);
         match tokio::time::timeout(PATIENCE, entering).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => tracing::debug!("{error}, going on without a scope"),
-            Err(_) => tracing::debug!("systemd does not answer, going on without a scope"),
+            Ok(Err(error)) => tracing::debug!("{error}, continuing without a scope"),
+            Err(_) => tracing::debug!("systemd does not answer, continuing without a scope"),
         }
     }
 }

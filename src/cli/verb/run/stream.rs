@@ -1,10 +1,11 @@
-//! Following one crawl to its end, over restarts of the orchestrator, with the crawl held.
+//! Follows one crawl to its end, across restarts of the orchestrator, and holds it for this
+//! command.
 
 use crate::client::exit::Failure;
 use crate::client::server::{Server, decode};
 use crate::client::wait::read_lines;
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
-use archivist_shared::bus::documents::report::{Details, Event};
+use archivist_shared::bus::documents::report::{CrawlEvent, Details};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -12,9 +13,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// How long what runs may take to end after the crawl is over.
+/// Deadline for units that still run after the crawl has ended.
 const ENDING: Duration = Duration::from_secs(150);
-/// Streams that end so soon, one after the other, before this is given up.
+/// Most streams in a row that end early.
 const SHORT: Duration = Duration::from_secs(1);
 const SHORT_STREAMS: u32 = 5;
 
@@ -22,15 +23,15 @@ const SHORT_STREAMS: u32 = 5;
 #[derive(Debug)]
 pub struct Job {
     pub crawl: CrawlId,
-    /// Only these of its pages; empty stands for all.
+    /// Only these pages; empty means all.
     pub only: BTreeSet<SnapshotId>,
-    /// This command has queued it: it ends with the command.
+    /// This command queued the crawl: it ends with the command.
     pub owned: bool,
     pub hold: Option<OwnedFd>,
 }
 
 impl Job {
-    /// What is interrupted and given up.
+    /// The crawl or pages to interrupt and to cancel.
     pub fn targets(&self) -> Vec<Owner> {
         if self.owned || self.only.is_empty() {
             vec![Owner::Crawl(self.crawl)]
@@ -40,10 +41,10 @@ impl Job {
     }
 }
 
-/// What the stream of a crawl brings; nothing where it begins and tells the present state first.
-pub type News = (CrawlId, Option<Event>);
+/// Event of a crawl's stream; `None` when a stream starts and repeats the present state.
+pub type News = (CrawlId, Option<CrawlEvent>);
 
-/// Tells `news` of everything until there is nothing to wait for any more.
+/// Sends every event to `news` until the crawl and its units have ended.
 pub async fn follow(
     server: &Server,
     job: &Job,
@@ -55,14 +56,14 @@ pub async fn follow(
         let call = || server.proxy().hold(&id, job.owned);
         server.call(call).await.map(OwnedFd::from)
     };
-    // One that lives is never dropped for another: the crawl would be given up.
-    let mut let_go = Box::pin(until_let_go(hold));
+    // A living hold is never replaced: dropping it would cancel the crawl.
+    let mut let_go = Box::pin(until_released(hold));
     let mut is_held = true;
     let mut missing = job.only.clone();
     let mut short = 0;
     loop {
         if !is_held {
-            let_go = Box::pin(until_let_go(ask().await?));
+            let_go = Box::pin(until_released(ask().await?));
             is_held = true;
         }
         let mut may_ask = true;
@@ -73,7 +74,7 @@ pub async fn follow(
         };
         tell(None);
         for page in missing.clone() {
-            // The stream begins with what is open.
+            // The stream starts with the open pages.
             let page_id = page.to_string();
             let call = || server.proxy().show(&page_id);
             let details: Details = server.ask(call).await?;
@@ -81,7 +82,7 @@ pub async fn follow(
                 && snapshot.status.is_final()
             {
                 missing.remove(&page);
-                tell(Some(Event::Snapshot { snapshot }));
+                tell(Some(CrawlEvent::Snapshot { snapshot }));
             }
         }
         let mut lines = read_lines(stream.into());
@@ -92,11 +93,12 @@ pub async fn follow(
             let line = tokio::select! {
                 biased;
                 line = lines.recv() => line,
-                // The crawl is over, which the stream is about to tell; or who held it for us is gone, and another tells of it.
+                // Either the crawl has ended, which the stream is about to report, or the
+                // orchestrator that held it is gone and another one reports it.
                 () = &mut let_go, if is_held => {
                     is_held = std::mem::take(&mut may_ask);
                     if is_held {
-                        let_go = Box::pin(until_let_go(ask().await?));
+                        let_go = Box::pin(until_released(ask().await?));
                     }
                     continue;
                 }
@@ -104,14 +106,14 @@ pub async fn follow(
             let Some(line) = line else {
                 break;
             };
-            let event: Event = decode(&line)?;
+            let event: CrawlEvent = decode(&line)?;
             match &event {
-                Event::Snapshot { snapshot } if snapshot.status.is_final() => {
+                CrawlEvent::Snapshot { snapshot } if snapshot.status.is_final() => {
                     missing.remove(&snapshot.id);
                 }
-                Event::Crawl { crawl } if crawl.status.is_final() => {
+                CrawlEvent::Crawl { crawl } if crawl.status.is_final() => {
                     tell(Some(event));
-                    // What runs may take its time, but not for ever.
+                    // Units that still run may take some time, but not forever.
                     if is_held {
                         let _ = tokio::time::timeout(ENDING, let_go).await;
                     }
@@ -128,14 +130,15 @@ pub async fn follow(
         };
         if short == SHORT_STREAMS {
             return Err(Failure::failed(format!(
-                "the orchestrator stopped telling of {id}; see: archivist status {id}"
+                "the orchestrator stopped reporting {id}; see: archivist status {id}"
             )));
         }
     }
 }
 
-/// The orchestrator closes the descriptor when nothing of the crawl runs any more, or when it ends.
-async fn until_let_go(hold: OwnedFd) {
+/// Waits until the orchestrator closes the descriptor: nothing of the crawl runs any more, or the
+/// orchestrator has ended.
+async fn until_released(hold: OwnedFd) {
     let stream = std::os::unix::net::UnixStream::from(hold);
     let waiting = async {
         stream.set_nonblocking(true)?;

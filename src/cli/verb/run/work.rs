@@ -1,23 +1,23 @@
-//! The foreground: what the streams tell is shown, what is typed is passed on.
+//! The foreground: shows events of the streams, and passes on what the user types.
 
 use super::board::{Board, Screen};
 use super::interrupt::{Input, Interrupts, State, Step};
 use super::leaders::Leaders;
 use super::named;
-use super::records::Records;
+use super::printed::Printed;
 use super::stream::{Job, follow};
 use crate::client::exit::{Exit, Failure};
 use crate::client::follow::Follow;
-use crate::client::pieces::Pieces;
+use crate::client::paging::Paging;
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::Look;
+use crate::display::style;
+use crate::display::style::Style;
 use crate::display::text;
-use crate::verb::run::records;
+use crate::verb::run::printed;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Time};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
-    Details, Event, Filter, Interrupted, Run, Snapshot, Status,
+    CrawlEvent, Details, Filter, Interrupted, Run, Snapshot, Status,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, IsTerminal};
@@ -26,17 +26,17 @@ use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 
-/// How often the table is drawn.
+/// Interval between two updates of the table.
 const REDRAW: Duration = Duration::from_millis(250);
 const QUESTION: &str = "skip (Enter), retry (r), abort (a)? ";
 
-/// What is shown of one crawl.
+/// Progress of one crawl.
 struct Shown {
     follow: Follow,
     only: BTreeSet<SnapshotId>,
     owned: bool,
     targets: Vec<Owner>,
-    /// The pages that were asked for and have ended.
+    /// Requested pages that have ended.
     ended: BTreeMap<SnapshotId, Snapshot>,
 }
 
@@ -68,12 +68,12 @@ impl Shown {
 pub struct Work<'a> {
     server: &'a Server,
     shown: BTreeMap<CrawlId, Shown>,
-    records: Option<Records>,
+    records: Option<Printed>,
     board: Board,
     screen: Option<Screen>,
     interrupts: Interrupts,
     leaders: Leaders,
-    /// What is typed, once somebody was asked.
+    /// Reads lines from the terminal, not from standard input; `None` at its end.
     typed: Option<mpsc::UnboundedReceiver<Option<String>>>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Work<'a> {
         Work {
             server,
             shown: shown.collect(),
-            records: records.then(|| Records::new(since)),
+            records: records.then(|| Printed::new(since)),
             board: Board::default(),
             screen: screen.then(Screen::new),
             interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
@@ -102,7 +102,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Works on the jobs until none of them is open, or somebody has had enough.
+    /// Works on the jobs until all have ended or the user leaves.
     pub async fn until_the_end(
         &mut self,
         jobs: Vec<Job>,
@@ -156,11 +156,11 @@ impl<'a> Work<'a> {
 
     fn draw(&mut self) {
         if let Some(screen) = &mut self.screen {
-            screen.draw(&self.board, look::now());
+            screen.draw(&self.board, style::now());
         }
     }
 
-    async fn take(&mut self, crawl: CrawlId, news: Option<Event>) -> Result<(), Failure> {
+    async fn take(&mut self, crawl: CrawlId, news: Option<CrawlEvent>) -> Result<(), Failure> {
         let Some(event) = news else {
             if let Some(shown) = self.shown.get_mut(&crawl) {
                 shown.follow.stream_begins();
@@ -169,14 +169,14 @@ impl<'a> Work<'a> {
             return Ok(());
         };
         let owner = match &event {
-            Event::Crawl { crawl } => Owner::Crawl(crawl.id),
-            Event::Snapshot { snapshot } => Owner::Snapshot(snapshot.id),
-            Event::Hook { result } => result.owner,
+            CrawlEvent::Crawl { crawl } => Owner::Crawl(crawl.id),
+            CrawlEvent::Snapshot { snapshot } => Owner::Snapshot(snapshot.id),
+            CrawlEvent::Hook { result } => result.owner,
         };
         if !self.shown.get(&crawl).is_some_and(|shown| shown.has(owner)) {
             return Ok(());
         }
-        if let Event::Snapshot { snapshot } = &event
+        if let CrawlEvent::Snapshot { snapshot } = &event
             && snapshot.status.is_final()
         {
             self.complete(crawl, snapshot.id).await?;
@@ -185,8 +185,8 @@ impl<'a> Work<'a> {
         self.show(crawl, event)
     }
 
-    /// One line for each orchestrator that took over from the one before. The work goes on under
-    /// it, and this command follows it there, and back. Nothing depends on the answer.
+    /// Prints one line for each orchestrator that takes over. The work continues there, and this
+    /// command follows it. Nothing depends on the answer.
     async fn look_for_newer(&mut self) {
         let status = || self.server.proxy().status();
         if let Ok(status) = self.server.ask::<Status, _>(status).await
@@ -196,17 +196,17 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn show(&mut self, crawl: CrawlId, event: Event) -> Result<(), Failure> {
+    fn show(&mut self, crawl: CrawlId, event: CrawlEvent) -> Result<(), Failure> {
         let Some(shown) = self.shown.get_mut(&crawl) else {
             return Ok(());
         };
-        if let Event::Snapshot { snapshot } = &event
+        if let CrawlEvent::Snapshot { snapshot } = &event
             && snapshot.status.is_final()
         {
             shown.ended.insert(snapshot.id, snapshot.clone());
         }
         if let Some(screen) = &mut self.screen {
-            let stays = self.board.apply(&event, &Screen::look(look::now()));
+            let stays = self.board.apply(&event, &Screen::style(style::now()));
             screen.print(stays);
             shown.follow.apply(event);
             return Ok(());
@@ -214,32 +214,32 @@ impl<'a> Work<'a> {
         let note = shown.follow.apply(event);
         match note {
             Some(note) if self.records.is_none() => {
-                let look = Look::of_stdout();
-                look::print(&format!("{}\n", look.paint(&note.text, note.tone)))
+                let style = Style::of_stdout();
+                style::print(&format!("{}\n", style.paint(&note.text, note.tone)))
             }
             _ => Ok(()),
         }
     }
 
-    async fn tell_records(&mut self, event: &Event) -> Result<(), Failure> {
+    async fn tell_records(&mut self, event: &CrawlEvent) -> Result<(), Failure> {
         let Some(records) = &mut self.records else {
             return Ok(());
         };
         match event {
-            Event::Snapshot { snapshot } => {
+            CrawlEvent::Snapshot { snapshot } => {
                 if let Some(record) = records.page(snapshot) {
-                    records::print(&record)?;
+                    printed::print(&record)?;
                 }
             }
-            Event::Hook { result } if result.status.is_final() => {
+            CrawlEvent::Hook { result } if result.status.is_final() => {
                 let filter = Filter {
                     owner: Some(result.owner),
                     ..Filter::default()
                 };
-                let pieces = Pieces::new(self.server, filter);
-                let runs: Vec<Run> = pieces.collect().await?;
+                let paging = Paging::new(self.server, filter);
+                let runs: Vec<Run> = paging.collect().await?;
                 for record in records.result(result, &runs) {
-                    records::print(&record)?;
+                    printed::print(&record)?;
                 }
             }
             _ => {}
@@ -247,8 +247,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// A page has ended: what the stream does not tell of it, such as what was skipped, is asked
-    /// for.
+    /// Queries what the stream does not report of a page that has ended, such as skipped results.
     async fn complete(&mut self, crawl: CrawlId, page: SnapshotId) -> Result<(), Failure> {
         let id = page.to_string();
         let call = || self.server.proxy().show(&id);
@@ -262,21 +261,21 @@ impl<'a> Work<'a> {
         };
         if let Some(records) = &mut self.records {
             if let Some(record) = records.page(&snapshot) {
-                records::print(&record)?;
+                printed::print(&record)?;
             }
             for result in &results {
                 for record in records.result(result, &runs) {
-                    records::print(&record)?;
+                    printed::print(&record)?;
                 }
             }
         }
         for result in results {
-            self.show(crawl, Event::Hook { result })?;
+            self.show(crawl, CrawlEvent::Hook { result })?;
         }
         Ok(())
     }
 
-    /// Pages that ended before anybody watched.
+    /// Reports pages that ended before the stream started.
     async fn fill_gaps(&mut self) -> Result<(), Failure> {
         let gaps = |(id, shown): (&CrawlId, &Shown)| {
             (shown.only.is_empty() && shown.follow.has_gaps()).then_some(*id)
@@ -286,7 +285,7 @@ impl<'a> Work<'a> {
             for snapshot in self.snapshots(crawl).await? {
                 let known = self.shown[&crawl].ended.contains_key(&snapshot.id);
                 if snapshot.status.is_final() && !known {
-                    let event = Event::Snapshot { snapshot };
+                    let event = CrawlEvent::Snapshot { snapshot };
                     self.take(crawl, Some(event)).await?;
                 }
             }
@@ -299,13 +298,13 @@ impl<'a> Work<'a> {
             owner: Some(Owner::Crawl(crawl)),
             ..Filter::default()
         };
-        let pieces = Pieces::new(self.server, filter);
-        let mut snapshots: Vec<Snapshot> = pieces.collect().await?;
+        let paging = Paging::new(self.server, filter);
+        let mut snapshots: Vec<Snapshot> = paging.collect().await?;
         snapshots.reverse();
         Ok(snapshots)
     }
 
-    /// Directories of the pages that were worked on.
+    /// Returns the directories of the archived pages.
     pub async fn directories(&self) -> Result<Vec<(SnapshotId, PathBuf)>, Failure> {
         let mut found = Vec::new();
         for (crawl, shown) in &self.shown {
@@ -320,13 +319,13 @@ impl<'a> Work<'a> {
         Ok(found)
     }
 
-    /// The summary and the exit status.
+    /// Prints the summary and returns the exit status.
     fn close(&mut self) -> Result<Exit, Failure> {
         if let Some(screen) = &mut self.screen {
             screen.resume();
             screen.clear();
         }
-        let now = look::now();
+        let now = style::now();
         let mut exit = Exit::Done;
         for shown in self.shown.values() {
             if shown.exit() != Exit::Done {
@@ -338,7 +337,7 @@ impl<'a> Work<'a> {
                 shown.ended.values().map(line).collect()
             };
             match (self.records.is_some(), &self.screen) {
-                (false, _) => look::print(&summary)?,
+                (false, _) => style::print(&summary)?,
                 (true, Some(_)) => eprint!("{summary}"),
                 (true, None) => {}
             }
@@ -349,7 +348,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Something was pressed; whether to leave at once.
+    /// Handles a key or signal; returns whether to leave at once.
     async fn input(&mut self, input: Input<'_>) -> Result<bool, Failure> {
         let Some(step) = self.interrupts.handle(input) else {
             return Ok(false);
@@ -364,7 +363,7 @@ impl<'a> Work<'a> {
                 if let Some(screen) = &mut self.screen {
                     screen.clear();
                 }
-                eprintln!("leaving; what was given up may take a while to end");
+                eprintln!("leaving; cancelled units may take a while to end");
                 return Ok(true);
             }
         }
@@ -392,7 +391,7 @@ impl<'a> Work<'a> {
             }
         }
         let what = if hooks.is_empty() {
-            "no hook is waited for just now".to_owned()
+            "no hook is running now".to_owned()
         } else {
             format!("interrupted {}", named(&hooks))
         };
@@ -406,7 +405,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A line above the table.
+    /// Prints a line above the table.
     fn say(&mut self, line: &str) {
         match &mut self.screen {
             Some(screen) => screen.print(vec![line.to_owned()]),
@@ -428,13 +427,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Gives everything up; the streams tell when it has ended.
+    /// Cancels everything; the streams report when it has ended.
     async fn abort(&mut self) -> Result<(), Failure> {
         if let Some(screen) = &mut self.screen {
             eprintln!();
             screen.resume();
         }
-        self.say("aborting: waiting for what runs to end; Ctrl-C leaves at once");
+        self.say("aborting: waiting for running units to end; Ctrl-C leaves at once");
         for target in self.targets() {
             let id = target.to_string();
             let proxy = self.server.proxy();
@@ -443,7 +442,7 @@ impl<'a> Work<'a> {
                 Owner::Snapshot(_) => self.server.call(|| proxy.cancel(&id)).await,
             };
             match called {
-                // It may have ended by itself meanwhile.
+                // It may have ended in the meantime.
                 Err(failure) if failure.is_about_input() => {}
                 other => other?,
             }

@@ -3,7 +3,7 @@ use crate::sample;
 
 #[test]
 fn a_snapshot_like_systemctl_status() {
-    let look = Look::plain(sample::NOW);
+    let style = Style::plain(sample::NOW);
     let running = Run {
         status: "running".into(),
         ended_at: None,
@@ -38,12 +38,12 @@ ID  UNIT                            TRY  STATUS   OUTCOME  TIME     CPU     MEMO
 r7  archivist-hook-wget-s3.service  1    ended    success  1.2s     1.204s  12.5M
 r8  archivist-hook-pdf-s3.service   1    running           1min 0s  1.204s  12.5M
 ";
-    assert_eq!(long(&details, &look), want);
+    assert_eq!(long(&details, &style), want);
 }
 
 #[test]
 fn a_crawl_that_waits() {
-    let look = Look::plain(sample::NOW);
+    let style = Style::plain(sample::NOW);
     let details = Details::Crawl {
         crawl: Crawl {
             status: Lifecycle::Queued,
@@ -57,7 +57,7 @@ fn a_crawl_that_waits() {
         results: Vec::new(),
         runs: Vec::new(),
     };
-    let text = long(&details, &look);
+    let text = long(&details, &style);
     assert!(
         text.starts_with("● c12 https://example.com/\n    Status: queued\n"),
         "{text}"
@@ -71,7 +71,7 @@ fn a_crawl_that_waits() {
 }
 
 #[test]
-fn suppressed_messages_are_told_of_their_run() {
+fn suppressed_messages_are_reported_with_their_run() {
     let details = Details::Snapshot {
         snapshot: sample::snapshot(345),
         results: Vec::new(),
@@ -84,10 +84,10 @@ fn suppressed_messages_are_told_of_their_run() {
 
     let mut document = serde_json::to_value(&details).unwrap();
     note_suppressed(&mut document, &suppressed);
-    let told = |n: usize| {
+    let dropped = |n: usize| {
         document["snapshot"]["runs"][n]
             .get("suppressed")
             .and_then(Value::as_u64)
     };
-    assert_eq!((told(0), told(1)), (None, Some(12_345)));
+    assert_eq!((dropped(0), dropped(1)), (None, Some(12_345)));
 }

@@ -1,11 +1,12 @@
-//! `archivist watch add` and `remove`: a file, and then systemd's generators.
+//! `archivist watch add` and `remove`: write or delete a watch file and start or stop its timers.
 
 use super::timers;
 use crate::client::exit::{Exit, Failure};
-use crate::display::look;
+use crate::display::style;
 use archivist_generator::watch::timer_name;
 use archivist_shared::config::{Scope, ini};
 use archivist_shared::declare::watch::{KEYS, Watch, When};
+use archivist_shared::declare::{Declaration, Kind};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,49 +14,49 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct AddArgs {
-    /// What the watch is to be called
+    /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
-    /// The sites
+    /// URLs of the sites
     #[arg(value_name = "URL", required_unless_present = "url_file")]
     urls: Vec<String>,
-    /// Watch the URLs in FILE as well, one a line; it is read at every check
+    /// Watch the URLs in FILE too, one per line; it is read at every check
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
-    /// When to ask whether a site answers: 'every 5min', a calendar expression, or 'no'
+    /// When to check whether a site answers: 'every 5min', a calendar expression, or 'no'
     #[arg(long, value_name = "WHEN")]
     status: Option<String>,
-    /// When to have lighthouse give its scores
+    /// When to measure the sites with Lighthouse
     #[arg(long, value_name = "WHEN")]
     lighthouse: Option<String>,
-    /// When to look for broken links
+    /// When to crawl the sites for broken links
     #[arg(long, value_name = "WHEN")]
     crawl: Option<String>,
-    /// When to archive
+    /// When to archive the sites
     #[arg(long, value_name = "WHEN")]
     archive: Option<String>,
-    /// Unit or command for when a site is down
+    /// Unit or command to start when a site is down
     #[arg(long, value_name = "WHAT")]
     on_down: Option<String>,
-    /// Unit or command for when it is up again
+    /// Unit or command to start when the site is up again
     #[arg(long, value_name = "WHAT")]
     on_recovery: Option<String>,
-    /// Any other key of archivist.watch(5); may be given more than once
+    /// Set any other key of archivist.watch(5); may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Overwrite a file that is there
+    /// Replace an existing file
     #[arg(long)]
     replace: bool,
 }
 
 #[derive(Args)]
 pub struct RemoveArgs {
-    /// The watch
+    /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
 }
 
-/// The directory for what people declare.
+/// Returns the directory of declarations.
 fn directory(scope: &Scope) -> PathBuf {
     scope.config_dirs().pop().unwrap_or_default()
 }
@@ -69,7 +70,7 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let systemd = timers::connect(scope).await?;
     let kinds = watch.kinds();
     if let Some(kind) = timers::start(&systemd, &args.name, &kinds).await? {
-        // Only systemd knows what a calendar expression may be. As it was before:
+        // Only systemd can judge a calendar expression. On an error, restore the old file:
         match before {
             Some(text) => write(&path, &text, true)?,
             None => delete(&path)?,
@@ -77,22 +78,22 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         timers::start(&systemd, &args.name, &[]).await?;
         let When::Calendar(expression) = watch.schedule(kind).when else {
             let timer = timer_name(&args.name, kind);
-            return Err(Failure::failed(format!("systemd refuses {timer}")));
+            return Err(Failure::failed(format!("systemd failed to load {timer}")));
         };
         return Err(Failure::usage(format!(
             "{kind}: '{expression}' is neither 'every SPAN' nor a calendar expression of systemd.time(7)"
         )));
     }
-    look::print(&format!("{}\n", path.display()))?;
+    style::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
 
-/// The file that the arguments ask for.
+/// Returns the content of the watch file.
 fn text(args: &AddArgs) -> Result<String, Failure> {
     let mut lines = vec!["[Watch]".to_owned()];
     let mut line = |key: &str, value: &str| {
         if value.chars().any(char::is_control) || value.ends_with('\\') {
-            let what = format!("{key}= cannot hold {value:?}: it would not be one line");
+            let what = format!("{key}= cannot be {value:?}: it must be one line");
             return Err(Failure::usage(what));
         }
         lines.push(format!("{key}={value}"));
@@ -101,8 +102,12 @@ fn text(args: &AddArgs) -> Result<String, Failure> {
     for url in &args.urls {
         line("URL", url)?;
     }
-    let url_file = args.url_file.as_ref().map(std::path::absolute).transpose();
-    let url_file = url_file.map_err(|error| Failure::usage(format!("--url-file: {error}")))?;
+    let url_file = args
+        .url_file
+        .as_ref()
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--url-file: {error}")))?;
     let url_file = url_file.map(|path| path.to_string_lossy().into_owned());
     for (key, value) in [
         ("URLFile", &url_file),
@@ -131,22 +136,28 @@ fn text(args: &AddArgs) -> Result<String, Failure> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Nothing is written that the generator would refuse.
+/// Reads the watch as the generator will; an error means that nothing is written.
 fn read(name: &str, text: &str, path: &Path) -> Result<Watch, Failure> {
     let parsed = ini::parse(text, path);
-    let (watch, problems) = Watch::read(name, &parsed.entries);
+    let (watch, problems) = Watch::of(&Declaration {
+        kind: Kind::Watch,
+        name: name.to_owned(),
+        path: path.to_owned(),
+        entries: parsed.entries,
+        malformed: parsed.malformed,
+    });
     match problems.into_iter().next() {
         None => Ok(watch),
         Some(problem) => Err(Failure::usage(problem.what)),
     }
 }
 
-/// All of the file or nothing of it.
+/// Writes the whole file in one step.
 fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => {
             let what = format!(
-                "'{}' is there already; --replace overwrites it",
+                "'{}' exists already; --replace overwrites it",
                 path.display()
             );
             Failure::usage(what)
@@ -177,12 +188,12 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     let path = directory(scope).join(format!("{}.watch", args.name));
     if !path.exists() {
         return Err(Failure::failed(format!(
-            "there is no watch '{}' in '{}'",
+            "found no watch '{}' in '{}'",
             args.name,
             directory(scope).display()
         )));
     }
-    // First the timers, and what they started: it would ask for a watch that is not there.
+    // Stop the timers and the started units first: they would look for the deleted watch.
     let systemd = timers::connect(scope).await?;
     timers::stop(&systemd, &args.name).await?;
     delete(&path)?;

@@ -1,10 +1,10 @@
-//! `archivist watch history`: results of checks, as rows, as JSON or as a picture.
+//! `archivist watch history`: results of checks as a table, as JSON or as a picture.
 
 use super::plot;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::model::{CheckKind, RunId};
@@ -15,31 +15,31 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct HistoryArgs {
-    /// The watch
+    /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
-    /// Only checks of this kind
+    /// List only checks of this kind
     #[arg(long, value_name = "KIND", value_parser = super::kind)]
     kind: Option<CheckKind>,
-    /// Only checks of this URL
+    /// List only checks of this URL
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The newest N; 0 means all
+    /// List the newest N; 0 lists all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print JSON, with headers and findings
     #[arg(long)]
     json: bool,
-    /// Draw response time and state of all status checks at hand into FILE, as SVG; - prints it
+    /// Draw response time and state of all stored status checks as SVG into FILE; - prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "kind"])]
     plot: Option<PathBuf>,
 }
 
-/// Checks that one message over the bus brings at most, and with findings, which may be long.
+/// Most checks in one answer over the bus; fewer with findings, which may be long.
 const AT_ONCE: u32 = 1000;
 const AT_ONCE_FULL: u32 = 50;
 
-/// The checks of a watch by `filter`, newest first, asked for in pieces.
+/// Queries the checks of a watch by `filter`, newest first, in batches.
 pub async fn fetch(
     server: &Server,
     name: &str,
@@ -48,7 +48,7 @@ pub async fn fetch(
     fetch_down_to(server, name, filter, RunId(0)).await
 }
 
-/// The same, and none of a piece after the one in which `last` is.
+/// Same, up to the batch that contains `last`.
 pub async fn fetch_down_to(
     server: &Server,
     name: &str,
@@ -100,9 +100,9 @@ pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
     (filter.kind, filter.limit) = (Some(CheckKind::Status), 0);
     let mut checks = fetch(&server, &args.name, filter).await?;
     checks.reverse();
-    let picture = plot::draw(&args.name, &checks, &Look::of_stdout().zone);
+    let picture = plot::draw(&args.name, &checks, &Style::of_stdout().zone);
     if file.as_os_str() == "-" {
-        look::print(&picture)?;
+        style::print(&picture)?;
         return Ok(Exit::Done);
     }
     std::fs::write(file, picture).map_err(|error| {
@@ -114,17 +114,17 @@ pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
 pub fn print(checks: &[Check], json: bool) -> Result<(), Failure> {
     if json {
         let text = serde_json::to_string(checks).unwrap_or_default();
-        return look::print_json(&text);
+        return style::print_json(&text);
     }
     if checks.is_empty() {
         eprintln!("no results");
         return Ok(());
     }
-    let look = Look::of_stdout();
-    look::print(&table(checks, &look).render(&look))
+    let style = Style::of_stdout();
+    style::print(&table(checks, &style).render(&style))
 }
 
-/// What a check found, in a few words.
+/// Returns the result of a check in a few words.
 pub fn result(check: &Check) -> Cell {
     let record = &check.record;
     let mut words = Vec::new();
@@ -151,7 +151,7 @@ pub fn result(check: &Check) -> Cell {
     }
 }
 
-fn table(checks: &[Check], look: &Look) -> Table {
+fn table(checks: &[Check], style: &Style) -> Table {
     let mut table = Table::new(&["ID", "KIND", "STATE", "RESULT…", "TIME", "WHEN", "URL…"]);
     for check in checks {
         let state = match (check.state.as_str(), check.ok) {
@@ -165,8 +165,8 @@ fn table(checks: &[Check], look: &Look) -> Table {
             check.kind.as_str().into(),
             state,
             result(check),
-            text::elapsed(check.started_at, check.ended_at, look.now).into(),
-            text::when(check.ended_at.or(Some(check.queued_at)), look).into(),
+            text::elapsed(check.started_at, check.ended_at, style.now).into(),
+            text::when(check.ended_at.or(Some(check.queued_at)), style).into(),
             check.url.as_str().into(),
         ]);
     }
@@ -199,9 +199,9 @@ mod tests {
                 ..CheckRecord::default()
             },
         };
-        let look = Look::plain(Time(5000));
+        let style = Style::plain(Time(5000));
         assert_eq!(
-            table(&[check], &look).render(&look),
+            table(&[check], &style).render(&style),
             "ID   KIND    STATE   RESULT                      TIME  WHEN                      URL\n\
              r12  status  failed  526 a bad\u{fffd}[31m certificate  1.5s  1970-01-01T00:00:02.500Z  http://a.example/\n"
         );

@@ -1,11 +1,12 @@
-//! `archivist watch list` and `show`: the orchestrator's memory beside systemd's timers.
+//! `archivist watch list` and `show`: results from the orchestrator, next runs from systemd's
+//! timers.
 
 use super::history::result;
 use super::timers::Next;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
-use crate::display::look::{Look, Tone};
+use crate::display::style;
+use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::verb::watch::timers;
@@ -25,7 +26,7 @@ pub struct ListArgs {
 
 #[derive(Args)]
 pub struct ShowArgs {
-    /// The watch
+    /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
     /// Print JSON
@@ -33,7 +34,7 @@ pub struct ShowArgs {
     json: bool,
 }
 
-/// The document, with the times that systemd knows.
+/// Returns the document with the next runs that systemd reports.
 async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().watches(name)).await?;
@@ -51,7 +52,7 @@ async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), 
 pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     let (watches, next, document) = fetch(scope, "").await?;
     if args.json {
-        look::print_json(&document)?;
+        style::print_json(&document)?;
         return Ok(Exit::Done);
     }
     complain(&watches);
@@ -59,8 +60,8 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         eprintln!("no watches; see: archivist watch add --help");
         return Ok(Exit::Done);
     }
-    let look = Look::of_stdout();
-    look::print(&table(&watches, &next, &look).render(&look))?;
+    let style = Style::of_stdout();
+    style::print(&table(&watches, &next, &style).render(&style))?;
     Ok(Exit::Done)
 }
 
@@ -88,22 +89,24 @@ fn uptime(site: &Site) -> String {
         .map_or_else(String::new, |share| format!("{share:.2}%"))
 }
 
-fn table(watches: &[Watch], next: &Next, look: &Look) -> Table {
+fn table(watches: &[Watch], next: &Next, style: &Style) -> Table {
     let mut table = Table::new(&[
         "NAME", "STATE", "UPTIME", "LAST", "WHEN", "NEXT", "KIND", "URL…",
     ]);
     for watch in watches {
-        let soonest = next.iter().filter(|((name, _), _)| *name == watch.name);
-        let soonest = soonest.min_by_key(|(_, time)| **time);
+        let soonest = next
+            .iter()
+            .filter(|((name, _), _)| *name == watch.name)
+            .min_by_key(|(_, time)| **time);
         for site in &watch.sites {
             let last = site.last.iter().max_by_key(|check| check.ended_at);
             table.row([
                 watch.name.as_str().into(),
-                state(site, look.now),
+                state(site, style.now),
                 uptime(site).into(),
                 last.map_or_else(Cell::default, result),
-                text::when(last.and_then(|check| check.ended_at), look).into(),
-                text::when(soonest.map(|(_, time)| *time), look).into(),
+                text::when(last.and_then(|check| check.ended_at), style).into(),
+                text::when(soonest.map(|(_, time)| *time), style).into(),
                 soonest.map_or("", |((_, kind), _)| kind.as_str()).into(),
                 site.url.as_str().into(),
             ]);
@@ -115,31 +118,31 @@ fn table(watches: &[Watch], next: &Next, look: &Look) -> Table {
 pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
     let (watches, next, document) = fetch(scope, &args.name).await?;
     if args.json {
-        look::print_json(&document)?;
+        style::print_json(&document)?;
         return Ok(Exit::Done);
     }
     complain(&watches);
-    let look = Look::of_stdout();
+    let style = Style::of_stdout();
     for watch in &watches {
-        look::print(&told(watch, &next, &look))?;
+        style::print(&summary(watch, &next, &style))?;
     }
     Ok(Exit::Done)
 }
 
-/// Why a check is queued and nothing more.
+/// Returns why a check is still queued.
 fn waits(kind: CheckKind) -> String {
     let (pool, key) = match kind.pool() {
         Pool::Fast => ("fast", "FastChecks="),
         _ => ("slow", "SlowChecks="),
     };
-    format!("waits for a place in the {pool} pool ({key})")
+    format!("waits for a free slot in the {pool} pool ({key})")
 }
 
-fn told(watch: &Watch, next: &Next, look: &Look) -> String {
+fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     let mut out = format!("{} ({})\n", watch.name, clean(&watch.file));
     for (kind, words) in &watch.schedules {
         let next = next.get(&(watch.name.clone(), *kind));
-        let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, look)));
+        let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, style)));
         out.push_str(&format!(
             "{kind:>12}: {}{}\n",
             clean(words),
@@ -157,13 +160,13 @@ fn told(watch: &Watch, next: &Next, look: &Look) -> String {
                     "queued" => waits(check.kind).into(),
                     _ => result(check),
                 },
-                text::when(check.ended_at.or(Some(check.queued_at)), look).into(),
+                text::when(check.ended_at.or(Some(check.queued_at)), style).into(),
             ]);
         }
         if let Some(since) = site.down_since {
             out.push_str(&format!(
                 "down since {}\n",
-                text::stamp_and_age(since, look)
+                text::stamp_and_age(since, style)
             ));
         }
         if site.uptime.is_some() {
@@ -171,7 +174,7 @@ fn told(watch: &Watch, next: &Next, look: &Look) -> String {
             out.push_str(&format!("uptime {} of {of} status checks\n", uptime(site)));
         }
         if !table.is_empty() {
-            out.push_str(&table.render(look));
+            out.push_str(&table.render(style));
         }
     }
     out

@@ -1,4 +1,4 @@
-//! `archivist watch`: sites that are looked at again and again.
+//! `archivist watch`: sites that are checked repeatedly.
 
 mod edit;
 mod history;
@@ -32,7 +32,7 @@ enum WatchVerb {
     Run(queue::RunArgs),
     /// Show the results of a watch, or draw them
     History(history::HistoryArgs),
-    /// Queue the check that a timer asks for (what archivist-watch@.service runs)
+    /// Queue the check of a timer (what archivist-watch@.service runs)
     #[command(hide = true)]
     Queue(queue::QueueArgs),
 }
@@ -49,7 +49,7 @@ pub async fn run(args: WatchArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-/// A kind of check, as it is typed.
+/// Parses a kind of check.
 fn kind(text: &str) -> Result<CheckKind, String> {
     let known = CheckKind::SCHEDULED.map(CheckKind::as_str);
     let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
@@ -61,7 +61,7 @@ fn name(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "the name of a watch is {}",
+            "a watch name must be {}",
             archivist_shared::declare::watch::NAME_ALLOWED
         ))
     }

@@ -1,5 +1,5 @@
-//! Response time and state of status checks as a picture: a panel for each URL, times that it was
-//! down shaded, a strip below that says how each check went.
+//! Response time and state of status checks as a picture: a panel for each URL, with down times
+//! shaded, above a strip with the result of each check.
 
 use crate::display::svg::{Anchor, Svg, nice};
 use archivist_core::model::Time;
@@ -13,7 +13,7 @@ const TOP: f64 = 56.0;
 const PLOT: f64 = 180.0;
 const STRIP: f64 = 10.0;
 const PANEL: f64 = TOP + PLOT + STRIP + 62.0;
-/// Names of fonts, and how lines look in light and dark surroundings.
+/// Fonts and colours for light and dark backgrounds.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.paper{fill:#fff}.t{font-size:15px;font-weight:600;fill:#111}\
 .g{stroke:#e3e3e3;stroke-width:1}.a{stroke:#888;stroke-width:1}.l{fill:none;stroke:#2463b0;stroke-width:1.5;\
 stroke-linejoin:round}.d{fill:#c8322b;fill-opacity:.14}.ok{fill:#2f8f4e}.bad{fill:#c8322b}.un{fill:#aaa}\
@@ -21,14 +21,14 @@ stroke-linejoin:round}.d{fill:#c8322b;fill-opacity:.14}.ok{fill:#2f8f4e}.bad{fil
 .g{stroke:#2a3037}.a{stroke:#717c89}.l{stroke:#6aa5ee}.p{fill:#6aa5ee}.d{fill-opacity:.25}.ok{fill:#46b06b}\
 .bad{fill:#e5625a}.un{fill:#717c89}}";
 
-/// One check that is over.
+/// A finished check.
 struct Point {
     at: Time,
     ok: Option<bool>,
     ms: Option<u64>,
 }
 
-/// The picture; `checks` are the oldest first.
+/// Returns the picture; `checks` are in order of time.
 pub fn draw(name: &str, checks: &[Check], zone: &TimeZone) -> String {
     let mut urls: Vec<&str> = Vec::new();
     for check in checks.iter().filter(|check| check.ended_at.is_some()) {
@@ -106,7 +106,7 @@ fn panel(svg: &mut Svg, url: &str, points: &[Point], top: f64, zone: &TimeZone) 
     for (from, to) in spans(points, Time(frame.to)) {
         let (x, end) = (frame.x(from), frame.x(to));
         let (from, to) = (clock(from, zone, true), clock(to, zone, true));
-        svg.group(&format!("not good from {from} to {to}"), |svg| {
+        svg.group(&format!("failing from {from} to {to}"), |svg| {
             svg.rect("d", (x, top + TOP), ((end - x).max(1.0), PLOT), 0.0);
         });
     }
@@ -127,7 +127,7 @@ fn panel(svg: &mut Svg, url: &str, points: &[Point], top: f64, zone: &TimeZone) 
     }
 }
 
-/// Lines across with their milliseconds, `step` apart.
+/// Draws grid lines with their milliseconds, `step` apart.
 fn levels(svg: &mut Svg, frame: &Frame, step: f64) {
     let mut ms = 0.0;
     while ms <= frame.most + step / 2.0 {
@@ -141,7 +141,7 @@ fn levels(svg: &mut Svg, frame: &Frame, step: f64) {
     svg.upward(words, "response time, ms");
 }
 
-/// Response times, interrupted where there are none.
+/// Draws response times, interrupted where checks had none.
 fn lines(svg: &mut Svg, frame: &Frame, points: &[Point]) {
     for run in points.split(|point| point.ms.is_none()) {
         let at = |point: &Point| (frame.x(point.at), frame.y(point.ms.unwrap_or(0) as f64));
@@ -153,7 +153,7 @@ fn lines(svg: &mut Svg, frame: &Frame, points: &[Point]) {
     }
 }
 
-/// Six times along the lower edge, with the day where there is more than one.
+/// Draws six times along the lower edge, with the day if there is more than one.
 fn times(svg: &mut Svg, frame: &Frame, bottom: f64, zone: &TimeZone) {
     let days = frame.to - frame.from > 86_400_000;
     for n in 0..=5 {
@@ -176,7 +176,7 @@ fn clock(at: Time, zone: &TimeZone, with_day: bool) -> String {
     stamp.to_zoned(zone.clone()).strftime(form).to_string()
 }
 
-/// From the first check that was not good to the next that was, or to the end.
+/// Returns the spans from a failed check to the next success, or to the end.
 fn spans(points: &[Point], end: Time) -> Vec<(Time, Time)> {
     let (mut spans, mut since) = (Vec::new(), None);
     for point in points {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_picture() {
+    fn the_picture_has_titles_rows_and_legend() {
         let checks = [
             check(0, Some(true), 40),
             check(3, Some(true), 90),

@@ -1,9 +1,9 @@
-//! Queueing checks, by hand and for the timers.
+//! Queues checks, for users and for timers.
 
 use super::history;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::{CheckKind, RunId};
 use archivist_shared::bus::documents::watches::Queued;
 use archivist_shared::config::Scope;
@@ -11,13 +11,13 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// The watch
+    /// Name of the watch
     #[arg(value_name = "NAME", value_parser = super::name)]
     name: String,
-    /// Only checks of this kind; may be given more than once
+    /// Queue only checks of this kind; may be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = super::kind)]
     kinds: Vec<CheckKind>,
-    /// Return when the checks are done, and show their results
+    /// Return when the checks have ended, and show their results
     #[arg(long)]
     wait: bool,
     /// Print JSON
@@ -32,20 +32,20 @@ pub struct QueueArgs {
     check: String,
 }
 
-/// For a timer: nobody reads what it prints but the journal.
+/// For a timer: the output goes to the journal.
 pub async fn queue(args: QueueArgs, scope: &Scope) -> Result<Exit, Failure> {
     let parsed = args.check.split_once('-');
     let parsed =
         parsed.and_then(|(kind, name)| Some((super::kind(kind).ok()?, super::name(name).ok()?)));
     let Some((kind, name)) = parsed else {
-        let what = format!("'{}' is not KIND-NAME, such as status-example", args.check);
+        let what = format!("'{}' must be KIND-NAME, such as status-example", args.check);
         return Err(Failure::usage(what));
     };
     ask(&Server::reach(scope).await?, &name, &[kind]).await?;
     Ok(Exit::Done)
 }
 
-/// The same twice is once, so that an answer which gets lost is asked for again.
+/// Queueing a check twice queues it once, so a call whose answer was lost can be repeated.
 async fn ask(server: &Server, name: &str, kinds: &[CheckKind]) -> Result<String, Failure> {
     let kinds: Vec<String> = kinds.iter().map(|kind| kind.as_str().to_owned()).collect();
     server.call(|| server.proxy().check(name, &kinds)).await
@@ -57,9 +57,9 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let queued: Queued = decode(&answer)?;
     if !args.wait {
         if args.json {
-            look::print_json(&answer)?
+            style::print_json(&answer)?
         } else {
-            look::print(&format!("{}\n", told(&queued)))?
+            style::print(&format!("{}\n", summary(&queued)))?
         }
         return Ok(Exit::Done);
     }
@@ -69,7 +69,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let open = open.filter(|check| kinds.is_empty() || kinds.contains(&check.kind));
     let mut waited: Vec<_> = open.map(|check| check.id).collect();
     for id in &waited {
-        // Longer than any check takes; the orchestrator may be restarted meanwhile.
+        // Longer than any check takes; the orchestrator may restart in the meantime.
         let id = id.to_string();
         server.wait_for(|| server.proxy().await_check(&id)).await?;
     }
@@ -88,18 +88,18 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
 }
 
-fn told(queued: &Queued) -> String {
+fn summary(queued: &Queued) -> String {
     let of = match (queued.queued.len(), queued.open) {
         (0, 0) => "nothing to check".to_owned(),
-        (0, open) => format!("nothing is queued twice: {open} wait or run already"),
+        (0, open) => format!("queued nothing: {open} already wait or run"),
         (n, 0) => format!("queued {n} of watch {}", queued.watch),
         (n, open) => format!(
-            "queued {n} of watch {}; {open} wait or run already",
+            "queued {n} of watch {}; {open} already wait or run",
             queued.watch
         ),
     };
     match queued.crawl {
-        Some(crawl) => format!("{of}; it is archived as {crawl}"),
+        Some(crawl) => format!("{of}; archiving as {crawl}"),
         None => of,
     }
 }
@@ -111,27 +111,24 @@ mod tests {
 
     /// No argument of a verb has the name of one that all verbs have.
     #[test]
-    fn what_a_timer_asks_for_is_no_instance() {
+    fn the_argument_of_a_timer_is_kind_and_name() {
         let words = ["archivist", "watch", "queue", "status-site"];
         let matches = crate::command().try_get_matches_from(words).unwrap();
         assert!(matches.get_one::<String>("instance").is_none());
     }
 
     #[test]
-    fn what_was_queued_in_words() {
+    fn queued_and_open_checks_are_counted() {
         let queued = Queued {
             watch: "site".into(),
             queued: vec![RunId(1)],
             ..Queued::default()
         };
-        assert_eq!(told(&queued), "queued 1 of watch site");
+        assert_eq!(summary(&queued), "queued 1 of watch site");
         let twice = Queued {
             open: 2,
             ..Queued::default()
         };
-        assert_eq!(
-            told(&twice),
-            "nothing is queued twice: 2 wait or run already"
-        );
+        assert_eq!(summary(&twice), "queued nothing: 2 already wait or run");
     }
 }

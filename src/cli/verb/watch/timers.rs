@@ -1,4 +1,4 @@
-//! The timers of watches, of which systemd alone knows when they elapse.
+//! Timers of watches. Only systemd knows when they elapse.
 
 use crate::client::exit::Failure;
 use archivist_core::model::{CheckKind, Time};
@@ -8,7 +8,7 @@ use archivist_shared::systemd::{Job, ManagerError, Properties, SystemdClient};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 
-/// The next run of each kind, by watch.
+/// Next run of each kind, by watch.
 pub type Next = BTreeMap<(String, CheckKind), Time>;
 
 pub async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
@@ -19,7 +19,7 @@ fn failed(error: ManagerError) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// The next runs; empty where systemd cannot be asked.
+/// Returns the next runs; empty if systemd does not answer.
 pub async fn next(scope: &Scope) -> Next {
     match connect(scope).await {
         Ok(systemd) => ask(&systemd).await.unwrap_or_default(),
@@ -40,7 +40,7 @@ async fn ask(systemd: &SystemdClient) -> Result<Next, ManagerError> {
     Ok(next)
 }
 
-/// Watch and kind of a timer.
+/// Returns watch and kind of a timer.
 fn key(unit: &str) -> Option<(String, CheckKind)> {
     let stem = unit
         .strip_prefix("archivist-watch-")?
@@ -49,8 +49,8 @@ fn key(unit: &str) -> Option<(String, CheckKind)> {
     Some((name.to_owned(), CheckKind::parse(kind)?))
 }
 
-/// When a timer elapses next, by the calendar or by the clock that nobody sets; the earlier one,
-/// where it has both.
+/// Returns when a timer elapses next, by the calendar or the monotonic clock; the earlier one if it
+/// has both.
 fn elapses(timer: &Properties) -> Option<Time> {
     let some = |name: &str| Some(timer.number(name)).filter(|usec| *usec > 0);
     let monotonic = some("NextElapseUSecMonotonic").and_then(|at| {
@@ -73,8 +73,8 @@ fn usec(clock: ClockId) -> Option<u64> {
     Some(seconds.ok()? * 1_000_000 + nanoseconds.ok()? / 1000)
 }
 
-/// Has systemd make the timers of a watch anew, and starts them. The first that systemd cannot make
-/// anything of is answered, and none is started then.
+/// Makes systemd load the timers of a watch again, and starts them. Returns the first timer that
+/// systemd cannot load; then none is started.
 pub async fn start(
     systemd: &SystemdClient,
     name: &str,
@@ -90,18 +90,19 @@ pub async fn start(
         }
         timers.push(timer);
     }
-    // Of a watch that is replaced the timers run already, with their old times.
+    // Timers of a replaced watch still run with their old times.
     let undone = systemd.run(Job::Restart, &timers, true).await;
     match undone.map_err(failed)?.into_iter().next() {
         None => Ok(None),
         Some(undone) => Err(Failure::failed(format!(
-            "{} was not started: {}; see: systemctl status {}",
+            "failed to start {}: {}; see: systemctl status {}",
             undone.unit, undone.result, undone.unit
         ))),
     }
 }
 
-/// Stops the timers of a watch and what they started, and has systemd forget when they elapsed.
+/// Stops the timers of a watch and the units that they started, and makes systemd forget when they
+/// elapsed.
 pub async fn stop(systemd: &SystemdClient, name: &str) -> Result<(), Failure> {
     let timers = CheckKind::SCHEDULED.map(|kind| timer_name(name, kind));
     let services = CheckKind::SCHEDULED.map(|kind| service_name(name, kind));

@@ -1,10 +1,10 @@
-//! Which pages are archived, whether given or found: `URL_ALLOWLIST` and `URL_DENYLIST`.
+//! Filters for archived pages, both given and found: `URL_ALLOWLIST` and `URL_DENYLIST`.
 
 use regex::{Regex, RegexBuilder};
 use std::sync::OnceLock;
 use url::Url;
 
-/// An entry that cannot be used, and why.
+/// An invalid entry, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{list}: '{entry}' is not a regular expression: {why}")]
 pub struct FilterError {
@@ -13,7 +13,7 @@ pub struct FilterError {
     pub why: String,
 }
 
-/// Both lists, ready to use.
+/// Both lists, compiled.
 #[derive(Debug, Clone, Default)]
 pub struct UrlFilter {
     allow: Vec<Entry>,
@@ -22,7 +22,7 @@ pub struct UrlFilter {
 
 #[derive(Debug, Clone)]
 enum Entry {
-    /// The host, its sub-domains when `below` is set, and the port when one is given.
+    /// The host, its subdomains if `below` is set, and the port if given.
     Domain {
         host: Regex,
         port: Option<u16>,
@@ -30,21 +30,21 @@ enum Entry {
     Pattern(Regex),
 }
 
-/// What browsers load with a page: styles, scripts, fonts.
+/// Files that browsers load with a page: styles, scripts, fonts.
 const PARTS_OF_PAGES: &str = r"
     \.(css|js|mjs|eot|otf|ttf|woff2?)($|[?#])
     gstatic.com
     fonts.googleapis.com";
 static PARTS: OnceLock<Vec<Entry>> = OnceLock::new();
 
-/// What one regular expression may take in memory.
+/// Memory limit of one compiled regular expression, in bytes.
 const MAX_REGEX: usize = 1 << 20;
 
 impl UrlFilter {
-    /// Reads two lists, one entry a line, or separated by commas where there is only one line (a
-    /// comma within brackets belongs to the entry). An entry of letters, digits and `.*:-` only
-    /// is a domain with its sub-domains, or with `*.` before it the sub-domains alone; any other
-    /// is a regular expression that is searched for in the URL. Case does not matter.
+    /// Compiles two lists with one entry per line, or separated by commas if there is only one line
+    /// (a comma within brackets belongs to the entry). An entry of letters, digits and `.*:-` only
+    /// is a domain with its subdomains, or after `*.` the subdomains alone; any other entry is a
+    /// regular expression that is searched in the URL. Case is ignored.
     pub fn new(allow: &str, deny: &str) -> Result<UrlFilter, FilterError> {
         Ok(UrlFilter {
             allow: entries("URL_ALLOWLIST", allow)?,
@@ -52,8 +52,8 @@ impl UrlFilter {
         })
     }
 
-    /// Whether a page that a hook found is archived. What pages are made of is none, unless the deny list
-    /// is somebody's own.
+    /// Returns whether to archive a page that a hook found. Page resources are left out, unless a
+    /// user set the deny list.
     pub fn follows(&self, url: &str) -> bool {
         let parts =
             PARTS.get_or_init(|| entries("URL_DENYLIST", PARTS_OF_PAGES).unwrap_or_default());
@@ -64,7 +64,8 @@ impl UrlFilter {
         self.allows(url) && !(self.deny.is_empty() && is_part())
     }
 
-    /// A match in the deny list drops the URL; then the allow list, if there is one, needs a match.
+    /// Returns whether both lists allow the URL: no match in the deny list, and a match in the
+    /// allow list if there is one.
     pub fn allows(&self, url: &str) -> bool {
         if self.allow.is_empty() && self.deny.is_empty() {
             return true;
@@ -146,7 +147,7 @@ fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
     })
 }
 
-/// The host as it stands in a parsed URL: `bücher.de` is `xn--bcher-kva.de` there.
+/// Returns the host as in a parsed URL: `xn--bcher-kva.de` for `bücher.de`.
 fn ascii_host(name: &str) -> String {
     if name.is_ascii() {
         return name.to_owned();
@@ -156,7 +157,7 @@ fn ascii_host(name: &str) -> String {
     host.map_or_else(|| name.to_owned(), str::to_owned)
 }
 
-/// Splits at the commas that are in no bracket and not escaped.
+/// Splits at commas outside brackets that are not escaped.
 pub fn split_commas(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let (mut start, mut depth, mut escaped) = (0, 0u32, false);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pages_are_made_of_is_not_followed() {
+    fn page_resources_are_not_followed() {
         let filter = |deny: &str| UrlFilter::new("", deny).unwrap();
         let parts = [
             "http://a/x.CSS?v=1",

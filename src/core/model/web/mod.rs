@@ -1,4 +1,4 @@
-//! URLs, the addresses behind them, and what sites ask of robots.
+//! URLs, the addresses behind them, and rules for robots.
 
 pub mod filter;
 pub mod reach;

@@ -1,6 +1,6 @@
-//! Which addresses hooks and checks may reach: those of the Internet, and others only if a start
-//! URL names such a network or the administrator allows it. A page must not be able to make a hook
-//! send requests to servers on the machine or in its networks.
+//! Addresses that hooks and checks may reach: those of the Internet, and others only if a start URL
+//! names such a network or the administrator allows it. A page must not make a hook send requests
+//! to servers on the machine or in its networks.
 
 use crate::model::Subnet;
 use core::fmt;
@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use url::{Host, Url};
 
-/// Whose an address is.
+/// Kind of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
-    /// One of the Internet's.
+    /// An address of the Internet.
     Public,
-    /// The machine's own.
+    /// The machine's loopback.
     Loopback,
     /// In a network that is not part of the Internet (IANA special-purpose registries).
     Private,
@@ -22,7 +22,7 @@ pub enum AddressKind {
     Never,
 }
 
-/// Link-local and multicast networks, and the metadata services of clouds that are elsewhere: Azure,
+/// Link-local and multicast networks, and the metadata services of clouds in other networks: Azure,
 /// Alibaba, Oracle, Amazon, Google.
 const NEVER: &[&str] = &[
     "169.254.0.0/16",
@@ -36,10 +36,10 @@ const NEVER: &[&str] = &[
     "fd20:ce::254/128",
 ];
 
-/// The unspecified address leads to the loopback as well.
+/// The unspecified address also leads to the loopback.
 const LOOPBACK: &[&str] = &["127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128"];
 
-/// Of IPv6 all but 2000::/3, which is what the Internet has, and the well-known prefix of NAT64.
+/// All of IPv6 except 2000::/3, which is the Internet, and the well-known prefix of NAT64.
 const PRIVATE: &[&str] = &[
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -64,7 +64,7 @@ const PRIVATE: &[&str] = &[
     "8000::/1",
 ];
 
-/// Parents of names that no public name server has (RFC 6762, RFC 8375 and what sites use).
+/// Domains that public name servers do not have (RFC 6762, RFC 8375 and common local ones).
 const LOCAL_NAMES: &[&str] = &[
     "local",
     "internal",
@@ -77,11 +77,13 @@ const LOCAL_NAMES: &[&str] = &[
     "home.arpa",
 ];
 
-/// The networks of a table, and those of IPv6 that lead to its IPv4 ones: through a translator
-/// (NAT64, RFC 6052) and through a tunnel (6to4, RFC 3056).
+/// Returns the networks of a table, and the IPv6 networks that lead to its IPv4 networks: through a
+/// translator (NAT64, RFC 6052) and a tunnel (6to4, RFC 3056).
 fn networks(table: &[&str]) -> Vec<Subnet> {
-    let plain = table.iter().filter_map(|text| text.parse::<Subnet>().ok());
-    let plain = plain.collect::<Vec<_>>();
+    let plain = table
+        .iter()
+        .filter_map(|text| text.parse::<Subnet>().ok())
+        .collect::<Vec<_>>();
     let embedded = plain.iter().copied().flat_map(embedded);
     plain.iter().copied().chain(embedded).collect()
 }
@@ -106,18 +108,19 @@ static NEVER_NETWORKS: LazyLock<Vec<Subnet>> = LazyLock::new(|| networks(NEVER))
 static LOOPBACK_NETWORKS: LazyLock<Vec<Subnet>> = LazyLock::new(|| networks(LOOPBACK));
 static PRIVATE_NETWORKS: LazyLock<Vec<Subnet>> = LazyLock::new(|| networks(PRIVATE));
 
-/// The networks that are never reached; units/ has them in drop-ins.
+/// Returns the networks that are never reached; units/ has them in drop-ins.
 pub fn never() -> &'static [Subnet] {
     &NEVER_NETWORKS
 }
 
-/// The private networks; units/ has them in the script that closes a crawl's own network.
+/// Returns the private networks; units/ has them in the script that closes a crawl's own network.
 pub fn private() -> &'static [Subnet] {
     &PRIVATE_NETWORKS
 }
 
 impl AddressKind {
-    /// The kind of an address; of one of IPv6 that stands for one of IPv4, that one's.
+    /// Returns the kind of an address; for an IPv6 address that stands for an IPv4 address, the
+    /// kind of that.
     pub fn of(ip: IpAddr) -> AddressKind {
         let ip = ip.to_canonical();
         let within = |networks: &[Subnet]| networks.iter().any(|network| network.contains(ip));
@@ -132,7 +135,7 @@ impl AddressKind {
         }
     }
 
-    /// Whose it is, after "an address of".
+    /// Returns the name of the kind, for messages.
     pub fn owner(self) -> &'static str {
         match self {
             AddressKind::Public => "the Internet",
@@ -142,10 +145,10 @@ impl AddressKind {
         }
     }
 
-    /// What allows it, for people.
+    /// Returns which setting allows it, for messages.
     pub fn remedy(self) -> &'static str {
         match self {
-            AddressKind::Public => "nothing is in its way",
+            AddressKind::Public => "it is allowed",
             AddressKind::Loopback => "Reach=loopback in archivist.conf(5) allows it",
             AddressKind::Private => "Reach=private in archivist.conf(5) allows it",
             AddressKind::Never => "nothing allows it",
@@ -153,7 +156,7 @@ impl AddressKind {
     }
 }
 
-/// What may be reached besides the Internet. The word for it in the configuration is the text form:
+/// Addresses allowed in addition to the Internet. Its text form is the word of the configuration:
 /// `public`, `any`, or `loopback`, `private` and networks, separated by blanks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
@@ -161,12 +164,12 @@ pub struct Reach {
     pub loopback: bool,
     /// All private networks.
     pub private: bool,
-    /// Some networks.
+    /// Further networks.
     subnets: Vec<Subnet>,
 }
 
 impl Reach {
-    /// All but what is never reached.
+    /// Everything except what is never reached.
     pub fn any() -> Reach {
         Reach {
             loopback: true,
@@ -183,8 +186,8 @@ impl Reach {
         }
     }
 
-    /// Reads the text form; none if a word is neither known nor a network, or a network that is
-    /// never reached.
+    /// Parses the text form; `None` if a word is neither known nor a network, or is a network that
+    /// is never reached.
     pub fn parse(text: &str) -> Option<Reach> {
         let words = text.split([' ', '\t', ',']).filter(|word| !word.is_empty());
         words
@@ -218,8 +221,8 @@ impl Reach {
         })
     }
 
-    /// What a start URL opens by itself: the kind of network that its host is in, by number, by the
-    /// table of hosts, or by a name that no public name server has.
+    /// Returns what a start URL allows by itself: the kind of network of its host, by address, by
+    /// the table of hosts, or by a name that public name servers do not have.
     pub fn of_url(url: &str, hosts: &Hosts) -> Reach {
         let url = Url::parse(url).ok();
         let host = url.as_ref().and_then(Url::host);
@@ -265,7 +268,7 @@ impl Reach {
         }
     }
 
-    /// What either of the two reaches.
+    /// Returns the union.
     pub fn and(mut self, other: &Reach) -> Reach {
         self.loopback |= other.loopback;
         self.private |= other.private;
@@ -277,12 +280,12 @@ impl Reach {
         self
     }
 
-    /// Whether it is the Internet alone, or that and the loopback.
+    /// Returns whether it is the Internet alone, or the Internet and the loopback.
     pub fn is_without_private(&self) -> bool {
         !self.private && self.subnets.is_empty()
     }
 
-    /// Whether an address may be reached.
+    /// Returns whether an address may be reached.
     pub fn allows(&self, ip: IpAddr) -> bool {
         let named = || {
             self.subnets
@@ -297,7 +300,7 @@ impl Reach {
         }
     }
 
-    /// The networks to refuse, in addition to those that are always refused.
+    /// Returns the networks to refuse, in addition to those that are always refused.
     pub fn refused(&self) -> Vec<Subnet> {
         let loopback = (!self.loopback).then(|| LOOPBACK_NETWORKS.iter());
         let private = (!self.private).then(|| PRIVATE_NETWORKS.iter());
@@ -341,7 +344,7 @@ impl fmt::Display for Reach {
 pub struct Hosts(HashMap<String, Vec<IpAddr>>);
 
 impl Hosts {
-    /// Reads the table. The unspecified address, which lists of unwanted hosts have, is no host's.
+    /// Parses the table. The unspecified address, common in block lists, is ignored.
     pub fn parse(text: &str) -> Hosts {
         let mut hosts = HashMap::<String, Vec<IpAddr>>::new();
         for line in text.lines() {
@@ -366,7 +369,7 @@ impl Hosts {
     }
 }
 
-/// The name servers of resolv.conf(5).
+/// Returns the name servers in resolv.conf(5).
 pub fn nameservers(text: &str) -> Vec<IpAddr> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,17 +1,17 @@
-//! What a site asks of robots (RFC 9309): where they may go, how slowly, and where its maps are.
+//! Rules of a site for robots (RFC 9309): allowed paths, delay, and sitemaps.
 
 use std::time::Duration;
 
-/// The most rules, and sitemaps, that are kept of one file.
+/// Most rules, and most sitemaps, of one file.
 const MOST: usize = 2000;
-/// No longer delay than this is believed.
+/// Longest delay that is honoured.
 const LONGEST_DELAY: f64 = 3600.0;
 
-/// The part of a robots.txt that is for one robot.
+/// The part of a robots.txt for one robot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
     rules: Vec<Rule>,
-    /// `Crawl-delay`: the time between two requests. Not of the RFC, but widely used.
+    /// `Crawl-delay`: the time between two requests. Not in the RFC, but widely used.
     pub delay: Option<Duration>,
     /// `Sitemap` lines as they stand, in order.
     pub sitemaps: Vec<String>,
@@ -32,8 +32,8 @@ struct Groups {
 }
 
 impl Robots {
-    /// Reads the groups for the robot `name`, or for everybody where there are none. Text that
-    /// makes no sense is passed over: a file of nonsense forbids nothing.
+    /// Parses the groups for the robot `name`, or for all robots if there are none. Invalid text is
+    /// skipped: it forbids nothing.
     pub fn parse(text: &str, name: &str) -> Robots {
         let (mut ours, mut anybodys) = (Groups::default(), Groups::default());
         let mut sitemaps = Vec::new();
@@ -46,7 +46,7 @@ impl Robots {
             let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
             match key.as_str() {
                 "user-agent" => {
-                    // Rules end the list of those that a group is for.
+                    // Rules end the list of robots of a group.
                     if in_rules {
                         (for_us, for_all, in_rules) = (false, false, false);
                     }
@@ -75,7 +75,7 @@ impl Robots {
         }
     }
 
-    /// One that allows nothing: what a site that cannot say is taken to mean.
+    /// Returns rules that allow nothing: how to treat a site whose rules are unknown.
     pub fn closed() -> Robots {
         let rule = Rule {
             allow: false,
@@ -87,8 +87,8 @@ impl Robots {
         }
     }
 
-    /// Whether a path with its query may be asked for: the longest rule that fits decides, at the
-    /// same length one that allows.
+    /// Returns whether a path with its query is allowed: the longest matching rule decides, and of
+    /// equal ones one that allows.
     pub fn allows(&self, path: &str) -> bool {
         let path = normal(path);
         let fitting = self.rules.iter().filter(|rule| fits(&rule.pattern, &path));
@@ -100,8 +100,10 @@ impl Robots {
 impl Groups {
     fn take(&mut self, key: &str, value: &str) {
         if key == "crawl-delay" {
-            let seconds = value.parse::<f64>().ok();
-            let seconds = seconds.filter(|s| s.is_finite() && *s >= 0.0);
+            let seconds = value
+                .parse::<f64>()
+                .ok()
+                .filter(|s| s.is_finite() && *s >= 0.0);
             let delay = seconds.map(|s| Duration::from_secs_f64(s.min(LONGEST_DELAY)));
             self.delay = self.delay.or(delay);
         } else if !value.is_empty() && self.rules.len() < MOST {
@@ -119,8 +121,8 @@ fn product(agent: &str) -> &str {
     &agent[..end.unwrap_or(agent.len())]
 }
 
-/// Whether a pattern with `*` and a final `$` fits the beginning of a path. Each piece is looked
-/// for once, after the one before: no pattern takes longer than it is long.
+/// Returns whether a pattern with `*` and a final `$` matches the start of a path. Each part is
+/// searched once, after the previous one, so the time is linear.
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, to_the_end) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
@@ -146,8 +148,8 @@ fn fits(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Both sides of a comparison in one spelling: what is not ASCII as `%XX`, letters and digits
-/// never so, hexadecimal digits in capitals.
+/// Normalizes paths for comparison: non-ASCII as `%XX`, letters and digits unescaped, hexadecimal
+/// digits in capitals.
 fn normal(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut normal = String::with_capacity(bytes.len());
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_patterns_made_to_be_slow_is_not() {
+    fn hostile_patterns_take_linear_time() {
         let text = format!(
             "User-agent: *\n{}",
             format!("Disallow: /{}$\n", "*a".repeat(120)).repeat(2000)
@@ -268,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn patterns_fit_as_a_slow_reading_says(pattern in "/[ab*]{0,8}\\$?", path in "/[ab]{0,8}") {
+        fn patterns_match_like_the_naive_algorithm(pattern in "/[ab*]{0,8}\\$?", path in "/[ab]{0,8}") {
             prop_assert_eq!(fits(&pattern, &path), slow(pattern.as_bytes(), path.as_bytes()));
         }
     }

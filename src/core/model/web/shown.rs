@@ -1,12 +1,11 @@
-//! What may be shown of a URL and of a setting. The database and the hook have both in full;
-//! everything that people, the journal, the archive's pages or other local users read passes
-//! through here.
+//! Redaction of URLs and settings. The database and hooks have both in full; everything that users,
+//! the journal, HTML pages or other local users read passes through here.
 
-/// What is shown in the place of a secret.
+/// Placeholder for a secret.
 pub const HIDDEN: &str = "(hidden)";
 
-/// Ends the authority of a URL, inside of a longer text too. The URL standard percent-encodes all of
-/// these in user names and passwords.
+/// Characters that end the authority of a URL, also within a longer text. The URL standard
+/// percent-encodes all of them in user names and passwords.
 const ENDS: [char; 8] = ['/', '?', '#', '\\', '"', '<', '>', '`'];
 
 /// Words in the name of a setting whose value is a secret.
@@ -25,7 +24,7 @@ const SECRET_WORDS: [&str; 12] = [
     "TOKEN",
 ];
 
-/// `text` with user name and password taken out of every URL in it: `http://u:p@host/` becomes
+/// Returns `text` without the user name and password of any URL in it: `http://u:p@host/` becomes
 /// `http://host/`.
 pub fn without_userinfo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -41,14 +40,14 @@ pub fn without_userinfo(text: &str) -> String {
     out + rest
 }
 
-/// `url` for everybody on the machine: without user name, password, query and fragment.
+/// Returns `url` for all users of the machine: without user name, password, query and fragment.
 pub fn public_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     without_userinfo(&url[..end])
 }
 
-/// The value of the setting `name` as people may read it: [`HIDDEN`] for keys, tokens, passwords and
-/// the like, known by the words of the name; without passwords in URLs for everything else.
+/// Returns the value of the setting `name` for display: [`HIDDEN`] for keys, tokens, passwords and
+/// the like, recognized by the words of the name; otherwise without passwords in URLs.
 pub fn shown_setting(name: &str, value: &str) -> String {
     let upper = name.to_ascii_uppercase();
     let secret = upper
@@ -67,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn user_name_and_password_are_taken_out() {
+    fn user_name_and_password_are_removed() {
         for (text, wanted) in [
             ("http://bob:hunter2@a.test/?t=1#x", "http://a.test/?t=1#x"),
             ("http://bob@a.test:8080", "http://a.test:8080"),
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_sees_neither_query_nor_fragment() {
+    fn public_url_has_neither_query_nor_fragment() {
         for (url, wanted) in [
             ("http://u:p@a.test/x?share_token=1#y", "http://a.test/x"),
             ("http://a.test/#token", "http://a.test/"),
@@ -128,9 +127,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is archived: the page stays the same page, nobody's name is left.
+        /// The page stays the same, without user name and password.
         #[test]
-        fn a_page_keeps_everything_but_its_user(user in "\\PC{0,12}", password in "\\PC{0,12}",
+        fn without_userinfo_keeps_the_rest_of_the_url(user in "\\PC{0,12}", password in "\\PC{0,12}",
             host in "[a-z]{1,8}\\.test(:[1-9][0-9]{0,3})?", rest in "[/?#]\\PC{0,20}|") {
             let Ok(mut url) = url::Url::parse(&format!("http://{host}{rest}")) else {
                 return Ok(());
@@ -152,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_survived_and_shown_once(text in "\\PC{0,40}|(://|@|/|a|\\?|\n){0,20}") {
+        fn no_text_panics_and_redaction_is_idempotent(text in "\\PC{0,40}|(://|@|/|a|\\?|\n){0,20}") {
             let shown = without_userinfo(&text);
             prop_assert!(shown.len() <= text.len());
             prop_assert_eq!(without_userinfo(&shown), shown);

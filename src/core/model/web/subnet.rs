@@ -11,12 +11,12 @@ pub struct Subnet {
     prefix: u8,
 }
 
-/// Why a text is no network.
+/// Error for an invalid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a network like 192.168.0.0/16 or fd00::/8")]
 pub struct ParseSubnetError;
 
-/// The bits of an address, from the most significant one of 32 or 128.
+/// Returns the bits of an address, from the most significant of 32 or 128.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(it) => u128::from(it.to_bits()) << 96,
@@ -24,7 +24,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// The address of the same family as `like` with these bits.
+/// Returns the address with these bits, in the family of `like`.
 fn address(like: IpAddr, bits: u128) -> IpAddr {
     match like {
         IpAddr::V4(_) => Ipv4Addr::from_bits((bits >> 96) as u32).into(),
@@ -37,7 +37,8 @@ fn mask(prefix: u8) -> u128 {
 }
 
 impl Subnet {
-    /// The network of `address` with a prefix of so many bits; none if the family has fewer.
+    /// Returns the network of `address` with this prefix length; `None` if it is too long for the
+    /// family.
     pub fn new(of: IpAddr, prefix: u8) -> Option<Subnet> {
         let longest = if of.is_ipv4() { 32 } else { 128 };
         (prefix <= longest).then(|| Subnet {
@@ -46,34 +47,34 @@ impl Subnet {
         })
     }
 
-    /// The network that has this address alone.
+    /// Returns the network of this address alone.
     pub fn host(address: IpAddr) -> Subnet {
         let prefix = if address.is_ipv4() { 32 } else { 128 };
         Subnet { address, prefix }
     }
 
-    /// Its first address.
+    /// Returns its first address.
     pub fn address(self) -> IpAddr {
         self.address
     }
 
-    /// Bits that all of its addresses begin with.
+    /// Returns the length of the prefix.
     pub fn prefix(self) -> u8 {
         self.prefix
     }
 
-    /// Whether the address is one of the network's.
+    /// Returns whether the address is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && (bits(self.address) ^ bits(address)) & mask(self.prefix) == 0
     }
 
-    /// Whether all addresses of `other` are the network's as well.
+    /// Returns whether all addresses of `other` are in the network.
     pub fn covers(self, other: Subnet) -> bool {
         self.prefix <= other.prefix && self.contains(other.address)
     }
 
-    /// What is left of the network without the addresses of `hole`.
+    /// Returns the rest of the network without the addresses of `hole`.
     pub fn without(self, hole: Subnet) -> Vec<Subnet> {
         if hole.covers(self) {
             return Vec::new();
@@ -102,7 +103,7 @@ impl fmt::Display for Subnet {
 impl FromStr for Subnet {
     type Err = ParseSubnetError;
 
-    /// Reads `ADDRESS/PREFIX`, or an address alone.
+    /// Parses `ADDRESS/PREFIX`, or an address alone.
     fn from_str(text: &str) -> Result<Subnet, ParseSubnetError> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -169,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_it(text in ".{0,40}", near in "[0-9a-f:./]{0,30}") {
+        fn no_text_panics(text in ".{0,40}", near in "[0-9a-f:./]{0,30}") {
             for text in [text, near] {
                 if let Ok(subnet) = text.parse::<Subnet>() {
                     prop_assert_eq!(subnet.to_string().parse(), Ok(subnet));
@@ -178,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_left_and_the_hole_are_the_whole(whole in any_subnet(), longer in 0u8..=20, salt in any::<u128>(), probe in any::<u128>()) {
+        fn the_rest_and_the_hole_are_the_whole(whole in any_subnet(), longer in 0u8..=20, salt in any::<u128>(), probe in any::<u128>()) {
             let inside = |salt: u128| address(whole.address, bits(whole.address) | (salt & !mask(whole.prefix)));
             let longest = if whole.address.is_ipv4() { 32 } else { 128 };
             let hole = Subnet::new(inside(salt), (whole.prefix + longer).min(longest)).unwrap();

@@ -1,17 +1,17 @@
-//! URLs of pages: what may be archived, and the lines in which people hand them over.
+//! URLs of pages: which can be archived, and lines of lists with URLs.
 
 use crate::model::{TIME_MAX, Tags, cut};
 use std::fmt;
 use url::Url;
 
-/// Longest URL that is taken, in bytes.
+/// Longest URL, in bytes.
 pub const URL_MAX: usize = 8192;
 
 /// An http or https URL, normalised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageUrl(Url);
 
-/// Why something is not the URL of a page.
+/// Error for an invalid URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error("it is not a URL ({0}); write it as https://example.com/page")]
@@ -50,7 +50,8 @@ impl PageUrl {
         self.0.as_str()
     }
 
-    /// Host with an explicit port, as one segment of a path: `example.com`, `example.com_8080`.
+    /// Returns the host with an explicit port, as one segment of a path: `example.com`,
+    /// `example.com_8080`.
     pub fn domain(&self) -> String {
         let host = self.0.host_str().unwrap_or("unknown");
         let host: String = host
@@ -64,7 +65,7 @@ impl PageUrl {
             })
             .take(200)
             .collect();
-        // A segment must not be a way up.
+        // The segment must not be `.` or `..`.
         let host = if host.starts_with('.') {
             format!("_{host}")
         } else {
@@ -89,14 +90,13 @@ pub struct Entry {
     pub url: PageUrl,
     pub depth: u32,
     pub title: Option<String>,
-    /// As whoever kept the bookmark wrote it.
+    /// Time as in the list of bookmarks.
     pub bookmarked_at: Option<String>,
     pub tags: Vec<String>,
 }
 
-/// Reads one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
-/// `bookmarked_at` or `timestamp`.
-/// `None` for blank lines and those that begin with `#`.
+/// Parses one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
+/// `bookmarked_at` or `timestamp`. `None` for blank lines and those that begin with `#`.
 pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
     let text = String::from_utf8_lossy(line);
     let text = text.trim();
@@ -155,7 +155,7 @@ fn parse_object(text: &str) -> Result<Entry, UrlError> {
     })
 }
 
-/// Tags of a list's line, without blanks around them, as many as are kept of one page.
+/// Returns the tags of a line without surrounding blanks, up to the limit.
 fn kept(names: Vec<&str>) -> Vec<String> {
     let mut tags = Tags::default();
     let names = names.into_iter().map(str::trim);
@@ -169,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_taken_and_what_is_not() {
+    fn valid_urls_are_normalized_and_others_refused() {
         assert_eq!(
             PageUrl::parse(" http://Example.com ").unwrap().as_str(),
             "http://example.com/"
@@ -227,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_breaks_it(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Some(Ok(entry)) = parse_line(&line) {
                 let domain = entry.url.domain();
                 prop_assert!(!domain.contains('/') && !domain.starts_with('.') && !domain.is_empty());

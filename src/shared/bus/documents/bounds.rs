@@ -1,5 +1,5 @@
-//! What fits into one report. The worker keeps to it while it reads what a hook says, and the
-//! orchestrator applies it again, because a worker may be in other hands.
+//! Limits of one report. The worker applies them while it reads the output of a hook, and the
+//! orchestrator applies them again, because it does not trust workers.
 
 use crate::bus::documents::report::File;
 use crate::bus::documents::work::{Child, Derived, Found, Report};
@@ -9,25 +9,25 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Child pages that one hook may name: the links of a large page or sitemap.
 pub const CHILDREN_MAX: usize = 20_000;
-/// Bytes of all of them, as JSON.
+/// Size of all child pages as JSON, in bytes.
 const CHILDREN_BYTES: usize = 4 << 20;
-/// Files that a report names; of the others only the sizes are added up.
+/// Files in one report; of further files only the sizes are added up.
 pub const FILES_MAX: usize = 1000;
-/// Bytes of these, as JSON.
+/// Size of these files as JSON, in bytes.
 const FILES_BYTES: usize = 1 << 20;
-/// Settings, programs and wishes that one hook may pass on to those after it: of each so many.
+/// Settings, programs and requests that one hook may pass to later hooks: most of each kind.
 pub const DERIVED_MAX: usize = 100;
-/// Bytes of all of these, as JSON.
+/// Size of all of these as JSON, in bytes.
 const DERIVED_BYTES: usize = 1 << 20;
-/// Longest report as JSON, in bytes. One within the other bounds is shorter.
+/// Longest report as JSON, in bytes. A report within the other limits is shorter.
 pub const REPORT_MAX: usize = 8 << 20;
 
-/// Room for documents, in bytes of JSON.
+/// Remaining space for documents, in bytes of JSON.
 #[derive(Debug)]
 struct Room(usize);
 
 impl Room {
-    /// Takes the room that `document` needs; false where there is less.
+    /// Takes the space for `document`; returns false if there is too little.
     fn take(&mut self, document: &impl Serialize) -> bool {
         let size = serde_json::to_string(document).map_or(usize::MAX, |text| text.len());
         let fits = size < self.0;
@@ -44,9 +44,9 @@ pub struct Children {
     list: Vec<Child>,
     known: HashSet<String>,
     room: Room,
-    /// Pages that did not fit.
+    /// Pages left out.
     pub dropped: u64,
-    /// Tags of pages that did not fit.
+    /// Tags of pages left out.
     pub dropped_tags: u64,
 }
 
@@ -93,17 +93,17 @@ impl Children {
     }
 }
 
-/// What did not fit into a report.
+/// What was left out of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub pages: u64,
     pub tags: u64,
-    /// Settings, programs and wishes.
+    /// Settings, programs and requests.
     pub others: u64,
 }
 
 impl LeftOut {
-    /// For the result of the hook; none where everything fit.
+    /// Returns a remark for the result of the hook; `None` if nothing was left out.
     pub fn remark(&self) -> Option<String> {
         let counts = [
             (self.pages, "pages"),
@@ -119,14 +119,14 @@ impl LeftOut {
     }
 }
 
-/// The first files, as far as there is room.
+/// Returns the first files that fit.
 pub fn files(found: impl IntoIterator<Item = File>) -> Vec<File> {
     let mut room = Room(FILES_BYTES);
     let found = found.into_iter().take(FILES_MAX);
     found.take_while(|file| room.take(file)).collect()
 }
 
-/// Cuts the texts of a program down and leaves variables out that are too many or too long.
+/// Shortens the texts of a program, and drops variables that are too many or too long.
 pub fn program(found: Found) -> Found {
     let mut room = Room(TEXT_MAX);
     let env = found.env.into_iter().take(DERIVED_MAX);
@@ -140,7 +140,7 @@ pub fn program(found: Found) -> Found {
     }
 }
 
-/// What a hook passes on to others, as far as there is room, and how much there is no room for.
+/// Returns what a hook passes on within the limits, and how much was left out.
 pub fn derived(derived: Derived) -> (Derived, u64) {
     let mut room = Room(DERIVED_BYTES);
     let all = derived.settings.len() + derived.programs.len() + derived.wanted.len();
@@ -175,7 +175,7 @@ pub fn derived(derived: Derived) -> (Derived, u64) {
 }
 
 impl Report {
-    /// The same within the bounds, with a remark on what did not fit.
+    /// Returns the report within the limits, with a remark on what was left out.
     pub fn bounded(self) -> Report {
         let mut children = Children::default();
         self.children
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_with_a_remark() {
+    fn excess_is_left_out_with_a_remark() {
         let mut children: Vec<Child> = (0..CHILDREN_MAX + 5)
             .map(|n| child(n.to_string()))
             .collect();

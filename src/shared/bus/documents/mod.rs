@@ -1,4 +1,4 @@
-//! The documents that travel over the bus, and how large they may be.
+//! Documents that travel over the bus, and their limits.
 
 pub mod bounds;
 pub mod record;

@@ -1,15 +1,15 @@
-//! The records of `index.jsonl` and of `archivist run`: one JSON object a line, with the types and
-//! names of abx-dl's.
+//! Records of `index.jsonl` and of `archivist run`: one JSON object per line, with the types and
+//! names of abx-dl.
 
 use crate::bus::documents::report::File;
-use archivist_core::model::{Outcome, Owner, ResultState, RunId, Time};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, RunId, Time};
 use nix::sys::utsname::uname;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-/// A page, or for the index of a crawl's own directory the crawl.
+/// Returns the record of a page, or of a crawl in the index of its own directory.
 pub fn owner(owner: Owner, url: &str, depth: u32) -> Value {
     let kind = match owner {
         Owner::Crawl(_) => "Crawl",
@@ -18,7 +18,7 @@ pub fn owner(owner: Owner, url: &str, depth: u32) -> Value {
     json!({ "type": kind, "id": owner, "url": url, "depth": depth })
 }
 
-/// One run of a hook that has ended.
+/// One finished run of a hook.
 pub struct Process<'a> {
     pub run: Option<RunId>,
     pub owner: Owner,
@@ -26,7 +26,7 @@ pub struct Process<'a> {
     pub hook: &'a str,
     pub unit: Option<&'a str>,
     pub argv: &'a [String],
-    /// Its working directory, and the time limit that it had, where they are known.
+    /// Working directory and time limit, if known.
     pub pwd: Option<&'a Path>,
     pub limit: Option<Duration>,
     pub outcome: &'a Outcome,
@@ -38,7 +38,7 @@ impl Process<'_> {
     pub fn record(&self) -> Value {
         let status = match self.outcome {
             Outcome::Exit(0) => ResultState::Succeeded,
-            Outcome::Exit(10) | Outcome::Interrupted => ResultState::Skipped,
+            Outcome::Exit(EXIT_SKIPPED) | Outcome::Interrupted => ResultState::Skipped,
             _ => ResultState::Failed,
         };
         let machine = uname().ok();
@@ -65,7 +65,7 @@ impl Process<'_> {
     }
 }
 
-/// What a hook made of a page.
+/// Result of a hook for a page.
 pub struct ArchiveResult<'a> {
     pub owner: Owner,
     pub plugin: &'a str,
@@ -73,7 +73,7 @@ pub struct ArchiveResult<'a> {
     pub status: ResultState,
     pub output: Option<&'a str>,
     pub error: Option<&'a str>,
-    /// How the unit ended, where there was one.
+    /// Outcome of the unit, if there was one.
     pub outcome: Option<&'a Outcome>,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
@@ -107,7 +107,7 @@ mod tests {
     use archivist_core::model::SnapshotId;
 
     #[test]
-    fn a_process_says_how_it_ended() {
+    fn a_process_record_has_the_outcome() {
         let status = |outcome: &Outcome| {
             let process = Process {
                 run: Some(RunId(7)),
@@ -133,7 +133,10 @@ mod tests {
             (record["status"].clone(), record["exit_code"].clone())
         };
         assert_eq!(status(&Outcome::Exit(0)), (json!("succeeded"), json!(0)));
-        assert_eq!(status(&Outcome::Exit(10)), (json!("skipped"), json!(10)));
+        assert_eq!(
+            status(&Outcome::Exit(EXIT_SKIPPED)),
+            (json!("skipped"), json!(10))
+        );
         assert_eq!(
             status(&Outcome::Interrupted),
             (json!("skipped"), Value::Null)

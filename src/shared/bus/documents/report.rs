@@ -1,5 +1,5 @@
-//! What the orchestrator tells people: the documents behind `--json`, `list`, `show`, `status`
-//! and the event stream of `--wait`. Additions are fine, changes of a name or type are not.
+//! Documents of the interface for users: `--json`, `list`, `show`, `status` and the event stream of
+//! `--wait`. Fields may be added; names and types do not change.
 
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
 pub use archivist_core::model::{OutputFile as File, Uses};
@@ -7,37 +7,37 @@ use archivist_core::model::{SnapshotId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts by state, in the words of the states.
+/// Counts by the name of the state.
 pub type Counts = BTreeMap<String, u64>;
 
-/// One `archivist add`.
+/// A crawl: one `archivist add`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Crawl {
     pub id: CrawlId,
     pub status: Lifecycle,
-    /// Why it stands where it stands, where that is not obvious.
+    /// Reason for the state, if it is not obvious.
     pub reason: Option<String>,
-    /// The first of its URLs.
+    /// First of its URLs.
     pub url: String,
     pub max_depth: u32,
     pub tags: Vec<String>,
-    /// The plugins it is limited to; empty means all.
+    /// Plugins that run; empty means all.
     pub plugins: Vec<String>,
     pub config: BTreeMap<String, String>,
     pub created_at: Time,
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
-    /// Not to be started before this time.
+    /// Not started before this time.
     pub retry_at: Option<Time>,
     pub attempts: u32,
-    /// Its snapshots by status.
+    /// Number of snapshots by status.
     pub snapshots: Counts,
-    /// Its results by status.
+    /// Number of results by status.
     pub results: Counts,
     pub directory: Option<String>,
 }
 
-/// One page of a crawl.
+/// A snapshot: one page of a crawl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     pub id: SnapshotId,
@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub status: Lifecycle,
     pub reason: Option<String>,
     pub tags: Vec<String>,
-    /// As the list of bookmarks has it that the page is from.
+    /// Time of the bookmark, as in the list that named the page.
     #[serde(default)]
     pub bookmarked_at: Option<String>,
     pub created_at: Time,
@@ -60,26 +60,26 @@ pub struct Snapshot {
     /// Its results by status.
     pub results: Counts,
     pub directory: Option<String>,
-    /// While it is under way and a hook in the foreground is left: the tens digit of its number,
-    /// as older plugins count; hooks without a number are at 9.
+    /// While foreground hooks are left: the tens digit of the next hook's number, as older plugins
+    /// count; hooks without a number count as 9.
     #[serde(default)]
     pub current_step: Option<u32>,
 }
 
-/// What one hook made of one snapshot (or of a whole crawl).
+/// Result of one hook for one snapshot or for a whole crawl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HookResult {
-    /// Its number in the database, where later ones have higher ones; none until it is there.
+    /// Row number; later rows have higher numbers. `None` before the row exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
     pub owner: Owner,
     pub plugin: String,
-    /// Name of the hook's file without its last extension.
+    /// File name of the hook without its last extension.
     pub hook: String,
     pub status: ResultState,
-    /// What the hook says it made: a path or a short text.
+    /// Output as the hook states it: a path or a short text.
     pub output: Option<String>,
-    /// Why it failed or was skipped.
+    /// Why the hook failed or was skipped.
     pub error: Option<String>,
     pub files: Vec<File>,
     /// Bytes of all files.
@@ -89,7 +89,7 @@ pub struct HookResult {
     pub ended_at: Option<Time>,
 }
 
-/// One unit: a worker or one attempt of a hook.
+/// A run: one unit, of a worker or of one attempt of a hook.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     pub id: RunId,
@@ -111,19 +111,19 @@ pub struct Run {
     pub accounting: Accounting,
 }
 
-/// One plugin as the orchestrator sees it.
+/// A plugin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plugin {
     pub name: String,
     pub directory: String,
     pub description: String,
     pub hooks: Vec<String>,
-    /// Why its hooks are not run, where they are not.
+    /// Why its hooks do not run; `None` if they run.
     pub skipped: Option<String>,
-    /// That is how somebody wants it, or as it should be.
+    /// The hooks do not run by configuration, or need not run.
     #[serde(default)]
     pub by_choice: bool,
-    /// The command that mends that, where there is one.
+    /// Command that fixes the problem, if any.
     #[serde(default)]
     pub fix: Option<String>,
     #[serde(default)]
@@ -134,29 +134,29 @@ pub struct Plugin {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binary {
     pub name: String,
-    /// None while it is missing.
+    /// Path; `None` while the program is missing.
     pub abspath: Option<String>,
     pub version: Option<String>,
     pub sha256: Option<String>,
-    /// The provider plugin that brought it; `env` when it was there.
+    /// Provider plugin that installed it; `env` if it was installed before.
     pub provider: Option<String>,
     pub env: BTreeMap<String, String>,
     pub found_at: Option<Time>,
-    /// The plugins that need it.
+    /// Plugins that need it.
     pub plugins: Vec<String>,
-    /// Where to get it, while it is missing or too old.
+    /// How to install it, if it is missing or too old.
     pub missing: Option<String>,
-    /// The version that is needed, while this one is too old.
+    /// Required version, if this one is too old.
     #[serde(default)]
     pub least: Option<String>,
-    /// Of the plugins that need it.
+    /// Uses by the plugins that need it.
     #[serde(default)]
     pub uses: Uses,
 }
 
-/// A plugin or a file that could not be used, and why.
+/// A plugin or a file that cannot be used, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Problem {
+pub struct PluginProblem {
     pub path: String,
     pub what: String,
 }
@@ -164,23 +164,23 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plugins {
     pub plugins: Vec<Plugin>,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PluginProblem>,
 }
 
-/// An orchestrator that wants this data directory.
+/// An orchestrator that uses or waits for this data directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runner {
     /// `active` or `waiting`.
     pub state: String,
     /// In its own PID namespace.
     pub pid: u32,
-    /// The unit it is in; empty if that is not known.
+    /// Unit of the process; empty if unknown.
     pub unit: String,
     pub components: String,
     pub since: Time,
-    /// What an active one writes under.
+    /// Epoch in which an active orchestrator writes.
     pub epoch: i64,
-    /// Where it is, if not here.
+    /// Where the process is, if not on this machine in this PID namespace.
     #[serde(default)]
     pub place: Option<String>,
 }
@@ -191,24 +191,24 @@ pub struct Status {
     pub version: String,
     pub systemd: String,
     pub data: String,
-    /// The STATUS= line.
+    /// STATUS= of the unit (sd_notify(3)).
     pub line: String,
     pub crawls: Counts,
     pub snapshots: Counts,
-    /// Units that run now.
+    /// Running units.
     pub running: Vec<Run>,
-    /// The next time at which something becomes due.
+    /// Next time at which something becomes due.
     pub next: Option<Time>,
-    /// Who works on this data directory, and who stands by or waits for that one to stop.
+    /// The active orchestrator of this data directory, and those that wait for it to stop.
     #[serde(default)]
     pub runners: Vec<Runner>,
-    /// Why nothing is started although something is due.
+    /// Why nothing starts although something is due.
     #[serde(default)]
     pub blocked: Option<String>,
-    /// Whose network hooks are in, and what they reach.
+    /// Network of hooks, and what they may reach.
     #[serde(default)]
     pub network: String,
-    /// Whether units can refuse addresses on this machine, if that was tried.
+    /// Whether address filters of units work on this machine; `None` if not tested.
     #[serde(default)]
     pub address_filter: Option<bool>,
 }
@@ -231,7 +231,7 @@ pub enum Details {
 }
 
 impl Details {
-    /// The newest of them.
+    /// Newest rows only.
     pub fn runs(&self) -> &[Run] {
         match self {
             Details::Crawl { runs, .. } | Details::Snapshot { runs, .. } => runs,
@@ -254,14 +254,14 @@ pub struct WhyWatch {
     pub reasons: Vec<Reason>,
 }
 
-/// One of the things that hold something up, or went wrong with it.
+/// A reason why something waits or has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// One word for programs, such as `paused`, `back-off`, `host-full`.
+    /// Reason code for programs, such as `paused`, `back-off`, `host-full`.
     pub code: String,
-    /// A sentence for people.
+    /// Reason as a sentence.
     pub text: String,
-    /// When that is over, where it is known.
+    /// When the reason ends, if known.
     #[serde(default)]
     pub until: Option<Time>,
 }
@@ -269,7 +269,7 @@ pub struct Reason {
 /// One line of the stream that follows a crawl; the first lines repeat the present state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event")]
-pub enum Event {
+pub enum CrawlEvent {
     Crawl {
         crawl: Crawl,
     },
@@ -282,24 +282,24 @@ pub enum Event {
     },
 }
 
-/// What `list` may be asked for.
+/// Filter of `list`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Filter {
     pub status: Option<String>,
-    /// Only what belongs to this crawl or snapshot.
+    /// Only rows of this crawl or snapshot.
     pub owner: Option<Owner>,
-    /// Newest first, at most so many; 0 for as many as one answer may have ([`ROWS_MAX`]).
+    /// Most rows, newest first; 0 means as many as one answer may have ([`ROWS_MAX`]).
     pub limit: u32,
-    /// Only what is older than the row of this number: the rest of a long list.
+    /// Only rows before the row of this number: the next batch of a long list.
     #[serde(default)]
     pub before: Option<i64>,
-    /// For a time line, which is in pieces and the oldest first: only what came after this run.
+    /// Of a time line, which comes in batches, oldest first: only runs after this one.
     #[serde(default)]
     pub after: Option<RunId>,
 }
 
 impl Filter {
-    /// The same, but for no more than one answer may have.
+    /// Returns the filter limited to one answer.
     pub fn piece(&self) -> Filter {
         let limit = match self.limit {
             0 => ROWS_MAX,
@@ -312,10 +312,10 @@ impl Filter {
     }
 }
 
-/// Most rows of one answer over the bus, which carries 32 MiB at most; longer lists are asked for in pieces.
+/// Most rows of one answer; the bus carries at most 32 MiB, so longer lists come in batches.
 pub const ROWS_MAX: u32 = 1000;
 
-/// Bytes of text after which an answer has no further row, whatever was asked for.
+/// Size after which an answer gets no further row, in bytes.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
 /// One unit on the time line of a crawl or page.
@@ -332,19 +332,19 @@ pub struct Span {
     /// `starting`, `running` or `ended`.
     pub status: String,
     pub outcome: Option<Outcome>,
-    /// What became of the hook's result, if this is the last run of it.
+    /// Status of the hook's result, if this is its last run.
     pub verdict: Option<ResultState>,
-    /// When it was decided to start it.
+    /// When its start was decided.
     pub recorded_at: Option<Time>,
     pub started_at: Option<Time>,
-    /// The first line of a hook in the background; known when that has ended.
+    /// When a background hook printed its first line; known after its end.
     pub ready_at: Option<Time>,
     pub ended_at: Option<Time>,
     /// Microseconds.
     pub cpu_usec: Option<u64>,
     /// Bytes.
     pub memory_peak: Option<u64>,
-    /// What the worker of a page works on.
+    /// Page of a worker.
     pub page: Option<SpanPage>,
 }
 
@@ -353,15 +353,15 @@ pub struct SpanPage {
     pub url: String,
     pub title: Option<String>,
     pub depth: u32,
-    /// When it was queued first.
+    /// When the page was first queued.
     pub created_at: Time,
 }
 
-/// What `interrupt` answers: the hooks that are asked to end.
+/// Answer of `interrupt`: the interrupted hooks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Interrupted {
     pub hooks: Vec<HookName>,
-    /// The next hook waits for the word of whoever interrupted.
+    /// The next hook waits for the decision of the user.
     pub waits: bool,
 }
 
@@ -372,11 +372,11 @@ pub struct HookName {
     pub hook: String,
 }
 
-/// What a crawl would do with a page.
+/// Answer of `draft`: what a crawl would do with a page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Draft {
-    /// In the order in which they would be started: before the first page, for each page, after
-    /// the last page.
+    /// Hooks in the order of their start: before the first page, for each page, after the last
+    /// page.
     pub setup: Vec<DraftHook>,
     pub page: Vec<DraftHook>,
     pub end: Vec<DraftHook>,
@@ -400,26 +400,26 @@ pub struct DraftSkip {
     pub why: String,
 }
 
-/// What `add` answers.
+/// Answer of `add`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Added {
     pub crawl: CrawlId,
-    /// Snapshots that were queued.
+    /// Number of queued snapshots.
     pub accepted: u64,
-    /// Lines that were not, with the reason.
+    /// Refused lines, with the reason.
     pub refused: Vec<Refused>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Refused {
-    /// Counted from 1.
+    /// Counts from 1.
     pub line: u64,
-    /// Shortened for showing.
+    /// Text of the line, shortened.
     pub text: String,
     pub why: String,
 }
 
-/// What `add` may be told besides the URLs.
+/// Options of `add`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AddOptions {

@@ -1,19 +1,18 @@
-//! What the orchestrator tells of watches: the documents behind `archivist watch … --json`.
-//! Additions are fine, changes of a name or type are not.
+//! Documents behind `archivist watch … --json`. Fields may be added; names and types do not change.
 
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Outcome, RunId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What became of a wish for checks.
+/// Answer to a request for checks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Queued {
     pub watch: String,
-    /// The checks that were queued.
+    /// Queued checks.
     pub queued: Vec<RunId>,
-    /// Those that wait or run already: nothing is queued twice.
+    /// Number of requested checks that already wait or run; they are not queued again.
     pub open: u32,
-    /// The crawl that archives.
+    /// Crawl that archives the pages.
     pub crawl: Option<CrawlId>,
 }
 
@@ -30,9 +29,9 @@ pub struct Check {
     pub started_at: Option<Time>,
     pub ended_at: Option<Time>,
     pub unit: Option<String>,
-    /// How its unit ended.
+    /// Outcome of the unit.
     pub outcome: Option<Outcome>,
-    /// None where nothing is known: it was lost, or could not be made.
+    /// Success; `None` if unknown: the check was lost, or could not run.
     pub ok: Option<bool>,
     #[serde(flatten)]
     pub record: CheckRecord,
@@ -43,15 +42,15 @@ pub struct Check {
 pub struct Site {
     pub url: String,
     pub down_since: Option<Time>,
-    /// Status checks in a row that were not good.
+    /// Failed status checks in a row.
     pub failures: u32,
-    /// Percent of the status checks at hand that were good.
+    /// Percentage of successful status checks among the stored ones.
     pub uptime: Option<f64>,
-    /// How many these are.
+    /// Number of stored status checks.
     pub status_checks: u64,
-    /// The newest result of each kind, without findings and headers.
+    /// Newest result of each kind, without findings and headers.
     pub last: Vec<Check>,
-    /// What waits or runs.
+    /// Checks that wait or run.
     pub open: Vec<Check>,
 }
 
@@ -60,27 +59,27 @@ pub struct Site {
 pub struct Watch {
     pub name: String,
     pub file: String,
-    /// What is wrong with the file.
+    /// Problems of the file.
     pub problems: Vec<String>,
-    /// In the words of the file, by kind.
+    /// Schedule of each kind, as in the file.
     pub schedules: BTreeMap<CheckKind, String>,
     /// Seconds for which results are kept.
     pub retention_s: u64,
     pub sites: Vec<Site>,
 }
 
-/// Which checks of a watch.
+/// Filter for checks of a watch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryFilter {
     pub kind: Option<CheckKind>,
     pub url: Option<String>,
-    /// The newest so many; 0 means all.
+    /// Most checks, newest first; 0 means all.
     pub limit: u32,
-    /// Only checks before this one: the next piece of a long list.
+    /// Only checks before this one: the next batch of a long list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RunId>,
-    /// With findings and headers, which may be long.
+    /// Include findings and headers, which may be long.
     pub full: bool,
 }
 

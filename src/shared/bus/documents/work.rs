@@ -1,4 +1,4 @@
-//! What the orchestrator and its workers tell each other.
+//! Documents between the orchestrator and its workers.
 
 use crate::bus::documents::report::File;
 use archivist_core::model::{CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything a worker needs, read from its standard input.
+/// Assignment of a worker, read from standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Proves to the orchestrator who calls.
+    /// Token that authenticates the worker to the orchestrator.
     pub token: String,
-    /// The orchestrator's name on the bus.
+    /// Bus name of the orchestrator.
     pub bus_name: String,
     pub user_scope: bool,
     pub owner: Owner,
@@ -22,38 +22,38 @@ pub struct Assignment {
     /// Directory of the snapshot, or of the crawl for a crawl's worker.
     pub directory: PathBuf,
     pub crawl_directory: PathBuf,
-    /// Directory for temporary files that the hooks of the crawl share, where they do.
+    /// Directory for temporary files that the hooks of the crawl share, if any.
     #[serde(default)]
     pub shared_tmp: Option<PathBuf>,
-    /// In the order in which they are to be started.
+    /// Hooks in the order of their start.
     pub hooks: Vec<HookTask>,
-    /// What runs when the others have ended: for a crawl after its last snapshot.
+    /// Hooks that run after all others: for a crawl after its last snapshot.
     pub last_hooks: Vec<HookTask>,
-    /// How long a background hook may take until its first line of output.
+    /// Time limit of a background hook until its first line of output.
     pub ready_limit: Duration,
-    /// How long a background hook may take to end after SIGTERM.
+    /// Time limit of a background hook to end after SIGTERM.
     pub stop_limit: Duration,
-    /// Bytes of standard output after which a hook is ended.
+    /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
     #[serde(default)]
     pub about: About,
 }
 
-/// What is known of an owner besides its work: for `index.jsonl` and the pages to look at.
+/// Facts about the owner for `index.jsonl` and the HTML pages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
-    /// The directory that all others are in.
+    /// Root directory of the archive.
     pub archive: PathBuf,
     pub crawl: Option<CrawlId>,
     pub added_at: Option<Time>,
     pub title: Option<String>,
     pub tags: Vec<String>,
-    /// Hooks that are not run.
+    /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
 }
 
-/// A hook that is not run, and why.
+/// A hook that does not run, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     pub plugin: String,
@@ -72,16 +72,16 @@ pub struct HookTask {
     pub mode: HookMode,
     /// Time limit of one run.
     pub limit: Duration,
-    /// How long a daemon is waited for where no hook runs in the foreground.
+    /// Time to wait for a daemon if no foreground hook runs.
     #[serde(default)]
     pub patience: Duration,
-    /// All background hooks are to end before it starts.
+    /// All background hooks must end before this hook starts.
     #[serde(default)]
     pub after_background: bool,
 }
 
 impl HookTask {
-    /// The server that a hook of `plugin` asked for.
+    /// Server that a hook of `plugin` requested.
     pub fn sonic(plugin: &str, limit: Duration) -> HookTask {
         HookTask {
             key: format!("{plugin}/sonic"),
@@ -95,19 +95,19 @@ impl HookTask {
     }
 }
 
-/// How the others relate to a hook.
+/// How other hooks wait for this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HookMode {
-    /// The next hook waits for its end.
+    /// The next hook waits until this one ends.
     Foreground,
-    /// In the background, ends by itself.
+    /// Background hook that ends by itself.
     Finite,
-    /// In the background until told to end.
+    /// Background hook that runs until it is stopped.
     Daemon,
 }
 
-/// What was done before, for a worker that takes up an owner once more.
+/// State of earlier work, for a worker that continues it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Standing {
     pub hooks: Vec<Known>,
@@ -118,14 +118,14 @@ pub struct Standing {
 pub struct Known {
     pub key: String,
     pub state: ResultState,
-    /// It runs now, or ended without its result having been reported: a call of `Run` joins it.
+    /// It runs, or ended without a reported result: a call of `Run` joins this run.
     pub joinable: bool,
 }
 
 /// The answer to `Run`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ended {
-    /// The run, where there was one.
+    /// The run, if there was one.
     #[serde(default)]
     pub run: Option<RunId>,
     #[serde(default)]
@@ -133,13 +133,13 @@ pub struct Ended {
     #[serde(default)]
     pub argv: Vec<String>,
     pub outcome: Outcome,
-    /// Somebody interrupted it to have it run once more.
+    /// The user interrupted it in order to run it again.
     #[serde(default)]
     pub again: bool,
-    /// What the disk lacked meanwhile.
+    /// Lack of disk space during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
-    /// What the orchestrator has judged and recorded already.
+    /// Verdict that is already recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     pub started_at: Option<Time>,
@@ -147,7 +147,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The end of a hook that needed no unit, or got none.
+    /// End of a hook without a unit.
     pub fn without_run(outcome: Outcome) -> Ended {
         Ended {
             run: None,
@@ -163,53 +163,53 @@ impl Ended {
     }
 }
 
-/// The result of a hook, with what it found.
+/// Result of a hook, with what it found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     pub key: String,
     pub verdict: Verdict,
     pub output: Option<String>,
     pub files: Vec<File>,
-    /// Bytes of all files, also of those beyond the list's cap.
+    /// Size of all files in bytes, including those beyond the limit of the list.
     pub size: u64,
     #[serde(default)]
     pub children: Vec<Child>,
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Title of the page, where the hook is one that finds it.
+    /// Title of the page, if the hook found one.
     #[serde(default)]
     pub title: Option<String>,
-    /// The program that a provider hook brought.
+    /// Program that a provider hook installed.
     #[serde(default)]
     pub binary: Option<Found>,
     #[serde(default)]
     pub derived: Derived,
-    /// Seconds for which the host asks to be left alone.
+    /// Seconds that the host asks to wait.
     #[serde(default)]
     pub retry_after: Option<u64>,
-    /// Milliseconds that the host asks to have between two pages.
+    /// Milliseconds that the host asks to wait between two pages.
     #[serde(default)]
     pub crawl_delay: Option<u64>,
-    /// When a hook in the background had printed its first line.
+    /// When a background hook printed its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Time>,
 }
 
-/// What a hook says for the hooks after it.
+/// What a hook passes to later hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Derived {
     /// Settings of Machine records.
     pub settings: BTreeMap<String, String>,
-    /// Programs that it found.
+    /// Programs that the hook found.
     pub programs: Vec<Found>,
-    /// Programs that it asks for, with where they may come from, separated by commas.
+    /// Programs that the hook requests, each with its providers, separated by commas.
     pub wanted: BTreeMap<String, String>,
-    /// The server it wants to be there, as the record says.
+    /// Server that the hook requests in its record.
     pub sonic: Option<SonicWish>,
 }
 
-/// A sonic server that is to run as long as the crawl.
+/// A sonic server that runs as long as the crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SonicWish {
     pub config_path: String,
@@ -217,7 +217,7 @@ pub struct SonicWish {
     pub port: Option<u16>,
 }
 
-/// A program, as its provider's hook says.
+/// A program as its provider hook reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     pub name: String,

@@ -8,7 +8,7 @@ use zbus::names::BusName;
 use zbus::{Fd, Guid};
 
 #[tokio::test]
-async fn that_the_bus_hung_up_is_noticed() {
+async fn a_disconnect_by_the_bus_is_detected() {
     let (theirs, ours) = UnixStream::pair().unwrap();
     let bus = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
     let us = Builder::unix_stream(ours).p2p();
@@ -21,7 +21,7 @@ async fn that_the_bus_hung_up_is_noticed() {
 }
 
 #[test]
-fn what_the_bus_does_not_take_is_refused() {
+fn an_answer_larger_than_the_bus_carries_is_refused() {
     assert!(small_enough("x".repeat(ANSWER_MAX)).is_ok());
     let refused = small_enough("x".repeat(ANSWER_MAX + 1)).unwrap_err();
     assert!(
@@ -101,7 +101,7 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
 }
 
 proptest! {
-    /// Every call is answered, by an error where nobody takes it, and the next one as well.
+    /// Every call is answered, with an error if the main loop is gone, and so is the next one.
     #[test]
     fn any_call_is_answered(wild in proptest::collection::vec(wild(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -116,7 +116,7 @@ proptest! {
             let us = Builder::unix_stream(ours).p2p();
             let (service, us) = tokio::join!(service.build(), us.build());
             let (_service, us) = (service.unwrap(), us.unwrap());
-            // Nobody behind it takes anything: what comes through is dropped.
+            // No main loop: calls that arrive are dropped.
             let nobody = tokio::spawn(async move { while arriving.recv().await.is_some() {} });
             let name = BusName::try_from("org.archivist1").unwrap();
             let people = ManagerProxy::builder(&us).destination(name.clone()).build().await.unwrap();

@@ -10,7 +10,7 @@ use zbus::{OwnedFd, fdo, interface};
 
 pub(super) struct Worker(pub(super) Calls);
 
-/// A call of a worker. One that may not is noted with the name that it has on the bus.
+/// Handles a call of a worker. A refused call is logged with the bus name of its sender.
 async fn work<T>(
     calls: &Calls,
     header: &Header<'_>,
@@ -75,7 +75,7 @@ impl Worker {
     ) -> fdo::Result<String> {
         if report.len() > REPORT_MAX {
             let why = format!(
-                "the report has {} bytes, at most {REPORT_MAX} are taken",
+                "the report has {} bytes, the limit is {REPORT_MAX}",
                 report.len()
             );
             return Err(fdo::Error::LimitsExceeded(why));

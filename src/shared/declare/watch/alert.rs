@@ -1,13 +1,13 @@
 //! Alerts: the unit or command that starts when a site goes down or recovers.
 
-/// Kinds of units that may be started.
+/// Types of units that an alert can start.
 const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alert {
-    /// Start this unit; of a template (`notify@.service`) the instance named like the watch.
+    /// Start this unit; for a template (`notify@.service`) the instance named after the watch.
     Unit(String),
-    /// Run this program, in a unit of its own.
+    /// Run this command in its own unit.
     Command(Vec<String>),
 }
 
@@ -19,7 +19,7 @@ impl Alert {
         let words = shlex::split(text)
             .ok_or_else(|| format!("'{text}' has an open quote or ends in a backslash"))?;
         let Some(first) = words.first() else {
-            return Err("a unit or a command is expected".to_owned());
+            return Err("expected a unit or a command".to_owned());
         };
         if !first.contains('/') && UNITS.iter().any(|end| first.ends_with(end)) {
             let fine = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
@@ -38,7 +38,7 @@ impl Alert {
         }
     }
 
-    /// The unit to be started for a watch.
+    /// Returns the unit to start for a watch.
     pub fn instance(unit: &str, watch: &str) -> String {
         match unit.split_once("@.") {
             Some((template, kind)) => format!("{template}@{}.{kind}", watch.replace('-', "\\x2d")),

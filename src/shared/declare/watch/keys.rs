@@ -1,14 +1,13 @@
-//! The keys of `[Watch]`.
+//! The keys of `[Watch]` (archivist.watch(5)).
 
-use super::{Alert, Missed, Schedule, Watch};
-use crate::config::ini::Entry;
+use super::{Alert, Missed, NAME_ALLOWED, Schedule, Watch, is_name};
+use crate::declare::reader::Reader;
 use archivist_core::model::{CheckKind, PageUrl};
-use archivist_core::text::{SPAN_ALLOWED, parse_span};
 use std::path::PathBuf;
 
 pub const SECTION: &str = "Watch";
 
-/// All of them, without '='.
+/// All keys, without '='.
 pub const KEYS: [&str; 16] = [
     "URL",
     "URLFile",
@@ -28,67 +27,68 @@ pub const KEYS: [&str; 16] = [
     "ArchivePages",
 ];
 
-/// Takes one assignment. An empty one puts the default back, as in systemd.
-pub fn set(watch: &mut Watch, entry: &Entry) -> Result<(), String> {
-    let value = entry.value.trim();
-    let built_in = Watch::new("");
-    let schedule = |kind: CheckKind, watch: &mut Watch| {
-        if value.is_empty() {
-            watch.schedules.remove(&kind)
-        } else {
-            watch.schedules.insert(kind, Schedule::parse(value)?)
-        };
-        Ok(())
-    };
-    match entry.key.as_str() {
-        "URL" if value.is_empty() => watch.urls.clear(),
-        "URL" => {
-            for word in value.split_whitespace() {
-                let url = PageUrl::parse(word).map_err(|error| format!("'{word}': {error}"))?;
-                let url = url.as_str().to_owned();
-                if !watch.urls.contains(&url) {
-                    watch.urls.push(url);
+const SCHEDULES: [(&str, CheckKind); 4] = [
+    ("Status", CheckKind::Status),
+    ("Lighthouse", CheckKind::Lighthouse),
+    ("Crawl", CheckKind::Crawl),
+    ("Archive", CheckKind::Archive),
+];
+
+/// Reads a watch. A bad value is a problem of the reader, and the key keeps its default.
+pub fn read(reader: &mut Reader<'_>) -> Watch {
+    let mut watch = Watch::new(reader.name());
+    if !is_name(reader.name()) {
+        let name = reader.name();
+        reader.refuse_all(&format!(
+            "'{name}' cannot be the name of a watch: {NAME_ALLOWED}"
+        ));
+    }
+    watch.urls = urls(reader);
+    watch.url_file = reader.value("URLFile", absolute);
+    for (key, kind) in SCHEDULES {
+        if let Some(schedule) = reader.value(key, Schedule::parse) {
+            watch.schedules.insert(kind, schedule);
+        }
+    }
+    if let Some(missed) = reader.value("Missed", missed) {
+        watch.missed = missed;
+    }
+    if let Some(spread) = reader.span("Spread") {
+        watch.spread = spread;
+    }
+    if let Some(retention) = reader.span("Retention") {
+        watch.retention = retention;
+    }
+    if let Some(failures) = reader.number("DownAfter", 1..=100) {
+        watch.down_after = failures;
+    }
+    watch.on_down = reader.value("OnDown", Alert::parse);
+    watch.on_recovery = reader.value("OnRecovery", Alert::parse);
+    watch.archiving.depth = reader.number("ArchiveDepth", 0..=4).unwrap_or(0);
+    watch.archiving.tags = words(reader, "ArchiveTags");
+    watch.archiving.plugins = words(reader, "ArchivePlugins");
+    watch.archiving.only_new = reader.value("ArchivePages", only_new).unwrap_or(false);
+    if !reader.has_errors() && watch.urls.is_empty() && watch.url_file.is_none() {
+        reader.refuse_all("nothing to watch: neither URL= nor URLFile= is set in [Watch]");
+    }
+    watch
+}
+
+fn urls(reader: &mut Reader<'_>) -> Vec<String> {
+    let mut urls = Vec::new();
+    for entry in reader.all("URL") {
+        for word in entry.value.split_whitespace() {
+            match PageUrl::parse(word) {
+                Ok(url) if urls.iter().any(|known| known == url.as_str()) => {}
+                Ok(url) => urls.push(url.as_str().to_owned()),
+                Err(error) => {
+                    reader.refuse(entry, &format!("'{word}': {error}"));
+                    break;
                 }
             }
         }
-        "URLFile" if value.is_empty() => watch.url_file = None,
-        "URLFile" => watch.url_file = Some(absolute(value)?),
-        "Status" => return schedule(CheckKind::Status, watch),
-        "Lighthouse" => return schedule(CheckKind::Lighthouse, watch),
-        "Crawl" => return schedule(CheckKind::Crawl, watch),
-        "Archive" => return schedule(CheckKind::Archive, watch),
-        "Missed" => {
-            watch.missed = match value {
-                "" | "one" => Missed::One,
-                "skip" => Missed::Skip,
-                _ => return Err(format!("'{value}' is neither 'one' nor 'skip'")),
-            }
-        }
-        "Spread" if value.is_empty() => watch.spread = built_in.spread,
-        "Spread" => watch.spread = span(value)?,
-        "Retention" if value.is_empty() => watch.retention = built_in.retention,
-        "Retention" => watch.retention = span(value)?,
-        "DownAfter" if value.is_empty() => watch.down_after = built_in.down_after,
-        "DownAfter" => watch.down_after = number(value, 1, 100)?,
-        "OnDown" if value.is_empty() => watch.on_down = None,
-        "OnDown" => watch.on_down = Some(Alert::parse(value)?),
-        "OnRecovery" if value.is_empty() => watch.on_recovery = None,
-        "OnRecovery" => watch.on_recovery = Some(Alert::parse(value)?),
-        "ArchiveDepth" if value.is_empty() => watch.archiving.depth = 0,
-        "ArchiveDepth" => watch.archiving.depth = number(value, 0, 4)?,
-        "ArchiveTags" => words(&mut watch.archiving.tags, value),
-        "ArchivePlugins" => words(&mut watch.archiving.plugins, value),
-        "ArchivePages" => {
-            watch.archiving.only_new = match value {
-                "" | "always" => false,
-                "only-new" => true,
-                _ => return Err(format!("'{value}' is neither 'always' nor 'only-new'")),
-            }
-        }
-        // The generator says so.
-        _ => {}
     }
-    Ok(())
+    urls
 }
 
 fn absolute(value: &str) -> Result<PathBuf, String> {
@@ -101,23 +101,28 @@ fn absolute(value: &str) -> Result<PathBuf, String> {
     }
 }
 
-fn span(value: &str) -> Result<std::time::Duration, String> {
-    parse_span(value).ok_or_else(|| format!("'{value}' is not {SPAN_ALLOWED}"))
-}
-
-fn number(value: &str, least: u32, most: u32) -> Result<u32, String> {
-    let number = value.parse().ok().filter(|n| (least..=most).contains(n));
-    number.ok_or_else(|| format!("'{value}' is not a whole number from {least} to {most}"))
-}
-
-/// More words for a list; none empties it.
-fn words(list: &mut Vec<String>, value: &str) {
-    let new = value
-        .split([' ', '\t', ','])
-        .filter(|word| !word.is_empty());
-    if value.is_empty() {
-        list.clear()
-    } else {
-        list.extend(new.map(str::to_owned))
+fn missed(value: &str) -> Result<Missed, String> {
+    match value {
+        "one" => Ok(Missed::One),
+        "skip" => Ok(Missed::Skip),
+        _ => Err(format!("'{value}' is neither 'one' nor 'skip'")),
     }
+}
+
+fn only_new(value: &str) -> Result<bool, String> {
+    match value {
+        "always" => Ok(false),
+        "only-new" => Ok(true),
+        _ => Err(format!("'{value}' is neither 'always' nor 'only-new'")),
+    }
+}
+
+/// Returns the words of all assignments of a list since the last empty one.
+fn words(reader: &Reader<'_>, key: &str) -> Vec<String> {
+    let entries = reader.all(key).into_iter();
+    entries
+        .flat_map(|entry| entry.value.split([' ', '\t', ',']))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }

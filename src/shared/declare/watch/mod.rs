@@ -1,5 +1,5 @@
-//! `NAME.watch`: what is to be looked at, how often, and whom to tell. Pure; the generator makes
-//! timers of it and the orchestrator checks.
+//! `NAME.watch`: the sites to check, the schedules, and the alerts. Pure; the generator makes
+//! timers from it, and the orchestrator checks.
 
 mod alert;
 mod keys;
@@ -9,54 +9,48 @@ pub use alert::Alert;
 pub use keys::{KEYS, SECTION};
 pub use schedule::{Schedule, When};
 
-use crate::config::ini::{Entry, Place};
+use crate::declare::reader::Reader;
+use crate::declare::{Declaration, Kind};
 use archivist_core::model::CheckKind;
+use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is said of a file that makes no sense in part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where, if it is about a line.
-    pub place: Option<Place>,
-    pub what: String,
-}
-
-/// What becomes of runs that were missed because the machine was off.
+/// What happens to runs that were missed while the machine was off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     Skip,
-    /// All of them together are one.
+    /// All missed runs become one.
     One,
 }
 
-/// Which pages an archive takes.
+/// Pages that `Archive=` archives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Archiving {
-    /// Steps from the given pages.
+    /// Links to follow from the given pages.
     pub depth: u32,
     pub tags: Vec<String>,
     pub plugins: Vec<String>,
-    /// Pass over pages that the archive has: with a depth of 0 the given ones, else those that
+    /// Skip pages that are archived already: with a depth of 0 the given ones, otherwise those that
     /// links lead to.
     pub only_new: bool,
 }
 
-/// One file with its drop-ins.
+/// A watch: one file with its drop-ins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     pub name: String,
     pub urls: Vec<String>,
-    /// A file with more of them, one a line.
+    /// File with further URLs, one per line.
     pub url_file: Option<PathBuf>,
     schedules: BTreeMap<CheckKind, Schedule>,
     pub missed: Missed,
-    /// A stable part of this is added to every time, so that many watches do not start at once.
+    /// A stable part of this time is added to every run, so that many watches do not start at once.
     pub spread: Duration,
-    /// How long results are kept.
+    /// How long results are stored.
     pub retention: Duration,
-    /// Failed status checks in a row that make it down.
+    /// Failed status checks in a row after which a site is down.
     pub down_after: u32,
     pub on_down: Option<Alert>,
     pub on_recovery: Option<Alert>,
@@ -80,40 +74,20 @@ impl Watch {
         }
     }
 
-    /// Reads the `[Watch]` section; unknown keys and other sections are passed over. What makes no sense
-    /// is named and has its default.
-    pub fn read<'a>(
-        name: &str,
-        entries: impl IntoIterator<Item = &'a Entry>,
-    ) -> (Watch, Vec<Problem>) {
-        let mut watch = Watch::new(name);
-        let mut problems = Vec::new();
-        if !is_name(name) {
-            problems.push(Problem {
-                place: None,
-                what: format!("'{name}' cannot be the name of a watch: {NAME_ALLOWED}"),
-            });
-        }
-        for entry in entries {
-            if entry.section == SECTION
-                && let Err(what) = keys::set(&mut watch, entry)
-            {
-                problems.push(Problem {
-                    place: Some(entry.place.clone()),
-                    what,
-                });
-            }
-        }
-        if problems.is_empty() && watch.urls.is_empty() && watch.url_file.is_none() {
-            problems.push(Problem {
-                place: None,
-                what: "nothing to watch: neither URL= nor URLFile= is set in [Watch]".to_owned(),
-            });
-        }
-        (watch, problems)
+    /// Reads the `[Watch]` section; unknown keys and other sections are not looked at. A bad value is a
+    /// problem of `reader`, and the key keeps its default.
+    pub fn read(reader: &mut Reader<'_>) -> Watch {
+        keys::read(reader)
     }
 
-    /// When checks of this kind are due: as the file says, or as it is where it says nothing.
+    /// Reads a declaration, and returns the problems of its `[Watch]` section next to the watch.
+    pub fn of(declaration: &Declaration) -> (Watch, Vec<Problem>) {
+        let mut reader = Reader::new(declaration);
+        let watch = Watch::read(&mut reader);
+        (watch, reader.finish())
+    }
+
+    /// Returns the schedule for checks of this kind, or its default.
     pub fn schedule(&self, kind: CheckKind) -> Schedule {
         let built_in = || match kind {
             CheckKind::Status => Schedule::every(Duration::from_secs(180)),
@@ -124,23 +98,20 @@ impl Watch {
         self.schedules.get(&kind).cloned().unwrap_or_else(built_in)
     }
 
-    /// The kinds that have a timer.
+    /// Returns the kinds that have a timer.
     pub fn kinds(&self) -> Vec<CheckKind> {
         let on = |kind: &CheckKind| self.schedule(*kind).when != When::Never;
         CheckKind::SCHEDULED.into_iter().filter(on).collect()
     }
 }
 
-/// What a watch may be called, for messages.
+/// Allowed names, for messages.
 pub const NAME_ALLOWED: &str =
     "a letter or digit followed by letters, digits, '_', '.' and '-' (100 at most)";
 
-/// It becomes part of unit names, where it is never escaped.
+/// Returns whether a watch can have this name. It becomes part of unit names, where it is not escaped.
 pub fn is_name(name: &str) -> bool {
-    let fine = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    name.len() <= 100
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.bytes().all(fine)
+    Kind::Watch.allows(name)
 }
 
 #[cfg(test)]

@@ -7,17 +7,18 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 const DAY: u64 = 86_400;
 
-/// How systemd is told.
+/// How the timer is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// `OnCalendar=`; systemd itself knows whether it makes sense.
+    /// `OnCalendar=`; only systemd validates the expression.
     Calendar(String),
-    /// `OnBootSec=` and `OnUnitActiveSec=`: no division of the day, so no time of the clock.
+    /// `OnActiveSec=` and `OnUnitActiveSec=`: the span does not divide the day, so runs have no
+    /// fixed times.
     Apart(Duration),
     Never,
 }
 
-/// One schedule, with the words for people.
+/// A schedule, with its text for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub when: When,
@@ -46,7 +47,7 @@ impl Schedule {
         }
     }
 
-    /// Reads what stands behind `Status=` and its like.
+    /// Reads the value of `Status=` and similar keys.
     pub fn parse(text: &str) -> Result<Schedule, String> {
         let text = text.trim();
         if ["no", "off", "false", "never"].contains(&text) {
@@ -69,8 +70,8 @@ impl Schedule {
     }
 }
 
-/// The calendar expression for a span that divides the minute, the hour or the day: such times
-/// stand on the clock, whenever the machine was started.
+/// Returns the calendar expression for a span that divides the minute, hour or day: such runs have
+/// fixed times, whenever the machine started.
 fn aligned(span: Duration) -> Option<String> {
     let seconds = span.as_secs();
     if span.subsec_nanos() != 0 || seconds == 0 {
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_divides_the_clock_stands_on_it() {
+    fn spans_that_divide_the_day_are_calendar_expressions() {
         let calendar = |text: &str| match Schedule::parse(text).unwrap().when {
             When::Calendar(expression) => expression,
             other => panic!("{text}: {other:?}"),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_has_a_distance() {
+    fn other_spans_are_monotonic() {
         for (text, seconds) in [("every 7min", 420), ("every 90s", 90), ("every 5h", 18_000)] {
             let want = When::Apart(Duration::from_secs(seconds));
             assert_eq!(Schedule::parse(text).unwrap().when, want, "{text}");
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_schedules_are_refused() {
         for bad in [
             "",
             "every x",

@@ -1,19 +1,22 @@
 use super::*;
 use crate::config::ini;
-use std::path::Path;
 
 fn read(text: &str) -> (Watch, Vec<String>) {
-    let parsed = ini::parse(text, Path::new("/etc/archivist/site.watch"));
-    let (watch, problems) = Watch::read("site", &parsed.entries);
-    let told = problems.iter().map(|problem| match &problem.place {
-        Some(place) => format!("{}: {}", place.line, problem.what),
-        None => problem.what.clone(),
+    let path = PathBuf::from("site.watch");
+    let parsed = ini::parse(text, &path);
+    let (watch, problems) = Watch::of(&Declaration {
+        kind: Kind::Watch,
+        name: "site".to_owned(),
+        path,
+        entries: parsed.entries,
+        malformed: parsed.malformed,
     });
-    (watch, told.collect())
+    let texts = problems.iter().map(Problem::text);
+    (watch, texts.collect())
 }
 
 #[test]
-fn what_is_not_said_is_as_it_was_in_heartwood() {
+fn defaults_are_those_of_heartwood() {
     let (watch, problems) = read("[Watch]\nURL=https://example.org\n");
     assert_eq!(problems, [""; 0]);
     assert_eq!(watch.urls, ["https://example.org/"]);
@@ -32,7 +35,7 @@ fn what_is_not_said_is_as_it_was_in_heartwood() {
 }
 
 #[test]
-fn everything_can_be_said() {
+fn every_key_is_read() {
     let (watch, problems) = read(
         "[Unit]\nDescription=other\n[Watch]\nURL=http://a.example http://b.example\nURL=http://a.example/\n\
          URLFile=/etc/sites\nStatus=every 7min\nLighthouse=no\nCrawl=Mon 03:00\nArchive=daily\n\
@@ -51,17 +54,25 @@ fn everything_can_be_said() {
 }
 
 #[test]
-fn nonsense_is_named_with_its_line_and_the_rest_holds() {
+fn bad_values_are_located_and_the_rest_is_read() {
     let (watch, problems) = read(
         "[Watch]\nURL=http://a.example\nURL=nothing at all\nStats=daily\nStatus=every now and then\n\
          OnDown=curl\nRetention=long\n",
     );
     assert_eq!(problems.len(), 4, "{problems:#?}");
-    assert!(problems[0].starts_with("3: 'nothing'"), "{}", problems[0]);
-    assert!(problems[1].starts_with("5: 'every now"), "{}", problems[1]);
+    assert!(
+        problems[0].starts_with("site.watch:3: 'nothing'"),
+        "{}",
+        problems[0]
+    );
+    assert!(
+        problems[1].starts_with("site.watch:5: 'every now"),
+        "{}",
+        problems[1]
+    );
     assert_eq!(watch.schedule(CheckKind::Status).words, "every 3min");
     let (_, problems) = read("[Watch]\nStatus=daily\n");
-    assert!(problems[0].starts_with("nothing to watch"));
+    assert!(problems[0].contains(": nothing to watch"));
 }
 
 #[test]

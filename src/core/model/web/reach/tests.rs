@@ -10,7 +10,7 @@ const HOSTS: &str = "127.0.0.1 localhost\n127.0.1.1\tmyhost.example.com myhost #
     0.0.0.0 ads.example.com\n:: ads.example.com\nnonsense here\n169.254.169.254 meta.test";
 
 #[test]
-fn whose_addresses_they_are() {
+fn addresses_have_their_kind() {
     use AddressKind::*;
     for (kind, addresses) in [
         (
@@ -53,8 +53,10 @@ fn every_network_of_the_tables_is_read() {
 
 /// The networks among the words of a file.
 fn shipped(text: &str) -> Vec<Subnet> {
-    let words = text.lines().filter(|line| !line.starts_with('#'));
-    let words = words.flat_map(|line| line.split([' ', '=', '\'']));
+    let words = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(|line| line.split([' ', '=', '\'']));
     let networks = words
         .filter(|word| word.contains('/'))
         .filter_map(|word| word.parse().ok());
@@ -69,7 +71,7 @@ fn sorted(mut networks: Vec<Subnet>) -> Vec<Subnet> {
 }
 
 #[test]
-fn what_is_never_reached_is_shipped() {
+fn networks_that_are_never_reached_are_in_the_drop_ins() {
     for text in [
         include_str!("../../../../../units/system/archivist-hook-.service.d/15-network.conf"),
         include_str!("../../../../../units/system/archivist-check-.service.d/15-network.conf"),
@@ -110,7 +112,7 @@ fn the_text_form() {
 }
 
 #[test]
-fn what_a_start_url_opens() {
+fn a_start_url_allows_its_own_network() {
     let hosts = Hosts::parse(HOSTS);
     for (url, opens) in [
         ("https://example.com/", "public"),
@@ -147,7 +149,7 @@ fn what_a_start_url_opens() {
 }
 
 #[test]
-fn what_is_opened_adds_up() {
+fn allowances_add_up() {
     let reach = Reach::parse("10.2.0.0/16").unwrap();
     assert!(
         reach.allows(ip("10.2.3.4"))
@@ -193,7 +195,7 @@ fn any_ip() -> impl Strategy<Value = IpAddr> {
 
 proptest! {
     #[test]
-    fn the_filter_and_the_judgement_agree(address in any_ip(), loopback: bool, private: bool, holes in prop::collection::vec((any_ip(), 0u8..=32), 0..3)) {
+    fn the_filter_and_allows_agree(address in any_ip(), loopback: bool, private: bool, holes in prop::collection::vec((any_ip(), 0u8..=32), 0..3)) {
         let subnets = holes.into_iter().filter_map(|(ip, prefix)| Subnet::new(ip, prefix));
         let reach = Reach { loopback, private, subnets: subnets.collect() };
         let refused = reach.refused();
@@ -204,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it(text in "(?s).{0,200}", lines in prop::collection::vec("[0-9a-f:.%# \tnameserver]{0,40}", 0..5)) {
+    fn no_text_panics(text in "(?s).{0,200}", lines in prop::collection::vec("[0-9a-f:.%# \tnameserver]{0,40}", 0..5)) {
         for text in [text, lines.join("\n")] {
             let hosts = Hosts::parse(&text);
             let _ = nameservers(&text);

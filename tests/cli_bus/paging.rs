@@ -23,7 +23,7 @@ pub fn piece(filter: &Filter) -> Vec<HookResult> {
 }
 
 #[test]
-fn a_list_has_all_pieces_once_and_no_more_than_asked_for() {
+fn a_list_has_every_row_once_and_respects_the_limit() {
     let Some(bus) = Bus::start(&Arc::<Cardboard>::default()) else {
         return;
     };

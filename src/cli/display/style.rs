@@ -1,4 +1,4 @@
-//! How output is to look: for a person at a terminal, or for a file.
+//! Style of the output: for a terminal, or for a file or pipe.
 
 use crate::client::exit::Failure;
 use archivist_core::model::Time;
@@ -6,9 +6,9 @@ use archivist_core::text::escape_json;
 use jiff::tz::TimeZone;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// What decides about the form of the output.
+/// Width, colours and clock of the output.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Style {
     /// Columns of the terminal; `None` for a file or pipe, where nothing is cut and times are
     /// absolute.
     pub width: Option<usize>,
@@ -17,7 +17,7 @@ pub struct Look {
     pub zone: TimeZone,
 }
 
-/// What a word means to the reader, shown as a colour.
+/// Meaning of a word, shown as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     #[default]
@@ -28,12 +28,12 @@ pub enum Tone {
     Dim,
 }
 
-impl Look {
-    /// For standard output as it is.
-    pub fn of_stdout() -> Look {
+impl Style {
+    /// Returns the style for standard output.
+    pub fn of_stdout() -> Style {
         let terminal = std::io::stdout().is_terminal();
         let size = console::Term::stdout().size_checked();
-        Look {
+        Style {
             width: terminal.then(|| size.map_or(80, |(_, columns)| usize::from(columns))),
             color: terminal && console::colors_enabled(),
             now: now(),
@@ -41,10 +41,10 @@ impl Look {
         }
     }
 
-    /// For a file.
+    /// Returns the style for a file.
     #[cfg(test)]
-    pub fn plain(now: Time) -> Look {
-        Look {
+    pub fn plain(now: Time) -> Style {
+        Style {
             width: None,
             color: false,
             now,
@@ -68,12 +68,12 @@ impl Look {
     }
 }
 
-/// The present time; the only place of the command line that asks for it.
+/// Returns the current time. The command line reads the clock only here.
 pub fn now() -> Time {
     jiff::Timestamp::now().into()
 }
 
-/// Writes to standard output.
+/// Writes `text` to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -85,13 +85,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a document of the orchestrator, with whatever fields it has.
+/// Writes a JSON document of the orchestrator, including fields that this version does not know.
 pub fn print_json(document: &str) -> Result<(), Failure> {
     let value: serde_json::Value = crate::client::server::decode(document)?;
     print_document(&format!("{value:#}\n"))
 }
 
-/// Writes text that is JSON, with everything escaped that a terminal would obey.
+/// Writes JSON text, with every character escaped that a terminal would obey.
 pub fn print_document(json: &str) -> Result<(), Failure> {
     print(&escape_json(json))
 }

@@ -1,8 +1,8 @@
-//! The records on standard output: each page when it begins, each process and each result when it
-//! has ended, once.
+//! Records on standard output: each page when it starts, each process and result when it has ended,
+//! once.
 
 use crate::client::exit::Failure;
-use crate::display::look;
+use crate::display::style;
 use archivist_core::model::{Lifecycle, Outcome, Owner, RunId, SnapshotId, Time};
 use archivist_shared::bus::documents::record;
 use archivist_shared::bus::documents::report::{HookResult, Run, Snapshot};
@@ -10,17 +10,17 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
-pub struct Records {
-    /// What ended before the command began is not told.
+pub struct Printed {
+    /// Results that ended before the command started are not printed.
     since: Time,
     pages: BTreeSet<SnapshotId>,
     runs: BTreeSet<RunId>,
     results: BTreeSet<(Owner, String, String, Option<Time>)>,
 }
 
-impl Records {
-    pub fn new(since: Time) -> Records {
-        Records {
+impl Printed {
+    pub fn new(since: Time) -> Printed {
+        Printed {
             since,
             pages: BTreeSet::new(),
             runs: BTreeSet::new(),
@@ -28,10 +28,10 @@ impl Records {
         }
     }
 
-    /// A page that began, or ended without having begun.
+    /// Returns the record of a page that started, or that ended without a start.
     pub fn page(&mut self, snapshot: &Snapshot) -> Option<Value> {
-        let told = snapshot.status == Lifecycle::Started || snapshot.status.is_final();
-        if !told || !self.pages.insert(snapshot.id) {
+        let message = snapshot.status == Lifecycle::Started || snapshot.status.is_final();
+        if !message || !self.pages.insert(snapshot.id) {
             return None;
         }
         let owner = Owner::Snapshot(snapshot.id);
@@ -44,7 +44,7 @@ impl Records {
         Some(record)
     }
 
-    /// A result that is final, after the runs that led to it.
+    /// Returns the records of a final result, after those of its runs.
     pub fn result(&mut self, result: &HookResult, runs: &[Run]) -> Vec<Value> {
         let mut records = Vec::new();
         let before = |time: Option<Time>| time.is_some_and(|time| time.0 < self.since.0);
@@ -115,9 +115,9 @@ fn process(run: &Run, outcome: &Outcome, result: &HookResult) -> Value {
     process.record()
 }
 
-/// One record a line.
+/// Prints one record per line.
 pub fn print(record: &Value) -> Result<(), Failure> {
-    look::print_document(&format!("{record}\n"))
+    style::print_document(&format!("{record}\n"))
 }
 
 #[cfg(test)]
@@ -127,8 +127,8 @@ mod tests {
     use crate::sample::NOW;
 
     #[test]
-    fn everything_is_told_once_and_nothing_of_before() {
-        let mut records = Records::new(Time(NOW.0 - 70_000));
+    fn each_record_is_printed_once_and_none_from_before() {
+        let mut records = Printed::new(Time(NOW.0 - 70_000));
         let page = records.page(&sample::snapshot(3)).unwrap();
         assert_eq!(
             (&page["type"], &page["id"]),
@@ -141,14 +141,14 @@ mod tests {
             sample::run(8, "wget", "wget"),
             sample::run(7, "wget", "wget"),
         ];
-        let told = records.result(&result, &runs);
-        let kinds: Vec<_> = told.iter().map(|r| (&r["type"], &r["id"])).collect();
+        let message = records.result(&result, &runs);
+        let kinds: Vec<_> = message.iter().map(|r| (&r["type"], &r["id"])).collect();
         assert_eq!(kinds[0], (&"Process".into(), &"r7".into()));
         assert_eq!(kinds[1], (&"Process".into(), &"r8".into()));
         let id: Value = "s3/wget/wget".into();
         assert_eq!(kinds[2], (&"ArchiveResult".into(), &id));
         assert!(records.result(&result, &runs).is_empty());
 
-        assert!(Records::new(NOW).result(&result, &runs).is_empty());
+        assert!(Printed::new(NOW).result(&result, &runs).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Long lists: asked for in pieces, newest first, because one message over the bus has its limit.
+//! Long lists, requested in batches, newest first: one message over the bus is limited in size.
 
 use crate::client::exit::Failure;
 use crate::client::server::{Server, decode};
@@ -8,7 +8,7 @@ use archivist_shared::bus::documents::report::{
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// What is listed, and the number by which the next piece is asked for.
+/// A kind of row, with the row number at which the next batch starts.
 pub trait Row: DeserializeOwned {
     const WHAT: &str;
     fn number(&self) -> Option<i64>;
@@ -42,38 +42,38 @@ impl Row for Run {
     }
 }
 
-/// One piece: its rows, and each as the orchestrator wrote it.
-pub struct Piece<T> {
+/// Rows of one answer, and the JSON of each as the orchestrator wrote it.
+pub struct Batch<T> {
     pub rows: Vec<T>,
     pub documents: Vec<Box<RawValue>>,
 }
 
-/// What is left of a list.
-pub struct Pieces<'a> {
+/// A list that is read batch by batch.
+pub struct Paging<'a> {
     server: &'a Server,
     filter: Filter,
-    /// Rows that are still wanted, as far as there are any.
+    /// Most rows that are still requested.
     left: u64,
 }
 
-impl<'a> Pieces<'a> {
-    /// A list by `filter`; a limit of 0 is none.
-    pub fn new(server: &'a Server, filter: Filter) -> Pieces<'a> {
+impl<'a> Paging<'a> {
+    /// Returns the list for `filter`; a limit of 0 means all rows.
+    pub fn new(server: &'a Server, filter: Filter) -> Paging<'a> {
         let left = match filter.limit {
             0 => u64::MAX,
             limit => limit.into(),
         };
-        Pieces {
+        Paging {
             server,
             filter,
             left,
         }
     }
 
-    /// The next piece; an empty one after the last.
-    pub async fn next<T: Row>(&mut self) -> Result<Piece<T>, Failure> {
+    /// Returns the next batch; it is empty after the last one.
+    pub async fn next<T: Row>(&mut self) -> Result<Batch<T>, Failure> {
         if self.left == 0 {
-            return Ok(Piece {
+            return Ok(Batch {
                 rows: Vec::new(),
                 documents: Vec::new(),
             });
@@ -84,30 +84,33 @@ impl<'a> Pieces<'a> {
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
         let call = || self.server.proxy().list(T::WHAT, &filter);
         let documents: Vec<Box<RawValue>> = self.server.ask(call).await?;
-        let rows = documents.iter().map(|document| decode(document.get()));
-        let rows = rows.collect::<Result<Vec<T>, Failure>>()?;
+        let rows = documents
+            .iter()
+            .map(|document| decode(document.get()))
+            .collect::<Result<Vec<T>, Failure>>()?;
         self.filter.before = rows.last().and_then(T::number);
         let bytes: usize = documents.iter().map(|row| row.get().len()).sum();
         let count = rows.len() as u64;
-        // Rows are missing because there are no more of them, or because the others are long.
+        // Fewer rows than requested: either there are no more, or the answer reached its size
+        // limit.
         let is_last = count < limit && bytes < ANSWER_BYTES;
         self.left = if is_last || self.filter.before.is_none() {
             0
         } else {
             self.left - count
         };
-        Ok(Piece { rows, documents })
+        Ok(Batch { rows, documents })
     }
 
-    /// All of them, newest first.
+    /// Returns all rows, newest first.
     pub async fn collect<T: Row>(mut self) -> Result<Vec<T>, Failure> {
         let mut all = Vec::new();
         loop {
-            let piece = self.next::<T>().await?;
-            if piece.rows.is_empty() {
+            let batch = self.next::<T>().await?;
+            if batch.rows.is_empty() {
                 return Ok(all);
             }
-            all.extend(piece.rows);
+            all.extend(batch.rows);
         }
     }
 }

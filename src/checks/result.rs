@@ -1,35 +1,35 @@
-//! What a check found, as the one line of JSON that it prints. Everything in it came from the web:
-//! cleaned and bounded here, so that whoever keeps it need not be afraid of its size.
+//! Result of a check: the line of JSON that it prints. All text came from the web; it is cleaned
+//! and bounded here.
 
 use archivist_hooks::page::html::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The most findings of one check.
+/// Most findings of one check.
 const FINDINGS: usize = 1000;
-/// The most bytes of them all: a record above 1 MiB is not taken.
+/// Most bytes of all findings: a record above 1 MiB is refused.
 const FINDINGS_SIZE: usize = 512 << 10;
-/// The longest URL and text of a finding, in characters.
+/// Longest URL and text of a finding, in characters.
 const URL: usize = 2048;
 const TEXT: usize = 500;
-/// The most headers, and the longest value of one in characters.
+/// Most headers, and longest value of a header in characters.
 const HEADERS: usize = 100;
 const HEADER: usize = 1000;
 
-/// What is checked.
+/// Kind of check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Does it answer, how, and how fast.
+    /// Whether the site answers, how, and how fast.
     Status,
-    /// The pages of the site, and what is wrong with them.
+    /// Problems of the pages of the site.
     Crawl,
-    /// Four scores of the program lighthouse.
+    /// Four scores from lighthouse.
     Lighthouse,
 }
 
 impl Kind {
-    /// The word for it.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Status => "status",
@@ -42,42 +42,42 @@ impl Kind {
 /// The record's `type`, always the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Type {
-    /// The only one.
+    /// The only value.
     #[default]
     CheckResult,
 }
 
-/// Scores of 0 to 100; one that could not be computed is none.
+/// Scores from 0 to 100; `None` if not computed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scores {
-    /// How fast the page is for who waits for it.
+    /// Performance.
     pub performance: Option<f64>,
-    /// Whether everybody can use it.
+    /// Accessibility.
     pub accessibility: Option<f64>,
-    /// Whether it is made as pages are today.
+    /// Best practices.
     pub best_practices: Option<f64>,
-    /// Whether search engines can read it.
+    /// Search engine optimization.
     pub seo: Option<f64>,
 }
 
-/// Something to be known about one URL.
+/// A finding about one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is, such as `broken-link`.
+    /// Kind, such as `broken-link`.
     pub kind: String,
-    /// What it is about.
+    /// URL that it is about.
     pub url: String,
-    /// The page it was found on, where that is another one.
+    /// Page with the link, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// In words.
+    /// Description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
 impl Finding {
-    /// One about `url` itself.
+    /// Returns a finding about `url`.
     pub fn new(kind: &str, url: &str, text: &str) -> Finding {
         Finding {
             kind: kind.to_owned(),
@@ -87,19 +87,19 @@ impl Finding {
         }
     }
 
-    /// The same, found on a page.
+    /// Returns the finding with the page that it was found on.
     pub fn on(mut self, page: &str) -> Finding {
         self.on = Some(one_line(page, URL));
         self
     }
 
-    /// As JSON, in bytes.
+    /// Returns its size as JSON, in bytes.
     fn size(&self) -> usize {
         serde_json::to_string(self).map_or(usize::MAX / FINDINGS, |text| text.len())
     }
 }
 
-/// The record of one check. What a kind of check does not have is left out.
+/// Record of one check. Fields that a kind does not have are left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// `CheckResult`
@@ -107,41 +107,43 @@ pub struct CheckResult {
     pub record: Type,
     /// What was checked.
     pub kind: Kind,
-    /// The URL that was asked for.
+    /// Requested URL.
     pub url: String,
-    /// Where it led to.
+    /// URL after redirects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
-    /// Whether all is well: an answer of 2xx, a site that was read, four scores.
+    /// Success: an answer of 2xx, a site that was read, four scores.
     pub ok: bool,
-    /// Of the last answer; 526 for TLS errors, 408 where no answer came.
+    /// Status of the last answer; 526 for TLS errors, 408 without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
-    /// From the last request to the headers of its answer, in milliseconds; 10000 where none came.
+    /// Time from the last request to the headers of its answer, in milliseconds; 10000 without an
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ms: Option<u64>,
-    /// Of the last answer, names in lower case; several values of one name on lines of their own.
+    /// Headers of the last answer, names in lower case; several values of one name on separate
+    /// lines.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub headers: Map<String, Value>,
-    /// Of lighthouse.
+    /// Scores of lighthouse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
-    /// Of a crawl, those that matter most first.
+    /// Findings of a crawl, most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// How many more findings there were than fit.
+    /// Number of findings beyond the limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub findings_left_out: usize,
-    /// How many pages were read.
+    /// Number of read pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<usize>,
-    /// Whether it ended before its time, with what it had.
+    /// Whether it ended early, with the findings so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// Whether it could not be made here at all: a program is missing.
+    /// Whether the check cannot run here: a program is missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// What is wrong, in words.
+    /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -151,7 +153,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl CheckResult {
-    /// A check that has found nothing yet, and is not well.
+    /// Returns an unsuccessful result without findings.
     pub fn new(kind: Kind, url: &str) -> CheckResult {
         CheckResult {
             record: Type::CheckResult,
@@ -172,13 +174,13 @@ impl CheckResult {
         }
     }
 
-    /// What went wrong.
+    /// Sets the error message.
     pub fn with_error(mut self, error: &str) -> CheckResult {
         self.error = Some(one_line(error, TEXT));
         self
     }
 
-    /// Keeps as many findings as fit and counts the rest.
+    /// Keeps findings up to the limits and counts the rest.
     pub fn set_findings(&mut self, findings: Vec<Finding>) {
         let (all, mut size) = (findings.len(), 0);
         let fits = |finding: &Finding| {
@@ -193,7 +195,7 @@ impl CheckResult {
         self.findings_left_out = all - self.findings.len();
     }
 
-    /// Keeps headers, as many and as much of them as is sensible.
+    /// Keeps headers up to the limits.
     pub fn set_headers(&mut self, headers: &[(String, String)]) {
         for (name, value) in headers.iter().take(HEADERS) {
             let value = one_line(value, HEADER);
@@ -210,7 +212,7 @@ impl CheckResult {
         }
     }
 
-    /// The whole record on one line, without the line's end.
+    /// Returns the record as one line, without line feed.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_a_record_too_large() {
+    fn a_record_never_exceeds_its_limit() {
         let mut result = CheckResult::new(Kind::Crawl, "https://a.test/");
         let long = "\"\\".repeat(2_500);
         result.set_findings(vec![Finding::new("x", &long, &long).on(&long); 5000]);
