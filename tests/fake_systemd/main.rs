@@ -7,7 +7,7 @@ mod systemd;
 use archivist_core::model::{CrawlId, Outcome, Owner, Reading, SnapshotId};
 use archivist_core::unit::{HookSpec, Names, UnitSpec, WorkerSpec};
 use archivist_shared::systemd::{
-    ErrorKind, Hint, HintQueue, Listed, Manager, ManagerError, Release, Whom,
+    ErrorKind, Hint, HintQueue, LoadedUnit, Manager, ManagerError, Release, Whom,
 };
 use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
@@ -468,7 +468,7 @@ async fn only_our_units_are_listed() {
     let listed = listed.unwrap();
     let names: Vec<&str> = listed
         .iter()
-        .map(|Listed { name, .. }| name.as_str())
+        .map(|LoadedUnit { name, .. }| name.as_str())
         .collect();
     assert_eq!(names, ["archivist-crawl-1.service", HOOK]);
 }

@@ -7,7 +7,7 @@ use archivist_core::model::{CrawlId, Reading, RunId};
 use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
 use archivist_shared::bus::call::{Call, Request, Work};
-use archivist_shared::systemd::{Hint, HintQueue, Listed, ManagerError};
+use archivist_shared::systemd::{Hint, HintQueue, LoadedUnit, ManagerError};
 
 /// One event.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub enum Event {
         stopping: bool,
     },
     /// The units that systemd has, for reconciling.
-    Listed(Result<Vec<Listed>, ManagerError>),
+    Listed(Result<Vec<LoadedUnit>, ManagerError>),
     /// The files of a check whose unit has ended were read.
     CheckCollected(Box<Collected>),
     /// What hooks have written was measured.

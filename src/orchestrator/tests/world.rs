@@ -6,7 +6,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::starts::Start;
 use archivist_core::model::{Reading, RunId};
 use archivist_core::plan::Evidence;
-use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
+use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 use std::collections::{BTreeMap, VecDeque};
 
 pub const BOOT: &str = "boot";
@@ -173,7 +173,7 @@ impl World {
                 }
             }
             Call::List => {
-                let listed = self.units.keys().map(|name| Listed {
+                let listed = self.units.keys().map(|name| LoadedUnit {
                     name: name.clone(),
                     active_state: "active".into(),
                 });

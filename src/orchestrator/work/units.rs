@@ -12,7 +12,7 @@ use archivist_core::plan::{
     reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
 };
 use archivist_core::unit::UnitKind;
-use archivist_shared::systemd::{ErrorKind, Hint, Listed, ManagerError, Release};
+use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 
 /// systemd's answer to a start, as the plan takes it.
 pub(crate) fn start_answer(result: &Result<(), ManagerError>) -> Result<(), StartError> {
@@ -264,7 +264,7 @@ impl Turn<'_> {
     }
 
     /// Stops slices of final crawls, if an orchestrator ended before it did.
-    fn stop_idle_slices(&mut self, listed: &[Listed]) -> TurnResult<()> {
+    fn stop_idle_slices(&mut self, listed: &[LoadedUnit]) -> TurnResult<()> {
         for unit in listed {
             let Some(id) = self.engine.names.crawl_of_slice(&unit.name) else {
                 continue;
@@ -279,7 +279,7 @@ impl Turn<'_> {
     }
 
     /// Compares open runs with loaded units.
-    pub(crate) fn listed(&mut self, result: &Result<Vec<Listed>, ManagerError>) -> TurnResult<()> {
+    pub(crate) fn listed(&mut self, result: &Result<Vec<LoadedUnit>, ManagerError>) -> TurnResult<()> {
         let listed = match result {
             Ok(listed) => listed,
             Err(error) => {

@@ -26,7 +26,9 @@ pub type Guard = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Which processes of a unit a signal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
+    /// The main process.
     Main,
+    /// All processes in the cgroup.
     All,
 }
 

@@ -6,12 +6,17 @@ use zbus::DBusError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("failed to {verb} '{object}': {why}")]
 pub struct ManagerError {
+    /// What the call was to do, such as `start unit`.
     pub verb: &'static str,
+    /// Name of the unit or other object.
     pub object: String,
+    /// The text of the error.
     pub why: String,
+    /// What the caller can do about it.
     pub kind: ErrorKind,
 }
 
+/// Kinds of errors that callers handle differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A unit of that name is still loaded.

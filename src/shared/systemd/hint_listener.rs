@@ -29,15 +29,27 @@ pub enum Hint {
     /// The main process of a unit of this instance has ended. The fields are evidence if the unit is unloaded before it is
     /// read.
     Exited {
+        /// Name of the unit.
         unit: String,
+        /// ExecMainCode= (`si_code` of waitid(2)).
         code: i32,
+        /// ExecMainStatus=: exit status or signal.
         status: i32,
+        /// Result=.
         result: String,
     },
-    /// A unit's job ended with this result (`done`, `failed`, `canceled` …).
-    JobRemoved { unit: String, result: String },
+    /// A job of a unit ended.
+    JobRemoved {
+        /// Name of the unit.
+        unit: String,
+        /// Result of the job: `done`, `failed`, `canceled`, …
+        result: String,
+    },
     /// A unit of this instance is not loaded any more.
-    Removed { unit: String },
+    Removed {
+        /// Name of the unit.
+        unit: String,
+    },
     /// The manager was reloaded or re-executed: signals may have been lost.
     Reloaded,
     /// The connection is closed.

@@ -33,6 +33,7 @@ impl HintQueue {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Queues a hint, unless it is queued already.
     pub fn push(&self, hint: Hint) {
         let mut waiting = self.waiting();
         if waiting.known.insert(hint.clone()) {
@@ -49,6 +50,7 @@ impl HintQueue {
         Some(hint)
     }
 
+    /// Waits for a hint and takes it.
     pub async fn next(&self) -> Hint {
         loop {
             if let Some(hint) = self.try_next() {

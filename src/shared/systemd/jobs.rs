@@ -3,7 +3,7 @@
 
 use super::client::unit_path;
 use super::error::{explain, name_and_text};
-use super::{ErrorKind, ManagerError, SystemdClient};
+use super::{ErrorKind, LoadedUnit, ManagerError, SystemdClient};
 use futures_util::StreamExt;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -19,8 +19,11 @@ const NOTHING_TO_CLEAN: &str = "org.freedesktop.systemd1.NothingToClean";
 /// A kind of job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
+    /// StartUnit.
     Start,
+    /// StopUnit.
     Stop,
+    /// RestartUnit.
     Restart,
 }
 
@@ -36,17 +39,11 @@ impl Job {
 
 /// A job that did not end as `done`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoneJob {
+    /// Name of the unit.
     pub unit: String,
     /// `failed`, `timeout`, `canceled`, `dependency` …
     pub result: String,
-}
-
-/// A unit that is loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
-    pub name: String,
-    pub active_state: String,
 }
 
 /// The properties of a service or a timer, and of the unit that it is.
@@ -54,11 +51,13 @@ pub struct Loaded {
 pub struct Properties(HashMap<String, OwnedVariant>);
 
 impl Properties {
+    /// Returns a text property; an empty text if there is no such property.
     pub fn text(&self, name: &str) -> String {
         let value = self.0.get(name).and_then(|v| <&str>::try_from(v).ok());
         value.unwrap_or_default().to_owned()
     }
 
+    /// Returns a property that is a list of texts; an empty list if there is no such property.
     pub fn list(&self, name: &str) -> Vec<String> {
         let value = self.0.get(name).and_then(|value| value.try_clone().ok());
         value
@@ -66,7 +65,7 @@ impl Properties {
             .unwrap_or_default()
     }
 
-    /// The time from a timer's start to its first elapse (OnActiveSec=).
+    /// Returns the time from a timer's start to its first elapse (OnActiveSec=).
     pub fn first_elapse(&self) -> Option<Duration> {
         let timers = self.0.get("TimersMonotonic")?.try_clone().ok()?;
         let timers = Vec::<(String, u64, u64)>::try_from(timers).ok()?;
@@ -74,7 +73,7 @@ impl Properties {
         first.map(|(_, usec, _)| Duration::from_micros(*usec))
     }
 
-    /// 0 for what is not there or not set.
+    /// Returns a number; 0 if there is no such property or if it is not set.
     pub fn number(&self, name: &str) -> u64 {
         let value = self.0.get(name);
         let wide = value.and_then(|v| u64::try_from(v).ok());
@@ -92,10 +91,10 @@ impl SystemdClient {
     }
 
     /// Returns the loaded units whose names match one of the patterns.
-    pub async fn loaded(&self, patterns: &[String]) -> Result<Vec<Loaded>, ManagerError> {
+    pub async fn loaded(&self, patterns: &[String]) -> Result<Vec<LoadedUnit>, ManagerError> {
         let fail = |error: zbus::Error| explain("list units", &patterns.join(" "), &error);
         let rows = self.list(patterns).await.map_err(fail)?;
-        let loaded = rows.into_iter().map(|row| Loaded {
+        let loaded = rows.into_iter().map(|row| LoadedUnit {
             name: row.0,
             active_state: row.3,
         });
@@ -134,7 +133,7 @@ impl SystemdClient {
         job: Job,
         units: &[String],
         wait: bool,
-    ) -> Result<Vec<Undone>, ManagerError> {
+    ) -> Result<Vec<UndoneJob>, ManagerError> {
         let mut ends = self.ends_of_jobs().await?;
         let (method, verb) = job.method();
         let mut open = HashMap::new();
@@ -165,7 +164,7 @@ impl SystemdClient {
                 && let Some(unit) = open.remove(&path)
                 && !matches!(result.as_str(), "done" | "skipped")
             {
-                undone.push(Undone { unit, result });
+                undone.push(UndoneJob { unit, result });
             }
         }
         Ok(undone)

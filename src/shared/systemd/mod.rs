@@ -1,6 +1,8 @@
 //! The client of systemd, over its D-Bus interface (org.freedesktop.systemd1(5)). [`SystemdClient`] has the connection and
 //! the calls that several programs make, [`Manager`] those of the orchestrator.
 
+#![warn(missing_docs)]
+
 mod activation;
 mod client;
 mod encode;
@@ -25,10 +27,10 @@ pub use encode::encode;
 pub use error::{ErrorKind, ManagerError};
 pub use hint_listener::Hint;
 pub use hint_queue::HintQueue;
-pub use jobs::{Job, Loaded, Properties, Undone};
+pub use jobs::{Job, Properties, UndoneJob};
 pub use journal_sync::synchronize_journal;
 pub use manager::{Manager, Release};
 pub use runner_units::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
 pub use sealed_memfd::sealed;
-pub use unit_list::Listed;
+pub use unit_list::LoadedUnit;

@@ -7,8 +7,10 @@ use std::collections::HashSet;
 
 /// A loaded unit of this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct LoadedUnit {
+    /// Name of the unit.
     pub name: String,
+    /// Its ActiveState=.
     pub active_state: String,
 }
 
@@ -22,7 +24,7 @@ impl Manager {
 
     /// Returns the loaded workers, hooks and slices of crawls of this instance. Removes the files of units that
     /// are not loaded.
-    pub async fn list(&self) -> Result<Vec<Listed>, ManagerError> {
+    pub async fn list(&self) -> Result<Vec<LoadedUnit>, ManagerError> {
         // The files are listed before the units, so that the file of a unit that starts meanwhile stays.
         let files = self.log_field_files.as_ref();
         let left = files.map(LogFieldFiles::units).unwrap_or_default();
@@ -34,7 +36,7 @@ impl Manager {
         Ok(listed)
     }
 
-    async fn list_loaded(&self) -> Result<Vec<Listed>, ManagerError> {
+    async fn list_loaded(&self) -> Result<Vec<LoadedUnit>, ManagerError> {
         let states: Vec<String> = Vec::new();
         let mut patterns = self.names.patterns();
         patterns.push(self.names.slice_pattern());
@@ -50,7 +52,7 @@ impl Manager {
             self.names.parse(&row.0).is_some() || self.names.crawl_of_slice(&row.0).is_some()
         });
         Ok(ours
-            .map(|row| Listed {
+            .map(|row| LoadedUnit {
                 name: row.0,
                 active_state: row.3,
             })

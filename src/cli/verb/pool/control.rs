@@ -4,7 +4,7 @@ use super::{connect, failure, find};
 use crate::client::exit::{Exit, Failure};
 use archivist_generator::Pool;
 use archivist_shared::config::Scope;
-use archivist_shared::systemd::{Job, SystemdClient, Undone, Whom};
+use archivist_shared::systemd::{Job, SystemdClient, UndoneJob, Whom};
 use clap::Args;
 
 #[derive(Args)]
@@ -111,7 +111,7 @@ pub async fn begin(
     job: Job,
     pools: &[Pool],
     wait: bool,
-) -> Result<Vec<Undone>, Failure> {
+) -> Result<Vec<UndoneJob>, Failure> {
     let mut units = Vec::new();
     for pool in pools {
         if let Some(problem) = pool.problems.iter().find(|problem| problem.fatal) {
@@ -150,7 +150,7 @@ async fn units_of(systemd: &SystemdClient, pool: &Pool) -> Result<Vec<String>, F
 }
 
 /// Returns an error that names the workers whose jobs failed.
-pub fn tell(undone: &[Undone], pools: &[Pool]) -> Exit {
+pub fn tell(undone: &[UndoneJob], pools: &[Pool]) -> Exit {
     for undone in undone {
         let owner = pools
             .iter()
@@ -165,7 +165,7 @@ pub fn tell(undone: &[Undone], pools: &[Pool]) -> Exit {
     }
 }
 
-fn words(undone: &Undone, pool: &str) -> String {
+fn words(undone: &UndoneJob, pool: &str) -> String {
     format!(
         "the job of {} ended as '{}'; see: archivist pool logs {pool}",
         undone.unit, undone.result
