@@ -84,7 +84,7 @@ dies() {
     ((EPOCHSECONDS - begin < 120)) || fail "a crawl whose browser died took $((EPOCHSECONDS - begin)) s"
     assert_eq "failed succeeded" "$(results "$crawl" screenshot)" "pictures while a browser died, and after it"
     assert_eq 2 "$(launches "$crawl")" "browsers"
-    assert_contains "$(query 'map(select(.status == "failed").error // "") | unique' list results "$crawl" --limit 0)" "chromium is gone" "why pages failed"
+    assert_contains "$(query 'map(select(.status == "failed").error // "") | unique' list results "$crawl" --limit 0)" "lost the connection to chromium" "why pages failed"
     assert_contains "$(archivist logs "$crawl")" "chromium_launch.daemon.bg: the daemon failed: " "the log of the failure"
     assert_nothing_is_left
 }

@@ -402,7 +402,7 @@ runs_sonic() {
     in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg
     wait_for 10 in_capsule python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1)' "$port" 2>/dev/null
     crawl testsonic http://contract.test/sonic-there
-    assert_contains "$(query 'map(select(.hook == "sonic").output)' list results "$crawl")" "answers at 127.0.0.1:$port already" "its result"
+    assert_contains "$(query 'map(select(.hook == "sonic").output)' list results "$crawl")" "a server already answers at 127.0.0.1:$port" "its result"
     in_capsule sh -c "systemctl stop test-sonic.service; rm ${drop_in%/*}/91-test.conf"
     restart
 

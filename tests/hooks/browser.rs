@@ -149,7 +149,7 @@ fn crashed_browser_fails_all_hooks_that_use_it() {
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
     assert!(
-        text.contains("chromium is gone: the connection was closed"),
+        text.contains("lost the connection to chromium: the browser closed it"),
         "{text}"
     );
     let (exit, text) = session.browser.ended();
