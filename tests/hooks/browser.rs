@@ -35,7 +35,7 @@ fn screenshot_pdf_and_html_of_a_page_are_complete() {
     let tab = session.tab().stopped(&snap);
     tab.assert(0, "succeeded", "page loaded http=200");
     let closed = snap.run("screenshot", &url, &[]);
-    closed.assert(1, "failed", "the page's tab is closed");
+    closed.assert(1, "failed", "the tab of the page is closed");
     let (exit, text) = session.browser.end();
     assert_eq!(exit, Some(0));
     assert!(!text.contains("ArchiveResult"), "{text}");
@@ -118,7 +118,7 @@ fn each_snapshot_may_have_its_own_browser() {
     }
     let (site, snap) = (Site::start(), Snapshot::new());
     let own = [("CHROME_ISOLATION", "snapshot")];
-    let reason = "CHROMIUM_ISOLATION=snapshot: every snapshot has a browser of its own";
+    let reason = "CHROMIUM_ISOLATION=snapshot: every snapshot has its own browser";
     snap.run("chromium_launch", "", &own)
         .assert(10, "skipped", reason);
     let url = site.url("page/1");
@@ -180,7 +180,7 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     let limit = [("TIMEOUT", "10")];
     let busy = site.url("busy");
     let text = session.open(&snap, &busy, &limit);
-    assert_eq!(text, "page loaded http=200, its scripts never rest\n");
+    assert_eq!(text, "page loaded http=200, its scripts did not finish\n");
     let dom = snap.run("dom", &busy, &[("TIMEOUT", "3")]);
     let reason = "stopped while waiting for the page: the time limit of 2 s";
     dom.assert(1, "failed", reason);
@@ -194,9 +194,9 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     }
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
-    assert!(text.contains("the page crashed its process"), "{text}");
+    assert!(text.contains("the page's renderer process crashed"), "{text}");
     let late = snap.run("screenshot", &url, &[]);
-    late.assert(1, "failed", "the page's tab is closed");
+    late.assert(1, "failed", "the tab of the page is closed");
     // The browser still works.
     assert_eq!(session.open(&snap, &url, &[]), "page loaded http=200\n");
 }
