@@ -194,7 +194,10 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     }
     let (exit, text) = session.tab().ended();
     assert_eq!(exit, Some(1), "{text}");
-    assert!(text.contains("the page's renderer process crashed"), "{text}");
+    assert!(
+        text.contains("the page's renderer process crashed"),
+        "{text}"
+    );
     let late = snap.run("screenshot", &url, &[]);
     late.assert(1, "failed", "the tab of the page is closed");
     // The browser still works.

@@ -279,7 +279,10 @@ impl Turn<'_> {
     }
 
     /// Compares open runs with loaded units.
-    pub(crate) fn listed(&mut self, result: &Result<Vec<LoadedUnit>, ManagerError>) -> TurnResult<()> {
+    pub(crate) fn listed(
+        &mut self,
+        result: &Result<Vec<LoadedUnit>, ManagerError>,
+    ) -> TurnResult<()> {
         let listed = match result {
             Ok(listed) => listed,
             Err(error) => {
