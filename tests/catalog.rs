@@ -60,26 +60,23 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 fn log_lines() -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);
-    let mut lines = Vec::new();
-    for text in files
+    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    let texts: Vec<String> = files.iter().map(read).collect();
+    // An id in a variable is one of those that a function `message_of` returns.
+    let chosen = texts
         .iter()
-        .map(|path| std::fs::read_to_string(path).unwrap())
-    {
-        for function in text.split("\n    }\n") {
-            for call in function.split("tracing::").skip(1) {
-                let call = call
-                    .split_once("\n        )")
-                    .map_or(call, |(call, _)| call);
-                if call.contains("message_id = ") {
-                    // An id in a variable is one of those that the function names.
-                    let named = if call.contains("message_id = message::") {
-                        call
-                    } else {
-                        function
-                    };
-                    lines.push((names(named), fields_logged(call)));
-                }
-            }
+        .filter_map(|text| text.split_once("\nfn message_of("))
+        .filter_map(|(_, rest)| rest.split_once("\n}\n"))
+        .flat_map(|(body, _)| names(body))
+        .collect::<BTreeSet<String>>();
+    let mut lines = Vec::new();
+    for call in texts.iter().flat_map(|text| text.split("tracing::").skip(1)) {
+        let end = call.find(");").unwrap_or(call.len());
+        let call = &call[..end];
+        if call.contains("message_id = message::") {
+            lines.push((names(call), fields_logged(call)));
+        } else if call.contains("message_id = ") {
+            lines.push((chosen.clone(), fields_logged(call)));
         }
     }
     lines

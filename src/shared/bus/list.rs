@@ -209,7 +209,7 @@ mod tests {
             of(device, LONG)
                 .await
                 .unwrap_err()
-                .contains("neither a file")
+                .contains("not a file, pipe or socket")
         );
     }
 
