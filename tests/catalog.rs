@@ -70,7 +70,10 @@ fn log_lines() -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
         .flat_map(|(body, _)| names(body))
         .collect::<BTreeSet<String>>();
     let mut lines = Vec::new();
-    for call in texts.iter().flat_map(|text| text.split("tracing::").skip(1)) {
+    for call in texts
+        .iter()
+        .flat_map(|text| text.split("tracing::").skip(1))
+    {
         let end = call.find(");").unwrap_or(call.len());
         let call = &call[..end];
         if call.contains("message_id = message::") {

@@ -230,6 +230,18 @@ a_wrong_time_is_refused() {
     assert_eq not-found "$(unit_property archivist-watch-wrong-crawl.timer LoadState)" "the timer of a watch that was removed"
 }
 
+a_kind_that_is_left_out_stops() {
+    archivist watch add kinds http://a.example --status "every 1h" --crawl daily --lighthouse no >/dev/null
+    archivist watch add --replace kinds http://a.example --status "every 1h" --crawl no --lighthouse no >/dev/null
+    assert_eq "active not-found inactive" \
+        "$(unit_property archivist-watch-kinds-status.timer ActiveState) $(unit_property archivist-watch-kinds-crawl.timer LoadState) $(unit_property archivist-watch-kinds-crawl.timer ActiveState)" \
+        "timers of a watch that was replaced"
+    assert_status 2 archivist watch add --replace kinds http://a.example --status no --crawl "when it rains" --lighthouse no
+    assert_eq "active" "$(unit_property archivist-watch-kinds-status.timer ActiveState)" "timer of a watch that was not replaced"
+    archivist watch remove kinds
+    assert_system_running
+}
+
 a_bad_file_spoils_no_other() {
     needs a_site_in_all_its_moods
     in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every now and then\n' >/etc/archivist/bad.watch; systemctl daemon-reload"
@@ -266,4 +278,4 @@ two_hundred() {
 
 cases a_site_in_all_its_moods a_webhook_is_told a_bad_certificate the_same_twice_is_one timers_and_list_agree \
     timers_queue_without_an_orchestrator missed_runs_collapse slow_checks_hold_up_no_fast_ones two_hundred \
-    results_go_in_time a_wrong_time_is_refused a_bad_file_spoils_no_other
+    results_go_in_time a_wrong_time_is_refused a_kind_that_is_left_out_stops a_bad_file_spoils_no_other

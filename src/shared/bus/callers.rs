@@ -148,7 +148,10 @@ mod tests {
             .map(|_| claim(1).unwrap())
             .collect();
         let refused = claim(1).err().unwrap().to_string();
-        assert!(refused.contains("user 1 has reached the limit of 512 descriptors"), "{refused}");
+        assert!(
+            refused.contains("user 1 has reached the limit of 512 descriptors"),
+            "{refused}"
+        );
         assert!(claim(2).is_ok() && callers.claim(Some(1), Kind::Call).is_ok());
         let copy = held[0].clone();
         drop(held);

@@ -3,6 +3,7 @@
 use super::timers;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use archivist_core::model::CheckKind;
 use archivist_generator::watch::timer_name;
 use archivist_shared::config::{Scope, ini};
 use archivist_shared::declare::watch::{KEYS, Watch, When};
@@ -69,13 +70,24 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     write(&path, &text, args.replace)?;
     let systemd = timers::connect(scope).await?;
     let kinds = watch.kinds();
+    // A timer that runs when its file vanishes fails, and the system is "degraded".
+    let ended = CheckKind::SCHEDULED
+        .into_iter()
+        .filter(|kind| !kinds.contains(kind));
+    timers::stop(&systemd, &args.name, ended).await?;
     if let Some(kind) = timers::start(&systemd, &args.name, &kinds).await? {
         // Only systemd can judge a calendar expression. On an error, restore the old file:
-        match before {
-            Some(text) => write(&path, &text, true)?,
-            None => delete(&path)?,
-        }
-        timers::start(&systemd, &args.name, &[]).await?;
+        let replaced = match before {
+            Some(text) => {
+                write(&path, &text, true)?;
+                read(&args.name, &text, &path).map_or_else(|_| Vec::new(), |watch| watch.kinds())
+            }
+            None => {
+                delete(&path)?;
+                Vec::new()
+            }
+        };
+        timers::start(&systemd, &args.name, &replaced).await?;
         let When::Calendar(expression) = watch.schedule(kind).when else {
             let timer = timer_name(&args.name, kind);
             return Err(Failure::failed(format!("systemd failed to load {timer}")));
@@ -195,7 +207,7 @@ pub async fn remove(args: RemoveArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     // Stop the timers and the started units first: they would look for the deleted watch.
     let systemd = timers::connect(scope).await?;
-    timers::stop(&systemd, &args.name).await?;
+    timers::stop(&systemd, &args.name, CheckKind::SCHEDULED).await?;
     delete(&path)?;
     timers::start(&systemd, &args.name, &[]).await?;
     Ok(Exit::Done)
@@ -209,7 +221,6 @@ fn delete(path: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_core::model::CheckKind;
 
     fn args() -> AddArgs {
         AddArgs {

@@ -101,12 +101,18 @@ pub async fn start(
     }
 }
 
-/// Stops the timers of a watch and the units that they started, and makes systemd forget when they
-/// elapsed.
-pub async fn stop(systemd: &SystemdClient, name: &str) -> Result<(), Failure> {
-    let timers = CheckKind::SCHEDULED.map(|kind| timer_name(name, kind));
-    let services = CheckKind::SCHEDULED.map(|kind| service_name(name, kind));
-    let units: Vec<String> = timers.iter().chain(&services).cloned().collect();
+/// Stops the timers of some kinds of a watch and the units that they started, and makes systemd
+/// forget when they elapsed. A timer that does not exist is stopped already.
+pub async fn stop(
+    systemd: &SystemdClient,
+    name: &str,
+    kinds: impl IntoIterator<Item = CheckKind>,
+) -> Result<(), Failure> {
+    let (timers, services): (Vec<String>, Vec<String>) = kinds
+        .into_iter()
+        .map(|kind| (timer_name(name, kind), service_name(name, kind)))
+        .unzip();
+    let units = [timers.as_slice(), &services].concat();
     systemd.run(Job::Stop, &units, true).await.map_err(failed)?;
     for timer in &timers {
         systemd.clean(timer).await.map_err(failed)?;
