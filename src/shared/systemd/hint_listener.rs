@@ -5,7 +5,7 @@
 //! in the D-Bus specification). Therefore only signals of trusted senders count.
 
 use super::client::SYSTEMD;
-use super::hint_queue::HintQueue;
+use super::hint_queue::{Hint, HintQueue};
 use super::property_reader;
 use archivist_core::unit::Names;
 use futures_util::StreamExt;
@@ -22,39 +22,6 @@ pub const MATCH_RULES: &[&str] = &[
     "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='org.freedesktop.systemd1.Service'",
     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.freedesktop.systemd1'",
 ];
-
-/// A hint that something may have happened.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Hint {
-    /// The main process of a unit of this instance has ended. The fields are evidence if the unit is unloaded before it is
-    /// read.
-    Exited {
-        /// Name of the unit.
-        unit: String,
-        /// ExecMainCode= (`si_code` of waitid(2)).
-        code: i32,
-        /// ExecMainStatus=: exit status or signal.
-        status: i32,
-        /// Result=.
-        result: String,
-    },
-    /// A job of a unit ended.
-    JobRemoved {
-        /// Name of the unit.
-        unit: String,
-        /// Result of the job: `done`, `failed`, `canceled`, …
-        result: String,
-    },
-    /// A unit of this instance is not loaded any more.
-    Removed {
-        /// Name of the unit.
-        unit: String,
-    },
-    /// The manager was reloaded or re-executed: signals may have been lost.
-    Reloaded,
-    /// The connection is closed.
-    Disconnected,
-}
 
 /// The bus itself, as a sender.
 const BUS: &str = "org.freedesktop.DBus";

@@ -1,10 +1,43 @@
-//! The queue of hints for the main loop. A hint that is queued already is not queued again: its unit is read after the hint
-//! is taken, so a second one would add nothing. A storm of signals about few units therefore takes little memory.
+//! Hints about units, and their queue for the main loop. A hint that is queued already is not
+//! queued again: its unit is read after the hint is taken, so a second one would add nothing. A
+//! storm of signals about few units therefore takes little memory.
 
-use super::hint_listener::Hint;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+
+/// A hint that something may have happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// The main process of a unit of this instance has ended. The fields are evidence if the unit is unloaded before it is
+    /// read.
+    Exited {
+        /// Name of the unit.
+        unit: String,
+        /// ExecMainCode= (`si_code` of waitid(2)).
+        code: i32,
+        /// ExecMainStatus=: exit status or signal.
+        status: i32,
+        /// Result=.
+        result: String,
+    },
+    /// A job of a unit ended.
+    JobRemoved {
+        /// Name of the unit.
+        unit: String,
+        /// Result of the job: `done`, `failed`, `canceled`, …
+        result: String,
+    },
+    /// A unit of this instance is not loaded any more.
+    Removed {
+        /// Name of the unit.
+        unit: String,
+    },
+    /// The manager was reloaded or re-executed: signals may have been lost.
+    Reloaded,
+    /// The connection is closed.
+    Disconnected,
+}
 
 /// The queue; clones share it.
 #[derive(Clone, Default)]

@@ -25,7 +25,7 @@ pub use activation::activate;
 pub use client::{Guard, SystemdClient, Whom};
 pub use encode::encode;
 pub use error::{ErrorKind, ManagerError};
-pub use hint_listener::Hint;
+pub use hint_queue::Hint;
 pub use hint_queue::HintQueue;
 pub use jobs::{Job, Properties, UndoneJob};
 pub use journal_sync::synchronize_journal;
