@@ -78,9 +78,14 @@ disturb() {
 }
 
 kill_orchestrator() {
+    local pid
+    pid=$(unit_property $service MainPID)
     in_capsule systemctl kill --kill-who=main --signal=KILL $service
-    wait_for 20 has_unit $service
+    wait_for 20 is_started_again "$pid"
 }
+
+# The unit is active until systemd notices the end of the process.
+is_started_again() { has_unit $service && [[ $(unit_property $service MainPID) != "$1" ]]; }
 
 # One that may have ended meanwhile.
 kill_a_worker() {

@@ -139,7 +139,7 @@ echo '{"type": "Binary", "name": "test-tool", "abspath": "/nowhere/test-tool"}'
 SH
     restart
     assert_status 1 archivist plugins install test-tool
-    assert_contains "$output" "test-tool: is not there" "what install says"
+    assert_contains "$output" "the hook reported '/nowhere/test-tool', which does not exist" "what install says"
     assert_contains "$(query 'map(.error)' list results --status failed)" \
         "the hook reported '/nowhere/test-tool', which does not exist" "the result"
 }
