@@ -1,5 +1,6 @@
 #!/bin/bash
 # The contract of hooks beyond what built-in plugins use: what hooks beside one another, and the records of a crawl's hooks, come to.
+# In a short run on the newest release alone: the contract does not depend on systemd.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # `archivist run`: the table, Ctrl-C, what becomes of the crawl when the command dies, records in and out, the scope.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

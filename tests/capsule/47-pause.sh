@@ -1,6 +1,7 @@
 #!/bin/bash
 # A pause: hooks stand still, workers answer their watchdog, nothing new starts, and all of it goes on after a resume, a
 # restart or a reboot. Cancelling reaches what is frozen at once.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
