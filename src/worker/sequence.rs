@@ -1,7 +1,8 @@
 //! The order of the hooks of one crawl or snapshot as a state machine: events in, actions out.
 //!
-//! Hooks start in order. The sequence waits for the end of a foreground hook, and for a background
-//! hook only until it is ready. When all hooks have started, finite background hooks get the rest
+//! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only until
+//! it is ready, and for a finite background hook not at all: what later hooks miss of it, they get
+//! from their retry. When all hooks have started, finite background hooks get the rest
 //! of their time. Then foreground hooks that failed without files while finite hooks were running
 //! are retried, with the daemons still running. Finally all daemons are stopped at once, the last
 //! started first, each with its remaining time as grace, and are then killed.
@@ -20,7 +21,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookEvent {
     Begin,
-    /// A background hook printed its first line.
+    /// A background hook printed its first line. Other hooks wait for that of a daemon.
     Ready(usize),
     /// A hook ended and its result is recorded.
     Ended(usize),
@@ -191,7 +192,7 @@ impl Sequence {
                 Some(HookState::Running {
                     since,
                     ready: false,
-                }) if self.is_background(position) => Some(*since + self.ready_limit),
+                }) if self.is_daemon(position) => Some(*since + self.ready_limit),
                 _ => None,
             },
             Phase::WaitingForDaemons => {
@@ -250,6 +251,19 @@ impl Sequence {
         self.hooks[position].mode != HookMode::Foreground
     }
 
+    fn is_daemon(&self, position: usize) -> bool {
+        self.hooks[position].mode == HookMode::Daemon
+    }
+
+    /// Whether the next hook waits for this one, which is running.
+    fn delays_next(&self, position: usize, ready: bool) -> bool {
+        match self.hooks[position].mode {
+            HookMode::Foreground => true,
+            HookMode::Daemon => !ready,
+            HookMode::Finite => false,
+        }
+    }
+
     /// Time at which a daemon that is the work itself is stopped.
     fn daemon_deadline(&self, position: usize) -> Option<Duration> {
         let hook = &self.hooks[position];
@@ -294,11 +308,8 @@ impl Sequence {
                             return;
                         }
                         self.start(position, now, actions);
-                        return;
                     }
-                    HookState::Running { ready, .. }
-                        if !(ready && self.is_background(position)) =>
-                    {
+                    HookState::Running { ready, .. } if self.delays_next(position, ready) => {
                         return;
                     }
                     HookState::Stopping { .. } => return,

@@ -213,6 +213,36 @@ tries_again_what_missed_something() {
         "attempts where no finite hook is"
 }
 
+# Finite hooks in Python that print at their end delay no other hook, and a daemon in Python is ready at its first line.
+waits_for_no_finite_hook() {
+    local n spread
+    for n in 1 2 3 4 5 6 7 8; do
+        plugin testfinite$n on_Snapshot__0${n}_testfinite$n.finite.bg.py <<'PY'
+#!/usr/bin/python3
+import pathlib, time
+print("started")
+while not pathlib.Path("../testfront/ran").exists():
+    time.sleep(0.05)
+PY
+    done
+    plugin testflush on_Snapshot__20_testflush.daemon.bg.py <<'PY'
+#!/usr/bin/python3
+import signal
+print("ready")
+signal.sigwait({signal.SIGTERM})
+PY
+    plugin testfront on_Snapshot__30_testfront.sh <<'SH'
+#!/bin/sh
+echo ran >ran
+SH
+    restart
+    crawl "testfinite1,testfinite2,testfinite3,testfinite4,testfinite5,testfinite6,testfinite7,testfinite8,testflush,testfront" \
+        http://contract.test/finite
+    spread=$(query 'map(select(.plugin != null) | .started_at | seconds) | max - min' list runs "$crawl" --limit 0)
+    figure "from the first start to the last, with eight finite hooks: $spread s"
+    [[ $(evaluate '. < 4' <<<"$spread") == true ]] || fail "a hook waited for one in the background"
+}
+
 # Daemons with nothing beside them are left to end by themselves, each for the time of its plugin.
 attends_to_daemons() {
     local page
@@ -414,6 +444,6 @@ runs_sonic() {
     assert_nothing_is_left
 }
 
-cases tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
+cases waits_for_no_finite_hook tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
     attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic

@@ -183,7 +183,7 @@ fn own_profile(variables: &mut Variables, places: &HookDirectories, context: &Ho
     }
 }
 
-/// Paths of Python and node modules, and settings that prevent downloads by hooks: `uv run` starts
+/// Paths of Python and node modules, unbuffered output, and settings that prevent downloads by hooks: `uv run` starts
 /// a hook offline from the existing environment in a fraction of a second.
 fn tools(variables: &mut Variables, places: &HookDirectories) {
     let under = |path: &str| places.lib_dir.join(path).to_string_lossy().into_owned();
@@ -193,6 +193,8 @@ fn tools(variables: &mut Variables, places: &HookDirectories) {
     variables.unless_set("VIRTUAL_ENV", &under("pip/venv"));
     variables.unless_set("UV_OFFLINE", "1");
     variables.unless_set("UV_PYTHON_DOWNLOADS", "never");
+    // The first line of a daemon's output means that it is ready, so no line may stay in a buffer.
+    variables.unless_set("PYTHONUNBUFFERED", "1");
     variables.unless_set("NPM_HOME", &under("npm"));
     variables.unless_set("NODE_MODULES_DIR", &under("npm/node_modules"));
     let modules = variables.get("NODE_MODULES_DIR").to_owned();
@@ -365,6 +367,7 @@ mod tests {
         assert_eq!(variables["NODE_EXTRA_CA_CERTS"], CERTIFICATES);
         let extensions = "/data/lib/chrome_extensions";
         assert_eq!(variables["CHROME_EXTENSIONS_DIR"], extensions);
+        assert_eq!(variables["PYTHONUNBUFFERED"], "1");
         assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
     }
 

@@ -57,7 +57,7 @@ pub struct Settings {
     // [Hooks]
     /// Time limit of one run of a hook whose plugin has no limit.
     pub hook_timeout: Duration,
-    /// Time limit of a background hook until its first line of output.
+    /// Time that the next hook waits for a daemon's first line of output.
     pub ready_limit: Duration,
     /// Time limit of a hook to end after SIGTERM.
     pub stop_limit: Duration,

@@ -38,16 +38,15 @@ fn at(seconds: u64) -> Duration {
 }
 
 #[test]
-fn sequence_waits_for_foreground_hooks_and_until_background_hooks_are_ready() {
+fn sequence_waits_for_foreground_hooks_and_until_daemons_are_ready() {
     let mut s = sequence(&[Daemon, Foreground, Finite], false);
     assert_eq!(s.handle(HookEvent::Begin, T0), [HookAction::Start(0)]);
     assert_eq!(s.deadline(), Some(at(5)));
     assert_eq!(s.handle(HookEvent::Ready(0), at(1)), [HookAction::Start(1)]);
     assert_eq!(s.deadline(), None);
-    assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
     assert_eq!(
-        s.handle(HookEvent::Ready(2), at(3)),
-        [HookAction::AllStarted]
+        s.handle(HookEvent::Ended(1), at(2)),
+        [HookAction::Start(2), HookAction::AllStarted]
     );
     assert_eq!(s.handle(HookEvent::Ended(2), at(9)), [HookAction::Stop(0)]);
     assert_eq!(s.deadline(), Some(at(24)));
@@ -55,10 +54,28 @@ fn sequence_waits_for_foreground_hooks_and_until_background_hooks_are_ready() {
 }
 
 #[test]
-fn background_hook_without_output_does_not_block() {
+fn daemon_without_output_delays_the_next_hook_up_to_the_limit() {
     let mut s = sequence(&[Daemon, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     assert_eq!(s.handle(HookEvent::Deadline, at(5)), [HookAction::Start(1)]);
+}
+
+#[test]
+fn finite_hooks_never_delay_other_hooks() {
+    let mut s = sequence(&[Finite, Finite, Foreground, Finite], false);
+    assert_eq!(
+        s.handle(HookEvent::Begin, T0),
+        [
+            HookAction::Start(0),
+            HookAction::Start(1),
+            HookAction::Start(2)
+        ]
+    );
+    assert_eq!(s.deadline(), None);
+    assert_eq!(
+        s.handle(HookEvent::Ended(2), at(1)),
+        [HookAction::Start(3), HookAction::AllStarted]
+    );
 }
 
 #[test]
@@ -90,10 +107,9 @@ fn daemons_without_foreground_hooks_run_until_their_own_limit() {
         }
         s.handle(HookEvent::Begin, T0);
         s.handle(HookEvent::Ready(0), at(1));
-        s.handle(HookEvent::Ready(1), at(2));
         assert_eq!(
-            s.handle(HookEvent::Ready(2), at(3)),
-            [HookAction::AllStarted]
+            s.handle(HookEvent::Ready(1), at(2)),
+            [HookAction::Start(2), HookAction::AllStarted]
         );
         s
     };
@@ -229,7 +245,6 @@ fn failed_hook_is_retried_once_while_daemons_run() {
     let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
-    s.handle(HookEvent::Ready(1), at(2));
     assert_eq!(
         s.handle(HookEvent::FailedEmpty(2), at(3)),
         [HookAction::Start(3)]
@@ -250,7 +265,6 @@ fn failed_hook_is_retried_once_while_daemons_run() {
 fn retries_run_one_after_another_in_order() {
     let mut s = sequence(&[Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
-    s.handle(HookEvent::Ready(0), at(1));
     s.handle(HookEvent::FailedEmpty(1), at(2));
     assert_eq!(
         s.handle(HookEvent::FailedEmpty(2), at(3)),
@@ -270,13 +284,11 @@ fn hook_is_not_retried_without_a_concurrent_finite_hook() {
     let actions = s.handle(HookEvent::FailedEmpty(1), at(2));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(0)]);
 
-    let mut s = sequence(&[Finite, Foreground], false);
+    let mut s = sequence(&[Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
-    assert_eq!(
-        s.handle(HookEvent::FailedEmpty(0), at(1)),
-        [HookAction::Start(1)]
-    );
-    let actions = s.handle(HookEvent::FailedEmpty(1), at(2));
+    assert_eq!(s.handle(HookEvent::FailedEmpty(0), at(1)), []);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
+    let actions = s.handle(HookEvent::FailedEmpty(2), at(3));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Done]);
 }
 

@@ -29,7 +29,7 @@ pub struct Assignment {
     pub hooks: Vec<HookTask>,
     /// Hooks that run after all others: for a crawl after its last snapshot.
     pub last_hooks: Vec<HookTask>,
-    /// Time limit of a background hook until its first line of output.
+    /// Time that the next hook waits for a daemon's first line of output.
     pub ready_limit: Duration,
     /// Time limit of a background hook to end after SIGTERM.
     pub stop_limit: Duration,
