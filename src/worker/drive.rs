@@ -64,8 +64,8 @@ async fn drive(
         growth: GrowthMonitor::new(),
     });
     let begin = Instant::now();
-    let (ready_limit, stop_limit) = (assignment.ready_limit, assignment.stop_limit);
-    let mut sequence = Sequence::new(hooks.clone(), &done, purpose, ready_limit, stop_limit);
+    let (ready_limit, grace_max) = (assignment.ready_limit, assignment.stop_limit);
+    let mut sequence = Sequence::new(hooks.clone(), &done, purpose, ready_limit, grace_max);
     let mut actions = sequence.handle(HookEvent::Begin, begin.elapsed());
     loop {
         for action in actions {

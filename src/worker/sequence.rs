@@ -5,7 +5,7 @@
 //! from their retry. When all hooks have started, finite background hooks get the rest
 //! of their time. Then foreground hooks that failed without files while finite hooks were running
 //! are retried, with the daemons still running. Finally all daemons are stopped at once, the last
-//! started first, each with its remaining time as grace, and are then killed.
+//! started first. Each gets the rest of its plugin's time limit as grace, and is then killed.
 //!
 //! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by
 //! itself.
@@ -88,8 +88,9 @@ pub enum Purpose {
 
 /// Number of times that a failed daemon of a crawl is restarted.
 const DAEMON_RESTARTS_MAX: u32 = 3;
-/// Shortest grace between SIGTERM and SIGKILL.
-const GRACE_MIN: Duration = Duration::from_secs(2);
+/// Grace between SIGTERM and SIGKILL of a daemon whose plugin has less time left, if the
+/// administrator allows as much. Browsers write their profiles at their end.
+const GRACE_MIN: Duration = Duration::from_secs(15);
 
 /// The state of the sequence. Times are relative to the start of the worker.
 #[derive(Debug)]
@@ -108,7 +109,8 @@ pub struct Sequence {
     /// Whether background hooks continue until [`HookEvent::Release`].
     hold: bool,
     ready_limit: Duration,
-    stop_limit: Duration,
+    /// Longest grace between SIGTERM and SIGKILL.
+    grace_max: Duration,
 }
 
 impl Sequence {
@@ -119,7 +121,7 @@ impl Sequence {
         done: &[bool],
         purpose: Purpose,
         ready_limit: Duration,
-        stop_limit: Duration,
+        grace_max: Duration,
     ) -> Sequence {
         let state = |position: usize| match done.get(position) {
             Some(true) => HookState::Ended,
@@ -136,7 +138,7 @@ impl Sequence {
             finite_end: None,
             hold: purpose == Purpose::CrawlPages,
             ready_limit,
-            stop_limit,
+            grace_max,
         }
     }
 
@@ -396,8 +398,8 @@ impl Sequence {
             if self.hooks[position].mode != HookMode::Daemon || !meant(self, position) {
                 continue;
             }
-            let left = (since + self.hooks[position].limit).saturating_sub(now);
-            let grace = left.min(self.stop_limit).max(GRACE_MIN);
+            let left = (since + self.hooks[position].patience).saturating_sub(now);
+            let grace = left.max(GRACE_MIN).min(self.grace_max);
             self.states[position] = HookState::Stopping {
                 until: now + grace,
                 killed: false,

@@ -59,7 +59,7 @@ pub struct Settings {
     pub hook_timeout: Duration,
     /// Time that the next hook waits for a daemon's first line of output.
     pub ready_limit: Duration,
-    /// Time limit of a hook to end after SIGTERM.
+    /// Longest time that a daemon may take to end after SIGTERM.
     pub stop_limit: Duration,
     /// Time limit of one run of a daemon hook.
     pub daemon_limit: Duration,
@@ -98,7 +98,7 @@ impl Default for Settings {
             url_deny: String::new(),
             hook_timeout: Duration::from_secs(60),
             ready_limit: Duration::from_secs(5),
-            stop_limit: Duration::from_secs(15),
+            stop_limit: Duration::from_secs(60),
             daemon_limit: Duration::from_secs(12 * 3600),
             output_limit: 64 << 20,
             network: NetworkMode::Auto,

@@ -27,7 +27,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         &[],
         purpose,
         Duration::from_secs(5),
-        Duration::from_secs(15),
+        Duration::from_secs(60),
     )
 }
 
@@ -133,15 +133,27 @@ fn daemons_without_foreground_hooks_run_until_their_own_limit() {
 }
 
 #[test]
-fn daemon_past_its_limit_still_gets_a_grace() {
-    let mut s = sequence(&[Daemon], true);
-    s.handle(HookEvent::Begin, T0);
-    assert_eq!(
-        s.handle(HookEvent::Ready(0), at(1)),
-        [HookAction::AllStarted]
-    );
-    assert_eq!(s.handle(HookEvent::Release, at(900)), [HookAction::Stop(0)]);
-    assert_eq!(s.deadline(), Some(at(902)));
+fn grace_is_the_rest_of_the_plugins_limit_within_bounds() {
+    let grace = |patience, max, released| {
+        let mut s = sequence(&[Daemon], true);
+        s.hooks[0].patience = at(patience);
+        s.grace_max = at(max);
+        s.handle(HookEvent::Begin, T0);
+        assert_eq!(
+            s.handle(HookEvent::Ready(0), at(1)),
+            [HookAction::AllStarted]
+        );
+        assert_eq!(
+            s.handle(HookEvent::Release, at(released)),
+            [HookAction::Stop(0)]
+        );
+        s.deadline().unwrap() - at(released)
+    };
+    assert_eq!(grace(60, 120, 20), at(40));
+    assert_eq!(grace(60, 120, 50), GRACE_MIN, "less is left");
+    assert_eq!(grace(60, 120, 900), GRACE_MIN, "nothing is left");
+    assert_eq!(grace(3600, 120, 20), at(120), "the administrator's cap");
+    assert_eq!(grace(60, 5, 20), at(5), "a cap below the usual minimum");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Assignment {
     pub last_hooks: Vec<HookTask>,
     /// Time that the next hook waits for a daemon's first line of output.
     pub ready_limit: Duration,
-    /// Time limit of a background hook to end after SIGTERM.
+    /// Longest time that a daemon may take to end after SIGTERM.
     pub stop_limit: Duration,
     /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
@@ -72,7 +72,7 @@ pub struct HookTask {
     pub mode: HookMode,
     /// Time limit of one run.
     pub limit: Duration,
-    /// Time to wait for a daemon if no foreground hook runs.
+    /// Time limit of its plugin, which a daemon gets to do its work and to end.
     #[serde(default)]
     pub patience: Duration,
     /// All background hooks must end before this hook starts.
