@@ -56,7 +56,7 @@ impl HookRunner {
             done = self.try_hook(&hook, position, false).await;
         }
         let event = done.map(|next| match next {
-            Next::RetryLater => HookEvent::FailedEmpty(position),
+            Next::RetryLater => HookEvent::FoundNothing(position),
             Next::RestartDaemon => HookEvent::DaemonFailed(position),
             Next::Repeat | Next::Recorded => HookEvent::Ended(position),
         });
@@ -258,17 +258,18 @@ fn next(owner: Owner, mode: HookMode, outcome: &Outcome, report: &Report) -> Nex
     let failed = report.verdict.state == ResultState::Failed;
     let refused = matches!(outcome, Outcome::NotStarted(_));
     match (owner, mode) {
-        _ if failed_without_files(owner, outcome, report) => Next::RetryLater,
+        _ if found_nothing(owner, outcome, report) => Next::RetryLater,
         (Owner::Crawl(_), HookMode::Daemon) if failed && !refused => Next::RestartDaemon,
         _ => Next::Recorded,
     }
 }
 
-/// Whether a hook of a page failed by itself and left no files. A hook that reached its time limit
-/// needs no retry, and skipped hooks depend on settings.
-fn failed_without_files(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
+/// Whether a hook of a page ended by itself, without success and without files. Many hooks report
+/// `noresults` or `skipped` if the file of another hook is missing. A hook that reached its time
+/// limit needs no retry.
+fn found_nothing(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
     matches!((owner, outcome), (Owner::Snapshot(_), Outcome::Exit(_)))
-        && report.verdict.state == ResultState::Failed
+        && report.verdict.state != ResultState::Succeeded
         && report.files.is_empty()
 }
 

@@ -3,7 +3,7 @@
 //! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only until
 //! it is ready, and for a finite background hook not at all: what later hooks miss of it, they get
 //! from their retry. When all hooks have started, finite background hooks get the rest
-//! of their time. Then foreground hooks that failed without files while finite hooks were running
+//! of their time. Then foreground hooks that found nothing while finite hooks were running
 //! are retried, with the daemons still running. Finally all daemons are stopped at once, the last
 //! started first. Each gets the rest of its plugin's time limit as grace, and is then killed.
 //!
@@ -25,9 +25,9 @@ pub enum HookEvent {
     Ready(usize),
     /// A hook ended and its result is recorded.
     Ended(usize),
-    /// A hook failed without files and its result is recorded: a retry may find what other hooks
-    /// add.
-    FailedEmpty(usize),
+    /// A hook ended without success and without files, and its result is recorded: a retry may find
+    /// what other hooks add.
+    FoundNothing(usize),
     /// A daemon failed and its result is recorded.
     DaemonFailed(usize),
     /// The requested deadline has passed.
@@ -166,7 +166,7 @@ impl Sequence {
                 }
             }
             HookEvent::Ended(position) => self.ended(position, now),
-            HookEvent::FailedEmpty(position) => {
+            HookEvent::FoundNothing(position) => {
                 if self.may_retry(position) {
                     self.retries.push_back(position);
                 }

@@ -39,6 +39,16 @@ SH
 #!/bin/sh
 exit 1
 SH
+    plugin testtext on_Snapshot__23_testtext.sh <<'SH'
+#!/bin/sh
+[ -e ../testbrings/brought.txt ] || { echo '{"type": "ArchiveResult", "status": "noresults", "output_str": "no page yet"}'; exit 0; }
+cp ../testbrings/brought.txt text.txt
+SH
+    plugin testskips on_Snapshot__24_testskips.sh <<'SH'
+#!/bin/sh
+[ -e ../testbrings/brought.txt ] || exit 10
+cp ../testbrings/brought.txt text.txt
+SH
     plugin testdaemon on_Snapshot__15_testdaemon.daemon.bg.sh <<'SH'
 #!/bin/sh
 trap 'date +%s%N >ended.txt; exit 0' TERM
@@ -203,10 +213,10 @@ crawl() {
 
 # What failed and left nothing while a finite hook was at work has one more try after that one, beside the daemons.
 tries_again_what_missed_something() {
-    crawl testbrings,testmissed,testhalf,testnever,testdaemon,testlast http://contract.test/again
-    assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2" \
+    crawl testbrings,testmissed,testhalf,testnever,testtext,testskips,testdaemon,testlast http://contract.test/again
+    assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2 testskips=succeeded/2 testtext=succeeded/2" \
         "$(query 'map("\(.plugin)=\(.status)/\(.attempts)") | sort' list results "$crawl")" "results and attempts"
-    assert_eq "testmissed testnever" "$(query 'sort_by(.started_at) | map(.plugin)[-2:]' \
+    assert_eq "testmissed testnever testtext testskips" "$(query 'sort_by(.started_at) | map(.plugin)[-4:]' \
         list runs "$crawl" --limit 0)" "the last runs, in order"
     crawl testnever,testdaemon http://contract.test/alone
     assert_eq "testdaemon=1 testnever=1" "$(query 'map("\(.plugin)=\(.attempts)") | sort' list results "$crawl")" \

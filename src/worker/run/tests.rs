@@ -6,7 +6,7 @@ use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::work::Derived;
 
 #[test]
-fn hook_that_failed_by_itself_without_files_may_be_retried() {
+fn hook_of_a_page_that_found_nothing_by_itself_may_be_retried() {
     let of = |owner, outcome, state, files| {
         let verdict = Verdict { state, error: None };
         let file = report::File {
@@ -34,12 +34,18 @@ fn hook_that_failed_by_itself_without_files_may_be_retried() {
             Next::RetryLater
         )
     };
-    use ResultState::{Failed, Skipped};
+    use ResultState::{Failed, NoResults, Skipped, Succeeded};
     let (page, crawl) = (Owner::Snapshot(SnapshotId(1)), Owner::Crawl(CrawlId(1)));
     assert!(of(page, Outcome::Exit(1), Failed, 0));
     assert!(of(page, Outcome::Exit(0), Failed, 0));
     assert!(!of(page, Outcome::Exit(1), Failed, 1));
-    assert!(!of(page, Outcome::Exit(10), Skipped, 0));
+    assert!(of(page, Outcome::Exit(10), Skipped, 0));
+    assert!(of(page, Outcome::Exit(0), Skipped, 0));
+    assert!(of(page, Outcome::Exit(0), NoResults, 0));
+    assert!(!of(page, Outcome::Exit(0), NoResults, 1));
+    assert!(!of(page, Outcome::Exit(0), Succeeded, 0));
+    let refused = Outcome::NotStarted("the page is too large".into());
+    assert!(!of(page, refused, Skipped, 0));
     assert!(!of(page, Outcome::TimeLimit, Failed, 0));
     assert!(!of(page, Outcome::Signal(9), Failed, 0));
     assert!(!of(crawl, Outcome::Exit(1), Failed, 0));

@@ -253,12 +253,12 @@ fn after_background_hook_waits_for_background_hooks() {
 }
 
 #[test]
-fn failed_hook_is_retried_once_while_daemons_run() {
+fn hook_that_found_nothing_is_retried_once_while_daemons_run() {
     let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
     assert_eq!(
-        s.handle(HookEvent::FailedEmpty(2), at(3)),
+        s.handle(HookEvent::FoundNothing(2), at(3)),
         [HookAction::Start(3)]
     );
     assert_eq!(
@@ -267,7 +267,7 @@ fn failed_hook_is_retried_once_while_daemons_run() {
     );
     assert_eq!(s.handle(HookEvent::Ended(1), at(9)), [HookAction::Start(2)]);
     assert_eq!(
-        s.handle(HookEvent::FailedEmpty(2), at(10)),
+        s.handle(HookEvent::FoundNothing(2), at(10)),
         [HookAction::Stop(0)]
     );
     assert_eq!(s.handle(HookEvent::Ended(0), at(11)), [HookAction::Done]);
@@ -277,9 +277,9 @@ fn failed_hook_is_retried_once_while_daemons_run() {
 fn retries_run_one_after_another_in_order() {
     let mut s = sequence(&[Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
-    s.handle(HookEvent::FailedEmpty(1), at(2));
+    s.handle(HookEvent::FoundNothing(1), at(2));
     assert_eq!(
-        s.handle(HookEvent::FailedEmpty(2), at(3)),
+        s.handle(HookEvent::FoundNothing(2), at(3)),
         [HookAction::AllStarted]
     );
     assert_eq!(s.handle(HookEvent::Ended(0), at(4)), [HookAction::Start(1)]);
@@ -293,14 +293,14 @@ fn hook_is_not_retried_without_a_concurrent_finite_hook() {
     let mut s = sequence(&[Daemon, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
-    let actions = s.handle(HookEvent::FailedEmpty(1), at(2));
+    let actions = s.handle(HookEvent::FoundNothing(1), at(2));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(0)]);
 
     let mut s = sequence(&[Finite, Foreground, Foreground], false);
     s.handle(HookEvent::Begin, T0);
-    assert_eq!(s.handle(HookEvent::FailedEmpty(0), at(1)), []);
+    assert_eq!(s.handle(HookEvent::FoundNothing(0), at(1)), []);
     assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
-    let actions = s.handle(HookEvent::FailedEmpty(2), at(3));
+    let actions = s.handle(HookEvent::FoundNothing(2), at(3));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Done]);
 }
 
@@ -348,7 +348,7 @@ proptest! {
             let input = match (choices.next().unwrap(), s.deadline()) {
                 (0, Some(deadline)) => { now = now.max(deadline); HookEvent::Deadline }
                 (1, _) if !running.is_empty() => HookEvent::Ready(running[0]),
-                (2, _) if !running.is_empty() => HookEvent::FailedEmpty(running.remove(0)),
+                (2, _) if !running.is_empty() => HookEvent::FoundNothing(running.remove(0)),
                 _ if !running.is_empty() => HookEvent::Ended(running.remove(0)),
                 _ => HookEvent::Deadline,
             };
