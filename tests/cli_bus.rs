@@ -126,7 +126,14 @@ impl Face {
     }
 
     fn cancel(&self, id: &str) -> zbus::fdo::Result<()> {
-        Err(zbus::fdo::Error::Failed(format!("there is no {id}")))
+        match id {
+            "c1" => Ok(()),
+            _ => Err(zbus::fdo::Error::Failed(format!("there is no {id}"))),
+        }
+    }
+
+    fn await_units(&self, id: &str) -> zbus::fdo::Result<()> {
+        Err(zbus::fdo::Error::Failed(format!("{id} has units")))
     }
 
     fn retry(&self, _id: &str, hook: &str) -> zbus::fdo::Result<u32> {
@@ -507,6 +514,10 @@ fn lists_and_refusals() {
 
     let (code, _, stderr) = bus.run(&["cancel", "c9"]);
     assert_eq!((code, stderr.as_str()), (1, "archivist: there is no c9\n"));
+    let (code, stdout, _) = bus.run(&["cancel", "c1"]);
+    assert_eq!((code, stdout.as_str()), (0, "c1 cancelled\n"));
+    let (code, _, stderr) = bus.run(&["cancel", "--wait", "c1"]);
+    assert_eq!((code, stderr.as_str()), (1, "archivist: c1 has units\n"));
     let (code, _, stderr) = bus.run(&["cancel", "c9", "s3"]);
     let both = "archivist: there is no c9\narchivist: there is no s3\n";
     assert_eq!((code, stderr.as_str()), (1, both));

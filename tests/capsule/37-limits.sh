@@ -37,6 +37,7 @@ limits_pages_and_goes_on() {
     crawl=$(crawl_of --set CRAWL_MAX_URLS=2)
     assert_eq "cancelled=3 sealed=2" "$(pages "$crawl")" "pages of a crawl with CRAWL_MAX_URLS=2"
     assert_contains "$(archivist show "$crawl")" "CRAWL_MAX_URLS=2 reached, 3 pages left out" "the reason"
+    assert_contains "$(archivist why "$crawl")" "archivist retry $crawl --set CRAWL_MAX_URLS=0" "the command that archives them"
     archivist retry "$crawl" --set CRAWL_MAX_URLS=4
     wait_for 60 is_over "$crawl"
     assert_eq "cancelled=1 sealed=4" "$(pages "$crawl")" "pages after the limit was raised"

@@ -253,6 +253,26 @@ SH
     [[ $(evaluate '. < 4' <<<"$spread") == true ]] || fail "a hook waited for one in the background"
 }
 
+# What does not end when it is told to is killed after its grace, and recorded so; nothing of it is left when the command returns.
+kills_what_ignores_a_cancel() {
+    local grace=/etc/systemd/system/archivist-hook-teststubborn-.service.d
+    plugin teststubborn <<'SH'
+#!/bin/sh
+trap '' TERM
+echo up >up.txt
+while :; do sleep 0.1; done
+SH
+    in_capsule sh -c "mkdir -p $grace; printf '[Service]\nTimeoutStopSec=2s\n' >$grace/50-test.conf; systemctl daemon-reload"
+    restart
+    crawl=$(add --plugins teststubborn http://contract.test/stubborn)
+    wait_for 30 has_unit "archivist-hook-teststubborn-s*.service"
+    wait_for 10 output "$(page_of "$crawl")" teststubborn/up.txt >/dev/null
+    assert_status 0 archivist cancel --wait "$crawl"
+    assert_eq inactive "$(unit_property "archivist-hook-teststubborn-$(page_of "$crawl")" ActiveState | sed s/failed/inactive/)" "its unit after cancel --wait"
+    assert_eq killed "$(query 'of("teststubborn") | map(.outcome.kind)' list runs "$crawl")" "its outcome"
+    in_capsule sh -c "rm -r $grace; systemctl daemon-reload"
+}
+
 # Daemons with nothing beside them are left to end by themselves, each for the time of its plugin.
 attends_to_daemons() {
     local page
@@ -454,6 +474,6 @@ runs_sonic() {
     assert_nothing_is_left
 }
 
-cases waits_for_no_finite_hook tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
+cases waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
     attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic

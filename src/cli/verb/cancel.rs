@@ -12,12 +12,18 @@ pub struct CancelArgs {
     /// Crawls (c12) and snapshots (s345)
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Owner>,
+    /// Wait until no process of them is left
+    #[arg(long)]
+    wait: bool,
 }
 
 pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let cancel = async |id: String| {
         server.call(|| server.proxy().cancel(&id)).await?;
+        if args.wait {
+            server.call(|| server.proxy().await_units(&id)).await?;
+        }
         Ok(format!("{id} cancelled"))
     };
     each(&args.ids, cancel).await

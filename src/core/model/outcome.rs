@@ -83,6 +83,8 @@ pub enum Outcome {
     DiskLimit,
     /// A user interrupted it.
     Interrupted,
+    /// Its crawl or snapshot was cancelled, and it did not end within its grace after SIGTERM.
+    Killed,
     /// systemd failed to start it; the text says why.
     NotStarted(String),
     /// Unknown, and no longer knowable.
@@ -236,6 +238,9 @@ impl fmt::Display for Outcome {
                 f.write_str("ended because the disk was nearly full (limit: disk)")
             }
             Outcome::Interrupted => f.write_str("interrupted by user"),
+            Outcome::Killed => {
+                f.write_str("cancelled, ignored SIGTERM and was killed after its grace")
+            }
             Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
             Outcome::Lost => f.write_str("lost: nothing is known of how it ended"),
         }

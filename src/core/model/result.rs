@@ -128,7 +128,10 @@ impl Verdict {
                 state: ResultState::Skipped,
                 error: Some(outcome.to_string()),
             },
-            (Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::DiskLimit, _) => failed(),
+            (
+                Outcome::TimeLimit | Outcome::OutOfMemory | Outcome::DiskLimit | Outcome::Killed,
+                _,
+            ) => failed(),
             // A hook that left a record did start, even if its exit code is one that systemd uses
             // too.
             (Outcome::NotStarted(_), None) => failed(),
@@ -164,6 +167,7 @@ mod tests {
         assert_eq!(stated(Outcome::Signal(15)), NoResults);
         assert_eq!(stated(Outcome::TimeLimit), Failed);
         assert_eq!(stated(Outcome::OutOfMemory), Failed);
+        assert_eq!(stated(Outcome::Killed), Failed);
         assert_eq!(stated(Outcome::DiskLimit), Failed);
         assert_eq!(stated(Outcome::Interrupted), Skipped);
     }

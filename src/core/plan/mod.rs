@@ -30,7 +30,7 @@ pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_agai
 pub use page_order::{HostRange, PagePosition, host_turns, take_turns};
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
 pub use pressure::{LOAD_INTERVAL, Load, LoadLimits, Shortage, pressure};
-pub use reading::{Evidence, StartError, Started, UnitSeen, UnitState};
+pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};

@@ -78,14 +78,27 @@ pub fn unit_state(seen: &UnitSeen<'_>) -> UnitState {
     }
 }
 
+/// Why the orchestrator ended a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// A user interrupted it.
+    pub interrupted: bool,
+    /// The disk was nearly full.
+    pub short_of_disk: bool,
+    /// Its crawl or snapshot was cancelled.
+    pub cancelled: bool,
+}
+
 /// The outcome to record: why the orchestrator ended the run, unless the run ended in another way
-/// before that.
-pub fn recorded_outcome(outcome: &Outcome, interrupted: bool, short_of_disk: bool) -> Outcome {
+/// before that. systemd reports a time limit also for a unit that it killed after TimeoutStopSec=.
+pub fn recorded_outcome(outcome: &Outcome, ending: Ending) -> Outcome {
     let by_orchestrator = matches!(outcome, Outcome::Exit(_) | Outcome::Signal(_));
-    if interrupted {
+    if ending.interrupted {
         Outcome::Interrupted
-    } else if short_of_disk && by_orchestrator {
+    } else if ending.short_of_disk && by_orchestrator {
         Outcome::DiskLimit
+    } else if ending.cancelled && *outcome == Outcome::TimeLimit {
+        Outcome::Killed
     } else {
         outcome.clone()
     }
@@ -239,9 +252,20 @@ mod tests {
         ];
         for (outcome, wanted) in table {
             for (n, want) in wanted.into_iter().enumerate() {
-                assert_eq!(recorded_outcome(&outcome, n > 1, n % 2 == 1), want);
+                let ending = Ending {
+                    interrupted: n > 1,
+                    short_of_disk: n % 2 == 1,
+                    cancelled: false,
+                };
+                assert_eq!(recorded_outcome(&outcome, ending), want);
             }
         }
+        let cancelled = Ending {
+            cancelled: true,
+            ..Ending::default()
+        };
+        assert_eq!(recorded_outcome(&TimeLimit, cancelled), Outcome::Killed);
+        assert_eq!(recorded_outcome(&Signal(15), cancelled), Signal(15));
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl Turn<'_> {
                 self.cancel(*id)?;
                 self.answer(reply);
             }
+            Request::AwaitUnits { id, reply } => self.await_units(*id, reply)?,
             Request::Abort { id, reply } => {
                 if self.cancel_piece(*id, ABORTED, Event::Request(request.clone()))? {
                     return Ok(());

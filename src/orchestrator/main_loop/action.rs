@@ -93,6 +93,13 @@ pub enum Action {
         crawl: CrawlId,
         reply: Reply<()>,
     },
+    /// Answer when the crawl or snapshot is final and none of its units runs.
+    AwaitUnits {
+        of: Owner,
+        reply: Reply<()>,
+    },
+    /// The crawl or snapshot is final, and none of its units runs.
+    UnitsEnded(Owner),
     /// No snapshot of the crawl is open: answer its worker.
     SnapshotsDone(CrawlId),
     /// Accept this token for this owner.

@@ -13,7 +13,7 @@ use crate::programs::inspect;
 use crate::watch::files;
 use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::measure::{HookDirs, measured};
-use archivist_core::model::{CrawlId, Reading, RunId, Time};
+use archivist_core::model::{CrawlId, Owner, Reading, RunId, Time};
 use archivist_core::plan::Evidence;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
@@ -41,6 +41,8 @@ pub struct Performer {
     evidence: HashMap<String, Evidence>,
     joined: HashMap<RunId, Vec<Reply<String>>>,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
+    /// Callers that wait until no unit of a crawl or snapshot runs.
+    awaiting_units: HashMap<Owner, Vec<Reply<()>>>,
     followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
     holds: Holds,
     freezer: Freezer,
@@ -64,6 +66,7 @@ impl Performer {
             evidence: HashMap::new(),
             joined: HashMap::new(),
             awaiting: HashMap::new(),
+            awaiting_units: HashMap::new(),
             followers: HashMap::new(),
             holds: Holds::default(),
             freezer: Freezer::default(),
@@ -179,6 +182,14 @@ impl Performer {
             }
             Action::AwaitSnapshots { crawl, reply } => {
                 self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::AwaitUnits { of, reply } => {
+                self.awaiting_units.entry(of).or_default().push(reply);
+            }
+            Action::UnitsEnded(of) => {
+                for reply in self.awaiting_units.remove(&of).unwrap_or_default() {
+                    reply.send(Ok(()));
+                }
             }
             Action::SnapshotsDone(crawl) => {
                 for reply in self.awaiting.remove(&crawl).unwrap_or_default() {

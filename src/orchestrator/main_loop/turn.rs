@@ -277,6 +277,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::Abort { reply, .. }
+            | Request::AwaitUnits { reply, .. }
             | Request::Pause { reply, .. }
             | Request::Resume { reply, .. }
             | Request::Amend { reply, .. }

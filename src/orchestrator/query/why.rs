@@ -93,8 +93,9 @@ impl Turn<'_> {
             && let Some((limit, pages)) = self.tx.left_out(crawl.id)?
         {
             let id = crawl.id;
+            let setting = limit.split('=').next().unwrap_or_default();
             let text = format!(
-                "{limit}: {pages} pages left out; to archive them: archivist retry {id} --set SETTING=LARGER"
+                "{limit}: {pages} pages left out; to archive them without this limit: archivist retry {id} --set {setting}=0"
             );
             to.push(reason("limit", text));
         }

@@ -93,6 +93,7 @@ pub struct Bed {
     pub begun: BTreeMap<String, Time>,
     pub pace: Duration,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
+    awaiting_units: HashMap<Owner, Vec<Reply<()>>>,
     /// Final items, and those that were retried since.
     pub finals: BTreeMap<Owner, Lifecycle>,
 }
@@ -119,6 +120,7 @@ impl Bed {
             begun: BTreeMap::new(),
             pace: Duration::ZERO,
             awaiting: HashMap::new(),
+            awaiting_units: HashMap::new(),
             finals: BTreeMap::new(),
         }
     }
@@ -290,6 +292,14 @@ impl Bed {
             }
             Action::AwaitSnapshots { crawl, reply } => {
                 self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::AwaitUnits { of, reply } => {
+                self.awaiting_units.entry(of).or_default().push(reply);
+            }
+            Action::UnitsEnded(of) => {
+                for reply in self.awaiting_units.remove(&of).unwrap_or_default() {
+                    reply.send(Ok(()));
+                }
             }
             Action::SnapshotsDone(crawl) => {
                 for reply in self.awaiting.remove(&crawl).unwrap_or_default() {

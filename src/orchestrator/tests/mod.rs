@@ -2,6 +2,7 @@
 //! each turn, until everything has ended.
 
 mod bed;
+mod cancel;
 mod check;
 mod clock;
 mod interrupt;

@@ -8,10 +8,11 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Owner, Reading, RunId};
 use archivist_core::plan::{
-    Evidence, LiveUnit, OpenRun, Repair, RunningUnit, StartError, Started, UnitSeen, UnitState,
-    reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
+    Ending, Evidence, LiveUnit, OpenRun, Repair, RunningUnit, StartError, Started, UnitSeen,
+    UnitState, reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
 };
 use archivist_core::unit::UnitKind;
+use archivist_shared::bus::call::Reply;
 use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 
 /// systemd's answer to a start, as the plan takes it.
@@ -217,7 +218,12 @@ impl Turn<'_> {
         reading: &Reading,
         loaded: bool,
     ) -> TurnResult<()> {
-        let outcome = &recorded_outcome(outcome, run.interrupted, run.short_of_disk);
+        let ending = Ending {
+            interrupted: run.interrupted,
+            short_of_disk: run.short_of_disk,
+            cancelled: self.tx.status_of(run.owner)? == Lifecycle::Cancelled,
+        };
+        let outcome = &recorded_outcome(outcome, ending);
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());
         }
@@ -246,7 +252,33 @@ impl Turn<'_> {
             _ if run.kind == UnitKind::Hook => self.hook_ended(run),
             Owner::Crawl(id) => self.crawl_worker_ended(id, &run_ended),
             Owner::Snapshot(id) => self.snapshot_worker_ended(id, &run_ended),
+        }?;
+        for of in [run.owner, Owner::Crawl(run.crawl)] {
+            if self.is_over(of)? {
+                self.actions.push(Action::UnitsEnded(of));
+            }
         }
+        Ok(())
+    }
+
+    /// Whether a crawl or snapshot is final and none of its units runs.
+    fn is_over(&self, of: Owner) -> TurnResult<bool> {
+        let runs = match of {
+            Owner::Crawl(id) => self.tx.has_open_runs(id)?,
+            Owner::Snapshot(_) => !self.tx.open_runs_of(of)?.is_empty(),
+        };
+        Ok(!runs && self.tx.status_of(of)?.is_final())
+    }
+
+    /// Answers when a crawl or snapshot is final and none of its units runs.
+    pub(crate) fn await_units(&mut self, of: Owner, reply: &Reply<()>) -> TurnResult<()> {
+        if self.is_over(of)? {
+            self.answer(reply);
+        } else {
+            let reply = reply.clone();
+            self.actions.push(Action::AwaitUnits { of, reply });
+        }
+        Ok(())
     }
 
     /// The run of a hook has ended; if its crawl or snapshot is final, its worker does not report

@@ -97,6 +97,11 @@ pub enum Request {
         id: Owner,
         reply: Reply<()>,
     },
+    /// Answers when it is final and none of its units runs.
+    AwaitUnits {
+        id: Owner,
+        reply: Reply<()>,
+    },
     Abort {
         id: CrawlId,
         reply: Reply<()>,

@@ -167,6 +167,17 @@ impl Manager {
         request(&self.0, |reply| Request::Cancel { id, reply }).await
     }
 
+    async fn await_units(
+        &self,
+        id: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
+        let id = owner(id)?;
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        request(&self.0, |reply| Request::AwaitUnits { id, reply }).await
+    }
+
     async fn abort(&self, crawl: &str) -> fdo::Result<()> {
         let Owner::Crawl(id) = owner(crawl)? else {
             return Err(fdo::Error::InvalidArgs(format!(

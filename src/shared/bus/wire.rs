@@ -21,6 +21,8 @@ pub trait Manager {
     fn install(&self, names: &[String]) -> zbus::Result<String>;
     /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Returns when a crawl or snapshot has ended and no process of it is left.
+    fn await_units(&self, id: &str) -> zbus::Result<()>;
     /// Cancels the open pages of a crawl and stops their units; the last hooks of the crawl run
     /// before it is cancelled. A crawl that has not reached its pages is cancelled at once.
     fn abort(&self, crawl: &str) -> zbus::Result<()>;

@@ -167,6 +167,7 @@ fn word(outcome: &Outcome) -> String {
         Outcome::Watchdog => "watchdog",
         Outcome::DiskLimit => "disk limit",
         Outcome::Interrupted => "interrupted",
+        Outcome::Killed => "killed",
         Outcome::NotStarted(_) => "not started",
         Outcome::Lost => "lost",
         outcome => return outcome.to_string(),
