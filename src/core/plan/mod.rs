@@ -27,7 +27,7 @@ pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
 pub use idle::Idle;
 pub use interrupt::{RunFlags, WaitedFor, awaits_decision, interrupted, runs_again};
-pub use page_order::{HostRange, PagePosition, host_turns, take_turns};
+pub use page_order::{HostRange, PagePosition, host_turns, retries_first, take_turns};
 pub use pause::{RunningUnit, excuses_time_limit, pause, resume, resume_step, running_unit};
 pub use pressure::{LOAD_INTERVAL, Load, LoadLimits, Shortage, pressure};
 pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};

@@ -36,6 +36,14 @@ pub fn take_turns(hosts: &[Vec<Due>], limit: usize) -> Vec<Due> {
     turns.take(limit).copied().collect()
 }
 
+/// Puts pages that are due for a retry before those that have not started yet, at most `limit` in
+/// total. What an earlier attempt left running, such as the tab of a browser, waits for the retry.
+pub fn retries_first(retries: &[Due], turns: &[Due], limit: usize) -> Vec<Due> {
+    let is_retry = |page: &Due| retries.iter().any(|retry| retry.id == page.id);
+    let others = turns.iter().filter(|page| !is_retry(page));
+    retries.iter().chain(others).take(limit).copied().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +86,18 @@ mod tests {
         assert_eq!(order(9), [1, 9, 4, 2, 5, 3]);
         assert_eq!(order(2), [1, 9]);
         assert!(take_turns(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn retries_precede_new_pages_and_count_once() {
+        let turns = [due(1, 7), due(9, 8), due(2, 7)];
+        let order = |retries: &[Due], limit| -> Vec<i64> {
+            let pages = retries_first(retries, &turns, limit);
+            pages.iter().map(|page| page.id.0).collect()
+        };
+        assert_eq!(order(&[due(2, 7), due(5, 8)], 9), [2, 5, 1, 9]);
+        assert_eq!(order(&[due(5, 8)], 2), [5, 1]);
+        assert_eq!(order(&[], 9), [1, 9, 2]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{Counts, Result, Tx};
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::plan::{Due, Host, HostId, HostRange, Limits, OpenCrawl, PagePosition, View};
-use archivist_core::plan::{against_host, host_turns, take_turns};
+use archivist_core::plan::{against_host, host_turns, retries_first, take_turns};
 use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -142,7 +142,49 @@ impl Tx<'_> {
                 }
             }
         }
-        Ok(take_turns(&pages, enough))
+        let retries = self.due_retries(queue, hosts)?;
+        Ok(retries_first(&retries, &take_turns(&pages, enough), enough))
+    }
+
+    /// Returns the pages of a crawl that are due for a retry and whose hosts may start a page now, the one that
+    /// is due first first.
+    fn due_retries(
+        &self,
+        queue: &Queue<'_>,
+        hosts: &mut BTreeMap<HostId, Host>,
+    ) -> Result<Vec<Due>> {
+        let sql = format!(
+            "SELECT id, host_id FROM snapshot INDEXED BY snapshot_again
+             WHERE crawl_id = ?1 AND status = 'queued' AND attempts > 0 AND retry_at <= ?2
+                 AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
+             ORDER BY retry_at, id LIMIT ?3"
+        );
+        let read = |row: &Row<'_>| {
+            Ok(Due {
+                id: column(row, 0)?,
+                host: column(row, 1)?,
+            })
+        };
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let enough = queue.limits.workers_per_kind;
+        let rows = statement.query_map((queue.crawl.0, queue.now.0, enough), read)?;
+        let mut taken: BTreeMap<HostId, u32> = BTreeMap::new();
+        let mut retries = Vec::new();
+        for due in rows {
+            let due = due?;
+            let host = match hosts.get(&due.host) {
+                Some(host) => host.clone(),
+                None => self.host_view(due.host, queue.pace)?,
+            };
+            let taken = taken.entry(due.host).or_default();
+            let is_free = host.running + *taken < queue.limits.snapshots_per_host;
+            if is_free && against_host(&host, queue.limits, queue.now).is_none() {
+                *taken += 1;
+                retries.push(due);
+            }
+            hosts.insert(due.host, host);
+        }
+        Ok(retries)
     }
 
     /// Returns the host of which a snapshot of a crawl started last.

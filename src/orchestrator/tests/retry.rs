@@ -35,6 +35,34 @@ fn retry_of_one_page_leaves_the_rest_of_an_aborted_crawl() {
     assert!(pages.iter().all(|page| page.status == Lifecycle::Sealed));
 }
 
+/// A worker dies while many pages wait. What it left running waits for its page.
+#[test]
+fn page_that_is_due_for_a_retry_precedes_waiting_pages() {
+    let mut bed = Bed::new();
+    bed.add(6);
+    bed.until_quiet();
+    let worker = |n: usize| format!("archivist-snapshot-{n}.service");
+    while !bed.world.units.contains_key(&worker(2)) {
+        let hook = bed.running_hook().unwrap();
+        bed.world.end(&hook, 1, 0, "success");
+        bed.until_quiet();
+    }
+    let dies = |bed: &mut Bed, n| {
+        bed.world.end(&worker(n), 2, 9, "signal");
+        bed.until_quiet();
+    };
+    dies(&mut bed, 1);
+    assert!(bed.world.units.contains_key(&worker(3)), "the next page");
+    // Its retry is due, but the slots of the crawl are taken.
+    bed.pass(300_000);
+    bed.until_quiet();
+    assert!(!bed.world.units.contains_key(&worker(1)));
+    dies(&mut bed, 2);
+    assert!(bed.world.units.contains_key(&worker(1)), "the retry");
+    assert!(!bed.world.units.contains_key(&worker(4)), "a waiting page");
+    bed.come_to_an_end();
+}
+
 #[test]
 fn retry_of_failures_leaves_cancelled_crawls() {
     let mut bed = Bed::new();

@@ -83,6 +83,7 @@ CREATE TABLE snapshot (
 );
 CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued';
 CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id) WHERE status = 'queued';
+CREATE INDEX snapshot_again ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued' AND attempts > 0;
 CREATE INDEX snapshot_url ON snapshot (url);
 
 CREATE TABLE tag (
