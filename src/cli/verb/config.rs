@@ -32,7 +32,7 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
     let to_failure =
         |error: archivist_shared::config::ConfigError| Failure::failed(error.to_string());
     let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
-    let settings = Settings::from_inputs(&inputs).map_err(to_failure)?;
+    let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
     let effective = effective(&settings, &inputs);
     if args.json {
         let json = serde_json::to_string(&effective)
@@ -97,7 +97,7 @@ mod tests {
             path: "/etc/archivist/archivist.conf".into(),
             text: "[Orchestrator]\nWorkersMax=20\n[Archive]\nUrlDenyList=a.example,b.example\n[Config]\nWGET_TIMEOUT=30\n".into(),
         }]);
-        let settings = Settings::from_inputs(&inputs).unwrap();
+        let settings = Settings::from_inputs(&inputs, &Settings::default()).unwrap();
         let text = table(&effective(&settings, &inputs)).render(&Style::plain(Time(0)));
         for line in [
             "[Orchestrator]  WorkersPerKind=4       built in",

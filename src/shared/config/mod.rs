@@ -41,7 +41,7 @@ fn lines(problems: &[Problem]) -> String {
 /// an unknown key is a warning.
 pub fn load(scope: &Scope) -> Result<(Settings, Vec<Problem>), ConfigError> {
     let inputs = inputs::collect(&fragments::read(scope)?);
-    let settings = Settings::from_inputs(&inputs)?;
+    let settings = Settings::from_inputs(&inputs, &Settings::built_in())?;
     Ok((settings, inputs.warnings))
 }
 

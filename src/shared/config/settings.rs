@@ -74,12 +74,33 @@ pub struct Settings {
     pub values: BTreeMap<String, String>,
 }
 
+/// Processors of the machine that the defaults in archivist.conf(5) are written for.
+const PROCESSORS: u32 = 2;
+
 impl Default for Settings {
     fn default() -> Self {
+        Settings::for_processors(PROCESSORS)
+    }
+}
+
+impl Settings {
+    /// Returns the defaults for this machine, of which the affinity and the cgroup of this process
+    /// count.
+    pub fn built_in() -> Settings {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Settings::for_processors(u32::try_from(processors).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the defaults for this number of processors. The limits agree: one crawl of several
+    /// hosts can use all slots for snapshots, and all slots of both kinds can be used. A page mostly
+    /// waits for its network, so there are two workers for each processor; the upper bound is for
+    /// memory. `HostWorkers=` does not grow: it protects the other side.
+    pub(super) fn for_processors(processors: u32) -> Settings {
+        let workers = processors.saturating_mul(2).clamp(4, 16);
         Settings {
-            workers_per_kind: 4,
-            workers_max: 12,
-            snapshots_per_crawl: 8,
+            workers_per_kind: workers,
+            workers_max: 2 * workers,
+            snapshots_per_crawl: workers,
             host_workers: 4,
             host_delay: Duration::ZERO,
             fast_checks: 2,
@@ -106,12 +127,10 @@ impl Default for Settings {
             values: BTreeMap::new(),
         }
     }
-}
 
-impl Settings {
     /// Applies `inputs` to the defaults. All bad values are reported at once.
-    pub fn from_inputs(inputs: &Inputs) -> Result<Settings, ConfigError> {
-        let mut settings = Settings::default();
+    pub fn from_inputs(inputs: &Inputs, built_in: &Settings) -> Result<Settings, ConfigError> {
+        let mut settings = built_in.clone();
         let mut problems = Vec::new();
         for input in &inputs.inputs {
             let value = input.value.as_str();
@@ -123,7 +142,7 @@ impl Settings {
                     settings.values.insert(name.clone(), value.to_owned());
                 }
                 Target::Setting(key) if value.is_empty() => {
-                    (key.reset)(&mut settings, Settings::default());
+                    (key.reset)(&mut settings, built_in.clone());
                 }
                 Target::Setting(key) => {
                     if let Err(allowed) = (key.set)(&mut settings, value) {

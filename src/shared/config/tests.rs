@@ -23,7 +23,7 @@ fn short(root: &tempfile::TempDir, message: &str) -> String {
 #[test]
 fn no_file_means_defaults() {
     let (_root, scope) = root(&[]);
-    assert_eq!(load(&scope), Ok((Settings::default(), Vec::new())));
+    assert_eq!(load(&scope), Ok((Settings::built_in(), Vec::new())));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn drop_ins_outrank_the_main_file_and_empty_resets() {
     ]);
     let (settings, warnings) = load(&scope).unwrap();
     assert_eq!(warnings, []);
-    assert_eq!(settings.workers_max, 12);
+    assert_eq!(settings.workers_max, Settings::built_in().workers_max);
     assert_eq!(settings.retry_first, Duration::from_secs(303));
     assert_eq!(settings.plugins, ["dom", "pdf"]);
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_typo_is_a_located_warning_with_a_correction() {
         "[Orchestrator]\nWorkerMax=3\nTimeoutSec=3\n[Archives]\nPlugins=x\n[Hooks]\nWGET_TIMEOUT=3\nnonsense\n[Config]\nwget=3\n[X-Mine]\na=b\n",
     )]);
     let (settings, warnings) = load(&scope).unwrap();
-    assert_eq!(settings, Settings::default());
+    assert_eq!(settings, Settings::built_in());
     let message: Vec<_> = warnings.iter().map(|w| short(&root, &w.text())).collect();
     assert_eq!(
         message,
@@ -138,6 +138,17 @@ fn a_comma_within_a_pattern_belongs_to_it() {
     assert_eq!(lines, [r"a{1,3}\.example", "*.b.example", "c.example"]);
 }
 
+#[test]
+fn default_limits_agree_and_grow_with_the_processors() {
+    for (processors, workers) in [(1, 4), (2, 4), (3, 6), (8, 16), (u32::MAX, 16)] {
+        let limits = Settings::for_processors(processors);
+        assert_eq!(limits.workers_per_kind, workers, "{processors} processors");
+        assert_eq!(limits.snapshots_per_crawl, limits.workers_per_kind);
+        assert_eq!(limits.workers_max, 2 * limits.workers_per_kind);
+        assert!(limits.host_workers <= limits.workers_per_kind);
+    }
+}
+
 /// What `show` prints can be put into a file again.
 #[test]
 fn every_key_reads_back_what_it_shows() {
@@ -183,7 +194,7 @@ proptest! {
         for line in numbers.chain(inputs.inputs.iter().map(|input| input.location.line)) {
             prop_assert!((1..=lines).contains(&(line as usize)), "{line}");
         }
-        if let Err(error) = Settings::from_inputs(&inputs) {
+        if let Err(error) = Settings::from_inputs(&inputs, &Settings::default()) {
             let error = error.to_string();
             prop_assert!(error.contains("archivist.conf:"), "{error}");
         }
