@@ -33,12 +33,14 @@ ls "$SNAP_DIR/.." >beside.txt
 SH
     plugin testbystander on_Snapshot__10_testbystander.finite.bg.sh <<'SH'
 #!/bin/sh
-echo ready
+echo up >up.txt
 exec sleep 60
 SH
     plugin testkills <<'SH'
 #!/usr/bin/python3
-import os, signal
+import os, signal, time
+while not os.path.exists("../testbystander/up.txt"):
+    time.sleep(0.05)
 os.kill(-1, signal.SIGKILL)
 print('{"type": "ArchiveResult", "status": "succeeded", "output_str": "alone"}')
 SH

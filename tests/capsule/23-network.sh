@@ -24,13 +24,15 @@ prepare() {
 #!/usr/bin/python3
 import os, socket, time
 server = socket.create_server(("127.0.0.1", $neighbour))
-print("listening", flush=True)
+open("listening", "w").close()
 while not os.path.exists("$signs/go"):
     time.sleep(0.1)
 PY
     plugin testtalk on_Snapshot__20_testtalk.py <<PY
 #!/usr/bin/python3
-import socket
+import os, socket, time
+while os.path.isdir("../testlisten") and not os.path.exists("../testlisten/listening"):
+    time.sleep(0.05)
 def reaches(port):
     try:
         socket.create_connection(("127.0.0.1", port), 10).close()
