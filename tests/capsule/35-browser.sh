@@ -123,4 +123,33 @@ is_up() {
 
 is_down() { ! has_unit "$1"; }
 
-cases ten_pages_start_one_browser a_retry_brings_a_browser nobody_needs_it one_for_each_page dies dies_too_often
+# Cookies of a file, and of a profile that a browser wrote: all plugins see what the member sees.
+all_plugins_see_what_a_member_sees() {
+    local crawl page kind who persona
+    local -A pictures
+    in_capsule curl --silent --cookie-jar /srv/test-club --output /dev/null "${site}login"
+    in_capsule chromium --headless=new --no-sandbox --password-store=basic --user-data-dir=/srv/test-club-profile --dump-dom "${site}login" >/dev/null 2>&1
+    archivist persona import club-file --cookies /srv/test-club
+    archivist persona import club-profile --profile /srv/test-club-profile
+    for kind in guest file profile; do
+        who=MEMBER persona=(--persona "club-$kind")
+        [[ $kind != guest ]] || who=GUEST persona=()
+        crawl=$(add "${persona[@]}" --plugins wget,dom,title,screenshot,pdf "${site}club")
+        wait_for 90 is_over "$crawl"
+        page=$(query '.[0].directory' list snapshots "$crawl")
+        assert_eq succeeded "$(query 'map(select(.owner | startswith("s")) | select(.plugin | IN("dom", "title", "screenshot", "pdf", "wget")).status) | unique' list results "$crawl" --limit 0)" "results as $kind"
+        assert_eq "Club: $who" "$(in_capsule cat "$page/title/title.txt")" "title as $kind"
+        assert_eq "$who" \
+            "$(in_capsule sh -c "grep -rhoE --include='*.html' 'Welcome, [A-Z]+' $page/dom | sort -u | cut -d' ' -f2")" "dom as $kind"
+        [[ $kind == profile ]] || assert_eq "$who" \
+            "$(in_capsule sh -c "grep -rhoE --include='*.html' 'Welcome, [A-Z]+' $page/wget | sort -u | cut -d' ' -f2")" "wget as $kind"
+        pictures[$kind]=$(in_capsule sh -c "md5sum <$page/screenshot/screenshot.png")
+    done
+    [[ ${pictures[guest]} != "${pictures[file]}" ]] || fail "the picture shows the guest's page"
+    assert_eq "${pictures[file]}" "${pictures[profile]}" "pictures of two members"
+    archivist persona remove club-file
+    archivist persona remove club-profile
+    in_capsule rm -rf /srv/test-club /srv/test-club-profile
+}
+
+cases all_plugins_see_what_a_member_sees ten_pages_start_one_browser a_retry_brings_a_browser nobody_needs_it one_for_each_page dies dies_too_often

@@ -112,6 +112,25 @@ fn dialogs_are_dismissed_and_cookies_are_not_shared() {
 }
 
 #[test]
+fn cookie_file_is_loaded_before_the_first_navigation() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let (site, snap) = (Site::start(), Snapshot::new());
+    let mut session = Session::start(&snap, &[]);
+    let file = snap.file("cookies.txt");
+    let line = "#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t0\tclub\tmember\n";
+    std::fs::write(&file, line).unwrap();
+    let url = site.url("club");
+    session.open(&snap, &url, &[("COOKIES_FILE", file.to_str().unwrap())]);
+    snap.run("title", &url, &[])
+        .assert(0, "succeeded", "Club: MEMBER");
+    session.open(&snap, &url, &[]);
+    snap.run("title", &url, &[])
+        .assert(0, "succeeded", "Club: GUEST");
+}
+
+#[test]
 fn each_snapshot_may_have_its_own_browser() {
     if !has(&["chromium"]) {
         return;

@@ -94,6 +94,12 @@ onbeforeunload = () => "stay";
     return simple("Dialogs", script)
 
 
+def club(is_member):
+    """A page that greets members, who have a cookie from /login, and guests."""
+    who = "MEMBER" if is_member else "GUEST"
+    return simple(f"Club: {who}", f"<p>Welcome, {who}!</p>")
+
+
 def busy():
     """A page whose script never ends, from a moment after it has loaded."""
     script = "<script>onload = () => setTimeout(() => { for (;;); }, 0)</script>"

@@ -135,6 +135,14 @@ def log(handler, query):
     handler.reply(json.dumps(handler.server.seen()).encode(), "application/json")
 
 
+def login(handler, query):
+    handler.page(pages.simple("Login", "<p>Welcome back.</p>"), headers=[("Set-Cookie", "club=member; Path=/; Max-Age=86400; HttpOnly")])
+
+
+def club(handler, query):
+    handler.page(pages.club("club=member" in handler.headers.get("Cookie", "")))
+
+
 def constant(body, content_type, headers=()):
     return lambda handler, query: handler.reply(body, content_type, 200, headers)
 
@@ -184,6 +192,8 @@ ROUTES = {
     ),
     "/notes.txt": constant(b"Plain text, and http://example.test/ in it.\n", "text/plain"),
     "/log": log,
+    "/login": login,
+    "/club": club,
 }
 
 FAMILIES = {

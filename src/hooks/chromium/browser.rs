@@ -1,7 +1,10 @@
 //! The browser process: Debian's chromium, headless, always inside its own sandbox, controlled over
-//! a pipe. Its profile is in a temporary directory that is removed when the process ends.
+//! a pipe. Its profile, a copy of the persona's if there is one, is in a temporary directory that is
+//! removed when the process ends.
 
+use super::cookies;
 use super::load::window;
+use crate::crawl::persona::{COPY_BOUNDS, copy};
 use crate::page::html::one_line;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
@@ -19,6 +22,8 @@ use tokio::time::timeout;
 
 /// Time that the browser gets to exit after `Browser.close`; then it is killed.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
+/// Name of the profile in the temporary directory.
+const PROFILE: &str = "profile";
 /// Log lines to drop: hooks have no D-Bus by design, and chromium logs that about twenty times a
 /// run.
 const DROPPED_LOG_TEXTS: [&str; 2] = ["ERROR:dbus/bus.cc", "ERROR:dbus/object_proxy.cc"];
@@ -41,6 +46,13 @@ impl Browser {
     /// Starts chromium. Call this within a tokio runtime.
     pub fn start(invocation: &Invocation) -> Result<(Browser, Pipe), Finding> {
         let home = Scratch::new("chromium")?;
+        if let Some(profile) = cookies::profile(invocation) {
+            copy(&profile, &home.path(PROFILE), COPY_BOUNDS).map_err(|error| {
+                Finding::failed(format!(
+                    "failed to copy the profile of the persona: {error}"
+                ))
+            })?;
+        }
         // Chromium reads commands from descriptor 3 and writes to descriptor 4. The script is a
         // constant, and the shell expands none of its arguments.
         let steered = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
@@ -137,7 +149,7 @@ fn find(program: &str) -> Result<(), Finding> {
 fn arguments(invocation: &Invocation, home: &Scratch) -> Result<Vec<OsString>, Finding> {
     let settings = &invocation.settings;
     let mut profile = OsString::from("--user-data-dir=");
-    profile.push(home.path("profile"));
+    profile.push(home.path(PROFILE));
     let mut arguments = vec![profile];
     let (width, height) = window(&settings.text("RESOLUTION"));
     arguments.push(format!("--window-size={width},{height}").into());

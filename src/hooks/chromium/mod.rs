@@ -5,6 +5,7 @@
 
 mod browser;
 mod cdp;
+mod cookies;
 mod frames;
 pub mod launch;
 mod load;

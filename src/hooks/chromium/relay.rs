@@ -7,7 +7,8 @@
 //! directory.
 
 use super::browser::{Browser, Pipe};
-use super::cdp::Client;
+use super::cdp::{CdpError, Client};
+use super::cookies;
 use super::frames::{Frame, Frames};
 use super::routes::{ClientId, Outgoing, Routes};
 use super::session::{SOCKET, through_directory};
@@ -61,7 +62,12 @@ impl BrowserServer {
         let mut task = tokio::spawn(serve(browser, pipe, listener, close_requested));
         let greeting = async {
             let mut client = Client::connect(&socket, REQUEST_MAX_BYTES).await?;
-            client.call("Browser.getVersion", json!({})).await
+            let call = client.call("Browser.getVersion", json!({}));
+            let browser: session::BrowserInfo = call.await?;
+            Ok::<_, CdpError>(session::BrowserInfo {
+                has_profile: cookies::profile(invocation).is_some(),
+                ..browser
+            })
         };
         let browser = tokio::select! {
             answer = greeting => answer,

@@ -36,6 +36,9 @@ pub struct BrowserInfo {
     pub product: String,
     #[serde(default)]
     pub user_agent: String,
+    /// Whether the browser was started with the profile of a persona.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_profile: bool,
     /// Why the browser is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

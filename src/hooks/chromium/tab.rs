@@ -2,6 +2,7 @@
 
 use super::super::Outcome;
 use super::cdp::{CdpError, Client, Ignored};
+use super::cookies;
 use super::load::LoadRequest;
 use super::relay::BrowserServer;
 use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
@@ -80,16 +81,16 @@ async fn open_page(
     own: &mut Option<BrowserServer>,
 ) -> Result<(Tab, Navigation), Finding> {
     let url = invocation.web_url()?;
-    let socket = match Isolation::of(invocation) {
-        Isolation::Crawl => crawl_socket(invocation).await?,
+    let (socket, has_profile) = match Isolation::of(invocation) {
+        Isolation::Crawl => crawl_browser(invocation).await?,
         Isolation::Snapshot => {
             let served = own.insert(BrowserServer::start(invocation, &working_directory()?).await?);
             session::write(BROWSER, &served.browser)?;
-            served.socket.clone()
+            (served.socket.clone(), served.browser.has_profile)
         }
     };
     let window = load::window(&invocation.settings.text("RESOLUTION"));
-    let mut tab = open(socket, window).await?;
+    let mut tab = open(invocation, socket, window, has_profile).await?;
     session::publish_socket(&tab.socket)?;
     super::super::page::write(URL, format!("{}\n", invocation.url).as_bytes())?;
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
@@ -106,8 +107,8 @@ async fn open_page(
     Ok((tab, navigation))
 }
 
-/// Waits for the crawl's browser and returns its socket.
-async fn crawl_socket(invocation: &Invocation) -> Result<PathBuf, Finding> {
+/// Waits for the crawl's browser. Returns its socket, and whether it has the profile of a persona.
+async fn crawl_browser(invocation: &Invocation) -> Result<(PathBuf, bool), Finding> {
     let directory = session::crawl_directory(invocation);
     if !directory.is_dir() {
         return Err(Finding::failed(
@@ -117,12 +118,18 @@ async fn crawl_socket(invocation: &Invocation) -> Result<PathBuf, Finding> {
     let browser: session::BrowserInfo = session::wait_for(&directory.join(BROWSER)).await?;
     match browser.error {
         Some(reason) => Err(Finding::failed(format!("the crawl's browser: {reason}"))),
-        None => session::socket_in(&directory),
+        None => Ok((session::socket_in(&directory)?, browser.has_profile)),
     }
 }
 
-/// Opens a tab in its own browser context, so that snapshots do not share cookies.
-async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpError> {
+/// Opens a tab in its own browser context, so that snapshots do not share cookies; each starts with
+/// those of the persona.
+async fn open(
+    invocation: &Invocation,
+    socket: PathBuf,
+    (width, height): (u32, u32),
+    has_profile: bool,
+) -> Result<Tab, CdpError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Context {
@@ -140,6 +147,7 @@ async fn open(socket: PathBuf, (width, height): (u32, u32)) -> Result<Tab, CdpEr
     let context = created.browser_context_id;
     let deny = json!({"behavior": "deny", "browserContextId": context});
     let _: Ignored = client.call("Browser.setDownloadBehavior", deny).await?;
+    cookies::load(&mut client, &context, invocation, has_profile).await?;
     let wanted = json!({"url": "about:blank", "browserContextId": context, "newWindow": true,
         "width": width, "height": height});
     let target: Target = client.call("Target.createTarget", wanted).await?;

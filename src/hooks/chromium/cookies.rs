@@ -1,0 +1,198 @@
+//! Cookies that a tab gets before its first navigation: those of the profile that the browser was
+//! started with, and those of `COOKIES_FILE`. Every tab has a browser context of its own, which is
+//! empty at first.
+
+use super::cdp::{CdpError, Client, Ignored};
+use crate::page;
+use crate::process::invocation::Invocation;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Largest cookie file in bytes.
+const FILE_MAX_BYTES: u64 = 4 << 20;
+/// Prefix of cookies that scripts cannot read, in Netscape's format as curl writes it.
+const HTTP_ONLY: &str = "#HttpOnly_";
+
+/// One cookie, under the names of Chromium's protocol.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cookie {
+    name: String,
+    value: String,
+    /// With a leading dot if it is also sent to subdomains.
+    domain: String,
+    path: String,
+    secure: bool,
+    http_only: bool,
+    /// Seconds since 1970; 0 and less for a cookie of the session.
+    expires: f64,
+    #[serde(default)]
+    same_site: Option<String>,
+}
+
+impl Cookie {
+    /// Parses a line of a file in Netscape's format: domain, whether subdomains get it, path,
+    /// secure, expiry, name, value. `None` for comments and other lines.
+    fn parse(line: &str) -> Option<Cookie> {
+        let line = line.trim_end_matches('\r');
+        let (http_only, line) = match line.strip_prefix(HTTP_ONLY) {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        };
+        if line.starts_with('#') {
+            return None;
+        }
+        let mut fields = line.splitn(7, '\t');
+        let mut next = || fields.next();
+        let (domain, subdomains, path) = (next()?, next()?, next()?);
+        let (secure, expires, name) = (next()?, next()?, next()?);
+        let value = next().unwrap_or_default();
+        let is_true = |text: &str| text.eq_ignore_ascii_case("true");
+        let host = domain.trim_start_matches('.');
+        Some(Cookie {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            domain: if is_true(subdomains) {
+                format!(".{host}")
+            } else {
+                host.to_owned()
+            },
+            path: path.to_owned(),
+            secure: is_true(secure),
+            http_only,
+            expires: expires.trim().parse().unwrap_or(0.0),
+            same_site: None,
+        })
+    }
+
+    /// Parameters of Storage.setCookies. A cookie of one host is set by its URL: with a domain, it
+    /// would also be sent to subdomains.
+    fn param(&self) -> Value {
+        let mut param = json!({"name": self.name, "value": self.value, "path": self.path,
+            "secure": self.secure, "httpOnly": self.http_only});
+        if self.domain.starts_with('.') {
+            param["domain"] = self.domain.as_str().into();
+        } else {
+            let scheme = if self.secure { "https" } else { "http" };
+            param["url"] = format!("{scheme}://{}{}", self.domain, self.path).into();
+        }
+        if self.expires > 0.0 {
+            param["expires"] = self.expires.into();
+        }
+        if let Some(same_site) = &self.same_site {
+            param["sameSite"] = same_site.as_str().into();
+        }
+        param
+    }
+}
+
+/// Sets the cookies of the browser's profile and of the cookie file in a browser context; the file
+/// wins. A cookie that chromium does not accept is left out.
+pub async fn load(
+    client: &mut Client,
+    context: &str,
+    invocation: &Invocation,
+    has_profile: bool,
+) -> Result<(), CdpError> {
+    #[derive(Deserialize)]
+    struct Stored {
+        cookies: Vec<Cookie>,
+    }
+    let mut cookies = Vec::new();
+    if has_profile {
+        let stored: Stored = client.call("Storage.getCookies", json!({})).await?;
+        cookies = stored.cookies;
+    }
+    cookies.extend(of_file(&invocation.settings.text("COOKIES_FILE")));
+    if cookies.is_empty() {
+        return Ok(());
+    }
+    let set = async |client: &mut Client, cookies: &[Cookie]| {
+        let params: Vec<Value> = cookies.iter().map(Cookie::param).collect();
+        let params = json!({"cookies": params, "browserContextId": context});
+        client.call::<Ignored>("Storage.setCookies", params).await
+    };
+    // Chromium refuses all cookies of a call for one that is invalid.
+    if !matches!(set(client, &cookies).await, Err(CdpError::Refused { .. })) {
+        return Ok(());
+    }
+    for cookie in &cookies {
+        match set(client, std::slice::from_ref(cookie)).await {
+            Err(CdpError::Refused { message, .. }) => {
+                eprintln!("failed to set a cookie of {}: {message}", cookie.domain);
+            }
+            other => other.map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+/// The cookies of a file in Netscape's format. Empty if the file cannot be read.
+fn of_file(path: &str) -> Vec<Cookie> {
+    if path.is_empty() {
+        return Vec::new();
+    }
+    let Some(bytes) = page::read_start(Path::new(path), FILE_MAX_BYTES) else {
+        eprintln!("failed to read the cookie file '{path}', ignoring");
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().filter_map(Cookie::parse).collect()
+}
+
+/// The profile of the persona in use, if it has one.
+pub fn profile(invocation: &Invocation) -> Option<PathBuf> {
+    let all = invocation.settings.variable("PERSONAS_DIR")?;
+    let name = invocation.settings.text("ACTIVE_PERSONA");
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        return None;
+    }
+    let profile = Path::new(all)
+        .join(name)
+        .join(crate::crawl::persona::PROFILE);
+    profile.is_dir().then_some(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn netscape_lines_are_parsed() {
+        let text = "# Netscape HTTP Cookie File\r\n\n\
+            a.test\tFALSE\t/x\tFALSE\t0\tid\tone\ttwo\r\n\
+            #HttpOnly_.b.test\tTRUE\t/\tTRUE\t1900000000\tkey\t\n\
+            c.test\tTRUE\t/\tFALSE\t1900000000\tempty\n\
+            broken line\n";
+        let cookies: Vec<Value> = text
+            .lines()
+            .filter_map(Cookie::parse)
+            .map(|cookie| cookie.param())
+            .collect();
+        assert_eq!(
+            cookies,
+            [
+                json!({"name": "id", "value": "one\ttwo", "path": "/x", "secure": false,
+                    "httpOnly": false, "url": "http://a.test/x"}),
+                json!({"name": "key", "value": "", "path": "/", "secure": true,
+                    "httpOnly": true, "domain": ".b.test", "expires": 1_900_000_000.0}),
+                json!({"name": "empty", "value": "", "path": "/", "secure": false,
+                    "httpOnly": false, "domain": ".c.test", "expires": 1_900_000_000.0}),
+            ]
+        );
+    }
+
+    #[test]
+    fn cookies_of_a_profile_are_passed_on() {
+        let stored = json!({"name": "id", "value": "x", "domain": "a.test", "path": "/",
+            "expires": -1, "size": 3, "httpOnly": true, "secure": true, "session": true,
+            "sameSite": "Lax", "priority": "Medium"});
+        let cookie: Cookie = serde_json::from_value(stored).unwrap();
+        assert_eq!(
+            cookie.param(),
+            json!({"name": "id", "value": "x", "path": "/", "secure": true, "httpOnly": true,
+                "url": "https://a.test/", "sameSite": "Lax"})
+        );
+    }
+}
