@@ -123,6 +123,32 @@ cancelling_reaches_the_frozen() {
     assert_nothing_is_left
 }
 
+# A run is shown, read and ended by its own id; its page continues.
+a_single_run_is_shown_read_and_ended() {
+    local run worker
+    begin single
+    run=$(query 'of("testcount")[0].id' list runs "$snapshot")
+    worker=$(query 'map(select(.kind == "snapshot"))[0].id' list runs "$snapshot")
+    assert_contains "$(archivist show "$run")" "Status: running since" "show of what runs"
+    assert_status 1 in_capsule sh -c "archivist cancel $worker 2>&1"
+    assert_contains "$output" "is the worker of $snapshot" "why a worker is not cancelled"
+    archivist cancel "$run"
+    wait_for 20 run_is_over "$run"
+    archivist cancel "$run"
+    assert_contains "$(archivist show "$run")" "Status: ended (interrupted by user)" "show of what was ended"
+    assert_contains "$(archivist logs "$run")" "$hook" "logs of a run"
+    wait_for 20 page_is_over
+    assert_eq "skipped succeeded" "$(query 'sort_by(.plugin) | reverse | map(.status)' list results "$snapshot")" \
+        "results of the page"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$crawl"
+    assert_nothing_is_left
+}
+
+run_is_over() { archivist show --json "$1" | jq --exit-status '.run.run.status == "ended"' >/dev/null; }
+
+page_is_over() { [[ $(query '.[0].status' list snapshots "$snapshot") == sealed ]]; }
+
 # systemd's limit goes on while the hook is frozen: it is run once more.
 a_limit_is_not_held_against_the_frozen() {
     begin limit --set TIMEOUT=5
@@ -151,4 +177,4 @@ a_pause_outlives_the_machine() {
 }
 
 cases hooks_stand_still_and_workers_do_not nothing_new_starts cancelling_reaches_the_frozen \
-    a_limit_is_not_held_against_the_frozen a_pause_outlives_the_machine
+    a_single_run_is_shown_read_and_ended a_limit_is_not_held_against_the_frozen a_pause_outlives_the_machine

@@ -1,17 +1,17 @@
-//! `archivist cancel`: cancels crawls and snapshots.
+//! `archivist cancel`: cancels crawls and snapshots, and ends single runs.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
 use crate::verb::each::each;
-use archivist_core::model::Owner;
+use archivist_core::model::AnyId;
 use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]
 pub struct CancelArgs {
-    /// Crawls (c12) and snapshots (s345)
+    /// Crawls (c12), snapshots (s345) and runs of hooks (r678)
     #[arg(value_name = "ID", required = true)]
-    ids: Vec<Owner>,
+    ids: Vec<AnyId>,
     /// Wait until no process of them is left
     #[arg(long)]
     wait: bool,

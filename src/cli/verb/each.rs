@@ -2,11 +2,11 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use archivist_core::model::Owner;
+use std::fmt::Display;
 
 /// Calls `act` for each id and prints its answers. Prints every failure but the last, which it
 /// returns. Stops at once if the orchestrator cannot be reached.
-pub async fn each<A>(ids: &[Owner], act: A) -> Result<Exit, Failure>
+pub async fn each<A>(ids: &[impl Display], act: A) -> Result<Exit, Failure>
 where
     A: AsyncFn(String) -> Result<String, Failure>,
 {
@@ -35,7 +35,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_core::model::{CrawlId, SnapshotId};
+    use archivist_core::model::{CrawlId, Owner, SnapshotId};
     use std::cell::RefCell;
 
     #[tokio::test]

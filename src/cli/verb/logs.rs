@@ -2,9 +2,10 @@
 //! carries.
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::server::{Server, address};
+use crate::client::server::{Server, address, decode};
 use crate::display::text::short_hook;
-use archivist_core::model::Owner;
+use crate::verb::show;
+use archivist_core::model::{AnyId, Owner, RunId};
 use archivist_shared::bus::documents::report::{Details, Run};
 use archivist_shared::config::Scope;
 use archivist_shared::journal::unit_field;
@@ -20,9 +21,9 @@ const RUNS_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub struct LogsArgs {
-    /// A crawl (c12) or a snapshot (s345)
+    /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
-    id: Owner,
+    id: AnyId,
     /// Show only what this plugin or hook wrote
     #[arg(long, value_name = "H")]
     hook: Option<String>,
@@ -35,10 +36,14 @@ pub struct LogsArgs {
 }
 
 pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let runs = known_runs(args.id, scope).await;
-    let error = Command::new("journalctl")
-        .args(arguments(&args, &runs, scope))
-        .exec();
+    let arguments = match args.id {
+        AnyId::Owner(id) => {
+            let runs = known_runs(id, scope).await;
+            of_owner(id, &args, &runs, scope)
+        }
+        AnyId::Run(id) => of_run(&known_run(id, &args, scope).await?, &args, scope),
+    };
+    let error = Command::new("journalctl").args(arguments).exec();
     Err(Failure::failed(format!(
         "failed to run journalctl: {error}; it is part of the package systemd"
     )))
@@ -60,6 +65,60 @@ async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
     answer.ok().flatten().unwrap_or_default()
 }
 
+/// Returns the run of this id. Its unit is known to the orchestrator alone.
+async fn known_run(id: RunId, args: &LogsArgs, scope: &Scope) -> Result<Run, Failure> {
+    if args.hook.is_some() {
+        let why = format!("--hook selects hooks of a crawl or snapshot; {id} is a single run");
+        return Err(Failure::usage(why));
+    }
+    match decode(&show::fetch(AnyId::Run(id), scope).await?)? {
+        Details::Run { run, .. } => Ok(*run),
+        _ => Err(Failure::failed(format!("there is no run {id}"))),
+    }
+}
+
+/// Returns the options of journalctl(1) that follow from those of the command line.
+fn options(args: &LogsArgs, scope: &Scope) -> Vec<String> {
+    let mut out = Vec::new();
+    if scope.user {
+        out.push("--user".to_owned());
+    }
+    if args.follow {
+        out.push("--follow".to_owned());
+    }
+    if let Some(lines) = args.lines {
+        out.push(format!("--lines={lines}"));
+    }
+    out
+}
+
+/// Returns the arguments of journalctl(1) for one run: by its invocation, or until that is recorded
+/// at the end of the run, by the unit since its start. Matches of the lines of the unit, of the
+/// service manager and of journald, see systemd.journal-fields(7).
+fn of_run(run: &Run, args: &LogsArgs, scope: &Scope) -> Vec<String> {
+    let manager = if scope.user { "USER_" } else { "" };
+    let mut out = options(args, scope);
+    let matches = match &run.invocation {
+        Some(invocation) => [
+            format!("_SYSTEMD_INVOCATION_ID={invocation}"),
+            format!("{manager}INVOCATION_ID={invocation}"),
+        ],
+        None => {
+            if let Some(start) = run.started_at {
+                out.push(format!("--since=@{}", start.0.div_euclid(1000)));
+            }
+            let unit = &run.unit;
+            [
+                format!("_SYSTEMD_{manager}UNIT={unit}"),
+                format!("{manager}UNIT={unit}"),
+            ]
+        }
+    };
+    let [of_unit, about_unit] = matches;
+    out.extend([of_unit, "+".to_owned(), about_unit]);
+    out
+}
+
 /// Returns whether `--hook` selects `run`: by plugin, or by the full or short name of the hook.
 fn is_of(run: &Run, asked: &str) -> bool {
     run.plugin.as_deref() == Some(asked)
@@ -71,22 +130,13 @@ fn is_of(run: &Run, asked: &str) -> bool {
 
 /// Returns the arguments of journalctl(1): matches of one group are a conjunction, `+` separates
 /// groups.
-fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
-    let mut out = Vec::new();
-    if scope.user {
-        out.push("--user".to_owned());
-    }
-    if args.follow {
-        out.push("--follow".to_owned());
-    }
-    if let Some(lines) = args.lines {
-        out.push(format!("--lines={lines}"));
-    }
+fn of_owner(id: Owner, args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
+    let mut out = options(args, scope);
     if scope.instance.is_some() {
         // Two instances may use the same ids.
         out.push(format!("--unit={}-*", scope.unit_prefix()));
     }
-    let owner = match args.id {
+    let owner = match id {
         Owner::Crawl(id) => format!("ARCHIVIST_CRAWL_ID={}", id.0),
         Owner::Snapshot(id) => format!("ARCHIVIST_SNAPSHOT_ID={}", id.0),
     };
@@ -130,11 +180,54 @@ mod tests {
 
     fn args(id: Owner) -> LogsArgs {
         LogsArgs {
-            id,
+            id: AnyId::Owner(id),
             hook: None,
             follow: false,
             lines: None,
         }
+    }
+
+    /// The arguments for the id that `args` name.
+    fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
+        match args.id {
+            AnyId::Owner(id) => of_owner(id, args, runs, scope),
+            AnyId::Run(_) => of_run(&runs[0], args, scope),
+        }
+    }
+
+    #[test]
+    fn a_run_is_selected_by_its_invocation_or_by_its_unit() {
+        let scope = Scope::system("/");
+        let mut run = sample::run(7, "wget", "on_Snapshot__06_wget");
+        let asked = LogsArgs {
+            id: AnyId::Run(RunId(7)),
+            ..args(Owner::Crawl(CrawlId(1)))
+        };
+        let id = "0123456789abcdef0123456789abcdef";
+        assert_eq!(
+            arguments(&asked, &[run.clone()], &scope),
+            [
+                format!("_SYSTEMD_INVOCATION_ID={id}"),
+                "+".to_owned(),
+                format!("INVOCATION_ID={id}")
+            ]
+        );
+        run.invocation = None;
+        let unit = &run.unit.clone();
+        let user = Scope {
+            user: true,
+            ..scope
+        };
+        assert_eq!(
+            arguments(&asked, &[run], &user),
+            [
+                "--user".to_owned(),
+                "--since=@1795253045".to_owned(),
+                format!("_SYSTEMD_USER_UNIT={unit}"),
+                "+".to_owned(),
+                format!("USER_UNIT={unit}")
+            ]
+        );
     }
 
     #[test]

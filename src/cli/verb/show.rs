@@ -1,4 +1,4 @@
-//! `archivist show`: everything about a crawl or snapshot, in the form of `systemctl status`.
+//! `archivist show`: everything about a crawl, snapshot or run, in the form of `systemctl status`.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
@@ -7,7 +7,7 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
-use archivist_core::model::{Lifecycle, Owner, RunId, Time};
+use archivist_core::model::{AnyId, Lifecycle, RunId, Time};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
 use archivist_shared::config::Scope;
@@ -15,11 +15,13 @@ use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+mod run;
+
 #[derive(Args)]
 pub struct ShowArgs {
-    /// A crawl (c12) or a snapshot (s345)
+    /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
-    id: Owner,
+    id: AnyId,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -76,7 +78,7 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
 }
 
 /// Queries the document about `id`.
-pub async fn fetch(id: Owner, scope: &Scope) -> Result<String, Failure> {
+pub async fn fetch(id: AnyId, scope: &Scope) -> Result<String, Failure> {
     let server = Server::reach(scope).await?;
     let id = id.to_string();
     server.call(|| server.proxy().show(&id)).await
@@ -119,6 +121,7 @@ pub fn long(details: &Details, style: &Style) -> String {
             ..
         } => (snapshots.as_slice(), results, runs),
         Details::Snapshot { results, runs, .. } => ([].as_slice(), results, runs),
+        Details::Run { .. } => return out,
     };
     let is_crawl = matches!(details, Details::Crawl { .. });
     for table in [
@@ -172,6 +175,7 @@ pub fn short(details: &Details, style: &Style) -> String {
     match details {
         Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, style),
         Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, style),
+        Details::Run { run, result } => run::head(run, result.as_deref(), style),
     }
 }
 
@@ -285,7 +289,7 @@ fn common(block: &mut Block, style: &Style, created: Time, retry: Option<Time>, 
     }
 }
 
-fn took(started: Option<Time>, ended: Option<Time>, style: &Style) -> String {
+pub fn took(started: Option<Time>, ended: Option<Time>, style: &Style) -> String {
     match ended {
         Some(_) => text::elapsed(started, ended, style.now),
         None => String::new(),

@@ -1,4 +1,4 @@
-//! `archivist status`: the state of the orchestrator, or of one crawl or snapshot.
+//! `archivist status`: the state of the orchestrator, or of one crawl, snapshot or run.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
@@ -7,7 +7,7 @@ use crate::display::style::{Style, Tone};
 use crate::display::text;
 use crate::verb::show;
 use crate::verb::show::Block;
-use archivist_core::model::Owner;
+use archivist_core::model::AnyId;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Runner, Status};
 use archivist_shared::config::Scope;
@@ -15,9 +15,9 @@ use clap::Args;
 
 #[derive(Args)]
 pub struct StatusArgs {
-    /// A crawl (c12) or a snapshot (s345)
+    /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
-    id: Option<Owner>,
+    id: Option<AnyId>,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -98,6 +98,36 @@ impl FromStr for Owner {
     }
 }
 
+/// What a user names by its id: a crawl, a snapshot, or a single run of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AnyId {
+    Owner(Owner),
+    Run(RunId),
+}
+
+impl fmt::Display for AnyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnyId::Owner(id) => id.fmt(f),
+            AnyId::Run(id) => id.fmt(f),
+        }
+    }
+}
+
+impl FromStr for AnyId {
+    type Err = ParseIdError;
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let owner = Owner::from_str(text).map(AnyId::Owner);
+        let expected = "an id (c12 is a crawl, s345 a snapshot, r678 a run)";
+        owner
+            .or_else(|_| RunId::from_str(text).map(AnyId::Run))
+            .map_err(|_| ParseIdError {
+                text: text.to_owned(),
+                expected,
+            })
+    }
+}
+
 impl Serialize for Owner {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -121,6 +151,9 @@ mod tests {
         assert_eq!("c12".parse(), Ok(Owner::Crawl(CrawlId(12))));
         assert_eq!("s345".parse(), Ok(Owner::Snapshot(SnapshotId(345))));
         assert_eq!(Owner::Snapshot(SnapshotId(345)).to_string(), "s345");
+        assert_eq!("r678".parse(), Ok(AnyId::Run(RunId(678))));
+        assert_eq!("c12".parse(), Ok(AnyId::Owner(Owner::Crawl(CrawlId(12)))));
+        assert!("r678".parse::<Owner>().is_err());
     }
 
     #[test]
@@ -143,6 +176,7 @@ mod tests {
                     .starts_with(&format!("'{bad}' is not an id")),
                 "{error}"
             );
+            assert!(bad.parse::<AnyId>().is_err(), "{bad}");
         }
     }
 
@@ -152,6 +186,9 @@ mod tests {
             let owner = Owner::Snapshot(SnapshotId(id));
             assert_eq!(owner.to_string().parse(), Ok(owner));
             for text in [text, near] {
+                if let Ok(any) = text.parse::<AnyId>() {
+                    assert_eq!(any.to_string(), text);
+                }
                 if let Ok(owner) = text.parse::<Owner>() {
                     assert_eq!(owner.to_string(), text);
                 }

@@ -17,7 +17,7 @@ pub use audience::{Audience, BadAudience};
 pub use backoff::Backoff;
 pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
-pub use id::{CrawlId, Owner, ParseIdError, RunId, SnapshotId};
+pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};

@@ -1,7 +1,7 @@
 //! What cancelling means in every state: by a user, and by a command in the foreground that is
 //! gone.
 
-use crate::model::{Lifecycle, Step};
+use crate::model::{Lifecycle, Outcome, Step};
 
 /// Whether a user's request about a crawl or snapshot is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,29 @@ pub fn cancel(status: Lifecycle) -> Wanted {
         Lifecycle::Cancelled => Wanted::Already,
         Lifecycle::Sealed => Wanted::Final,
         Lifecycle::Queued | Lifecycle::Started | Lifecycle::Paused => Wanted::Go,
+    }
+}
+
+/// What a request to end a single run leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndRun {
+    /// Nothing to do: an earlier request ended or is ending the run.
+    Already,
+    /// Refused: the run ended by itself.
+    Ended,
+    /// Refused: a worker ends with its crawl or snapshot only.
+    Worker,
+    Go,
+}
+
+/// Decides about a request to end a run. `outcome`: of a run that has ended; `interrupted`: the end
+/// of the run was requested before.
+pub fn end_run(is_hook: bool, outcome: Option<&Outcome>, interrupted: bool) -> EndRun {
+    match outcome {
+        _ if interrupted => EndRun::Already,
+        Some(_) => EndRun::Ended,
+        None if !is_hook => EndRun::Worker,
+        None => EndRun::Go,
     }
 }
 
@@ -86,6 +109,19 @@ mod tests {
             assert_eq!(admits_worker(status), tokens[n], "{status}");
             assert_eq!(is_abandoned(status, true), abandons[n], "{status}");
             assert!(!is_abandoned(status, false), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_a_hook_that_runs_is_ended_alone() {
+        let exited = Outcome::Exit(0);
+        for is_hook in [true, false] {
+            let running = if is_hook { EndRun::Go } else { EndRun::Worker };
+            assert_eq!(end_run(is_hook, None, false), running);
+            assert_eq!(end_run(is_hook, Some(&exited), false), EndRun::Ended);
+            for outcome in [None, Some(&Outcome::Interrupted)] {
+                assert_eq!(end_run(is_hook, outcome, true), EndRun::Already);
+            }
         }
     }
 

@@ -7,11 +7,12 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::event::Event;
-use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
+use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
+use crate::query::show::no_such_run;
 use crate::store::Finished;
 use crate::work::ends::ABANDONED;
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, Verdict};
-use archivist_core::plan::{WaitedFor, interrupted, is_abandoned};
+use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId, Verdict};
+use archivist_core::plan::{EndRun, WaitedFor, end_run, interrupted, is_abandoned};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
@@ -99,6 +100,35 @@ impl Turn<'_> {
         }
         let waits = !hooks.is_empty() && self.is_held(id);
         Ok(Interrupted { hooks, waits })
+    }
+
+    /// Ends the hook of a run. Its page continues with the next hook, also in the foreground, where
+    /// an interrupt waits for a decision.
+    pub(crate) fn cancel_run(&mut self, id: RunId) -> TurnResult<()> {
+        let run = self.tx.run(id)?.ok_or_else(|| no_such_run(id))?;
+        let is_hook = run.kind == UnitKind::Hook;
+        match end_run(is_hook, run.outcome.as_ref(), run.interrupted) {
+            EndRun::Already => return Ok(()),
+            EndRun::Ended => {
+                let what = format!("{id} has ended, there is nothing to cancel");
+                return Err(invalid(what));
+            }
+            EndRun::Worker => {
+                let owner = run.owner;
+                let what = format!("{id} is the worker of {owner}; see: archivist cancel {owner}");
+                return Err(invalid(what));
+            }
+            EndRun::Go => {}
+        }
+        self.tx.interrupt_run(id)?;
+        if let (true, Some(plugin), Some(hook)) = (self.is_held(run.crawl), &run.plugin, &run.hook)
+        {
+            self.skip_interrupted(run.owner, plugin, hook)?;
+        }
+        self.thaw(&run);
+        let (unit, how) = (run.unit, Release::Stop);
+        self.actions.push(Action::Release { unit, how });
+        Ok(())
     }
 
     /// Applies a user's decision to the interrupted hooks of a crawl, and returns their number.

@@ -59,6 +59,10 @@ impl Turn<'_> {
                 self.answer(reply);
             }
             Request::AwaitUnits { id, reply } => self.await_units(*id, reply)?,
+            Request::CancelRun { id, reply } => {
+                self.cancel_run(*id)?;
+                self.answer(reply);
+            }
             Request::Abort { id, reply } => {
                 if self.cancel_piece(*id, ABORTED, Event::Request(request.clone()))? {
                     return Ok(());
@@ -119,6 +123,10 @@ impl Turn<'_> {
             }
             Request::Show { id, reply } => {
                 let details = self.details(*id)?;
+                self.answer_text(reply, serde_json::to_string(&details)?);
+            }
+            Request::ShowRun { id, reply } => {
+                let details = self.details_of_run(*id)?;
                 self.answer_text(reply, serde_json::to_string(&details)?);
             }
             Request::Why { id, reply } => {

@@ -270,12 +270,14 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Status { reply }
             | Request::List { reply, .. }
             | Request::Show { reply, .. }
+            | Request::ShowRun { reply, .. }
             | Request::Why { reply, .. }
             | Request::Interrupt { reply, .. }
             | Request::Draft { reply, .. }
             | Request::Watches { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
+            | Request::CancelRun { reply, .. }
             | Request::Abort { reply, .. }
             | Request::AwaitUnits { reply, .. }
             | Request::Pause { reply, .. }

@@ -2,11 +2,38 @@
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::query::documents::documents;
-use archivist_core::model::Owner;
+use archivist_core::model::{Owner, RunId};
 use archivist_shared::bus::call::Refusal;
 use archivist_shared::bus::documents::report::{Details, Filter, ROWS_MAX};
 
+/// The refusal of a run that is not in the database; checks of watches have ids of the same kind.
+pub(crate) fn no_such_run(id: RunId) -> TurnError {
+    let what = format!("there is no run {id} of a crawl; for checks see: archivist watch history");
+    TurnError::Refused(Refusal::NoSuch(what))
+}
+
 impl Turn<'_> {
+    /// A single run, with the present result of its hook.
+    pub(crate) fn details_of_run(&self, id: RunId) -> TurnResult<Details> {
+        let filter = Filter {
+            before: Some(id.0.saturating_add(1)),
+            limit: 1,
+            ..Filter::default()
+        };
+        let runs = self.tx.list_runs(&filter)?;
+        let Some(run) = runs.into_iter().find(|run| run.id == id) else {
+            return Err(no_such_run(id));
+        };
+        let result = match (&run.plugin, &run.hook) {
+            (Some(plugin), Some(hook)) => self.tx.result(run.owner, plugin, hook)?,
+            _ => None,
+        };
+        Ok(Details::Run {
+            run: Box::new(run.into()),
+            result: result.map(|result| Box::new(result.into())),
+        })
+    }
+
     pub(crate) fn details(&self, id: Owner) -> TurnResult<Details> {
         self.tx.status_of(id)?;
         let filter = Filter {

@@ -1,8 +1,9 @@
 //! Tests of interrupts and of commands in the foreground.
 
 use super::bed::Bed;
-use archivist_core::model::{Lifecycle, Outcome, ResultState};
-use archivist_shared::bus::documents::report::Filter;
+use archivist_core::model::{Lifecycle, Outcome, ResultState, RunId};
+use archivist_shared::bus::call::Refusal;
+use archivist_shared::bus::documents::report::{Details, Filter};
 
 /// A held crawl whose first hook runs and is interrupted; its unit is gone on return.
 fn interrupted(hold: bool) -> Bed {
@@ -89,4 +90,42 @@ fn crawl_is_aborted_with_its_command() {
     assert_eq!(crawls[0].status, Lifecycle::Cancelled);
     assert_eq!(bed.running_hook(), None);
     bed.come_to_an_end();
+}
+
+#[test]
+fn a_single_run_is_shown_and_ended() {
+    for hold in [false, true] {
+        let mut bed = Bed::new();
+        bed.add(1);
+        if hold {
+            bed.hold(0);
+        }
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        let run = runs.iter().find(|run| run.unit == hook).unwrap().id;
+        let worker = runs.iter().find(|run| run.hook.is_none()).unwrap().id;
+
+        bed.cancel_run(run).unwrap();
+        bed.cancel_run(run).unwrap();
+        bed.until_quiet();
+        let Details::Run { run: shown, result } = bed.show_run(run).unwrap() else {
+            panic!("not a run");
+        };
+        assert_eq!(shown.outcome, Some(Outcome::Interrupted));
+        let result = result.unwrap();
+        assert_eq!(result.status, ResultState::Skipped);
+        assert_eq!(result.error.as_deref(), Some("interrupted by user"));
+        assert_ne!(bed.running_hook().unwrap(), hook, "the next hook's turn");
+
+        let refused = bed.cancel_run(worker).unwrap_err();
+        let Refusal::Invalid(why) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(why.contains("is the worker of c1"), "{why}");
+        bed.come_to_an_end();
+        assert!(bed.cancel_run(worker).is_err());
+        assert!(bed.cancel_run(RunId(999)).is_err());
+        assert!(bed.show_run(RunId(999)).is_err());
+    }
 }

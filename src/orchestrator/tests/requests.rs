@@ -2,9 +2,9 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId};
 use archivist_shared::bus::call::{Refusal, Reply, Request};
-use archivist_shared::bus::documents::report::{AddOptions, Filter};
+use archivist_shared::bus::documents::report::{AddOptions, Details, Filter};
 use std::sync::Arc;
 
 impl Bed {
@@ -65,6 +65,18 @@ impl Bed {
     pub fn interrupt(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
         self.request(|reply| Request::Interrupt { id, reply });
+    }
+
+    pub fn cancel_run(&mut self, id: RunId) -> Result<(), Refusal> {
+        self.request(|reply| Request::CancelRun { id, reply })
+            .unwrap()
+    }
+
+    pub fn show_run(&mut self, id: RunId) -> Result<Details, Refusal> {
+        let shown = self.request(|reply| Request::ShowRun { id, reply });
+        shown
+            .unwrap()
+            .map(|text| serde_json::from_str(&text).unwrap())
     }
 
     pub fn proceed(&mut self, n: usize, again: bool) {

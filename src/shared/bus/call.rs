@@ -102,6 +102,11 @@ pub enum Request {
         id: Owner,
         reply: Reply<()>,
     },
+    /// End the hook of this run; its page continues.
+    CancelRun {
+        id: RunId,
+        reply: Reply<()>,
+    },
     Abort {
         id: CrawlId,
         reply: Reply<()>,
@@ -138,6 +143,10 @@ pub enum Request {
     },
     Show {
         id: Owner,
+        reply: Reply<String>,
+    },
+    ShowRun {
+        id: RunId,
         reply: Reply<String>,
     },
     Why {

@@ -10,7 +10,7 @@ use super::wire::PATH;
 use crate::bus::documents::report::{AddOptions, Added, Filter};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::connection::builder;
-use archivist_core::model::{CheckKind, Owner, cut};
+use archivist_core::model::{AnyId, CheckKind, Owner, cut};
 use futures_util::StreamExt;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -163,8 +163,10 @@ impl Manager {
     }
 
     async fn cancel(&self, id: &str) -> fdo::Result<()> {
-        let id = owner(id)?;
-        request(&self.0, |reply| Request::Cancel { id, reply }).await
+        match id.parse().map_err(invalid)? {
+            AnyId::Owner(id) => request(&self.0, |reply| Request::Cancel { id, reply }).await,
+            AnyId::Run(id) => request(&self.0, |reply| Request::CancelRun { id, reply }).await,
+        }
     }
 
     async fn await_units(
@@ -252,10 +254,11 @@ impl Manager {
     }
 
     async fn show(&self, id: &str) -> fdo::Result<String> {
-        let id = owner(id)?;
-        request(&self.0, |reply| Request::Show { id, reply })
-            .await
-            .and_then(small_enough)
+        let shown = match id.parse().map_err(invalid)? {
+            AnyId::Owner(id) => request(&self.0, |reply| Request::Show { id, reply }).await,
+            AnyId::Run(id) => request(&self.0, |reply| Request::ShowRun { id, reply }).await,
+        };
+        shown.and_then(small_enough)
     }
 
     async fn why(&self, id: &str) -> fdo::Result<String> {

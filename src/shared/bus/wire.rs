@@ -19,7 +19,8 @@ pub trait Manager {
     /// Queues the installation of the programs that these plugins need, or of these programs;
     /// returns [`crate::bus::documents::report::Added`], with the number of missing programs.
     fn install(&self, names: &[String]) -> zbus::Result<String>;
-    /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units.
+    /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units, or ends the running hook
+    /// of a run (`r678`), whose result is skipped then.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.
     fn await_units(&self, id: &str) -> zbus::Result<()>;

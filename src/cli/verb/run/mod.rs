@@ -271,6 +271,7 @@ impl Queue<'_> {
             let holds = match details {
                 Ok(Details::Crawl { crawl, .. }) => crawl.url == claim.url,
                 Ok(Details::Snapshot { snapshot, .. }) => snapshot.url == claim.url,
+                Ok(Details::Run { .. }) => false,
                 Err(failure) if failure.is_about_input() => false,
                 Err(failure) => return Err(failure),
             };
@@ -346,6 +347,11 @@ impl Queue<'_> {
                 !snapshot.status.is_final() && hook.is_none(),
                 page_is_complete(snapshot),
             ),
+            Details::Run { run, .. } => {
+                let id = run.id;
+                let what = format!("{id} is a run, not a crawl or snapshot");
+                return Err(Failure::failed(what));
+            }
         };
         if !open && complete && hook.is_none() {
             eprintln!("{id} is complete: none of its results failed or was skipped");
@@ -388,7 +394,7 @@ impl Queue<'_> {
         let id = crawl.to_string();
         match self.server.ask(|| self.server.proxy().show(&id)).await? {
             Details::Crawl { crawl, .. } => Ok(crawl.status.is_final()),
-            Details::Snapshot { .. } => Ok(false),
+            Details::Snapshot { .. } | Details::Run { .. } => Ok(false),
         }
     }
 }

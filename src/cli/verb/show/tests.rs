@@ -91,3 +91,27 @@ fn suppressed_messages_are_reported_with_their_run() {
     };
     assert_eq!((dropped(0), dropped(1)), (None, Some(12_345)));
 }
+
+#[test]
+fn a_run_with_its_command_and_the_result_of_its_hook() {
+    let style = Style::plain(sample::NOW);
+    let details = Details::Run {
+        run: Box::new(sample::run(7, "wget", "on_Snapshot__06_wget")),
+        result: Some(Box::new(sample::result(3, "wget", "on_Snapshot__06_wget"))),
+    };
+    let want = "\
+● r7 archivist-hook-wget-s3.service
+    Status: ended (success) since Sat 2026-11-21 09:24:06 UTC; 58s ago
+      Runs: wget/on_Snapshot__06_wget of s3
+   Attempt: 1
+      Took: 1.2s
+       CPU: 1.204s
+    Memory: 12.5M at most
+   Command: /usr/share/archivist/plugins/x
+Invocation: 0123456789abcdef0123456789abcdef
+    Result: succeeded: screenshot.png
+";
+    assert_eq!(long(&details, &style), want);
+    let document = serde_json::to_value(&details).unwrap();
+    assert_eq!(document["run"]["run"]["id"], "r7");
+}

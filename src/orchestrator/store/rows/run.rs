@@ -267,6 +267,16 @@ impl Tx<'_> {
             .optional()?)
     }
 
+    /// Returns a run by its id.
+    pub fn run(&self, id: RunId) -> Result<Option<RunRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1");
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([id.0], read)
+            .optional()?)
+    }
+
     /// Returns an open run by its id.
     pub fn open_run_by_id(&self, id: RunId) -> Result<Option<RunRow>> {
         let sql = format!("SELECT {COLUMNS} FROM run WHERE id = ?1 AND status <> 'ended'");

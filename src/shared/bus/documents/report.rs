@@ -228,6 +228,11 @@ pub enum Details {
         results: Vec<HookResult>,
         runs: Vec<Run>,
     },
+    /// A single run; `result` is that of its hook, which later attempts replace.
+    Run {
+        run: Box<Run>,
+        result: Option<Box<HookResult>>,
+    },
 }
 
 impl Details {
@@ -235,6 +240,7 @@ impl Details {
     pub fn runs(&self) -> &[Run] {
         match self {
             Details::Crawl { runs, .. } | Details::Snapshot { runs, .. } => runs,
+            Details::Run { run, .. } => std::slice::from_ref(run),
         }
     }
 }
