@@ -1,6 +1,8 @@
 //! The built binary against an orchestrator of cardboard on a bus of its own: what travels, what
 //! is printed, and the exit statuses. Skipped, and said so, where there is no dbus-daemon.
 
+#[path = "cli_bus/bus_restart.rs"]
+mod bus_restart;
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
 #[path = "cli_bus/paging.rs"]
@@ -274,8 +276,14 @@ impl Drop for Bus {
 
 impl Bus {
     fn start(cardboard: &Arc<Cardboard>) -> Option<Bus> {
+        Bus::start_with(cardboard, &[])
+    }
+
+    /// The same with further arguments of dbus-daemon.
+    fn start_with(cardboard: &Arc<Cardboard>, arguments: &[String]) -> Option<Bus> {
         let mut daemon = match Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--print-address=1"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -290,7 +298,9 @@ impl Bus {
         BufReader::new(daemon.stdout.take().unwrap())
             .read_line(&mut address)
             .unwrap();
-        let address = address.trim().to_owned();
+        // A restarted bus has another id.
+        let address = address.trim().split(",guid=").next();
+        let address = address.unwrap_or_default().to_owned();
         let face = Face(Arc::clone(cardboard));
         let (ready, served) = std::sync::mpsc::channel();
         let at = address.clone();

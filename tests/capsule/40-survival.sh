@@ -151,6 +151,22 @@ survives_a_restart_of_the_bus() {
     assert_complete "$crawl" 8
 }
 
+a_waiting_command_survives_a_restart_of_the_bus() {
+    in_capsule rm -f $signs/go
+    in_capsule systemd-run --quiet --unit=test-waiter --property=RemainAfterExit=yes \
+        archivist add --wait --plugins testhold http://waiter.test/
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    restart_bus
+    wait_for 30 has_unit $service
+    in_capsule touch $signs/go
+    wait_for 60 waiter_has_ended
+    assert_eq 0 "$(unit_property test-waiter ExecMainStatus)" "exit status of add --wait"
+    in_capsule systemctl stop test-waiter
+    assert_nothing_is_left
+}
+
+waiter_has_ended() { [[ $(unit_property test-waiter SubState) == exited ]]; }
+
 # Hooks and workers do not notice that the package is installed again.
 a_reinstallation_keeps_running_hooks() {
     local before orchestrator
@@ -187,5 +203,6 @@ a_reboot_is_a_pause() {
 }
 
 cases survives_kills_of_the_orchestrator survives_kills_of_workers survives_the_kill_of_a_hook \
-    survives_restarts_of_everything survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
+    survives_restarts_of_everything survives_a_restart_of_the_bus \
+    a_waiting_command_survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
     a_reboot_is_a_pause

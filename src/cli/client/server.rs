@@ -16,6 +16,13 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(90);
 /// URLs that a slow and busy machine queues in a second; an idle one queues about 16,000.
 const URLS_PER_SECOND: usize = 1000;
 
+/// Time without a bus after which a command gives up.
+const BUS_GONE_MAX: Duration = Duration::from_secs(60);
+
+/// Delay between two attempts to reach the bus.
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+
 /// Attempts of a call whose answer may get lost.
 const ATTEMPTS: u32 = 5;
 
@@ -51,6 +58,37 @@ impl Server {
             status_command,
             proxy,
         })
+    }
+
+    /// Connects again after the bus has closed the connection, as at its restart. There is no event
+    /// for the return of the bus, so the delay between attempts doubles, up to [`RETRY_DELAY_MAX`].
+    ///
+    /// # Errors
+    /// Those of the last attempt, after [`BUS_GONE_MAX`]; at once if the user has no permission.
+    pub async fn reconnected(&self) -> Result<Server, Failure> {
+        let deadline = Instant::now() + BUS_GONE_MAX;
+        let mut delay = RETRY_DELAY_MIN;
+        loop {
+            match self.address.manager().await {
+                Ok(proxy) => {
+                    return Ok(Server {
+                        address: self.address.clone(),
+                        status_command: self.status_command.clone(),
+                        proxy,
+                    });
+                }
+                Err(ClientError::Unreachable { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(delay).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            delay = (delay * 2).min(RETRY_DELAY_MAX);
+        }
+    }
+
+    /// Returns whether the bus has closed the connection.
+    pub fn is_cut_off(&self) -> bool {
+        self.proxy.inner().connection().is_closed()
     }
 
     pub fn proxy(&self) -> &ManagerProxy<'static> {

@@ -1,5 +1,6 @@
 //! Follows a crawl to its end. If the stream ends with the orchestrator, it is requested again, and
-//! the bus starts the orchestrator if necessary.
+//! the bus starts the orchestrator if necessary. If the bus itself is restarted, the command
+//! connects again.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::follow::{Follow, Note};
@@ -59,8 +60,16 @@ pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, F
 async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
     let id = crawl.to_string();
     let mut without_news = 0;
+    let mut reconnected: Option<Server> = None;
     while !view.follow.is_final() {
-        let stream = server.call(|| server.proxy().watch(&id)).await?;
+        let server = reconnected.as_ref().unwrap_or(server);
+        let stream = match server.call(|| server.proxy().watch(&id)).await {
+            Err(failure) if failure.is_unreachable() && server.is_cut_off() => {
+                reconnected = Some(server.reconnected().await?);
+                continue;
+            }
+            stream => stream?,
+        };
         view.follow.stream_begins();
         if one_stream(read_lines(stream.into()), view).await? {
             without_news = 0
@@ -73,6 +82,7 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
             )));
         }
     }
+    let server = reconnected.as_ref().unwrap_or(server);
     if view.follow.has_gaps() {
         fill_gaps(server, crawl, view).await?;
     }
