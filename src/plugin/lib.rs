@@ -20,6 +20,7 @@ pub mod sample;
 pub use catalogue::name::{HookFamily, HookName, Mode, step};
 pub use catalogue::schema::{Property, Schema};
 pub use catalogue::select::{Selected, Selection, Skip, UnknownPlugin, hooks_of, select};
+pub use catalogue::selection::knows;
 pub use catalogue::trust::Trust;
 pub use catalogue::{Catalogue, Hook, PathProblem, Plugin};
 pub use contract::arguments::{BinaryRequest, HookTarget, argv, request_argv};

@@ -158,5 +158,17 @@ directories_are_added() {
     assert_status 2 archivist plugins remove test-added
 }
 
+# No restart or reload in between.
+a_new_plugin_is_known_at_once() {
+    plugin testnew <<'SH'
+#!/bin/sh
+echo new >new.txt
+SH
+    assert_status 0 archivist add --wait --plugins testnew --set TESTNEW_ENABLED=true "$site"
+    assert_eq "testnew succeeded" "$(query '.[0] | [.plugin, .status]' list results --limit 1)" "the result"
+    assert_status 2 archivist add --plugins testnewer "$site"
+    assert_contains "$output" "no plugin is named 'testnewer'; did you mean testnew" "an unknown name"
+}
+
 cases missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked \
-    directories_are_added
+    directories_are_added a_new_plugin_is_known_at_once

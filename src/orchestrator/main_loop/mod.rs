@@ -9,6 +9,7 @@ pub mod event;
 pub mod event_sources;
 pub mod exit;
 pub mod log;
+pub mod new_plugins;
 pub mod notify;
 pub mod orchestrator;
 pub mod perform;

@@ -7,6 +7,7 @@ use crate::main_loop::engine::Engine;
 use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event;
 use crate::main_loop::event::Event;
+use crate::main_loop::new_plugins::names_unknown;
 use crate::main_loop::perform::Performer;
 use crate::main_loop::turn;
 use crate::main_loop::turn::Turn;
@@ -109,6 +110,8 @@ impl Orchestrator<'_> {
                 Event::Reload | Event::Request(Request::Reload { .. })
             ) {
                 self.reload();
+            } else if names_unknown(event, &self.engine.catalogue) {
+                self.look_for_plugins(event);
             }
             if let Event::Damaged(what) = event {
                 return Err(setup::damaged(&self.engine.scope, what));
@@ -243,6 +246,17 @@ impl Orchestrator<'_> {
             Err(error) => tracing::error!(
                 "failed to reload the configuration: {error}; keeping the previous one"
             ),
+        }
+    }
+
+    /// Reads the plugins again for a request that names an unknown one. The new ones count only if
+    /// the request can be carried out with them.
+    fn look_for_plugins(&mut self, event: &Event) {
+        let catalogue = setup::plugins(&self.engine.scope, &self.engine.settings);
+        if !names_unknown(event, &catalogue) {
+            let settings = self.engine.settings.clone();
+            self.engine.replace(settings, catalogue);
+            tracing::info!("read the plugins again for a request that names a new one");
         }
     }
 

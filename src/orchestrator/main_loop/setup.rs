@@ -44,12 +44,18 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    let catalogue = plugins(scope, &settings);
+    Ok((settings, catalogue))
+}
+
+/// Reads the plugins. Errors in single plugins are logged and ignored.
+pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
     let trust = if scope.user {
         Trust::User(nix::unistd::geteuid().as_raw())
     } else {
         Trust::Root
     };
-    let mut catalogue = Catalogue::load(&scope.plugin_roots(&settings), trust);
+    let mut catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
     catalogue.default_timeout(settings.hook_timeout);
     for problem in &catalogue.problems {
         tracing::warn!(
@@ -58,7 +64,7 @@ pub fn configuration(scope: &Scope) -> Result<(Settings, Catalogue), String> {
             problem.what
         );
     }
-    Ok((settings, catalogue))
+    catalogue
 }
 
 /// Opens the database. A user gets errors in this order: configuration, database, systemd.

@@ -45,6 +45,11 @@ fn has_output_type(plugin: &Plugin, mimetype: &str) -> bool {
     })
 }
 
+/// Returns whether a plugin exists for each name and output type of the selection.
+pub fn knows(catalogue: &Catalogue, selection: &Selection) -> bool {
+    expand(catalogue, selection).is_ok()
+}
+
 /// The names of selected plugins, of the plugins that they require, and of those that can install
 /// their programs. `None` selects all plugins.
 pub(crate) fn expand<'a>(
