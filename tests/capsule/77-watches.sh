@@ -213,7 +213,7 @@ d = sqlite3.connect('$database')
 d.execute('update check_result set keep_until = keep_until - 10 * 86400000 where watch = ?', ('site',))
 d.commit()"
     in_capsule systemctl start $service
-    assert_eq 0 "$(query 'length' watch history site -n 0)" "results that are kept no longer"
+    assert_eq 1 "$(query 'length' watch history site --kind status -n 0)" "results of status checks: only the newest stays"
 }
 
 # Only systemd can tell; nothing is left of it then.

@@ -71,7 +71,7 @@ pub fn watches(cardboard: &Cardboard, name: &str) -> zbus::fdo::Result<String> {
         file: "/etc/archivist/site.watch".into(),
         problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
         schedules: [(CheckKind::Status, "every 3min".into())].into(),
-        retention_s: 259_200,
+        retention_s: [(CheckKind::Status, 259_200)].into(),
         sites: vec![Site {
             url: "https://a/".into(),
             down_since: Some(Time(1000)),

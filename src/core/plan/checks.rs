@@ -26,6 +26,9 @@ pub struct Checks {
 const ALERTS_MAX: u32 = 4;
 /// How long expired results stay: those of a day are deleted together.
 const PRUNE_EVERY: Duration = Duration::from_secs(86_400);
+/// How much longer the newest result of a kind and URL stays: longer than any sensible schedule, so
+/// that it lasts until the next result, and limited, so that results of removed watches expire.
+const NEWEST_STAYS: Duration = Duration::from_secs(366 * 86_400);
 
 impl Checks {
     /// Whether something runs or waits.
@@ -92,6 +95,17 @@ pub fn conclude(
             (None, CheckRecord::failed(kind, error))
         }
         (None, _) => (None, CheckRecord::failed(kind, outcome.to_string())),
+    }
+}
+
+/// Returns until when to keep the result of a check that ended at `ended`: for the retention `keep`
+/// of its kind, and longer while no newer result of its watch, kind and URL exists.
+pub fn keep_until(ended: Time, keep: Duration, is_newest: bool) -> Time {
+    let until = ended.after(keep);
+    if is_newest {
+        until.after(NEWEST_STAYS)
+    } else {
+        until
     }
 }
 
@@ -167,6 +181,16 @@ mod tests {
         }
         let (ok, _) = conclude(CheckKind::Alert, &Outcome::Exit(0), None);
         assert_eq!(ok, Some(true));
+    }
+
+    #[test]
+    fn newest_result_outlasts_its_retention() {
+        let keep = Duration::from_secs(1);
+        assert_eq!(keep_until(Time(5), keep, false), Time(1005));
+        let week = Duration::from_secs(7 * 86_400);
+        assert!(keep_until(Time(5), keep, true) > Time(5).after(week));
+        let forever = Duration::MAX;
+        assert_eq!(keep_until(Time(5), forever, true), Time(i64::MAX));
     }
 
     #[test]

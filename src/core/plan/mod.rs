@@ -23,7 +23,7 @@ mod view;
 pub use blocker::{Blocker, Limits};
 pub use cancel::{Abort, EndRun, Tidy, Wanted, abort, admits_worker, cancel, end_run};
 pub use cancel::{is_abandoned, tidy};
-pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, prune_at};
+pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, keep_until, prune_at};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
 pub use idle::Idle;

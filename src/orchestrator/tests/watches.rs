@@ -299,8 +299,55 @@ fn results_expire_after_retention() {
     assert_eq!(bed.history("site").len(), 2, "once a day is enough");
     bed.until_woken();
     assert_eq!(bed.history("site").len(), 1);
+    bed.pass(30 * DAY);
+    assert_eq!(bed.history("site").len(), 1, "the newest result stays");
+    status(&mut bed, r#"{"ok":true}"#);
+    bed.pass(4 * DAY);
+    assert_eq!(bed.history("site").len(), 1, "and a newer one replaces it");
     bed.until_woken();
-    assert_eq!(bed.history("site").len(), 0);
+    assert_eq!(
+        bed.history("site").len(),
+        0,
+        "a year later, it expires as well"
+    );
+}
+
+/// A weekly crawl has a result between two runs, and status checks do not keep theirs longer.
+#[test]
+fn retention_of_a_kind_does_not_affect_other_kinds() {
+    let mut bed = watched("StatusRetention=1d\nCrawlRetention=30d\n");
+    for _ in 0..2 {
+        bed.queue("site", &[CheckKind::Status, CheckKind::Crawl])
+            .unwrap();
+        bed.until_quiet();
+        for unit in bed.running_of("-check-") {
+            bed.answers(&unit, r#"{"ok":true}"#);
+        }
+        bed.pass(7 * DAY);
+    }
+    let kinds = bed.history("site").into_iter().map(|check| check.kind);
+    let kinds: Vec<_> = kinds.collect();
+    let crawls = kinds.iter().filter(|kind| **kind == CheckKind::Crawl);
+    assert_eq!((kinds.len(), crawls.count()), (3, 2));
+}
+
+#[test]
+fn open_crawl_keeps_its_archive_check() {
+    let mut bed = watched("Archive=daily\nArchiveRetention=1d\n");
+    let mut crawls = Vec::new();
+    for _ in 0..2 {
+        let queued = bed.queue("site", &[CheckKind::Archive]).unwrap();
+        crawls.push(queued.crawl);
+        bed.cancel(0);
+        bed.come_to_an_end();
+    }
+    assert_ne!(crawls[0], crawls[1]);
+    // Opens the older crawl again.
+    bed.retry(1);
+    bed.pass(3 * DAY);
+    assert_eq!(bed.history("site").len(), 2);
+    let again = bed.queue("site", &[CheckKind::Archive]).unwrap();
+    assert_eq!((again.crawl, again.open), (crawls[0], 1));
 }
 
 #[test]

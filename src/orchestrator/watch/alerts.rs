@@ -76,7 +76,7 @@ impl Turn<'_> {
             kind: CheckKind::Alert,
             url: &check.url,
             request: &request,
-            keep: watch.retention,
+            keep: watch.retention(CheckKind::Alert),
             now: self.now,
         })?;
         Ok(())

@@ -99,17 +99,14 @@ impl Turn<'_> {
             kind,
             url,
             request,
-            keep: watch.retention,
+            keep: watch.retention(kind),
             now: self.now,
         })?)
     }
 
     /// Adds a crawl, unless the earlier one is still open or nothing is new.
     fn archive(&mut self, watch: &Watch, urls: &[String], queued: &mut Queued) -> TurnResult<()> {
-        if let Some(before) = self.tx.last_archive(&watch.name)?
-            && let Some(crawl) = self.tx.crawl(before)?
-            && !crawl.status.is_final()
-        {
+        if let Some(before) = self.tx.open_archive(&watch.name)? {
             queued.open += 1;
             queued.crawl = Some(before);
             return Ok(());
@@ -183,7 +180,10 @@ impl Turn<'_> {
             schedules: kinds
                 .map(|kind| (kind, watch.schedule(kind).words))
                 .collect(),
-            retention_s: watch.retention.as_secs(),
+            retention_s: CheckKind::SCHEDULED
+                .into_iter()
+                .map(|kind| (kind, watch.retention(kind).as_secs()))
+                .collect(),
             sites: sites.collect::<TurnResult<_>>()?,
             name: watch.name.clone(),
         })

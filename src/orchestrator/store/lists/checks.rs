@@ -128,16 +128,18 @@ impl Tx<'_> {
         Ok((all.max(0) as u64, good.unwrap_or(0).max(0) as u64))
     }
 
-    /// Returns the crawl that a watch started last.
-    pub fn last_archive(&self, watch: &str) -> Result<Option<CrawlId>> {
-        let record: Option<Option<CheckRecord>> = self
+    /// Returns the newest open crawl that a watch started.
+    pub fn open_archive(&self, watch: &str) -> Result<Option<CrawlId>> {
+        Ok(self
             .inner
             .prepare_cached(
-                "SELECT record FROM check_result WHERE watch = ?1 AND kind = 'archive'
-                 ORDER BY id DESC LIMIT 1",
+                "SELECT crawl.id FROM check_result AS archived JOIN crawl
+                     ON crawl.id = CAST(substr(archived.record ->> 'crawl', 2) AS INTEGER)
+                 WHERE archived.watch = ?1 AND archived.kind = 'archive'
+                     AND crawl.status NOT IN ('sealed', 'cancelled')
+                 ORDER BY crawl.id DESC LIMIT 1",
             )?
-            .query_row([watch], |row| optional_json(row, 0))
-            .optional()?;
-        Ok(record.flatten().and_then(|record| record.crawl))
+            .query_row([watch], |row| column(row, 0))
+            .optional()?)
     }
 }

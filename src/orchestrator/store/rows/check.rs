@@ -176,29 +176,35 @@ impl Tx<'_> {
         now: Time,
     ) -> Result<bool> {
         let ended = reading.ended.unwrap_or(now);
-        let rows = self
+        let done = self
             .inner
             .prepare_cached(
                 "UPDATE check_result SET state = 'done', outcome = ?2, invocation = ?3,
                      started_at = coalesce(?4, started_at), ended_at = ?5,
-                     keep_until = ?5 + keep_for, ok = ?6, status_code = ?7, response_ms = ?8,
-                     record = ?9, request = ''
-                 WHERE id = ?1 AND state <> 'done'",
+                     ok = ?6, status_code = ?7, response_ms = ?8, record = ?9, request = ''
+                 WHERE id = ?1 AND state <> 'done' RETURNING 1",
             )?
-            .execute(rusqlite::params![
-                id.0,
-                outcome.map(serde_json::to_string).transpose()?,
-                Some(&reading.invocation).filter(|id| !id.is_empty()),
-                millis(reading.started),
-                ended.0,
-                ok,
-                record.status_code,
-                record
-                    .response_ms
-                    .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
-                serde_json::to_string(record)?,
-            ])?;
-        Ok(rows == 1)
+            .query_row(
+                rusqlite::params![
+                    id.0,
+                    outcome.map(serde_json::to_string).transpose()?,
+                    Some(&reading.invocation).filter(|id| !id.is_empty()),
+                    millis(reading.started),
+                    ended.0,
+                    ok,
+                    record.status_code,
+                    record
+                        .response_ms
+                        .map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+                    serde_json::to_string(record)?,
+                ],
+                |_| Ok(()),
+            )
+            .optional()?;
+        if done.is_some() {
+            self.keep_newest(id)?;
+        }
+        Ok(done.is_some())
     }
 
     fn one_check(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Option<CheckRow>> {
@@ -301,26 +307,6 @@ impl Tx<'_> {
                 millis(health.down_since),
             ))?;
         Ok(())
-    }
-
-    /// Returns when the first result is due to be deleted.
-    pub fn oldest_check_until(&self) -> Result<Option<Time>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT min(keep_until) FROM check_result WHERE keep_until IS NOT NULL",
-            )?
-            .query_row([], |row| optional(row, 0))?)
-    }
-
-    /// Deletes results whose time is over. Returns how many these were.
-    pub fn prune_checks(&self, now: Time) -> Result<usize> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "DELETE FROM check_result WHERE keep_until IS NOT NULL AND keep_until <= ?1",
-            )?
-            .execute([now.0])?)
     }
 
     /// Whether another crawl than `except` has archived a page or is going to.

@@ -6,6 +6,7 @@ pub mod crawl;
 pub mod host;
 pub mod pause;
 pub mod result;
+pub mod retention;
 pub mod run;
 pub mod snapshot;
 pub mod tag;

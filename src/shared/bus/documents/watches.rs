@@ -63,8 +63,8 @@ pub struct Watch {
     pub problems: Vec<String>,
     /// Schedule of each kind, as in the file.
     pub schedules: BTreeMap<CheckKind, String>,
-    /// Seconds for which results are kept.
-    pub retention_s: u64,
+    /// Seconds for which results of each kind are kept.
+    pub retention_s: BTreeMap<CheckKind, u64>,
     pub sites: Vec<Site>,
 }
 

@@ -3,12 +3,14 @@
 use super::{Alert, Missed, NAME_ALLOWED, Schedule, Watch, is_name};
 use crate::declare::reader::Reader;
 use archivist_core::model::{CheckKind, PageUrl};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub const SECTION: &str = "Watch";
 
 /// All keys, without '='.
-pub const KEYS: [&str; 16] = [
+pub const KEYS: [&str; 20] = [
     "URL",
     "URLFile",
     "Status",
@@ -18,6 +20,10 @@ pub const KEYS: [&str; 16] = [
     "Missed",
     "Spread",
     "Retention",
+    "StatusRetention",
+    "LighthouseRetention",
+    "CrawlRetention",
+    "ArchiveRetention",
     "DownAfter",
     "OnDown",
     "OnRecovery",
@@ -56,9 +62,7 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     if let Some(spread) = reader.span("Spread") {
         watch.spread = spread;
     }
-    if let Some(retention) = reader.span("Retention") {
-        watch.retention = retention;
-    }
+    watch.retention = retention(reader);
     if let Some(failures) = reader.number("DownAfter", 1..=100) {
         watch.down_after = failures;
     }
@@ -72,6 +76,20 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
         reader.refuse_all("nothing to watch: neither URL= nor URLFile= is set in [Watch]");
     }
     watch
+}
+
+/// Returns the retention of each kind, from its own key or from `Retention=`. Alerts are kept as
+/// long as status checks.
+fn retention(reader: &mut Reader<'_>) -> BTreeMap<CheckKind, Duration> {
+    let of_all = reader.span("Retention");
+    let mut retention = BTreeMap::new();
+    for (key, kind) in SCHEDULES {
+        let own = reader.span(&format!("{key}Retention"));
+        retention.extend(own.or(of_all).map(|span| (kind, span)));
+    }
+    let of_status = retention.get(&CheckKind::Status).copied();
+    retention.extend(of_status.map(|span| (CheckKind::Alert, span)));
+    retention
 }
 
 fn urls(reader: &mut Reader<'_>) -> Vec<String> {

@@ -48,8 +48,8 @@ pub struct Watch {
     pub missed: Missed,
     /// A stable part of this time is added to every run, so that many watches do not start at once.
     pub spread: Duration,
-    /// How long results are stored.
-    pub retention: Duration,
+    /// How long results are stored, of kinds that differ from the default.
+    retention: BTreeMap<CheckKind, Duration>,
     /// Failed status checks in a row after which a site is down.
     pub down_after: u32,
     pub on_down: Option<Alert>,
@@ -66,7 +66,7 @@ impl Watch {
             schedules: BTreeMap::new(),
             missed: Missed::One,
             spread: Duration::ZERO,
-            retention: Duration::from_secs(3 * 86_400),
+            retention: BTreeMap::new(),
             down_after: 2,
             on_down: None,
             on_recovery: None,
@@ -96,6 +96,17 @@ impl Watch {
             CheckKind::Archive | CheckKind::Alert => Schedule::off(),
         };
         self.schedules.get(&kind).cloned().unwrap_or_else(built_in)
+    }
+
+    /// Returns how long to keep results of this kind. Those of frequent checks expire sooner.
+    pub fn retention(&self, kind: CheckKind) -> Duration {
+        let built_in = match kind {
+            CheckKind::Status | CheckKind::Alert => Duration::from_secs(3 * 86_400),
+            CheckKind::Lighthouse | CheckKind::Crawl | CheckKind::Archive => {
+                Duration::from_secs(90 * 86_400)
+            }
+        };
+        self.retention.get(&kind).copied().unwrap_or(built_in)
     }
 
     /// Returns the kinds that have a timer.

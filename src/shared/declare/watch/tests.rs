@@ -30,7 +30,9 @@ fn defaults_are_those_of_heartwood() {
     assert_eq!(words(CheckKind::Crawl), "weekly");
     assert_eq!(words(CheckKind::Archive), "no");
     assert_eq!(watch.kinds().len(), 3);
-    assert_eq!(watch.retention, Duration::from_secs(3 * 86_400));
+    let days = |kind| watch.retention(kind).as_secs() / 86_400;
+    assert_eq!(days(CheckKind::Status), 3);
+    assert_eq!(days(CheckKind::Crawl), 90, "more than one weekly result");
     assert_eq!((watch.down_after, watch.missed), (2, Missed::One));
 }
 
@@ -39,7 +41,7 @@ fn every_key_is_read() {
     let (watch, problems) = read(
         "[Unit]\nDescription=other\n[Watch]\nURL=http://a.example http://b.example\nURL=http://a.example/\n\
          URLFile=/etc/sites\nStatus=every 7min\nLighthouse=no\nCrawl=Mon 03:00\nArchive=daily\n\
-         Missed=skip\nSpread=1min\nRetention=30d\nDownAfter=3\nOnDown=pager.service\n\
+         Missed=skip\nSpread=1min\nRetention=30d\nStatusRetention=7d\nDownAfter=3\nOnDown=pager.service\n\
          OnRecovery=/bin/true up\nArchiveDepth=1\nArchiveTags=news,feeds\nArchivePages=only-new\n",
     );
     assert_eq!(problems, [""; 0]);
@@ -49,6 +51,9 @@ fn every_key_is_read() {
         [CheckKind::Status, CheckKind::Crawl, CheckKind::Archive]
     );
     assert_eq!(watch.missed, Missed::Skip);
+    let days = |kind| watch.retention(kind).as_secs() / 86_400;
+    assert_eq!(CheckKind::SCHEDULED.map(days), [7, 30, 30, 30]);
+    assert_eq!(days(CheckKind::Alert), 7);
     assert_eq!(watch.archiving.tags, ["news", "feeds"]);
     assert!(watch.archiving.only_new && watch.archiving.depth == 1);
 }
