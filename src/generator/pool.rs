@@ -230,6 +230,8 @@ pub struct Pool {
     /// The main file.
     pub path: PathBuf,
     pub workers: u32,
+    /// Whether its target starts with another unit, such as multi-user.target.
+    pub at_boot: bool,
     /// Longest time between two heartbeats of a worker; `None` without monitoring.
     pub heartbeat: Option<Duration>,
     /// Problems of the file; none of its workers starts while one is fatal.
@@ -257,6 +259,7 @@ impl Pool {
                 .map_or_else(String::new, |e| e.value.clone()),
             path: declaration.path.clone(),
             workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1),
+            at_boot: reader.section("Install").next().is_some(),
             heartbeat: heartbeat.filter(|_| monitored),
             problems,
         }

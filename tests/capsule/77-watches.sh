@@ -242,6 +242,22 @@ a_kind_that_is_left_out_stops() {
     assert_system_running
 }
 
+# systemd reads a new file at daemon-reload, and starts nothing of it.
+a_file_written_by_hand_has_idle_timers() {
+    local said command="systemctl daemon-reload && systemctl start archivist-watch-byhand-status.timer"
+    in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every 1h\nLighthouse=no\nCrawl=no\n' >/etc/archivist/byhand.watch
+        systemctl daemon-reload"
+    for said in "watch list" "watch show byhand" "why byhand"; do
+        assert_contains "$(archivist $said 2>&1)" "byhand: timers not started; run: $command" "archivist $said"
+    done
+    assert_contains "$(archivist watch list 2>/dev/null)" "not started" "next run"
+    assert_contains "$(archivist doctor 2>&1 || true)" "→ $command" "doctor"
+    in_capsule sh -c "$command"
+    said=$(archivist watch list 2>&1; archivist why byhand; archivist doctor || true)
+    [[ $said != *"not started"* ]] || fail "timers that run: $said"
+    archivist watch remove byhand
+}
+
 a_bad_file_spoils_no_other() {
     needs a_site_in_all_its_moods
     in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every now and then\n' >/etc/archivist/bad.watch; systemctl daemon-reload"
@@ -278,4 +294,5 @@ two_hundred() {
 
 cases a_site_in_all_its_moods a_webhook_is_told a_bad_certificate the_same_twice_is_one timers_and_list_agree \
     timers_queue_without_an_orchestrator missed_runs_collapse slow_checks_hold_up_no_fast_ones two_hundred \
-    results_go_in_time a_wrong_time_is_refused a_kind_that_is_left_out_stops a_bad_file_spoils_no_other
+    results_go_in_time a_wrong_time_is_refused a_kind_that_is_left_out_stops \
+    a_file_written_by_hand_has_idle_timers a_bad_file_spoils_no_other

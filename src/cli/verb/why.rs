@@ -4,9 +4,11 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
+use crate::verb::watch::timers;
 use archivist_core::model::Owner;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Reason, Why, WhyWatch};
+use archivist_shared::bus::documents::watches::Watch;
 use archivist_shared::config::Scope;
 use clap::Args;
 
@@ -23,18 +25,43 @@ pub struct WhyArgs {
 pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().why(&args.id)).await?;
-    if args.json {
-        style::print_json(&answer)?;
-    } else if args.id.parse::<Owner>().is_ok() {
+    if args.id.parse::<Owner>().is_ok() {
+        if args.json {
+            style::print_json(&answer)?;
+            return Ok(Exit::Done);
+        }
         let why: Why = decode(&answer)?;
         let head = format!("{} is {}", why.id, why.status);
         style::print(&summary(&head, &why.reasons))?;
     } else {
-        let why: WhyWatch = decode(&answer)?;
+        let mut why: WhyWatch = decode(&answer)?;
+        if let Some(idle) = idle(&server, &why.watch, scope).await? {
+            why.reasons.insert(0, idle);
+        }
+        if args.json {
+            style::print_json(&serde_json::to_string(&why).unwrap_or_default())?;
+            return Ok(Exit::Done);
+        }
         let head = format!("watch {}", why.watch);
         style::print(&summary(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
+}
+
+/// Returns the reason that timers of a watch are not started, which only systemd knows.
+async fn idle(server: &Server, name: &str, scope: &Scope) -> Result<Option<Reason>, Failure> {
+    let Some(timers) = timers::all(scope).await else {
+        return Ok(None);
+    };
+    let watches: Vec<Watch> = server.ask(|| server.proxy().watches(name)).await?;
+    let mut problems = watches
+        .iter()
+        .filter_map(|watch| timers.problem(watch, scope));
+    Ok(problems.next().map(|text| Reason {
+        code: "timers".to_owned(),
+        text,
+        until: None,
+    }))
 }
 
 /// Prints one sentence per line.

@@ -3,6 +3,7 @@
 
 mod host;
 mod service;
+mod watches;
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;

@@ -1,9 +1,10 @@
 //! Checks that ask over the bus: the service manager, the orchestrator, its plugins.
 
-use super::Check;
+use super::{Check, watches};
 use crate::client::exit::Failure;
 use crate::client::server::{Server, address, systemctl};
 use archivist_shared::bus::documents::report::{Plugins, Status};
+use archivist_shared::bus::documents::watches::Watch;
 use archivist_shared::config::Scope;
 use std::time::Duration;
 
@@ -29,10 +30,11 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
             let (what, fix) = split(failure.message());
             checks.push(Check::fail("orchestrator", what, fix));
         }
-        Ok((status, plugins)) => {
-            checks.push(orchestrator(&status, scope));
-            checks.push(network(&status, scope));
-            checks.extend(plugin_checks(&plugins));
+        Ok(answers) => {
+            checks.push(orchestrator(&answers.status, scope));
+            checks.push(network(&answers.status, scope));
+            checks.extend(plugin_checks(&answers.plugins));
+            checks.extend(watches::checks(&answers.watches, scope).await);
         }
     }
     checks
@@ -84,11 +86,20 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
     }
 }
 
-async fn ask(scope: &Scope) -> Result<(Status, Plugins), Failure> {
+/// What the orchestrator knows.
+struct Answers {
+    status: Status,
+    plugins: Plugins,
+    watches: Vec<Watch>,
+}
+
+async fn ask(scope: &Scope) -> Result<Answers, Failure> {
     let server = Server::reach(scope).await?;
-    let status = server.ask(|| server.proxy().status()).await?;
-    let plugins = server.ask(|| server.proxy().plugins()).await?;
-    Ok((status, plugins))
+    Ok(Answers {
+        status: server.ask(|| server.proxy().status()).await?,
+        plugins: server.ask(|| server.proxy().plugins()).await?,
+        watches: server.ask(|| server.proxy().watches("")).await?,
+    })
 }
 
 /// Returns the first line of an error, and the rest as its hint.

@@ -148,6 +148,13 @@ pub fn summary(report: &Report, style: &Style) -> String {
         out.push('\n');
         out.push_str(&table.render(style));
     }
+    let is_stopped = report.workers.iter().all(|w| w.state == State::Stopped);
+    if is_stopped && report.declared > 0 && report.problems.is_empty() {
+        out.push_str(&format!(
+            "not started; run: archivist pool start {}\n",
+            report.name
+        ));
+    }
     let of_workers = report.workers.iter().filter_map(|worker| {
         let problem = worker.problem.as_ref()?;
         Some(format!("{}: {problem}", worker.name))

@@ -2,7 +2,7 @@
 //! timers.
 
 use super::history::result;
-use super::timers::Next;
+use super::timers::{Next, Timers};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
@@ -35,39 +35,48 @@ pub struct ShowArgs {
 }
 
 /// Returns the document with the next runs that systemd reports.
-async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Next, String), Failure> {
+async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Option<Timers>, String), Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().watches(name)).await?;
-    let next = timers::next(scope).await;
+    let watches: Vec<Watch> = decode(&answer)?;
+    let timers = timers::all(scope).await;
+    let next = timers.as_ref().map(|timers| &timers.next);
     let mut document: serde_json::Value = decode(&answer)?;
-    for watch in document.as_array_mut().into_iter().flatten() {
-        let name = watch["name"].as_str().unwrap_or_default().to_owned();
-        let of = next.iter().filter(|((watch, _), _)| *watch == name);
+    let shown = document.as_array_mut().into_iter().flatten();
+    for (shown, watch) in shown.zip(&watches) {
+        let of = next.into_iter().flatten();
+        let of = of.filter(|((name, _), _)| *name == watch.name);
         let of: BTreeMap<_, _> = of.map(|((_, kind), time)| (kind.as_str(), time)).collect();
-        watch["next"] = serde_json::to_value(of).unwrap_or_default();
+        shown["next"] = serde_json::to_value(of).unwrap_or_default();
+        let not_started = timers.as_ref().map(|timers| timers.not_started(watch));
+        shown["not_started"] = serde_json::to_value(not_started).unwrap_or_default();
     }
-    Ok((decode(&answer)?, next, document.to_string()))
+    Ok((watches, timers, document.to_string()))
 }
 
 pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let (watches, next, document) = fetch(scope, "").await?;
+    let (watches, timers, document) = fetch(scope, "").await?;
     if args.json {
         style::print_json(&document)?;
         return Ok(Exit::Done);
     }
-    complain(&watches);
+    complain(&watches, timers.as_ref(), scope);
     if watches.is_empty() {
         eprintln!("no watches; see: archivist watch add --help");
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
-    style::print(&table(&watches, &next, &style).render(&style))?;
+    style::print(&table(&watches, timers.as_ref(), &style).render(&style))?;
     Ok(Exit::Done)
 }
 
-fn complain(watches: &[Watch]) {
-    for problem in watches.iter().flat_map(|watch| &watch.problems) {
-        eprintln!("{}", clean(problem));
+/// Prints problems of files, and timers that are not started.
+fn complain(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) {
+    for watch in watches {
+        let idle = timers.and_then(|timers| timers.problem(watch, scope));
+        for problem in watch.problems.iter().chain(&idle) {
+            eprintln!("{}", clean(problem));
+        }
     }
 }
 
@@ -89,15 +98,21 @@ fn uptime(site: &Site) -> String {
         .map_or_else(String::new, |share| format!("{share:.2}%"))
 }
 
-fn table(watches: &[Watch], next: &Next, style: &Style) -> Table {
+fn table(watches: &[Watch], timers: Option<&Timers>, style: &Style) -> Table {
     let mut table = Table::new(&[
         "NAME", "STATE", "UPTIME", "LAST", "WHEN", "NEXT", "KIND", "URL…",
     ]);
     for watch in watches {
+        let next = timers.into_iter().flat_map(|timers| &timers.next);
         let soonest = next
-            .iter()
             .filter(|((name, _), _)| *name == watch.name)
             .min_by_key(|(_, time)| **time);
+        let is_idle = timers.is_some_and(|timers| !timers.not_started(watch).is_empty());
+        let next = if is_idle {
+            Cell::toned("not started", Tone::Bad)
+        } else {
+            text::when(soonest.map(|(_, time)| *time), style).into()
+        };
         for site in &watch.sites {
             let last = site.last.iter().max_by_key(|check| check.ended_at);
             table.row([
@@ -106,7 +121,7 @@ fn table(watches: &[Watch], next: &Next, style: &Style) -> Table {
                 uptime(site).into(),
                 last.map_or_else(Cell::default, result),
                 text::when(last.and_then(|check| check.ended_at), style).into(),
-                text::when(soonest.map(|(_, time)| *time), style).into(),
+                next.clone(),
                 soonest.map_or("", |((_, kind), _)| kind.as_str()).into(),
                 site.url.as_str().into(),
             ]);
@@ -116,15 +131,16 @@ fn table(watches: &[Watch], next: &Next, style: &Style) -> Table {
 }
 
 pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let (watches, next, document) = fetch(scope, &args.name).await?;
+    let (watches, timers, document) = fetch(scope, &args.name).await?;
     if args.json {
         style::print_json(&document)?;
         return Ok(Exit::Done);
     }
-    complain(&watches);
+    complain(&watches, timers.as_ref(), scope);
+    let timers = timers.unwrap_or_default();
     let style = Style::of_stdout();
     for watch in &watches {
-        style::print(&summary(watch, &next, &style))?;
+        style::print(&summary(watch, &timers.next, &style))?;
     }
     Ok(Exit::Done)
 }

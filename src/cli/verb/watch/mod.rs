@@ -5,7 +5,7 @@ mod history;
 mod list;
 mod plot;
 mod queue;
-mod timers;
+pub mod timers;
 
 use crate::client::exit::{Exit, Failure};
 use archivist_core::model::CheckKind;

@@ -1,15 +1,66 @@
 //! Timers of watches. Only systemd knows when they elapse.
 
 use crate::client::exit::Failure;
+use crate::client::server::systemctl;
 use archivist_core::model::{CheckKind, Time};
 use archivist_generator::watch::{service_name, timer_name};
+use archivist_shared::bus::documents::watches::Watch;
 use archivist_shared::config::Scope;
+use archivist_shared::declare::watch::Schedule;
 use archivist_shared::systemd::{Job, ManagerError, Properties, SystemdClient};
 use nix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Next run of each kind, by watch.
 pub type Next = BTreeMap<(String, CheckKind), Time>;
+
+/// The timers that systemd runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timers {
+    pub next: Next,
+    started: BTreeSet<(String, CheckKind)>,
+}
+
+impl Timers {
+    /// Returns the timers of a watch that its file schedules and that are not started: systemd does
+    /// not start the units of a new file by itself before the next boot. A file with problems has
+    /// no timers.
+    pub fn not_started(&self, watch: &Watch) -> Vec<String> {
+        if !watch.problems.is_empty() {
+            return Vec::new();
+        }
+        let off = Schedule::off().words;
+        let scheduled = watch.schedules.iter().filter(|(_, words)| **words != off);
+        scheduled
+            .map(|(kind, _)| (watch.name.clone(), *kind))
+            .filter(|timer| !self.started.contains(timer))
+            .map(|(name, kind)| timer_name(&name, kind))
+            .collect()
+    }
+
+    /// Returns a sentence about the timers of a watch that are not started, with the command that
+    /// starts them.
+    pub fn problem(&self, watch: &Watch, scope: &Scope) -> Option<String> {
+        let timers = self.not_started(watch);
+        let command = start_command(&timers, scope)?;
+        Some(format!(
+            "{}: timers not started; run: {command}",
+            watch.name
+        ))
+    }
+}
+
+/// Returns the command that starts timers; a file that systemd has not read yet has none before the
+/// reload.
+pub fn start_command(timers: &[String], scope: &Scope) -> Option<String> {
+    let systemctl = systemctl(scope);
+    (!timers.is_empty()).then(|| {
+        format!(
+            "{systemctl} daemon-reload && {systemctl} start {}",
+            timers.join(" ")
+        )
+    })
+}
 
 pub async fn connect(scope: &Scope) -> Result<SystemdClient, Failure> {
     SystemdClient::subscribed(scope.user).await.map_err(failed)
@@ -19,25 +70,26 @@ fn failed(error: ManagerError) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// Returns the next runs; empty if systemd does not answer.
-pub async fn next(scope: &Scope) -> Next {
-    match connect(scope).await {
-        Ok(systemd) => ask(&systemd).await.unwrap_or_default(),
-        Err(_) => Next::new(),
-    }
+/// Returns the timers of all watches; `None` if systemd does not answer.
+pub async fn all(scope: &Scope) -> Option<Timers> {
+    ask(&connect(scope).await.ok()?).await.ok()
 }
 
-async fn ask(systemd: &SystemdClient) -> Result<Next, ManagerError> {
-    let mut next = Next::new();
+async fn ask(systemd: &SystemdClient) -> Result<Timers, ManagerError> {
+    let mut timers = Timers::default();
     let patterns = ["archivist-watch-*.timer".to_owned()];
     for unit in systemd.loaded(&patterns).await? {
         let Some(key) = key(&unit.name) else { continue };
+        if unit.active_state != "active" {
+            continue;
+        }
         let timer = systemd.timer(&unit.name).await?;
         if let Some(time) = elapses(&timer) {
-            next.insert(key, time);
+            timers.next.insert(key.clone(), time);
         }
+        timers.started.insert(key);
     }
-    Ok(next)
+    Ok(timers)
 }
 
 /// Returns watch and kind of a timer.
@@ -139,6 +191,34 @@ mod tests {
             key(&timer_name("a.b-c", CheckKind::Crawl)).unwrap().0,
             "a.b-c"
         );
+    }
+
+    #[test]
+    fn scheduled_kinds_without_a_timer_are_not_started() {
+        let mut watch = Watch {
+            name: "site".to_owned(),
+            file: "/etc/archivist/site.watch".to_owned(),
+            problems: Vec::new(),
+            schedules: [
+                (CheckKind::Status, "every 3min".to_owned()),
+                (CheckKind::Crawl, "weekly".to_owned()),
+                (CheckKind::Archive, "no".to_owned()),
+            ]
+            .into(),
+            retention_s: BTreeMap::new(),
+            sites: Vec::new(),
+        };
+        let timers = Timers {
+            started: [("site".to_owned(), CheckKind::Status)].into(),
+            ..Timers::default()
+        };
+        assert_eq!(
+            timers.problem(&watch, &Scope::system("/")).unwrap(),
+            "site: timers not started; run: systemctl daemon-reload && systemctl start \
+             archivist-watch-site-crawl.timer"
+        );
+        watch.problems.push("site.watch:3: no such key".to_owned());
+        assert_eq!(timers.problem(&watch, &Scope::system("/")), None);
     }
 
     #[test]

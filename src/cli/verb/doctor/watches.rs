@@ -1,0 +1,89 @@
+//! Checks of watches and pools: files with problems, timers and pools that are not started.
+
+use super::Check;
+use crate::client::server::systemctl;
+use crate::verb::watch::timers::{self, Timers, start_command};
+use archivist_generator::Pool;
+use archivist_shared::bus::documents::watches::Watch;
+use archivist_shared::config::Scope;
+use archivist_shared::declare::files;
+
+pub async fn checks(watches: &[Watch], scope: &Scope) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if !watches.is_empty() {
+        let timers = timers::all(scope).await;
+        checks.extend(watch_checks(watches, timers.as_ref(), scope));
+    }
+    checks.extend(pool_checks(scope).await);
+    checks
+}
+
+fn watch_checks(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) -> Vec<Check> {
+    const NAME: &str = "watches";
+    let problems = watches.iter().flat_map(|watch| &watch.problems);
+    let mut checks: Vec<_> = problems
+        .map(|problem| Check::warn(NAME, problem, "see archivist.watch(5)"))
+        .collect();
+    let Some(timers) = timers else {
+        checks.push(Check::warn(
+            NAME,
+            "failed to read their timers",
+            "see the checks of bus and service manager",
+        ));
+        return checks;
+    };
+    for watch in watches {
+        let idle = timers.not_started(watch);
+        if let Some(command) = start_command(&idle, scope) {
+            let what = format!("{}: timers not started", watch.name);
+            checks.push(Check::warn(NAME, what, command));
+        }
+    }
+    if checks.is_empty() {
+        let what = format!("{}, all timers started", watches.len());
+        checks.push(Check::ok(NAME, what));
+    }
+    checks
+}
+
+/// Returns a check for each pool that starts at boot and is not started.
+async fn pool_checks(scope: &Scope) -> Vec<Check> {
+    const NAME: &str = "pools";
+    let (declarations, _) = files::read(scope);
+    let pools = Pool::all(&declarations);
+    let pools: Vec<_> = pools.iter().filter(|pool| pool.at_boot).collect();
+    if pools.is_empty() {
+        return Vec::new();
+    }
+    let targets: Vec<_> = pools.iter().map(|pool| pool.target()).collect();
+    let Ok(systemd) = timers::connect(scope).await else {
+        return Vec::new();
+    };
+    let Ok(loaded) = systemd.loaded(&targets).await else {
+        return Vec::new();
+    };
+    let is_active = |target: &String| {
+        let mut loaded = loaded.iter();
+        loaded.any(|unit| unit.name == *target && unit.active_state == "active")
+    };
+    let idle = pools.iter().zip(&targets);
+    let idle = idle.filter(|(_, target)| !is_active(target));
+    let checks: Vec<_> = idle
+        .map(|(pool, _)| {
+            let user = if scope.user { " --user" } else { "" };
+            Check::warn(
+                NAME,
+                format!("{}: not started, although it starts at boot", pool.name),
+                format!(
+                    "{} daemon-reload && archivist{user} pool start {}",
+                    systemctl(scope),
+                    pool.name
+                ),
+            )
+        })
+        .collect();
+    if checks.is_empty() {
+        return vec![Check::ok(NAME, format!("{}, all started", pools.len()))];
+    }
+    checks
+}
