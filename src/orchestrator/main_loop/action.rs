@@ -6,7 +6,7 @@ use crate::main_loop::starts::Output;
 use crate::programs::library::Brought;
 use crate::watch::files::CheckEnd;
 use crate::work::measure::HookDirs;
-use archivist_core::model::{CrawlId, Owner, RunId};
+use archivist_core::model::{AnyId, CrawlId, Owner, RunId};
 use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
@@ -93,13 +93,13 @@ pub enum Action {
         crawl: CrawlId,
         reply: Reply<()>,
     },
-    /// Answer when the crawl or snapshot is final and none of its units runs.
+    /// Answer when the crawl or snapshot is final and none of its units runs, or the run has ended.
     AwaitUnits {
-        of: Owner,
+        of: AnyId,
         reply: Reply<()>,
     },
-    /// The crawl or snapshot is final, and none of its units runs.
-    UnitsEnded(Owner),
+    /// The crawl or snapshot is final and none of its units runs, or the run has ended.
+    UnitsEnded(AnyId),
     /// No snapshot of the crawl is open: answer its worker.
     SnapshotsDone(CrawlId),
     /// Accept this token for this owner.

@@ -13,7 +13,7 @@ use crate::programs::inspect;
 use crate::watch::files;
 use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::measure::{HookDirs, measured};
-use archivist_core::model::{CrawlId, Owner, Reading, RunId, Time};
+use archivist_core::model::{AnyId, CrawlId, Reading, RunId, Time};
 use archivist_core::plan::Evidence;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
@@ -42,7 +42,7 @@ pub struct Performer {
     joined: HashMap<RunId, Vec<Reply<String>>>,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     /// Callers that wait until no unit of a crawl or snapshot runs.
-    awaiting_units: HashMap<Owner, Vec<Reply<()>>>,
+    awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
     followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
     holds: Holds,
     freezer: Freezer,

@@ -11,7 +11,7 @@ use crate::main_loop::turn::Turn;
 use crate::store::{Store, Tx};
 use crate::watch::files;
 use crate::watch::files::WatchRequest;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, RunId, Time};
+use archivist_core::model::{AnyId, CrawlId, Lifecycle, Owner, RunId, Time};
 use archivist_core::plan::Evidence;
 use archivist_plugin::sample;
 use archivist_shared::bus::call::{Reply, Work};
@@ -93,7 +93,7 @@ pub struct Bed {
     pub begun: BTreeMap<String, Time>,
     pub pace: Duration,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
-    awaiting_units: HashMap<Owner, Vec<Reply<()>>>,
+    awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
     /// Final items, and those that were retried since.
     pub finals: BTreeMap<Owner, Lifecycle>,
 }

@@ -6,7 +6,7 @@ use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
-use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Owner, Reading, RunId};
+use archivist_core::model::{AnyId, DEPENDENCY, Lifecycle, Outcome, Owner, Reading, RunId};
 use archivist_core::plan::{
     Ending, Evidence, LiveUnit, OpenRun, Repair, RunningUnit, StartError, Started, UnitSeen,
     UnitState, reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
@@ -253,7 +253,8 @@ impl Turn<'_> {
             Owner::Crawl(id) => self.crawl_worker_ended(id, &run_ended),
             Owner::Snapshot(id) => self.snapshot_worker_ended(id, &run_ended),
         }?;
-        for of in [run.owner, Owner::Crawl(run.crawl)] {
+        let owners = [run.owner, Owner::Crawl(run.crawl)].map(AnyId::Owner);
+        for of in owners.into_iter().chain([AnyId::Run(run.id)]) {
             if self.is_over(of)? {
                 self.actions.push(Action::UnitsEnded(of));
             }
@@ -261,17 +262,18 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Whether a crawl or snapshot is final and none of its units runs.
-    fn is_over(&self, of: Owner) -> TurnResult<bool> {
-        let runs = match of {
-            Owner::Crawl(id) => self.tx.has_open_runs(id)?,
-            Owner::Snapshot(_) => !self.tx.open_runs_of(of)?.is_empty(),
+    /// Whether a crawl or snapshot is final and none of its units runs, or a run has ended.
+    fn is_over(&self, of: AnyId) -> TurnResult<bool> {
+        let (owner, runs) = match of {
+            AnyId::Run(id) => return Ok(self.tx.open_run_by_id(id)?.is_none()),
+            AnyId::Owner(Owner::Crawl(id)) => (Owner::Crawl(id), self.tx.has_open_runs(id)?),
+            AnyId::Owner(owner) => (owner, !self.tx.open_runs_of(owner)?.is_empty()),
         };
-        Ok(!runs && self.tx.status_of(of)?.is_final())
+        Ok(!runs && self.tx.status_of(owner)?.is_final())
     }
 
-    /// Answers when a crawl or snapshot is final and none of its units runs.
-    pub(crate) fn await_units(&mut self, of: Owner, reply: &Reply<()>) -> TurnResult<()> {
+    /// Answers when a crawl or snapshot is final and none of its units runs, or a run has ended.
+    pub(crate) fn await_units(&mut self, of: AnyId, reply: &Reply<()>) -> TurnResult<()> {
         if self.is_over(of)? {
             self.answer(reply);
         } else {

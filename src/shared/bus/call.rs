@@ -4,7 +4,7 @@ use super::callers::Claim;
 use crate::bus::documents::report::{AddOptions, Filter, Refused};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
-use archivist_core::model::{CheckKind, CrawlId, Owner, RunId};
+use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -97,9 +97,9 @@ pub enum Request {
         id: Owner,
         reply: Reply<()>,
     },
-    /// Answers when it is final and none of its units runs.
+    /// Answers when the crawl or snapshot is final and none of its units runs, or the run has ended.
     AwaitUnits {
-        id: Owner,
+        id: AnyId,
         reply: Reply<()>,
     },
     /// End the hook of this run; its page continues.

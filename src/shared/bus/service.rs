@@ -175,7 +175,7 @@ impl Manager {
         #[zbus(connection)] connection: &Connection,
         #[zbus(header)] header: Header<'_>,
     ) -> fdo::Result<()> {
-        let id = owner(id)?;
+        let id = id.parse().map_err(invalid)?;
         let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
         request(&self.0, |reply| Request::AwaitUnits { id, reply }).await
     }
