@@ -265,29 +265,147 @@ fn every_file_keeps_to_its_room() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// Within its transaction a turn neither logs nor reads files: log entries are actions, and what files
-/// say comes in events.
-#[test]
-fn a_turn_neither_logs_nor_reads_files() {
-    let world = [
-        "tracing::",
-        "std::fs::",
-        "fs::read",
-        "File::open",
-        "files::read",
-    ];
+/// Looking for files, and reading them.
+const FILES: &[&str] = &[
+    "std::fs",
+    "fs::",
+    "File::",
+    ".exists()",
+    ".is_dir()",
+    ".is_file()",
+    ".metadata()",
+    ".symlink_metadata()",
+    "metadata(",
+    "symlink_metadata(",
+    ".read_dir(",
+    "read_dir(",
+    ".read_link(",
+    "read_link(",
+    ".canonicalize(",
+    "canonicalize(",
+    "std::env",
+    "/proc/",
+    "statvfs",
+    "User::from_",
+    "getgrouplist",
+];
+
+/// Functions that look for files or read them, by the names that callers use.
+const FILE_READERS: &[&str] = &[
+    "path_lookup(",
+    "inspect::",
+    "stamp(",
+    "persona_files::",
+    "MachineAddresses::read",
+    "network::lack",
+    "missing_device(",
+    "files::read",
+    "files::collect",
+    "files::is_removed",
+    "WatchRequest::read",
+    "config::load",
+    "Catalogue::load",
+    "me.locks",
+    "measured(&dirs",
+    "machine.look(",
+];
+
+/// The parts of the orchestrator that read and write files, outside transactions. The store opens
+/// its database, and its transactions are those of SQLite.
+const FILE_ROOMS: [&str; 13] = [
+    "main.rs",
+    "main_loop/fact_reader.rs",
+    "main_loop/perform.rs",
+    "main_loop/setup.rs",
+    "program.rs",
+    "programs/inspect.rs",
+    "runner/",
+    "store/",
+    "watch/files.rs",
+    "work/measure.rs",
+    "work/persona_files.rs",
+    "work/pressure.rs",
+    "work/way_out.rs",
+];
+
+/// Whether code names this; a name that begins with a letter neither as a method nor as the end of
+/// another name.
+fn names(code: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+    let is_method = name.starts_with(['.', '/']);
+    code.match_indices(name)
+        .any(|(at, _)| is_method || !code[..at].ends_with(is_part))
+}
+
+/// The `impl` blocks of a type in code as rustfmt writes it.
+fn blocks<'a>(code: &'a str, of: &str) -> Vec<&'a str> {
+    let parts = code.split("\nimpl ").skip(1);
+    let parts = parts.filter(|part| part.starts_with(of));
+    parts
+        .map(|part| &part[..part.find("\n}").unwrap_or(part.len())])
+        .collect()
+}
+
+/// What a file of the orchestrator does within a transaction and must not do: a turn neither logs nor
+/// looks for files, and neither does the engine that it asks. Log entries are actions, and what files
+/// say comes in events and in `Facts`.
+fn deeds_in_turns(file: &str, text: &str) -> Vec<String> {
+    let Some(name) = file.strip_prefix("orchestrator/") else {
+        return Vec::new();
+    };
+    let code = code(text);
     let mut found = Vec::new();
-    for (file, text) in sources().iter().filter(|(file, _)| !is_test(file)) {
-        for part in code(text)
-            .split("\nimpl ")
-            .filter(|part| part.starts_with("Turn<"))
-        {
-            let end = part.find("\n}").unwrap_or(part.len());
-            let named = world.iter().filter(|word| part[..end].contains(**word));
-            found.extend(named.map(|word| format!("src/{file} mentions '{word}'")));
+    let mut seek = |part: &str, words: &[&str]| {
+        let named = words.iter().filter(|word| names(part, word));
+        found.extend(named.map(|word| format!("src/{file} mentions '{word}'")));
+    };
+    if !FILE_ROOMS.iter().any(|room| name.starts_with(room)) {
+        seek(&code, FILES);
+    }
+    for turn in blocks(&code, "Turn<") {
+        seek(turn, &["tracing::"]);
+        seek(turn, FILES);
+        seek(turn, FILE_READERS);
+    }
+    if name != "main_loop/fact_reader.rs" {
+        for engine in blocks(&code, "Engine {") {
+            seek(engine, FILES);
+            seek(engine, FILE_READERS);
         }
     }
+    found
+}
+
+#[test]
+fn a_turn_neither_logs_nor_reads_files() {
+    let sources = sources();
+    let files = sources.iter().filter(|(file, _)| !is_test(file));
+    let found: Vec<String> = files
+        .flat_map(|(file, text)| deeds_in_turns(file, text))
+        .collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn file_access_of_a_turn_is_seen() {
+    let seen = |file: &str, code: &str| !deeds_in_turns(file, code).is_empty();
+    for deed in [
+        "path.exists()",
+        "tracing::info!(\"done\")",
+        "binary::path_lookup(\"\", name)",
+        "std::fs::read(path)",
+    ] {
+        let turn = format!("use x;\n\nimpl Turn<'_> {{\n    {deed};\n}}\n");
+        assert!(seen("orchestrator/work/x.rs", &turn), "{deed}");
+        assert!(seen("orchestrator/runner/x.rs", &turn), "{deed}");
+    }
+    let engine = "use x;\n\nimpl Engine {\n    stamp.is_some_and(|_| stamp(path));\n}\n";
+    assert!(seen("orchestrator/programs/x.rs", engine));
+    assert!(!seen("orchestrator/main_loop/fact_reader.rs", engine));
+    assert!(seen("orchestrator/work/x.rs", "fn f() { path.is_dir() }"));
+    assert!(!seen("orchestrator/store/x.rs", "fn f() { path.is_dir() }"));
+    let after = "use x;\n\nimpl Turn<'_> {\n    self.run()\n}\n\nfn f() { stamp(path) }\n";
+    assert!(!seen("orchestrator/work/x.rs", after));
 }
 
 #[test]

@@ -222,6 +222,7 @@ impl Turn<'_> {
         self.engine
             .select(plugins, config, persona.is_some())
             .map_err(invalid)?;
+        self.require_facts()?;
         self.engine.url_filter(config).map_err(invalid)?;
         self.engine.crawl_limits(config).map_err(invalid)?;
         self.engine.check_network().map_err(failed)

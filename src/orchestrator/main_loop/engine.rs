@@ -2,11 +2,12 @@
 //! Everything else is in the database.
 
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
+use crate::main_loop::facts::{Facts, StartFacts};
 use crate::programs::library::{Library, installed_names};
 use crate::runner::locks::RunnerLocks;
 use crate::store::CrawlWork;
 use crate::work::persona;
-use crate::work::way_out::{MachineAddresses, WayOut};
+use crate::work::way_out::WayOut;
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
@@ -76,8 +77,8 @@ pub struct Engine {
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
     /// Whether the address filter of units works, if that was tested.
     pub filter_holds: Option<bool>,
-    /// Addresses from the machine's files, read before this turn.
-    pub addresses: MachineAddresses,
+    pub start_facts: StartFacts,
+    pub facts: Facts,
 }
 
 impl Engine {
@@ -110,7 +111,8 @@ impl Engine {
             plans,
             ways: RefCell::default(),
             filter_holds: None,
-            addresses: MachineAddresses::default(),
+            start_facts: StartFacts::default(),
+            facts: Facts::default(),
         }
     }
 
@@ -207,17 +209,9 @@ impl Engine {
     /// Finds a program as hooks do: in the library first, then in the system.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let brought = self.library.get(name).and_then(|known| known.path.to_str());
-        if let Some(path) = brought.and_then(|path| binary::path_lookup("", path)) {
-            return Some(path);
-        }
-        let lib = self.scope.data_dir().join("lib");
-        let own = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
-        let mut search: Vec<String> = own
-            .iter()
-            .map(|dir| lib.join(dir).to_string_lossy().into_owned())
-            .collect();
-        search.push(HOOK_PATH.to_owned());
-        binary::path_lookup(&search.join(":"), name)
+        brought
+            .and_then(|path| self.facts.program(path))
+            .or_else(|| self.facts.program(name))
     }
 
     pub fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
@@ -256,13 +250,16 @@ impl Engine {
             return Ok(plan.clone());
         }
         let plan = Rc::new(self.make_plan(crawl)?);
-        self.plans.borrow_mut().insert(crawl.id, plan.clone());
+        if self.facts.are_complete() {
+            self.plans.borrow_mut().insert(crawl.id, plan.clone());
+        }
         Ok(plan)
     }
 
     /// Checks that the configured network can be used.
     pub fn check_network(&self) -> Result<(), String> {
-        match self.settings.network.obstacle(&self.scope) {
+        let lack = self.start_facts.network_lack.as_ref();
+        match self.settings.network.obstacle(lack) {
             Some((what, fix)) => Err(format!("{what}; {fix}")),
             None => Ok(()),
         }
@@ -290,7 +287,7 @@ impl Engine {
         tmp: &Path,
     ) -> Result<CrawlPlan, String> {
         let personas = self.seen_tmp(Some(tmp)).join("personas");
-        let base = persona::values(persona.as_deref(), &personas);
+        let base = self.persona_values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
         let layers = self.layers(&all, &base);
         // The hooks of the crawl itself do not change while they run.

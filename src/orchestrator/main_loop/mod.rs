@@ -8,6 +8,8 @@ pub mod error;
 pub mod event;
 pub mod event_sources;
 pub mod exit;
+pub mod fact_reader;
+pub mod facts;
 pub mod log;
 pub mod new_plugins;
 pub mod notify;

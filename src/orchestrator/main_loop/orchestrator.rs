@@ -15,7 +15,6 @@ use crate::main_loop::{notify, setup, wait};
 use crate::runner::identity::Identity;
 use crate::store::{Durability, Store, StoreError};
 use crate::work::pressure;
-use crate::work::way_out::MachineAddresses;
 use archivist_core::model::{RunId, Runner};
 use archivist_core::plan::{Idle, View, still};
 use archivist_shared::bus::call::{Refusal, Request};
@@ -129,8 +128,12 @@ impl Orchestrator<'_> {
         events.append(&mut self.backlog);
         events.extend(batch);
         match self.transact(&mut events, &unanswered) {
-            Ok((actions, view, taken)) => {
-                self.backlog = events.split_off(taken);
+            Ok((actions, view, left)) => {
+                self.backlog = picked(events, &left);
+                let facts = &self.engine.facts;
+                if facts.are_awaited() && !self.backlog.iter().any(Event::decides) {
+                    self.backlog.push(Event::Due);
+                }
                 if view.is_some() {
                     self.performer.wake_at = None;
                 }
@@ -165,12 +168,12 @@ impl Orchestrator<'_> {
     }
 
     /// Runs the transaction. Returns the actions, the view after the decisions (none if no event
-    /// frees anything), and the number of events that were taken; the rest is for the next turn.
+    /// frees anything), and the positions of the events that are left for the next turn.
     fn transact(
         &mut self,
         events: &mut [Event],
         unanswered: &BTreeSet<RunId>,
-    ) -> Result<(Vec<Action>, Option<View>, usize), StoreError> {
+    ) -> Result<(Vec<Action>, Option<View>, Vec<usize>), StoreError> {
         let decides = events.iter().any(Event::decides);
         let followed = self.performer.followed();
         if decides {
@@ -178,8 +181,9 @@ impl Orchestrator<'_> {
             self.engine.shortage.observe(&self.engine.load, now());
             let limits = self.engine.load_limits();
             self.engine.disk_lack = still(&self.engine.load, &limits, self.engine.disk_lack);
-            self.engine.addresses = MachineAddresses::read(&self.engine.scope);
+            self.engine.read_start_facts();
         }
+        self.engine.read_facts();
         let names = &self.engine.names;
         let durability = events.iter().map(|event| event.durability(names)).max();
         let tx = self
@@ -196,7 +200,7 @@ impl Orchestrator<'_> {
             actions: Vec::new(),
             changes: Default::default(),
         };
-        let taken = wait::in_turn(events, |event| turn.event(event))?;
+        let left = wait::in_turn(events, |event| turn.event(event))?;
         let view = if decides {
             let view = turn.decide()?;
             turn.close(&view)?;
@@ -206,7 +210,7 @@ impl Orchestrator<'_> {
         };
         let actions = turn.actions;
         tx.commit()?;
-        Ok((actions, view, taken))
+        Ok((actions, view, left))
     }
 
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken
@@ -311,4 +315,11 @@ impl Orchestrator<'_> {
             self.performer.wake_at = Some(wake);
         }
     }
+}
+
+/// The events at these positions, which are in order.
+fn picked(events: Vec<Event>, positions: &[usize]) -> Vec<Event> {
+    let numbered = events.into_iter().enumerate();
+    let picked = numbered.filter(|(n, _)| positions.binary_search(n).is_ok());
+    picked.map(|(_, event)| event).collect()
 }

@@ -1,5 +1,6 @@
 //! One turn of the loop: a batch of events in one transaction, which yields actions. Nothing
-//! outside the transaction changes before the commit.
+//! outside the transaction changes before the commit, and nothing outside is read: facts about
+//! files come from [`Facts`](crate::main_loop::facts::Facts).
 
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::engine::Engine;
@@ -55,6 +56,14 @@ impl From<serde_json::Error> for TurnError {
 
 pub(crate) type TurnResult<T> = Result<T, TurnError>;
 
+/// The end of one step of a turn.
+enum Attempt {
+    Done,
+    /// Facts are missing: the next turn repeats the step.
+    Left,
+    Refused(Refusal),
+}
+
 /// The refusal of an invalid request.
 pub(crate) fn invalid(what: impl Into<String>) -> TurnError {
     TurnError::Refused(Refusal::Invalid(what.into()))
@@ -88,26 +97,63 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Takes one event. Callers get refusals as answers; other refusals are logged.
-    pub fn event(&mut self, event: &Event) -> Result<(), StoreError> {
-        let mark = self.actions.len();
-        self.tx.savepoint()?;
-        let error = match self.handle(event) {
-            Ok(()) => return self.tx.release_savepoint(),
-            Err(error) => error,
-        };
-        self.actions.truncate(mark);
-        self.tx.roll_back_savepoint()?;
-        match error {
-            TurnError::Refused(refusal) => {
+    /// Takes one event. Callers get refusals as answers; other refusals are logged. Returns false
+    /// if facts are missing: the event has changed nothing, and is for the next turn.
+    pub fn event(&mut self, event: &Event) -> Result<bool, StoreError> {
+        match self.attempt(|turn| turn.handle(event))? {
+            Attempt::Done => Ok(true),
+            Attempt::Left => Ok(false),
+            Attempt::Refused(refusal) => {
                 let why = format!("{refusal:?}");
                 match refuse(event, refusal) {
                     Some(answer) => self.actions.push(Action::Answer(answer)),
                     None => self.log_problem(Problem::EventRefused(why)),
                 }
-                Ok(())
+                Ok(true)
             }
-            TurnError::Store(error) => Err(error),
+        }
+    }
+
+    /// Calls `step`. Rolls back what it changes and queues if it is refused, or asks for facts that
+    /// were not read before the turn.
+    fn attempt(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> TurnResult<()>,
+    ) -> Result<Attempt, StoreError> {
+        let engine = self.engine;
+        let (mark, facts) = (self.actions.len(), &engine.facts);
+        let changes = std::mem::take(&mut self.changes);
+        facts.begin();
+        self.tx.savepoint()?;
+        let result = step(self);
+        let mut made = std::mem::replace(&mut self.changes, changes);
+        let attempt = match result {
+            Err(TurnError::Store(error)) => return Err(error),
+            _ if !facts.are_complete() => {
+                facts.leave();
+                Attempt::Left
+            }
+            Ok(()) => {
+                self.changes.append(&mut made);
+                self.tx.release_savepoint()?;
+                return Ok(Attempt::Done);
+            }
+            Err(TurnError::Refused(refusal)) => Attempt::Refused(refusal),
+        };
+        self.actions.truncate(mark);
+        self.tx.roll_back_savepoint()?;
+        Ok(attempt)
+    }
+
+    /// Ends a step early that lacks facts. It is repeated in the next turn.
+    ///
+    /// # Errors
+    /// If facts are missing; no caller gets this refusal.
+    pub(crate) fn require_facts(&self) -> TurnResult<()> {
+        if self.engine.facts.are_complete() {
+            Ok(())
+        } else {
+            Err(failed("facts about files were not read yet"))
         }
     }
 
@@ -172,20 +218,16 @@ impl Turn<'_> {
                 return Ok(view);
             }
             for decision in decisions {
-                let mark = self.actions.len();
-                self.tx.savepoint()?;
-                let begun = match decision {
-                    Decision::StartCrawl(id) => self.begin_crawl(id),
-                    Decision::StartSnapshot(id) => self.begin_snapshot(id),
-                    Decision::StartCheck(id) => self.begin_check(id),
-                };
+                let begun = self.attempt(|turn| match decision {
+                    Decision::StartCrawl(id) => turn.begin_crawl(id),
+                    Decision::StartSnapshot(id) => turn.begin_snapshot(id),
+                    Decision::StartCheck(id) => turn.begin_check(id),
+                })?;
                 match begun {
-                    Ok(()) => self.tx.release_savepoint()?,
-                    Err(TurnError::Store(error)) => return Err(error),
-                    Err(TurnError::Refused(refusal)) => {
+                    Attempt::Done => {}
+                    Attempt::Left => return Ok(view),
+                    Attempt::Refused(refusal) => {
                         // The plan would decide it again and again; the next turn is soon enough.
-                        self.actions.truncate(mark);
-                        self.tx.roll_back_savepoint()?;
                         self.log_problem(Problem::StartRefused {
                             what: format!("{decision:?}"),
                             why: format!("{refusal:?}"),

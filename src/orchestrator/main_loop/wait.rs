@@ -64,25 +64,29 @@ pub fn more(events: &mut UnboundedReceiver<Event>) -> Vec<Event> {
 /// How long one turn takes events that can wait.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
-/// Takes events in one turn, those that cannot wait first. Calls `take` for each, and returns how
-/// many were taken; at least one that could wait, if any.
+/// Takes events in one turn, those that cannot wait first. Calls `take` for each, which returns
+/// whether it took the event; at least for one that could wait, if any. Returns the positions of
+/// the events that are left for the next turn.
 pub fn in_turn<E>(
     events: &mut [Event],
-    mut take: impl FnMut(&Event) -> Result<(), E>,
-) -> Result<usize, E> {
+    mut take: impl FnMut(&Event) -> Result<bool, E>,
+) -> Result<Vec<usize>, E> {
     events.sort_by_key(Event::is_heavy);
     let begin = Instant::now();
-    let mut heavy = 0;
+    let (mut heavy, mut left) = (0, Vec::new());
     for (place, event) in events.iter().enumerate() {
         if event.is_heavy() {
             if heavy > 0 && begin.elapsed() >= TURN_MAX {
-                return Ok(place);
+                left.extend(place..events.len());
+                break;
             }
             heavy += 1;
         }
-        take(event)?;
+        if !take(event)? {
+            left.push(place);
+        }
     }
-    Ok(events.len())
+    Ok(left)
 }
 
 #[cfg(test)]
@@ -120,14 +124,16 @@ mod tests {
         });
         let mut events = vec![plugins(), Event::Due, plugins(), status, plugins()];
         let mut order = Vec::new();
-        let taken = in_turn(&mut events, |event| {
+        let left = in_turn(&mut events, |event| {
             order.push(event.is_heavy());
             std::thread::sleep(TURN_MAX);
-            Ok::<(), ()>(())
+            Ok::<bool, ()>(true)
         });
-        assert_eq!((taken, order), (Ok(3), vec![false, false, true]));
+        assert_eq!((left, order), (Ok(vec![3, 4]), vec![false, false, true]));
         let mut light = vec![Event::Due, Event::RunnersChanged];
-        assert_eq!(in_turn(&mut light, |_| Ok::<(), ()>(())), Ok(2));
+        assert_eq!(in_turn(&mut light, |_| Ok::<bool, ()>(true)), Ok(vec![]));
+        let is_due = |event: &Event| Ok::<bool, ()>(matches!(event, Event::Due));
+        assert_eq!(in_turn(&mut light, is_due), Ok(vec![1]), "not taken");
     }
 
     #[tokio::test]

@@ -165,13 +165,14 @@ impl Turn<'_> {
     /// other hooks: only those at the path that the orchestrator finds count.
     pub(crate) fn take_programs(&mut self, said: &[Found]) -> TurnResult<()> {
         for found in said {
-            let Some(path) = binary::find_any(&found.name, &|name| self.engine.find(name)) else {
-                continue;
-            };
             let known = self.tx.binary(&found.name)?;
-            if path != Path::new(&found.abspath) || known.is_some_and(|row| row.version.is_some()) {
+            if known.is_some_and(|row| row.version.is_some()) {
                 continue;
             }
+            let path = binary::find_any(&found.name, &|name| self.engine.find(name));
+            let Some(path) = path.filter(|path| path == Path::new(&found.abspath)) else {
+                continue;
+            };
             let version = found.version.as_ref().map(|text| {
                 let plain = text.chars().filter(|c| !c.is_control());
                 plain.take(VERSION_MAX).collect()

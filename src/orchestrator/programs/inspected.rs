@@ -2,7 +2,7 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::programs::inspect::{InspectedProgram, stamp};
+use crate::programs::inspect::InspectedProgram;
 use crate::programs::library::HERE;
 use crate::store::BinaryRow;
 use archivist_shared::bus::call::Request;
@@ -20,7 +20,8 @@ impl Turn<'_> {
         let is_fresh = |name: &String, path: &PathBuf| {
             let mut rows = known.iter();
             let row = rows.find(|row| row.name == *name);
-            row.is_some_and(|row| row.is_fresh(&path.to_string_lossy(), &stamp(path), self.now))
+            let stamp = self.engine.facts.stamp(path);
+            row.is_some_and(|row| row.is_fresh(&path.to_string_lossy(), &stamp, self.now))
         };
         let stale = programs.iter().filter(|(name, path)| !is_fresh(name, path));
         let programs: Vec<_> = stale.cloned().collect();

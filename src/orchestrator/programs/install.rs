@@ -34,7 +34,7 @@ impl Engine {
     fn is_there(&self, request: &BinaryRequest) -> bool {
         let shelved = |name: &str| {
             let known = self.library.get(name)?;
-            Some(known.path.clone()).filter(|path| path.exists())
+            Some(known.path.clone()).filter(|path| self.facts.has_file(path))
         };
         self.with_programs(|known| install::is_installed(&request.requirement, known, &shelved))
     }
@@ -160,15 +160,17 @@ impl Engine {
 
     /// The directories of the library to bind, writable and read-only: only an installation writes.
     pub fn library_binds(&self, planned: &PlannedHook) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let data = self.scope.data_dir();
-        let there = |names: &[&str]| -> Vec<PathBuf> {
-            let paths = names.iter().map(|name| data.join(name));
-            paths.filter(|path| path.is_dir()).collect()
-        };
+        let library = self.library_directory().into_iter().collect();
         match planned.request {
-            Some(_) => (there(&["lib"]), Vec::new()),
-            None => (Vec::new(), there(&["lib"])),
+            Some(_) => (library, Vec::new()),
+            None => (Vec::new(), library),
         }
+    }
+
+    /// The directory of the library, if it exists.
+    pub fn library_directory(&self) -> Option<PathBuf> {
+        let there = self.start_facts.has_library;
+        there.then(|| self.scope.data_dir().join("lib"))
     }
 }
 
@@ -227,7 +229,7 @@ impl Turn<'_> {
             // A program that was found on the search path was not installed.
             row.found_at >= crawl.created_at
                 && row.provider != HERE
-                && Path::new(&row.abspath).exists()
+                && self.engine.facts.has_file(Path::new(&row.abspath))
         }))
     }
 
@@ -255,7 +257,7 @@ impl Turn<'_> {
                 error: Some(error),
             }))
         };
-        if !path.is_absolute() || !path.exists() {
+        if !path.is_absolute() || !self.engine.facts.has_file(&path) {
             let says = &found.abspath;
             return failed(format!("the hook reported '{says}', which does not exist"));
         }
@@ -306,7 +308,11 @@ impl Turn<'_> {
             // The name is a path by now, where the program is the value of a setting.
             let mut rows = rows.iter();
             let row = rows.find(|row| row.name == need.name || row.abspath == need.name);
-            if let Some(row) = row.filter(|row| Path::new(&row.abspath).exists()) {
+            let facts = &self.engine.facts;
+            if let Some(row) = row
+                && !row.env.is_empty()
+                && facts.has_file(Path::new(&row.abspath))
+            {
                 archivist_plugin::contract::environment::layer(variables, &row.env);
             }
         }
@@ -352,7 +358,7 @@ impl Turn<'_> {
                 .get(name)
                 .map(|known| known.path.clone())
         };
-        let path = found.or_else(|| shelved().filter(|path| path.exists()));
+        let path = found.or_else(|| shelved().filter(|path| self.engine.facts.has_file(path)));
         let Some(path) = path else {
             let source = install::advice(&self.engine.catalogue, plugin, &request.requirement);
             return Ok(Binary {

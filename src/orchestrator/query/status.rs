@@ -4,6 +4,7 @@ use crate::main_loop::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
 use crate::runner::gate;
+use archivist_core::model::Runner;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 
@@ -45,6 +46,7 @@ impl Turn<'_> {
             return Ok(Vec::new());
         };
         let runners = self.tx.runners()?;
-        Ok(gate::reported(&runners, me.seat, &me.place, &me.locks))
+        let is_alive = |runner: &Runner| self.engine.facts.is_running(runner.seat);
+        Ok(gate::reported(&runners, me.seat, &me.place, is_alive))
     }
 }

@@ -28,7 +28,7 @@ use crate::main_loop::error::OrchestratorError;
 use crate::main_loop::event::Event;
 use crate::main_loop::notify;
 use crate::runner::identity::Identity;
-use crate::runner::locks::{Lock, News, RunnerLocks};
+use crate::runner::locks::{Lock, News};
 use crate::store::Store;
 use archivist_core::model::{Locality, ProcessLocation, Runner};
 use archivist_core::plan;
@@ -408,26 +408,23 @@ impl Waiter<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             data: self.scope.data_dir().to_string_lossy().into_owned(),
             line: self.line.clone(),
-            runners: reported(
-                &runners,
-                self.me.row.seat,
-                &self.me.row.place,
-                &self.me.locks,
-            ),
+            runners: reported(&runners, self.me.row.seat, &self.me.row.place, |runner| {
+                self.me.locks.is_alive(runner)
+            }),
             ..report::Status::default()
         };
         reply.send(Ok(serde_json::to_string(&status).unwrap_or_default()));
     }
 }
 
-/// The orchestrators that are alive, including `seat`.
+/// The orchestrators that are alive, including `seat`. `is_alive` is asked for the others.
 pub fn reported(
     runners: &[Runner],
     seat: i64,
     here: &ProcessLocation,
-    locks: &RunnerLocks,
+    is_alive: impl Fn(&Runner) -> bool,
 ) -> Vec<report::Runner> {
-    let alive = |runner: &&Runner| runner.seat == seat || locks.is_alive(runner);
+    let alive = |runner: &&Runner| runner.seat == seat || is_alive(runner);
     let shown = runners.iter().filter(alive).map(|runner| {
         let place = Locality::of(here, &runner.place).words();
         report::Runner {

@@ -148,6 +148,8 @@ impl Bed {
             self.observe(event);
         }
         let followed = BTreeSet::new();
+        self.engine.read_start_facts();
+        self.engine.read_facts();
         let tx = self.store.begin().unwrap();
         let mut turn = Turn {
             tx: &tx,
@@ -160,8 +162,11 @@ impl Bed {
             actions: Vec::new(),
             changes: BTreeSet::new(),
         };
+        let mut left = Vec::new();
         for event in &batch {
-            turn.event(event)?;
+            if !turn.event(event)? {
+                left.push(event.clone());
+            }
         }
         if batch.iter().any(Event::decides) {
             let view = turn.decide()?;
@@ -182,6 +187,10 @@ impl Bed {
                     result: Err(error),
                 }),
             }
+        }
+        if self.engine.facts.are_awaited() {
+            left.push(Event::Due);
+            return self.try_turn(left);
         }
         self.check();
         match std::mem::take(&mut self.read) {

@@ -5,6 +5,7 @@ mod bed;
 mod cancel;
 mod check;
 mod clock;
+mod facts;
 mod interrupt;
 mod journal;
 mod limits;

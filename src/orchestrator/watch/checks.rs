@@ -94,9 +94,7 @@ impl Turn<'_> {
             spec.addresses = self.engine.filter_of(&way_out);
         }
         if check.kind == CheckKind::Lighthouse {
-            let library = self.engine.scope.data_dir().join("lib");
-            spec.bind_read_only
-                .extend(Some(library).filter(|lib| lib.is_dir()));
+            spec.bind_read_only.extend(self.engine.library_directory());
         }
         Ok(UnitSpec::check(&self.engine.names, spec))
     }

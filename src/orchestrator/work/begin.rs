@@ -36,7 +36,9 @@ impl Turn<'_> {
         let crawl = self.crawl_of(id)?;
         // Whether its users may use their persona is checked again.
         self.engine.forget(id);
-        let plan = match self.engine.plan(&crawl) {
+        let plan = self.engine.plan(&crawl);
+        self.require_facts()?;
+        let plan = match plan {
             Ok(plan) => plan,
             Err(why) => return self.give_up_crawl(id, &why),
         };

@@ -8,6 +8,7 @@ pub mod host_delay;
 pub mod measure;
 pub mod persona;
 pub mod persona_access;
+pub mod persona_files;
 pub mod pressure;
 pub mod reach;
 pub mod run_result;

@@ -3,8 +3,7 @@
 //! hooks.
 
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
-use archivist_core::model::COOKIES;
-use archivist_plugin::{HookFamily, Values};
+use archivist_plugin::HookFamily;
 use std::path::Path;
 
 impl CrawlPlan {
@@ -13,24 +12,6 @@ impl CrawlPlan {
         let name = self.persona.as_deref().and_then(Path::file_name);
         name.unwrap_or_default().to_string_lossy().into_owned()
     }
-}
-
-/// The settings that follow from a persona, a copy of which is in `personas`. Settings of the user
-/// override them.
-pub fn values(persona: Option<&Path>, personas: &Path) -> Values {
-    let Some(persona) = persona else {
-        return Values::new();
-    };
-    let has_cookies = persona
-        .join(COOKIES)
-        .symlink_metadata()
-        .is_ok_and(|kind| kind.is_file());
-    let name = persona.file_name().unwrap_or_default();
-    let cookies = personas.join(name).join(COOKIES);
-    has_cookies
-        .then(|| ("COOKIES_FILE".to_owned(), cookies.display().to_string()))
-        .into_iter()
-        .collect()
 }
 
 /// Whether this hook has work: a hook that copies the persona requires one, and on a page a browser

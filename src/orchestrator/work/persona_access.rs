@@ -2,13 +2,10 @@
 
 use crate::main_loop::engine::Engine;
 use crate::store::{CrawlWork, Users};
-use archivist_core::model::{Audience, Lifecycle, PersonaName};
+use archivist_core::model::{COOKIES, Lifecycle, PersonaName};
 use archivist_plugin::Values;
-use nix::unistd::{Uid, User, getgrouplist};
 use std::collections::BTreeSet;
-use std::ffi::CString;
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The setting that names the persona in use.
 const ACTIVE: &str = "ACTIVE_PERSONA";
@@ -28,8 +25,7 @@ impl Engine {
             None => PersonaName::usual(),
         };
         let path = self.personas().join(name.as_str());
-        // Not through a link: it is mounted for a hook.
-        if !path.symlink_metadata().is_ok_and(|kind| kind.is_dir()) {
+        if !self.facts.persona(&name).is_directory {
             return if name == PersonaName::usual() {
                 Ok(None)
             } else {
@@ -74,7 +70,22 @@ impl Engine {
         refusal.map_or(Ok(()), Err)
     }
 
-    fn personas(&self) -> PathBuf {
+    /// The settings that follow from the persona in a directory, a copy of which is in `personas`.
+    /// Settings of the user override them.
+    pub fn persona_values(&self, persona: Option<&Path>, personas: &Path) -> Values {
+        let Some(name) = persona.and_then(Path::file_name) else {
+            return Values::new();
+        };
+        let known: Result<PersonaName, _> = name.to_string_lossy().parse();
+        let has_cookies = known.is_ok_and(|name| self.facts.persona(&name).has_cookies);
+        let cookies = personas.join(name).join(COOKIES);
+        has_cookies
+            .then(|| ("COOKIES_FILE".to_owned(), cookies.display().to_string()))
+            .into_iter()
+            .collect()
+    }
+
+    pub(crate) fn personas(&self) -> PathBuf {
         self.scope.data_dir().join("personas")
     }
 
@@ -83,40 +94,18 @@ impl Engine {
         if self.scope.user {
             return None;
         }
-        let path = self.personas().join(name.list());
-        let audience: Audience = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Audience::default(),
-            Err(error) => return Some(format!("failed to read '{}': {error}", path.display())),
-            Ok(text) => match text.parse() {
-                Ok(audience) => audience,
-                Err(error) => return Some(format!("'{}': {error}", path.display())),
-            },
+        let audience = match self.facts.persona(name).audience {
+            Ok(audience) => audience,
+            Err(why) => return Some(why),
         };
+        let groups = |uid| self.facts.user(uid).groups;
         let mut users = users.iter().copied();
         let stranger = users.find(|uid| !audience.admits(*uid, groups))?;
-        let user = user_name(stranger);
+        let user = self.facts.user(stranger).name;
         Some(format!(
             "user {user} may not use persona '{name}'; to allow it as root: archivist persona allow {name} {user}"
         ))
     }
-}
-
-/// Name of a user, or the number if it has none.
-fn user_name(uid: u32) -> String {
-    let user = User::from_uid(Uid::from_raw(uid));
-    user.ok()
-        .flatten()
-        .map_or(uid.to_string(), |user| user.name)
-}
-
-/// Ids of all groups of a user; none if the user is not known.
-fn groups(uid: u32) -> Vec<u32> {
-    let Ok(Some(user)) = User::from_uid(Uid::from_raw(uid)) else {
-        return Vec::new();
-    };
-    let name = CString::new(user.name).unwrap_or_default();
-    let groups = getgrouplist(&name, user.gid).unwrap_or_default();
-    groups.into_iter().map(|gid| gid.as_raw()).collect()
 }
 
 #[cfg(test)]
@@ -129,6 +118,7 @@ mod tests {
     use archivist_plugin::sample::{catalogue, plugin};
     use archivist_shared::config::{Scope, Settings};
     use serde_json::json;
+    use std::cell::RefCell;
     use std::path::Path;
 
     fn engine(top: &Path) -> Engine {
@@ -160,15 +150,17 @@ mod tests {
     #[test]
     fn a_persona_selects_housekeeping_and_cookies() {
         let top = tempfile::tempdir().unwrap();
-        let engine = engine(top.path());
+        let mut engine = engine(top.path());
         let personas = engine.scope.data_dir().join("personas");
-        let plan = |config: &[(&str, &str)]| {
+        let mut plan = |config: &[(&str, &str)]| {
             let pairs = config.iter();
             let config = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
             let users = BTreeSet::from([0]);
             let config = config.collect();
-            let persona = engine.persona(&config, &users)?;
-            engine.page_plan(&[], &config, persona, Path::new("/run/c1"))
+            engine.with_facts(|engine| {
+                let persona = engine.persona(&config, &users)?;
+                engine.page_plan(&[], &config, persona, Path::new("/run/c1"))
+            })
         };
         let keys = |plan: &CrawlPlan| -> Vec<String> {
             let hooks = plan.setup.iter().chain(&plan.snapshot);
@@ -212,8 +204,20 @@ mod tests {
     #[test]
     fn persona_is_for_users_on_its_list_only() {
         let top = tempfile::tempdir().unwrap();
-        let mut engine = engine(top.path());
-        let personas = engine.personas();
+        let engine = RefCell::new(engine(top.path()));
+        let personas = engine.borrow().personas();
+        let persona = |config: &Values, users: &Users| {
+            let mut engine = engine.borrow_mut();
+            engine.with_facts(|engine| engine.persona(config, users))
+        };
+        let check_change = |crawl: &CrawlWork, uid| {
+            let mut engine = engine.borrow_mut();
+            engine.with_facts(|engine| engine.check_change(crawl, uid))
+        };
+        let persona_of = |crawl: &CrawlWork| {
+            let mut engine = engine.borrow_mut();
+            engine.with_facts(|engine| engine.persona_of(crawl))
+        };
         for name in ["work", "Default"] {
             std::fs::create_dir_all(personas.join(name)).unwrap();
         }
@@ -224,18 +228,18 @@ mod tests {
             let name: PersonaName = name.parse().unwrap();
             std::fs::write(personas.join(name.list()), text).unwrap();
         };
-        assert!(engine.persona(&work, &of(&[0])).unwrap().is_some());
-        let why = engine.persona(&work, &of(&[4_000_000])).unwrap_err();
+        assert!(persona(&work, &of(&[0])).unwrap().is_some());
+        let why = persona(&work, &of(&[4_000_000])).unwrap_err();
         assert!(
             why.contains("archivist persona allow work 4000000"),
             "{why}"
         );
-        assert_eq!(engine.persona(&none, &of(&[4_000_000])), Ok(None));
+        assert_eq!(persona(&none, &of(&[4_000_000])), Ok(None));
 
         allow("work", "user 4000000\n");
         let both = of(&[4_000_000, 4_000_001]);
-        assert!(engine.persona(&work, &of(&[4_000_000])).is_ok());
-        assert!(engine.persona(&work, &both).is_err(), "settings of both");
+        assert!(persona(&work, &of(&[4_000_000])).is_ok());
+        assert!(persona(&work, &both).is_err(), "settings of both");
         let crawl = |config: &Values, uids: &[u32], persona: Option<&str>| CrawlWork {
             id: archivist_core::model::CrawlId(1),
             status: match persona {
@@ -255,30 +259,28 @@ mod tests {
             users: of(uids),
             persona: persona.map(str::to_owned),
         };
-        let change = |uid| engine.check_change(&crawl(&work, &[4_000_000], None), uid);
+        let change = |uid| check_change(&crawl(&work, &[4_000_000], None), uid);
         assert!(change(4_000_000).is_ok() && change(0).is_ok());
         assert!(change(4_000_001).is_err());
 
         allow("Default", "user 4000001\n");
-        assert_eq!(engine.persona(&none, &both), Ok(None));
-        let change = |crawl, uid| engine.check_change(&crawl, uid);
+        assert_eq!(persona(&none, &both), Ok(None));
+        let change = |crawl, uid| check_change(&crawl, uid);
         assert!(change(crawl(&none, &[4_000_000, 4_000_001], None), 4_000_000).is_ok());
         assert!(change(crawl(&none, &[4_000_001], None), 4_000_000).is_err());
         // Under way it keeps what it was begun with, be that nothing.
         let begun = crawl(&none, &[4_000_000], Some("Default"));
-        assert_eq!(
-            engine.persona_of(&begun),
-            Ok(Some(personas.join("Default")))
-        );
+        assert_eq!(persona_of(&begun), Ok(Some(personas.join("Default"))));
         assert!(change(begun, 4_000_000).is_err());
         let begun = crawl(&none, &[4_000_001], Some(""));
-        assert_eq!(engine.persona_of(&begun), Ok(None));
+        assert_eq!(persona_of(&begun), Ok(None));
         allow("Default", "everyone\n");
-        assert!(engine.persona(&none, &both).unwrap().is_some());
+        assert!(persona(&none, &both).unwrap().is_some());
         allow("Default", "everyon\n");
-        assert_eq!(engine.persona(&none, &both), Ok(None), "a damaged list");
-        engine.scope.user = true;
-        engine.scope.dirs.data = "/var/lib".into();
-        assert!(engine.persona(&work, &both).unwrap().is_some(), "one user");
+        assert_eq!(persona(&none, &both), Ok(None), "a damaged list");
+        let mut scope = engine.borrow().scope.clone();
+        (scope.user, scope.dirs.data) = (true, "/var/lib".into());
+        engine.borrow_mut().scope = scope;
+        assert!(persona(&work, &both).unwrap().is_some(), "one user");
     }
 }

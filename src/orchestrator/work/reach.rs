@@ -44,7 +44,7 @@ impl Engine {
     /// The network of hooks and what they reach, in one line.
     pub fn network_line(&self) -> String {
         let (mode, reach) = (self.settings.network, &self.settings.reach);
-        let whose = if mode.is_own(&self.scope, reach.loopback) {
+        let whose = if mode.is_own(self.start_facts.network_lack.as_ref(), reach.loopback) {
             "one for each crawl"
         } else {
             "the machine's"
@@ -54,11 +54,12 @@ impl Engine {
 
     /// The networks that a crawl with these start URLs reaches.
     pub fn way_out<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> WayOut {
-        let hosts = &self.addresses.hosts;
+        let hosts = &self.start_facts.addresses.hosts;
         let each = urls.into_iter().map(|url| Reach::of_url(url, hosts));
         let opened = each.fold(Reach::default(), |all, one| all.and(&one));
         let reach = self.settings.reach.clone().and(&opened);
-        let is_own = self.settings.network.is_own(&self.scope, reach.loopback);
+        let lack = self.start_facts.network_lack.as_ref();
+        let is_own = self.settings.network.is_own(lack, reach.loopback);
         WayOut {
             reach,
             opened,
@@ -72,7 +73,7 @@ impl Engine {
         if self.scope.user {
             return AddressFilter::default();
         }
-        way_out.filter(&self.addresses.name_servers)
+        way_out.filter(&self.start_facts.addresses.name_servers)
     }
 
     /// The networks that a check of this URL reaches. Checks run in the machine's network, except

@@ -36,27 +36,29 @@ impl NetworkMode {
     }
 
     /// Returns whether hooks of a crawl get a private network. With `auto`, hooks that may reach
-    /// the machine's loopback do not: a private network does not contain it.
-    pub fn is_own(self, scope: &Scope, reaches_loopback: bool) -> bool {
+    /// the machine's loopback do not: a private network does not contain it. `lack` is the result
+    /// of [`lack`].
+    pub fn is_own(self, lack: Option<&(String, String)>, reaches_loopback: bool) -> bool {
         match self {
             NetworkMode::Host => false,
             NetworkMode::Private => true,
-            NetworkMode::Auto => !reaches_loopback && lack(scope).is_none(),
+            NetworkMode::Auto => !reaches_loopback && lack.is_none(),
         }
     }
 
-    /// Returns what prevents private networks on this machine, and how to fix it.
-    pub fn obstacle(self, scope: &Scope) -> Option<(String, String)> {
+    /// Returns what prevents the configured network on this machine, and how to fix it. `lack` is
+    /// the result of [`lack`].
+    pub fn obstacle(self, lack: Option<&(String, String)>) -> Option<(String, String)> {
         match self {
             NetworkMode::Auto | NetworkMode::Host => None,
-            NetworkMode::Private => lack(scope),
+            NetworkMode::Private => lack.cloned(),
         }
     }
 
     /// Returns the problem and the fix if the device that pasta needs is missing, as in many
     /// containers. For a process that sees the machine's /dev; the orchestrator does not.
     pub fn missing_device(self, scope: &Scope) -> Option<(String, String)> {
-        if !self.is_own(scope, false) || scope.rooted(TUN).exists() {
+        if !self.is_own(lack(scope).as_ref(), false) || scope.rooted(TUN).exists() {
             return None;
         }
         Some((
@@ -96,22 +98,24 @@ mod tests {
     fn missing_requirements_of_a_private_network_are_listed() {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
-        assert_eq!(NetworkMode::Host.obstacle(&scope), None);
-        assert_eq!(NetworkMode::Auto.obstacle(&scope), None);
-        let (what, fix) = NetworkMode::Private.obstacle(&scope).unwrap();
+        assert_eq!(NetworkMode::Host.obstacle(lack(&scope).as_ref()), None);
+        assert_eq!(NetworkMode::Auto.obstacle(lack(&scope).as_ref()), None);
+        let (what, fix) = NetworkMode::Private
+            .obstacle(lack(&scope).as_ref())
+            .unwrap();
         assert_eq!(what, "Network=private needs /usr/bin/pasta and /usr/bin/ip");
         assert_eq!(fix, "apt install passt iproute2");
-        assert!(!NetworkMode::Auto.is_own(&scope, false));
-        assert!(NetworkMode::Private.is_own(&scope, true));
+        assert!(!NetworkMode::Auto.is_own(lack(&scope).as_ref(), false));
+        assert!(NetworkMode::Private.is_own(lack(&scope).as_ref(), true));
 
         std::fs::create_dir_all(root.path().join("usr/bin")).unwrap();
         for (program, _) in PROGRAMS {
             std::fs::write(scope.rooted(program), "").unwrap();
         }
-        assert_eq!(NetworkMode::Private.obstacle(&scope), None);
-        assert!(NetworkMode::Auto.is_own(&scope, false));
-        assert!(!NetworkMode::Auto.is_own(&scope, true));
-        assert!(!NetworkMode::Host.is_own(&scope, false));
+        assert_eq!(NetworkMode::Private.obstacle(lack(&scope).as_ref()), None);
+        assert!(NetworkMode::Auto.is_own(lack(&scope).as_ref(), false));
+        assert!(!NetworkMode::Auto.is_own(lack(&scope).as_ref(), true));
+        assert!(!NetworkMode::Host.is_own(lack(&scope).as_ref(), false));
         let (what, _) = NetworkMode::Auto.missing_device(&scope).unwrap();
         assert_eq!(
             what,
@@ -125,8 +129,12 @@ mod tests {
             user: true,
             ..scope
         };
-        assert!(NetworkMode::Private.obstacle(&user).is_some());
-        assert_eq!(NetworkMode::Host.obstacle(&user), None);
-        assert!(!NetworkMode::Auto.is_own(&user, false));
+        assert!(
+            NetworkMode::Private
+                .obstacle(lack(&user).as_ref())
+                .is_some()
+        );
+        assert_eq!(NetworkMode::Host.obstacle(lack(&user).as_ref()), None);
+        assert!(!NetworkMode::Auto.is_own(lack(&user).as_ref(), false));
     }
 }

@@ -113,7 +113,10 @@ fn configuration(scope: &Scope) -> Vec<Check> {
                 .map(|warning| Check::warn(NAME, warning.to_string(), fix))
                 .collect();
             checks.extend(unreached_resolvers(scope));
-            if let Some((what, fix)) = settings.network.obstacle(scope) {
+            if let Some((what, fix)) = settings
+                .network
+                .obstacle(config::network::lack(scope).as_ref())
+            {
                 checks.push(Check::fail(NAME, what, fix));
             }
             if let Some((what, fix)) = settings.network.missing_device(scope) {

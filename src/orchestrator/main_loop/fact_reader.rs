@@ -1,0 +1,71 @@
+//! Reading facts for turns, between two transactions. See [`crate::main_loop::facts`].
+
+use crate::main_loop::engine::{Engine, HOOK_PATH};
+use crate::main_loop::facts::{Answer, Question};
+use crate::programs::inspect;
+use crate::runner::locks::Lock;
+use crate::work::persona_files;
+use crate::work::way_out::MachineAddresses;
+use archivist_plugin::programs::binary;
+use archivist_shared::config::network;
+use std::path::PathBuf;
+
+/// Directories with programs below the library, which hooks search first.
+const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"];
+
+impl Engine {
+    /// Reads the facts that nearly every start needs.
+    pub fn read_start_facts(&mut self) {
+        let facts = &mut self.start_facts;
+        facts.addresses = MachineAddresses::read(&self.scope);
+        facts.network_lack = network::lack(&self.scope);
+        facts.has_library = self.scope.data_dir().join("lib").is_dir();
+    }
+
+    /// Answers the questions of the events that the last turn left.
+    pub fn read_facts(&mut self) {
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.read(|question| self.answer(question));
+        self.facts = facts;
+    }
+
+    fn answer(&self, question: &Question) -> Answer {
+        match question {
+            Question::Program(name) => Answer::Program(self.search(name)),
+            Question::Exists(path) => Answer::Exists(path.exists()),
+            Question::Stamp(path) => Answer::Stamp(inspect::stamp(path)),
+            Question::Persona(name) => Answer::Persona(persona_files::read(&self.personas(), name)),
+            Question::User(uid) => Answer::User(persona_files::account(*uid)),
+            Question::Runner(seat) => {
+                let me = self.me.as_ref();
+                Answer::Runner(me.is_some_and(|me| me.locks.is_held(Lock::Seat(*seat))))
+            }
+        }
+    }
+
+    /// Searches for a program in the library, then in the system. An absolute path is only checked.
+    fn search(&self, name: &str) -> Option<PathBuf> {
+        let library = self.scope.data_dir().join("lib");
+        let own = LIBRARY_PATHS.iter().map(|path| library.join(path));
+        let mut search: Vec<String> = own
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        search.push(HOOK_PATH.to_owned());
+        binary::path_lookup(&search.join(":"), name)
+    }
+
+    /// Calls `ask` with all the facts that it asks for.
+    #[cfg(test)]
+    pub fn with_facts<T>(&mut self, ask: impl Fn(&Engine) -> T) -> T {
+        self.read_facts();
+        loop {
+            self.facts.begin();
+            let answer = ask(self);
+            if self.facts.are_complete() {
+                return answer;
+            }
+            self.facts.leave();
+            self.read_facts();
+        }
+    }
+}
