@@ -21,8 +21,8 @@ const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <>
           AND r.hook = run.hook)
     END <> 'started'";
 
-/// What the queue of one crawl is read with.
-struct Queue<'a> {
+/// Arguments for reading the due pages of one crawl.
+struct DuePagesQuery<'a> {
     crawl: CrawlId,
     limits: &'a Limits,
     pace: Duration,
@@ -61,13 +61,13 @@ impl Tx<'_> {
             .query_row([now.0], |row| row.get(0))?;
         let running = self.snapshot_workers()?;
         for crawl in self.open_crawls()? {
-            let queue = Queue {
+            let query = DuePagesQuery {
                 crawl,
                 limits,
                 pace,
                 now,
             };
-            let due = self.due_snapshots(&queue, &mut view.hosts)?;
+            let due = self.due_snapshots(&query, &mut view.hosts)?;
             let later: Option<i64> = self
                 .inner
                 .prepare_cached(
@@ -112,26 +112,26 @@ impl Tx<'_> {
     /// out, however many of their pages wait.
     fn due_snapshots(
         &self,
-        queue: &Queue<'_>,
+        query: &DuePagesQuery<'_>,
         hosts: &mut BTreeMap<HostId, Host>,
     ) -> Result<Vec<Due>> {
-        let enough = queue.limits.workers_per_kind as usize;
+        let enough = query.limits.workers_per_kind as usize;
         let mut pages: Vec<Vec<Due>> = Vec::new();
-        for range in host_turns(self.last_host(queue.crawl)?) {
+        for range in host_turns(self.last_host(query.crawl)?) {
             let mut after = range.after;
             while pages.len() < enough
-                && let Some(id) = self.next_host(queue.crawl, HostRange { after, ..range })?
+                && let Some(id) = self.next_host(query.crawl, HostRange { after, ..range })?
             {
                 after = id;
                 let host = match hosts.get(&id) {
                     Some(host) => host.clone(),
-                    None => self.host_view(id, queue.pace)?,
+                    None => self.host_view(id, query.pace)?,
                 };
-                let blocked = against_host(&host, queue.limits, queue.now).is_some();
+                let blocked = against_host(&host, query.limits, query.now).is_some();
                 let due = if blocked {
                     Vec::new()
                 } else {
-                    self.first_pages(queue, id, queue.limits.snapshots_per_host - host.running)?
+                    self.first_pages(query, id, query.limits.snapshots_per_host - host.running)?
                 };
                 // A host without due pages does not decide when the next decision is.
                 if blocked || !due.is_empty() {
@@ -212,14 +212,14 @@ impl Tx<'_> {
 
     /// Returns the first due pages of a crawl on one host, in the order of [`PagePosition`], which the index
     /// has too.
-    fn first_pages(&self, queue: &Queue<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
+    fn first_pages(&self, query: &DuePagesQuery<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
         let sql = format!(
             "SELECT retry_at, id FROM snapshot INDEXED BY snapshot_lane
              WHERE crawl_id = ?1 AND host_id = ?2 AND status = 'queued' AND retry_at <= ?3
                  AND NOT EXISTS ({LEAVING} AND run.snapshot_id = snapshot.id)
              ORDER BY retry_at, id LIMIT ?4"
         );
-        let limit = limit.min(queue.limits.workers_per_kind);
+        let limit = limit.min(query.limits.workers_per_kind);
         let read = |row: &Row<'_>| {
             Ok(PagePosition {
                 retry_at: column(row, 0)?,
@@ -227,7 +227,7 @@ impl Tx<'_> {
             })
         };
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let rows = statement.query_map((queue.crawl.0, host.0, queue.now.0, limit), read)?;
+        let rows = statement.query_map((query.crawl.0, host.0, query.now.0, limit), read)?;
         let pages = rows.collect::<rusqlite::Result<Vec<PagePosition>>>()?;
         debug_assert!(
             pages.is_sorted(),

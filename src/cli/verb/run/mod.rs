@@ -6,10 +6,10 @@ mod copy;
 mod draft;
 mod input;
 mod interrupt;
-mod leaders;
 mod printed;
 mod scope;
 mod stream;
+mod takeover_notice;
 mod work;
 
 use crate::client::exit::{Exit, Failure};
@@ -160,16 +160,16 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
     let server = Server::reach(scope).await?;
     let since = style::now();
-    let mut queue = Queue {
+    let mut submission = Submission {
         server: &server,
         jobs: Vec::new(),
         partly: false,
     };
-    queue.settle(&mut input).await?;
-    queue.submit(&args, &input).await?;
-    let Queue {
+    submission.settle(&mut input).await?;
+    submission.submit(&args, &input).await?;
+    let Submission {
         jobs, partly: p, ..
-    } = queue;
+    } = submission;
     partly |= p;
     if jobs.is_empty() {
         return Ok(if partly { Exit::Partly } else { Exit::Done });
@@ -254,15 +254,15 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
     Ok(input)
 }
 
-/// Queues the requests.
-struct Queue<'a> {
+/// Submits the requests to the orchestrator, which queues them.
+struct Submission<'a> {
     server: &'a Server,
     jobs: Vec<Job>,
     /// At least one request was refused.
     partly: bool,
 }
 
-impl Queue<'_> {
+impl Submission<'_> {
     /// Checks which records belong to this archive: by id and by the URL that it has here.
     async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
         for (number, claim) in std::mem::take(&mut input.claims) {

@@ -2,10 +2,10 @@
 
 use super::board::{Board, Screen};
 use super::interrupt::{Input, Interrupts, State, Step};
-use super::leaders::Leaders;
 use super::named;
 use super::printed::Printed;
 use super::stream::{Job, follow};
+use super::takeover_notice::TakeoverNotice;
 use crate::client::exit::{Exit, Failure};
 use crate::client::follow::Follow;
 use crate::client::paging::Paging;
@@ -72,7 +72,7 @@ pub struct Work<'a> {
     board: Board,
     screen: Option<Screen>,
     interrupts: Interrupts,
-    leaders: Leaders,
+    takeover_notice: TakeoverNotice,
     /// Reads lines from the terminal, not from standard input; `None` at its end.
     typed: Option<mpsc::UnboundedReceiver<Option<String>>>,
 }
@@ -97,7 +97,7 @@ impl<'a> Work<'a> {
             board: Board::default(),
             screen: screen.then(Screen::new),
             interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
-            leaders: Leaders::default(),
+            takeover_notice: TakeoverNotice::default(),
             typed: None,
         }
     }
@@ -190,7 +190,7 @@ impl<'a> Work<'a> {
     async fn look_for_newer(&mut self) {
         let status = || self.server.proxy().status();
         if let Ok(status) = self.server.ask::<Status, _>(status).await
-            && let Some(line) = self.leaders.newer(&status.runners)
+            && let Some(line) = self.takeover_notice.newer(&status.runners)
         {
             self.say(&line);
         }

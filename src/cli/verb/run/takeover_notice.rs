@@ -5,7 +5,7 @@ use archivist_shared::bus::documents::report::Runner;
 use std::collections::BTreeSet;
 
 #[derive(Default)]
-pub struct Leaders {
+pub struct TakeoverNotice {
     /// Identified by unit, because a restarted service is the same orchestrator; without a unit, by
     /// pid.
     known: BTreeSet<String>,
@@ -18,7 +18,7 @@ fn key(runner: &Runner) -> String {
     }
 }
 
-impl Leaders {
+impl TakeoverNotice {
     /// Returns the notice for the active runner if it was never active before.
     pub fn newer(&mut self, runners: &[Runner]) -> Option<String> {
         let active = runners.iter().find(|runner| runner.state == "active")?;
@@ -58,26 +58,26 @@ mod tests {
     #[test]
     fn a_takeover_is_reported_once_and_a_restart_is_not() {
         let service = |pid| runner("active", "archivist-orchestrator.service", pid);
-        let mut leaders = Leaders::default();
-        assert_eq!(leaders.newer(&[service(1)]), None);
-        assert_eq!(leaders.newer(&[service(2)]), None);
+        let mut notice = TakeoverNotice::default();
+        assert_eq!(notice.newer(&[service(1)]), None);
+        assert_eq!(notice.newer(&[service(2)]), None);
         let waiting = runner("waiting", "archivist-orchestrator.service", 2);
         let scope = [waiting, runner("active", "archivist-run-9-0.scope", 9)];
-        let message = leaders.newer(&scope).unwrap();
+        let message = notice.newer(&scope).unwrap();
         assert!(
             message.contains("took over orchestrator (pid=9, archivist-run-9-0.scope)"),
             "{message}"
         );
-        assert_eq!(leaders.newer(&scope), None);
+        assert_eq!(notice.newer(&scope), None);
         // It ended, and the first one has the work again.
-        assert_eq!(leaders.newer(&[service(2)]), None);
-        assert_eq!(leaders.newer(&scope), None);
+        assert_eq!(notice.newer(&[service(2)]), None);
+        assert_eq!(notice.newer(&scope), None);
         assert!(
-            leaders
+            notice
                 .newer(&[runner("active", "", 7)])
                 .unwrap()
                 .contains("(pid=7)")
         );
-        assert_eq!(leaders.newer(&[]), None);
+        assert_eq!(notice.newer(&[]), None);
     }
 }
