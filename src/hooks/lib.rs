@@ -66,8 +66,9 @@ const BUILTINS: [Builtin; 14] = [
 
 /// Runs the built-in program `name` with a hook's arguments and prints its record.
 ///
-/// The exit status is 0 if the program succeeded (with or without results), 10 if the configuration
-/// or a missing program skips it, 1 if it failed, and 2 if there is no program of this name.
+/// The exit status is 0 if the program succeeded (with or without results),
+/// [`EXIT_SKIPPED`](process::finding::EXIT_SKIPPED) if the configuration or a missing program skips
+/// it, 1 if it failed, and 2 if there is no program of this name.
 pub fn main(name: &str, args: &[String]) -> ExitCode {
     if name == "sonic" {
         // This program belongs to no built-in plugin: hooks of other plugins request it.

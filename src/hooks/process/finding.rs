@@ -123,7 +123,7 @@ impl Finding {
         self
     }
 
-    /// Exit status of the contract: 0 for success, 10 for skipped, 1 for failed.
+    /// Exit status of the contract: 0 for success, [`EXIT_SKIPPED`] for skipped, 1 for failed.
     pub fn exit_code(&self) -> u8 {
         match self.status {
             FindingStatus::Succeeded | FindingStatus::NoResults => 0,
