@@ -56,7 +56,7 @@ pub struct Runner {
     /// Epoch: the row number under which an active orchestrator writes.
     pub epoch: i64,
     /// Its rank: a later orchestrator has a higher rank, and keeps it while waiting.
-    pub seat: i64,
+    pub rank: i64,
     /// Active; otherwise it waits.
     pub active: bool,
     /// Unit of its process; empty if unknown.

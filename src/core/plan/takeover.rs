@@ -31,18 +31,18 @@ pub fn may_be_killed(here: &ProcessLocation, runner: &Runner) -> bool {
     Locality::of(here, &runner.place) == Locality::Here
 }
 
-/// Decides for the orchestrator with rank `seat`. `patient`: orchestrators that may not be killed
+/// Decides for the orchestrator with this `rank`. `patient`: orchestrators that may not be killed
 /// have time to stop; after that their writes are refused, because their epoch is not current.
 pub fn gate(
     here: &ProcessLocation,
-    seat: i64,
+    rank: i64,
     other_runners: &[OtherRunner],
     patient: bool,
 ) -> Gate {
     let newer = other_runners
         .iter()
-        .filter(|other| other.alive && other.runner.seat > seat);
-    if let Some(newest) = newer.max_by_key(|other| other.runner.seat) {
+        .filter(|other| other.alive && other.runner.rank > rank);
+    if let Some(newest) = newer.max_by_key(|other| other.runner.rank) {
         return Gate::StandBy(newest.runner.clone());
     }
     let in_the_way =
@@ -80,10 +80,10 @@ mod tests {
         }
     }
 
-    fn other_runner(seat: i64, alive: bool, working: bool) -> OtherRunner {
+    fn other_runner(rank: i64, alive: bool, working: bool) -> OtherRunner {
         let runner = Runner {
-            epoch: seat * 10,
-            seat,
+            epoch: rank * 10,
+            rank,
             place: here(),
             ..Runner::default()
         };
@@ -114,7 +114,7 @@ mod tests {
         let Gate::StandBy(newest) = gate(&here(), 5, &other_runners, true) else {
             panic!("not standing by");
         };
-        assert_eq!(newest.seat, 7);
+        assert_eq!(newest.rank, 7);
         // The same seen by the newest.
         let other_runners = [
             other_runner(2, true, true),
@@ -124,7 +124,7 @@ mod tests {
         let Gate::Replace(older) = gate(&here(), 7, &other_runners, true) else {
             panic!("nobody to replace");
         };
-        assert_eq!(older[0].seat, 2);
+        assert_eq!(older[0].rank, 2);
     }
 
     #[test]
@@ -192,12 +192,12 @@ mod tests {
     #[test]
     fn exactly_one_orchestrator_does_not_stand_by() {
         for count in 1..6 {
-            let standing = (1..=count).filter(|seat| {
-                let others = (1..=count).filter(|other| other != seat);
+            let standing = (1..=count).filter(|rank| {
+                let others = (1..=count).filter(|other| other != rank);
                 let other_runners: Vec<OtherRunner> = others
                     .map(|other| other_runner(other, true, false))
                     .collect();
-                !matches!(gate(&here(), *seat, &other_runners, true), Gate::StandBy(_))
+                !matches!(gate(&here(), *rank, &other_runners, true), Gate::StandBy(_))
             });
             assert_eq!(standing.collect::<Vec<_>>(), [count]);
         }

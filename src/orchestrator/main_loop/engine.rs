@@ -31,7 +31,7 @@ pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 
 /// This orchestrator among those of the data directory.
 pub struct OwnRunner {
-    pub seat: i64,
+    pub rank: i64,
     pub place: ProcessLocation,
     pub locks: RunnerLocks,
 }

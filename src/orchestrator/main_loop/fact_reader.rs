@@ -36,9 +36,9 @@ impl Engine {
             Question::Stamp(path) => Answer::Stamp(inspect::stamp(path)),
             Question::Persona(name) => Answer::Persona(persona_files::read(&self.personas(), name)),
             Question::User(uid) => Answer::User(persona_files::account(*uid)),
-            Question::Runner(seat) => {
+            Question::Runner(rank) => {
                 let me = self.me.as_ref();
-                Answer::Runner(me.is_some_and(|me| me.locks.is_held(Lock::Seat(*seat))))
+                Answer::Runner(me.is_some_and(|me| me.locks.is_held(Lock::Rank(*rank))))
             }
         }
     }

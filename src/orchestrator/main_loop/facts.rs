@@ -40,7 +40,7 @@ pub enum Question {
     Persona(PersonaName),
     /// The account of the user with this id.
     User(u32),
-    /// Whether the process of the runner with this seat is alive.
+    /// Whether the process of the runner with this rank is alive.
     Runner(i64),
 }
 
@@ -133,9 +133,9 @@ impl Facts {
         }
     }
 
-    /// Whether the process of the runner with this seat is alive.
-    pub fn is_running(&self, seat: i64) -> bool {
-        let answer = self.ask(Question::Runner(seat));
+    /// Whether the process of the runner with this rank is alive.
+    pub fn is_running(&self, rank: i64) -> bool {
+        let answer = self.ask(Question::Runner(rank));
         matches!(answer, Some(Answer::Runner(true)))
     }
 

@@ -274,7 +274,7 @@ impl Orchestrator<'_> {
             }
         };
         let newer =
-            |runner: &Runner| runner.seat > self.me.row.seat && self.me.locks.is_alive(runner);
+            |runner: &Runner| runner.rank > self.me.row.rank && self.me.locks.is_alive(runner);
         match runners.into_iter().rev().find(newer) {
             Some(newer) => Err(OrchestratorError::Displaced(Box::new(newer))),
             None => Ok(()),

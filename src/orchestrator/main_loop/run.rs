@@ -145,7 +145,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
     notify::ready();
     let result = daemon.run().await;
     if result.is_ok() {
-        let _ = daemon.store.leave(daemon.me.row.seat);
+        let _ = daemon.store.leave(daemon.me.row.rank);
     }
     drop(passed.connection);
     result

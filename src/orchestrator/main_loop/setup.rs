@@ -208,7 +208,7 @@ pub async fn open(
     let boot = me.row.place.boot.clone();
     let mut engine = Engine::new(scope.clone(), settings, catalogue, boot, programs, systemd);
     engine.me = Some(OwnRunner {
-        seat: me.row.seat,
+        rank: me.row.rank,
         place: me.row.place.clone(),
         locks: me.locks.clone(),
     });

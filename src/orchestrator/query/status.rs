@@ -46,7 +46,7 @@ impl Turn<'_> {
             return Ok(Vec::new());
         };
         let runners = self.tx.runners()?;
-        let is_alive = |runner: &Runner| self.engine.facts.is_running(runner.seat);
-        Ok(gate::reported(&runners, me.seat, &me.place, is_alive))
+        let is_alive = |runner: &Runner| self.engine.facts.is_running(runner.rank);
+        Ok(gate::reported(&runners, me.rank, &me.place, is_alive))
     }
 }

@@ -17,7 +17,7 @@
 //! | runtime_stack_component_label | `Runner::components` |
 //! | ensure_daemon_stack | bus activation; units and background hooks instead of daemons |
 //! | healthy_orchestrator | `archivist status`, sd_notify(3) and its watchdog |
-//! | _runner_sort_key | `Runner::seat` |
+//! | _runner_sort_key | `Runner::rank` |
 //! | live_runner_processes | `OtherRunner`, `Locality` |
 //! | enter_single_runner_gate | `pass()` |
 //! | standby_until_leader_needed, standby_until_runtime_stack_needed | `Gate::StandBy` |
@@ -158,10 +158,10 @@ async fn register(
     events: &mut mpsc::UnboundedReceiver<Event>,
 ) -> Result<bool, OrchestratorError> {
     loop {
-        let registered = store.register(&me.row, me.heir, |seat| me.hold_seat(seat));
+        let registered = store.register(&me.row, me.heir, |rank| me.hold_rank(rank));
         match registered {
-            Ok(seat) => {
-                me.row.seat = seat;
+            Ok(rank) => {
+                me.row.rank = rank;
                 return Ok(true);
             }
             Err(error) if error.is_busy() => {
@@ -189,7 +189,7 @@ async fn register(
 fn working(me: &Identity, store: &Store) -> Result<Vec<Runner>, OrchestratorError> {
     let mut runners = store.runners().map_err(failed)?;
     runners
-        .retain(|runner| runner.seat != me.row.seat && me.locks.is_held(Lock::Work(runner.seat)));
+        .retain(|runner| runner.rank != me.row.rank && me.locks.is_held(Lock::Work(runner.rank)));
     Ok(runners)
 }
 
@@ -234,7 +234,7 @@ impl Waiter<'_> {
                     }
                     self.face.request_name(true).await?;
                     // The next takeover is logged again.
-                    self.me.named.retain(|seat| *seat < 0);
+                    self.me.named.retain(|rank| *rank < 0);
                     // Orchestrators that stand by read the table again.
                     self.me.locks.tell();
                     return Ok(Some(Passed {
@@ -249,15 +249,15 @@ impl Waiter<'_> {
                     stood_by = true;
                     if leave_when_done && !self.store.has_work().map_err(failed)? {
                         tracing::info!("all work complete, exiting");
-                        self.store.leave(self.me.row.seat).map_err(failed)?;
+                        self.store.leave(self.me.row.rank).map_err(failed)?;
                         return Ok(None);
                     }
                     self.stand_by(&newer).await?;
-                    Lock::Seat(newer.seat)
+                    Lock::Rank(newer.rank)
                 }
                 Gate::Replace(older) => {
                     self.replace(&older).await?;
-                    Lock::Work(older[0].seat)
+                    Lock::Work(older[0].rank)
                 }
             };
             let mut freed = match waiting.take() {
@@ -293,7 +293,7 @@ impl Waiter<'_> {
                     Some(event) = events.recv() => if matches!(event, Event::Terminate) {
                         notify::stopping();
                         // If this fails, the released lock shows that this process is gone.
-                        let _ = self.store.leave(self.me.row.seat);
+                        let _ = self.store.leave(self.me.row.rank);
                         return Ok(None);
                     },
                     _ = beats.tick(), if beat.is_some() => notify::beat(),
@@ -305,7 +305,7 @@ impl Waiter<'_> {
     /// Decides, and promotes this orchestrator if it is the newest.
     fn judge(&mut self) -> Result<Gate, OrchestratorError> {
         let me = &mut *self.me;
-        let (patient, seat) = (self.patient, me.row.seat);
+        let (patient, rank) = (self.patient, me.row.rank);
         let named = &mut me.named;
         let judge = |others: &[Runner]| {
             let other_runners: Vec<OtherRunner> = others
@@ -313,22 +313,22 @@ impl Waiter<'_> {
                 .map(|runner| OtherRunner {
                     runner: runner.clone(),
                     alive: me.locks.is_alive(runner),
-                    working: me.locks.is_held(Lock::Work(runner.seat)),
+                    working: me.locks.is_held(Lock::Work(runner.rank)),
                 })
                 .collect();
             for other in &other_runners {
                 warn_of(&me.row, other, named);
             }
-            let verdict = plan::gate(&me.row.place, seat, &other_runners, patient);
+            let verdict = plan::gate(&me.row.place, rank, &other_runners, patient);
             match verdict {
                 // Before the row shows this orchestrator as the active one.
-                Gate::Pass { .. } if !me.locks.hold_soon(Lock::Work(seat)) => {
+                Gate::Pass { .. } if !me.locks.hold_soon(Lock::Work(rank)) => {
                     Gate::Replace(vec![me.row.clone()])
                 }
                 verdict => verdict,
             }
         };
-        match self.store.promote(seat, now(), judge) {
+        match self.store.promote(rank, now(), judge) {
             Err(error) if error.is_busy() => {
                 let working = working(self.me, self.store)?;
                 if working.is_empty() {
@@ -349,7 +349,7 @@ impl Waiter<'_> {
         // Callers repeat their calls at the active orchestrator.
         self.face.pending.clear();
         self.face.request_name(false).await?;
-        if self.me.named.insert(newer.seat) && !self.me.heir {
+        if self.me.named.insert(newer.rank) && !self.me.heir {
             announce(newer);
         }
         self.line = format!(
@@ -369,7 +369,7 @@ impl Waiter<'_> {
         if self.deadline.is_none() {
             self.deadline = Some(Instant::now() + STOP_TIMEOUT);
         }
-        if older.iter().any(|runner| self.asked.insert(runner.seat)) {
+        if older.iter().any(|runner| self.asked.insert(runner.rank)) {
             tracing::info!(
                 "taking over from {}: requested its stop within {} s",
                 names.join("; "),
@@ -408,7 +408,7 @@ impl Waiter<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             data: self.scope.data_dir().to_string_lossy().into_owned(),
             line: self.line.clone(),
-            runners: reported(&runners, self.me.row.seat, &self.me.row.place, |runner| {
+            runners: reported(&runners, self.me.row.rank, &self.me.row.place, |runner| {
                 self.me.locks.is_alive(runner)
             }),
             ..report::Status::default()
@@ -417,14 +417,14 @@ impl Waiter<'_> {
     }
 }
 
-/// The orchestrators that are alive, including `seat`. `is_alive` is asked for the others.
+/// The orchestrators that are alive, including `rank`. `is_alive` is asked for the others.
 pub fn reported(
     runners: &[Runner],
-    seat: i64,
+    rank: i64,
     here: &ProcessLocation,
     is_alive: impl Fn(&Runner) -> bool,
 ) -> Vec<report::Runner> {
-    let alive = |runner: &&Runner| runner.seat == seat || is_alive(runner);
+    let alive = |runner: &&Runner| runner.rank == rank || is_alive(runner);
     let shown = runners.iter().filter(alive).map(|runner| {
         let place = Locality::of(here, &runner.place).words();
         report::Runner {
@@ -459,7 +459,7 @@ fn warn_of(me: &Runner, other: &OtherRunner, named: &mut BTreeSet<i64>) {
     let locality = Locality::of(&me.place, &runner.place);
     let far = matches!(locality, Locality::OtherMachine | Locality::OtherNamespace);
     // Ranks are positive: negative numbers mark warnings.
-    if !far || runner.seat > me.seat || !named.insert(-runner.seat) {
+    if !far || runner.rank > me.rank || !named.insert(-runner.rank) {
         return;
     }
     let (who, place) = (runner.named(), locality.words());

@@ -65,13 +65,13 @@ impl Identity {
         })
     }
 
-    pub fn hold_seat(&self, seat: i64) -> bool {
-        self.locks.hold(Lock::Seat(seat))
+    pub fn hold_rank(&self, rank: i64) -> bool {
+        self.locks.hold(Lock::Rank(rank))
     }
 
     /// Releases the lock for working, after all work has ended.
     pub fn stop_working(&self) {
-        self.locks.let_go(Lock::Work(self.row.seat));
+        self.locks.let_go(Lock::Work(self.row.rank));
     }
 }
 

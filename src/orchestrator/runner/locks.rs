@@ -22,7 +22,7 @@ const FILE: &str = "runner.lock";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// The process is alive.
-    Seat(i64),
+    Rank(i64),
     /// The process works: at most one of all ranks.
     Work(i64),
 }
@@ -30,8 +30,8 @@ pub enum Lock {
 impl Lock {
     fn byte(self) -> libc::off_t {
         match self {
-            Lock::Seat(seat) => seat * 2,
-            Lock::Work(seat) => seat * 2 + 1,
+            Lock::Rank(rank) => rank * 2,
+            Lock::Work(rank) => rank * 2 + 1,
         }
     }
 }
@@ -96,7 +96,7 @@ impl RunnerLocks {
     }
 
     pub fn is_alive(&self, runner: &Runner) -> bool {
-        self.is_held(Lock::Seat(runner.seat))
+        self.is_held(Lock::Rank(runner.rank))
     }
 
     /// Resolves when no process holds the lock: a thread waits in the kernel.
@@ -153,14 +153,14 @@ mod tests {
             RunnerLocks::open(directory.path()).unwrap(),
             RunnerLocks::open(directory.path()).unwrap(),
         );
-        assert!(one.hold(Lock::Seat(3)) && one.hold(Lock::Seat(3)));
-        assert!(!one.is_held(Lock::Seat(3)));
-        assert!(two.is_held(Lock::Seat(3)) && !two.hold(Lock::Seat(3)));
-        for free in [Lock::Work(3), Lock::Work(2), Lock::Seat(4), Lock::Seat(2)] {
+        assert!(one.hold(Lock::Rank(3)) && one.hold(Lock::Rank(3)));
+        assert!(!one.is_held(Lock::Rank(3)));
+        assert!(two.is_held(Lock::Rank(3)) && !two.hold(Lock::Rank(3)));
+        for free in [Lock::Work(3), Lock::Work(2), Lock::Rank(4), Lock::Rank(2)] {
             assert!(!two.is_held(free), "{free:?}");
         }
-        one.let_go(Lock::Seat(3));
-        assert!(!two.is_held(Lock::Seat(3)));
+        one.let_go(Lock::Rank(3));
+        assert!(!two.is_held(Lock::Rank(3)));
     }
 
     #[tokio::test]

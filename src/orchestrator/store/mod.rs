@@ -43,8 +43,8 @@ pub enum StoreError {
     /// Another runner took over; this process must not write any more.
     #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
     Superseded(i64),
-    #[error("failed to lock seat {0} in the lock file of the data directory")]
-    Seat(i64),
+    #[error("failed to lock rank {0} in the lock file of the data directory")]
+    Rank(i64),
 }
 
 impl StoreError {

@@ -8,13 +8,13 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavio
 use std::sync::Mutex;
 use std::time::Duration;
 
-const COLUMNS: &str = "epoch, seat, state = 'active', unit, pid, machine, boot, namespace, components, \
+const COLUMNS: &str = "epoch, rank, state = 'active', unit, pid, machine, boot, namespace, components, \
                        restarts, since";
 
 fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
     Ok(Runner {
         epoch: row.get(0)?,
-        seat: row.get(1)?,
+        rank: row.get(1)?,
         active: row.get(2)?,
         unit: row.get(3)?,
         pid: row.get(4)?,
@@ -29,9 +29,9 @@ fn runner(row: &Row<'_>) -> rusqlite::Result<Runner> {
     })
 }
 
-/// Returns the runners that have not ended, as far as the table knows, in the order of their seats.
+/// Returns the runners that have not ended, as far as the table knows, in the order of their ranks.
 fn standing(connection: &Connection) -> Result<Vec<Runner>> {
-    let sql = format!("SELECT {COLUMNS} FROM runner WHERE state <> 'ended' ORDER BY seat, epoch");
+    let sql = format!("SELECT {COLUMNS} FROM runner WHERE state <> 'ended' ORDER BY rank, epoch");
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([], runner)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -39,11 +39,11 @@ fn standing(connection: &Connection) -> Result<Vec<Runner>> {
 
 fn insert(connection: &Connection, state: &str, runner: &Runner) -> Result<i64> {
     connection.execute(
-        "INSERT INTO runner (state, seat, unit, pid, machine, boot, namespace, components, restarts, since)
+        "INSERT INTO runner (state, rank, unit, pid, machine, boot, namespace, components, restarts, since)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         (
             state,
-            runner.seat,
+            runner.rank,
             &runner.unit,
             runner.pid,
             &runner.place.machine,
@@ -58,22 +58,22 @@ fn insert(connection: &Connection, state: &str, runner: &Runner) -> Result<i64> 
 }
 
 impl Store {
-    /// Registers `me` as waiting and returns its seat: `me.seat` if it is not 0; the seat of the unit's last process
-    /// if this process is its `heir`; or a new seat, higher than all others. `hold` locks a seat before other
+    /// Registers `me` as waiting and returns its rank: `me.rank` if it is not 0; the rank of the unit's last process
+    /// if this process is its `heir`; or a new rank, higher than all others. `hold` locks a rank before other
     /// processes can see it, and returns whether it could.
     ///
     /// # Errors
-    /// [`StoreError::Seat`] if a new seat cannot be locked.
+    /// [`StoreError::Rank`] if a new rank cannot be locked.
     pub fn register(&mut self, me: &Runner, heir: bool, hold: impl Fn(i64) -> bool) -> Result<i64> {
         let tx = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if me.seat != 0 {
-            if !standing(&tx)?.iter().any(|row| row.seat == me.seat) {
+        if me.rank != 0 {
+            if !standing(&tx)?.iter().any(|row| row.rank == me.rank) {
                 insert(&tx, "waiting", me)?;
             }
             tx.commit()?;
-            return Ok(me.seat);
+            return Ok(me.rank);
         }
         let of_unit = |row: &&Runner| row.unit == me.unit && row.place == me.place;
         let last: Vec<Runner> = if me.restarts {
@@ -86,26 +86,26 @@ impl Store {
             tx.execute(sql, [row.epoch])?;
         }
         let epoch = insert(&tx, "waiting", me)?;
-        let inherited = last.last().map(|row| row.seat).filter(|_| heir);
-        let seat = match inherited.filter(|seat| hold(*seat)) {
-            Some(seat) => seat,
+        let inherited = last.last().map(|row| row.rank).filter(|_| heir);
+        let rank = match inherited.filter(|rank| hold(*rank)) {
+            Some(rank) => rank,
             None if hold(epoch) => epoch,
-            None => return Err(StoreError::Seat(epoch)),
+            None => return Err(StoreError::Rank(epoch)),
         };
         tx.execute(
-            "UPDATE runner SET seat = ?1 WHERE epoch = ?2",
-            (seat, epoch),
+            "UPDATE runner SET rank = ?1 WHERE epoch = ?2",
+            (rank, epoch),
         )?;
         tx.commit()?;
-        Ok(seat)
+        Ok(rank)
     }
 
-    /// Passes all other runners to `judge`, and makes the holder of `seat` the active runner if the answer is
+    /// Passes all other runners to `judge`, and makes the holder of `rank` the active runner if the answer is
     /// [`Gate::Pass`]. That begins a new epoch, in which the runner before cannot write. Judgement and promotion are
     /// one transaction.
     pub fn promote(
         &mut self,
-        seat: i64,
+        rank: i64,
         now: Time,
         judge: impl FnOnce(&[Runner]) -> Gate,
     ) -> Result<Gate> {
@@ -113,13 +113,13 @@ impl Store {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (mine, others): (Vec<Runner>, Vec<Runner>) =
-            standing(&tx)?.into_iter().partition(|row| row.seat == seat);
+            standing(&tx)?.into_iter().partition(|row| row.rank == rank);
         let verdict = judge(&others);
         let Gate::Pass { gone } = &verdict else {
             return Ok(verdict);
         };
         let Some(mut me) = mine.into_iter().next_back() else {
-            return Err(StoreError::NoSuch(format!("runner with seat {seat}")));
+            return Err(StoreError::NoSuch(format!("runner with rank {rank}")));
         };
         for epoch in gone {
             tx.execute(
@@ -127,7 +127,7 @@ impl Store {
                 [epoch],
             )?;
         }
-        tx.execute("UPDATE runner SET state = 'ended' WHERE seat = ?1", [seat])?;
+        tx.execute("UPDATE runner SET state = 'ended' WHERE rank = ?1", [rank])?;
         tx.execute(
             "UPDATE runner SET state = 'waiting' WHERE state = 'active'",
             [],
@@ -151,17 +151,17 @@ impl Store {
             since: now,
             ..Runner::default()
         };
-        let seat = self.register(&me, false, |_| true)?;
-        self.promote(seat, now, |others| Gate::Pass {
+        let rank = self.register(&me, false, |_| true)?;
+        self.promote(rank, now, |others| Gate::Pass {
             gone: others.iter().map(|row| row.epoch).collect(),
         })?;
         Ok(self.epoch)
     }
 
-    /// Records that a runner has ended and releases its seat.
-    pub fn leave(&mut self, seat: i64) -> Result<()> {
-        let sql = "UPDATE runner SET state = 'ended' WHERE seat = ?1";
-        self.connection.execute(sql, [seat])?;
+    /// Records that a runner has ended and releases its rank.
+    pub fn leave(&mut self, rank: i64) -> Result<()> {
+        let sql = "UPDATE runner SET state = 'ended' WHERE rank = ?1";
+        self.connection.execute(sql, [rank])?;
         Ok(())
     }
 
@@ -254,14 +254,14 @@ mod tests {
     fn superseded_runner_writes_and_starts_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let mut old = open(directory.path());
-        let seat = old.register(&me("old", false), false, |_| true).unwrap();
-        old.promote(seat, Time(1), pass).unwrap();
+        let rank = old.register(&me("old", false), false, |_| true).unwrap();
+        old.promote(rank, Time(1), pass).unwrap();
         let fence = old.fence().unwrap();
         assert!(fence.holds() && old.begin().is_ok());
         let mut new = open(directory.path());
-        let seat = new.register(&me("new", false), false, |_| true).unwrap();
+        let rank = new.register(&me("new", false), false, |_| true).unwrap();
         assert!(fence.holds(), "a waiting runner changes nothing");
-        new.promote(seat, Time(2), pass).unwrap();
+        new.promote(rank, Time(2), pass).unwrap();
         assert!(!fence.holds());
         let error = old.begin().err().unwrap();
         assert!(matches!(error, StoreError::Superseded(_)), "{error}");
@@ -290,8 +290,8 @@ mod tests {
         let mut store = open(directory.path());
         store.take_over("old", "b", Time(1)).unwrap();
         let mut other = open(directory.path());
-        let seat = other.register(&me("new", false), false, |_| true).unwrap();
-        let verdict = other.promote(seat, Time(2), |others| Gate::Replace(others.to_vec()));
+        let rank = other.register(&me("new", false), false, |_| true).unwrap();
+        let verdict = other.promote(rank, Time(2), |others| Gate::Replace(others.to_vec()));
         assert!(matches!(verdict.unwrap(), Gate::Replace(older) if older[0].unit == "old"));
         assert!(store.begin().is_ok());
         let rows = store.runners().unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_and_restarted_runners_keep_their_seat() {
+    fn waiting_and_restarted_runners_keep_their_rank() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = open(directory.path());
         let service = me("archivist-orchestrator.service", true);
@@ -308,27 +308,27 @@ mod tests {
         let by_hand = store.register(&me("", false), false, |_| true).unwrap();
         assert!(by_hand > first);
         store.promote(by_hand, Time(2), pass).unwrap();
-        // Restarted by systemd: the seat of its predecessor. Started by a user: a new seat.
+        // Restarted by systemd: the rank of its predecessor. Started by a user: a new rank.
         let again = store.register(&service, true, |_| true).unwrap();
         assert_eq!(again, first);
         let anew = store.register(&service, false, |_| true).unwrap();
         assert!(anew > by_hand);
-        // A living process holds the old seat: a new seat.
-        let heir = store.register(&service, true, |seat| seat != anew).unwrap();
+        // A living process holds the old rank: a new rank.
+        let heir = store.register(&service, true, |rank| rank != anew).unwrap();
         assert!(heir > anew);
-        // A runner that was recorded as ended registers under the seat that it holds.
+        // A runner that was recorded as ended registers under the rank that it holds.
         store.leave(by_hand).unwrap();
-        let seated = Runner {
-            seat: by_hand,
+        let ranked = Runner {
+            rank: by_hand,
             ..me("", false)
         };
-        assert_eq!(store.register(&seated, false, |_| false).unwrap(), by_hand);
+        assert_eq!(store.register(&ranked, false, |_| false).unwrap(), by_hand);
         assert!(
             store
                 .runners()
                 .unwrap()
                 .iter()
-                .any(|row| row.seat == by_hand)
+                .any(|row| row.rank == by_hand)
         );
     }
 
@@ -336,12 +336,12 @@ mod tests {
     fn every_promotion_begins_an_epoch() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = open(directory.path());
-        let seat = store.register(&me("", false), false, |_| true).unwrap();
-        store.promote(seat, Time(1), pass).unwrap();
+        let rank = store.register(&me("", false), false, |_| true).unwrap();
+        store.promote(rank, Time(1), pass).unwrap();
         let fence = store.fence().unwrap();
-        store.promote(seat, Time(2), pass).unwrap();
+        store.promote(rank, Time(2), pass).unwrap();
         assert!(!fence.holds() && store.fence().unwrap().holds());
-        store.leave(seat).unwrap();
+        store.leave(rank).unwrap();
         assert!(store.begin().is_err());
         assert!(!store.has_work().unwrap());
     }

@@ -1,8 +1,8 @@
 -- Orchestrators that want to work on this data directory; at most one of them is active.
 CREATE TABLE runner (
     epoch INTEGER PRIMARY KEY AUTOINCREMENT,
-    -- Row number of the runner's lock file, the same for all epochs of one process.
-    seat INTEGER NOT NULL,
+    -- A later runner has a higher rank: its row in the lock file, and the same in all epochs of a process.
+    rank INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('waiting', 'active', 'ended')),
     unit TEXT NOT NULL,
     pid INTEGER NOT NULL,
