@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The command, with buses that nobody serves and a home of its own.
+/// The command, with bus addresses where no process listens, and a home directory of its own.
 fn archivist(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archivist"));
     command

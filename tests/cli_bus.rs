@@ -68,7 +68,7 @@ impl Face {
         }))
     }
 
-    /// Holds are let go at once, so that nothing is waited for after the end.
+    /// Releases the hold at once, so that the command does not wait after the end.
     fn run(
         &self,
         urls: zbus::OwnedFd,
@@ -543,7 +543,7 @@ fn lists_and_refusals() {
         stderr.starts_with("archivist: s3 has no page yet: "),
         "{stderr}"
     );
-    // An instance that nobody serves.
+    // An instance without an orchestrator.
     let (code, _, stderr) = bus.run(&["status", "--instance", "news"]);
     assert_eq!(code, 4, "{stderr}");
     assert!(stderr.contains("org.archivist1.news"), "{stderr}");

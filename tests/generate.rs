@@ -1,6 +1,6 @@
 //! Directories with declarations, and the directories that archivist-generator makes of them:
 //! `tests/generate/CASE/in` is the root of a file system, `CASE/out` what is written, `CASE/problems`
-//! what is said. `UPDATE_GOLDEN=1` writes the latter two anew.
+//! the messages. `UPDATE_GOLDEN=1` rewrites `out` and `problems`.
 
 use archivist_core::text::Problem;
 use archivist_generator::{Context, generate, write, write_all};

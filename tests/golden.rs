@@ -1,5 +1,5 @@
-//! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` writes the
-//! files anew; what changed is then seen in the diff.
+//! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` rewrites the
+//! files, so that the diff shows what changed.
 
 use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
 use archivist_core::unit::{

@@ -10,7 +10,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(name)
 }
 
-/// A page as somebody who reads it sees its words: without requests, fonts and escapes.
+/// The text of a page as man(1) prints it: without requests, fonts and escapes.
 fn page(name: &str) -> String {
     let text = std::fs::read_to_string(file(name)).unwrap();
     let plain = ["\\fB", "\\fI", "\\fR", "\\fP"]

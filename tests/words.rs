@@ -1,9 +1,7 @@
 //! Plain English: the ten worst words of the list in CONTRIBUTING.md must not occur in documents,
-//! and their number in doc comments must not rise. Every hit is printed with file and line.
+//! comments, and names of functions. Every hit is printed with file and line.
 
 use regex::Regex;
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,20 +22,11 @@ const WORST: &[&str] = &[
 /// Documents and texts that users and administrators read, relative to the root.
 const DOCUMENTS: &[&str] = &["man", "units", "packaging", "plugins"];
 
-/// Documents that still have such words, and how many at most. Lower a number when it falls, and
-/// remove its line at 0.
-const DOCUMENT_CEILINGS: &[(&str, usize)] = &[];
+/// Folders whose programs and scripts are searched for comments and names of functions.
+const CODE: &[&str] = &["src", "tests", "packaging"];
 
-/// Folders of `src` whose doc comments still have such words, and how many at most. All other
-/// folders have none.
-const CEILINGS: &[(&str, usize)] = &[
-    ("src/checks", 10),
-    ("src/cli", 44),
-    ("src/core", 43),
-    ("src/generator", 10),
-    ("src/orchestrator", 95),
-    ("src/shared", 26),
-];
+/// This file, which contains the words.
+const THIS_FILE: &str = "tests/words.rs";
 
 /// The heading of the word list in CONTRIBUTING.md, the only table that may contain the words.
 const WORD_LIST: &str = "| instead of | write |";
@@ -108,20 +97,67 @@ fn without_markers(line: &str) -> &str {
     }
 }
 
-/// The doc comments of a Rust file: one block for each run of adjacent lines.
-fn doc_comments(text: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::default()];
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim_start();
-        let doc = line
-            .strip_prefix("///")
-            .or_else(|| line.strip_prefix("//!"));
-        match (doc, blocks.last_mut()) {
-            (Some(prose), Some(block)) => block.push(number, prose.trim()),
-            _ => blocks.push(Block::default()),
+/// How a language marks comments and names functions.
+struct Syntax {
+    comment: Regex,
+    function: Regex,
+}
+
+impl Syntax {
+    fn rust() -> Syntax {
+        Syntax {
+            comment: Regex::new(r"(?:^|\s)//[/!]?(?:\s(.*)|$)").unwrap(),
+            function: Regex::new(r"\bfn (\w+)").unwrap(),
         }
     }
-    blocks
+
+    /// Bash and Python; a function of Bash begins its line.
+    fn script() -> Syntax {
+        Syntax {
+            comment: Regex::new(r"(?:^|\s)#!?(?:\s(.*)|$)").unwrap(),
+            function: Regex::new(r"^(?:\s*def (\w+)|(\w+)\(\))").unwrap(),
+        }
+    }
+
+    /// The comments of a file, one block for each run of adjacent lines with a comment, and the
+    /// names of its functions, one block each, with blanks for underscores.
+    fn prose(&self, text: &str) -> Vec<Block> {
+        let mut comments = vec![Block::default()];
+        let mut names = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            match (self.comment.captures(line), comments.last_mut()) {
+                (Some(found), Some(block)) => {
+                    block.push(
+                        number,
+                        found.get(1).map_or("", |prose| prose.as_str().trim()),
+                    );
+                }
+                _ => comments.push(Block::default()),
+            }
+            if let Some(found) = self.function.captures(line) {
+                let mut block = Block::default();
+                let name = found.iter().skip(1).flatten().next();
+                block.push(
+                    number,
+                    &name.map_or("", |name| name.as_str()).replace('_', " "),
+                );
+                names.push(block);
+            }
+        }
+        comments.extend(names);
+        comments
+    }
+}
+
+/// The language of a file, by extension; a program without one is a script if its first line names
+/// an interpreter.
+fn is_script(path: &Path, text: &str) -> Option<bool> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("rs") => Some(false),
+        Some("sh" | "py") => Some(true),
+        None if text.starts_with("#!") => Some(true),
+        _ => None,
+    }
 }
 
 fn root() -> &'static Path {
@@ -165,83 +201,57 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Hits by place, each as `file:line: words`.
-#[derive(Default)]
-struct Count(BTreeMap<String, Vec<String>>);
-
-impl Count {
-    fn add(&mut self, place: &str, file: &str, hits: impl IntoIterator<Item = Hit>) {
-        let lines = hits
-            .into_iter()
-            .map(|hit| format!("{file}:{}: {}", hit.line, hit.words));
-        self.0.entry(place.to_owned()).or_default().extend(lines);
-    }
-
-    /// The places with more hits than their ceiling, which is 0 for places that are not listed.
-    fn above(&self, ceilings: &[(&str, usize)]) -> String {
-        let mut text = String::new();
-        for (place, hits) in &self.0 {
-            let listed = ceilings.iter().find(|(name, _)| name == place);
-            let most = listed.map_or(0, |(_, most)| *most);
-            if hits.len() > most {
-                let lines = hits.join("\n");
-                text += &format!("{place}: {} words, at most {most}\n{lines}\n", hits.len());
-            } else if hits.len() < most {
-                eprintln!("{place}: {} words; lower its ceiling of {most}", hits.len());
-            }
-        }
-        text
-    }
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: usize = self.0.values().map(Vec::len).sum();
-        write!(f, "{total} words of the list")
-    }
-}
-
 fn relative(path: &Path) -> String {
     let path = path.strip_prefix(root()).unwrap();
     path.to_string_lossy().into_owned()
 }
 
-#[test]
-fn documents_have_none_of_the_worst_words() {
-    let pattern = pattern();
-    let mut count = Count::default();
-    for path in documents() {
-        // Pictures are no text.
-        let Ok(text) = fs::read_to_string(&path) else {
-            continue;
-        };
-        let file = relative(&path);
-        count.add(&file, &file, document(&text).hits(&pattern));
-    }
-    eprintln!("documents: {count}");
-    let above = count.above(DOCUMENT_CEILINGS);
-    assert!(above.is_empty(), "\n{above}see CONTRIBUTING.md, Language");
+/// Fails with all hits, each as `file:line: words`.
+fn assert_plain(hits: &[String]) {
+    let text = hits.join("\n");
+    assert!(hits.is_empty(), "\n{text}\nsee CONTRIBUTING.md, Language");
+}
+
+fn lines(file: &str, hits: Vec<Hit>) -> Vec<String> {
+    let line = |hit: Hit| format!("{file}:{}: {}", hit.line, hit.words);
+    hits.into_iter().map(line).collect()
 }
 
 #[test]
-fn doc_comments_stay_below_the_ceiling_of_their_folder() {
+fn documents_have_none_of_the_worst_words() {
     let pattern = pattern();
-    let mut count = Count::default();
-    let mut paths = Vec::new();
-    files(&root().join("src"), &mut paths);
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    for path in &paths {
-        let file = relative(path);
-        let folders: Vec<_> = file.split('/').collect();
-        let place = folders[..folders.len().min(3) - 1].join("/");
-        let text = fs::read_to_string(path).unwrap();
-        for block in doc_comments(&text) {
-            count.add(&place, &file, block.hits(&pattern));
+    let mut hits = Vec::new();
+    for path in documents() {
+        // Pictures are no text.
+        if let Ok(text) = fs::read_to_string(&path) {
+            hits.extend(lines(&relative(&path), document(&text).hits(&pattern)));
         }
     }
-    eprintln!("doc comments: {count}");
-    let above = count.above(CEILINGS);
-    assert!(above.is_empty(), "\n{above}see CONTRIBUTING.md, Language");
+    assert_plain(&hits);
+}
+
+#[test]
+fn comments_and_names_of_functions_have_none_of_the_worst_words() {
+    let pattern = pattern();
+    let (rust, script) = (Syntax::rust(), Syntax::script());
+    let mut paths = Vec::new();
+    for folder in CODE {
+        files(&root().join(folder), &mut paths);
+    }
+    let mut hits = Vec::new();
+    for path in paths {
+        let file = relative(&path);
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let syntax = match is_script(&path, &text) {
+            Some(true) => &script,
+            Some(false) if file != THIS_FILE => &rust,
+            _ => continue,
+        };
+        for block in syntax.prose(&text) {
+            hits.extend(lines(&file, block.hits(&pattern)));
+        }
+    }
+    assert_plain(&hits);
 }
 
 #[test]
@@ -254,7 +264,11 @@ fn finds_a_phrase_across_a_line_break_and_in_capitals() {
     assert_eq!(lines(&document(manual)), [1, 3]);
     let table = "| instead of | write |\n|---|---|\n| anew | again |\n\nanew\n";
     assert_eq!(lines(&document(table)), [5]);
-    let code = "/// Runs it once\n/// more.\nfn anew() {} // anew\n//! beside\n";
-    let hits: Vec<_> = doc_comments(code).iter().flat_map(lines).collect();
-    assert_eq!(hits, [1, 4]);
+    let lines = |syntax: Syntax, text: &str| -> Vec<usize> {
+        syntax.prose(text).iter().flat_map(lines).collect()
+    };
+    let code = "/// Runs it once\n/// more.\nlet anew = 1; // anew\n//! beside\nfn let_go() {\n";
+    assert_eq!(lines(Syntax::rust(), code), [1, 3, 4, 5]);
+    let script = "echo anew # once\n# more\nis_told() {\n    def nobody(it):\n";
+    assert_eq!(lines(Syntax::script(), script), [1, 3, 4]);
 }

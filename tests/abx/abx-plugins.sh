@@ -13,7 +13,7 @@ HERE=$ROOT/tests/abx
 ROUNDS=${ROUNDS:-3}
 DL_VERSION=1.11.86
 PAGES=(tour page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png download feed.xml notes.txt missing)
-# How the machine's tools are told where to fetch from; the capsule's are told the same.
+# Variables with the sources of packages and the proxies of the machine; the capsule gets the same.
 SETTINGS=(PIP_INDEX_URL PIP_EXTRA_INDEX_URL npm_config_registry HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy)
 
 out=${KEEP:-$work/said}
@@ -93,7 +93,7 @@ judge() {
 
 pages_are_archived() { crawl 1 "${site}page/1" "${site}document.pdf"; }
 
-# A page hook that is run once more has the page in its tab, and those that listen to it have heard of it as before.
+# A retry of one page hook runs chrome_navigate again, so the tab shows the page and background hooks record it as before.
 a_retry_finds_its_page() {
     local id of='[("on_Snapshot__30_chrome_navigate", "on_Snapshot__51_screenshot", "on_Snapshot__21_consolelog") as $name
         | .[] | select(.hook | startswith($name)).status]'
@@ -142,7 +142,7 @@ crawls_have_networks_of_their_own() {
     echo "$id: a network of its own"
 }
 
-rounds_beside_abx_dl() {
+rounds_alternating_with_abx_dl() {
     local round
     setup_dl
     for ((round = 1; round <= ROUNDS; round++)); do
@@ -201,7 +201,7 @@ case ${1-} in
 esac
 if [[ $full == yes ]]; then
     cases providers_bring_programs a_retry_finds_its_page pages_have_browsers_of_their_own crawls_have_networks_of_their_own \
-        rounds_beside_abx_dl every_hook_is_right
+        rounds_alternating_with_abx_dl every_hook_is_right
 else
     cases pages_are_archived a_retry_finds_its_page pages_have_browsers_of_their_own crawls_have_networks_of_their_own every_hook_is_right
 fi

@@ -74,7 +74,7 @@ victims() {
 
 directory() { query '.[0].directory' list "$1" "$2"; }
 
-# What is to be out of reach: KIND NAME PATH.
+# Files, sockets and processes that must be out of reach: KIND NAME PATH.
 targets() {
     local tmp=$state/archive/.run/$victim crawl_directory page_directory
     crawl_directory=$(directory crawls "$victim") page_directory=$(directory snapshots "$page")

@@ -123,7 +123,7 @@ records_are_read_back() {
     in_capsule rm /run/testsecret-list
 }
 
-failures_to_execute_are_told() {
+failures_to_execute_are_reported() {
     local broken
     broken=$(add --plugins testbroken http://private.test/)
     wait_for 20 is_over "$broken"
@@ -196,4 +196,4 @@ leftovers_are_removed_at_the_start() {
 }
 
 cases units_are_silent lists_are_silent hooks_get_everything journal_is_silent records_are_read_back \
-    failures_to_execute_are_told alerts_are_silent units_leave_nothing leftovers_are_removed_at_the_start
+    failures_to_execute_are_reported alerts_are_silent units_leave_nothing leftovers_are_removed_at_the_start

@@ -60,8 +60,8 @@ the_filter_holds() {
     assert_contains "$(archivist doctor || true)" "network          $1" "what the doctor says"
 }
 
-# a_page_has_nobody_asked WHERE PLUGIN…
-a_page_has_nobody_asked() {
+# a_public_page_reaches_no_private_host WHERE PLUGIN…
+a_public_page_reaches_no_private_host() {
     local where=$1 names
     shift
     asked >/dev/null
@@ -110,7 +110,7 @@ hooks_of_the_machine_s_network() {
     move archivist-hook-.service
     configure <<<$'[Hooks]\nNetwork=host'
     the_filter_holds "the machine's (Network=host), Reach=public"
-    a_page_has_nobody_asked host wget dom
+    a_public_page_reaches_no_private_host host wget dom
     own_urls_are_reached 127.0.0.1 192.168.77.1
 }
 
@@ -133,7 +133,7 @@ hooks_in_networks_of_their_own() {
     move archivist-network@.service archivist-network-local@.service
     configure </dev/null
     the_filter_holds "one for each crawl (Network=auto), Reach=public"
-    a_page_has_nobody_asked private wget dom
+    a_public_page_reaches_no_private_host private wget dom
     a_redirect_is_refused_and_named private
     own_urls_are_reached 192.168.77.1
     metadata_is_never_reached
@@ -144,7 +144,7 @@ the_network_is_a_wall_of_its_own() {
     needs hooks_in_networks_of_their_own
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-hook-.service.d
         printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-hook-.service.d/90-test.conf; systemctl daemon-reload'
-    a_page_has_nobody_asked "private, no filter" wget
+    a_public_page_reaches_no_private_host "private, no filter" wget
 }
 
 checks_go_where_their_watch_is() {
@@ -188,7 +188,7 @@ PY
 check_is_done() { [[ $(query '.[0].state' watch history test) == "done" ]]; }
 
 # As in a container where the filter is accepted and not applied: the orchestrator says so, and nothing fails by it.
-a_filter_without_effect_is_told() {
+a_filter_without_effect_is_reported() {
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-reach.service.d
         printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-reach.service.d/90-test.conf; systemctl daemon-reload; systemctl restart archivist-reach'
     restart
@@ -203,4 +203,4 @@ a_filter_without_effect_is_told() {
 cases a_renderer_in_a_namespace_of_its_own_is_covered hooks_of_the_machine_s_network name_servers_are_reached \
     hooks_in_networks_of_their_own the_network_is_a_wall_of_its_own checks_go_where_their_watch_is \
     a_browser_on_the_loopback_is_reached \
-    a_filter_without_effect_is_told
+    a_filter_without_effect_is_reported

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Hooks, members of the group and strangers that send more than anybody needs: what is kept of it is little, and nobody else waits.
-# The figures are how long `Status` took for another caller meanwhile: calls, median, worst in ms.
+# Hooks, members of the group and other users that send excessive input: little of it is stored, and other callers do not wait.
+# The figures are the times of `Status` for another caller meanwhile: calls, median, maximum in ms.
 # In a short run when nothing else runs, as it asserts times, and on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -78,16 +78,16 @@ attack_as_member() { as_member python3 $tools/attack.py "$@"; }
 
 resident() { in_capsule sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$(unit_property $service MainPID)/status"; }
 
-# measured COMMAND…: runs it while somebody else asks for the status; sets $said to what it says and $figures.
+# measured COMMAND…: runs it while another caller asks for the status; sets $said to its output, and $figures.
 measured() {
     in_capsule rm -f $signs/stop
     attack meter $signs/stop >"$work/figures" &
     local meter=$!
     said=$("$@")
     in_capsule touch $signs/stop
-    wait $meter || fail "$*: somebody else got no answer"
+    wait $meter || fail "$*: the other caller got no answer"
     figures=$(cat "$work/figures")
-    (($(awk '{ print int($3) }' <<<"$figures") < WORST)) || fail "$*: somebody else waited: $figures ms"
+    (($(awk '{ print int($3) }' <<<"$figures") < WORST)) || fail "$*: the other caller waited: $figures ms"
 }
 
 # archived PLUGIN [OPTION…]: prints the crawl of one page with this plugin, which is over.
@@ -128,11 +128,11 @@ many_links_are_queued_in_pieces() {
     figure "20,000 pages are retried; status: $figures"
 }
 
-pipes_that_never_end_keep_nobody_from_adding() {
+endless_pipes_do_not_delay_other_adds() {
     measured attack_as_member pipes 600
     # The bus itself refuses some while many wait to be read.
     assert_contains "$said" "org.freedesktop.DBus.Error.LimitsExceeded=" "what came of 600 pipes"
-    assert_eq answered "$(attack small 1)" "a list of somebody else after them"
+    assert_eq answered "$(attack small 1)" "a list of another caller after them"
     figure "600 pipes that never end: 256 wait at most; status: $figures"
 }
 
@@ -143,7 +143,7 @@ large_lists_are_refused() {
     figure "six lists of 500 MiB: refused, $(resident) kB resident; status: $figures"
 }
 
-a_list_of_many_pages_keeps_nobody_waiting() {
+a_long_list_does_not_delay_other_callers() {
     measured attack_as_member large 1 20
     assert_eq answered "$said" "a list of 20 MiB"
     archivist cancel "$(query '.[0].id' list crawls)" >/dev/null
@@ -239,7 +239,7 @@ the_hook_that_fills_the_disk_is_ended() {
 }
 
 cases a_flood_of_tags_is_cut_off titles_of_a_megabyte_do_not_end_the_worker many_links_are_queued_in_pieces \
-    pipes_that_never_end_keep_nobody_from_adding large_lists_are_refused a_list_of_many_pages_keeps_nobody_waiting \
+    endless_pipes_do_not_delay_other_adds large_lists_are_refused a_long_list_does_not_delay_other_callers \
     descriptors_of_one_user_are_counted a_long_word_is_not_quoted_back the_database_cannot_be_locked \
     forged_signals_are_not_believed nothing_commands_a_terminal files_have_a_size \
     the_hook_that_fills_the_disk_is_ended

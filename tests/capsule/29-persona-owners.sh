@@ -97,7 +97,7 @@ settings_of_others_stay_out() {
     wait_for 60 is_over "$members"
 }
 
-# A crawl under way goes on with its copy, also after a restart; begun again it is refused.
+# A running crawl keeps its copy of the persona, also after a restart of the orchestrator; a retry is refused.
 what_is_taken_away_is_gone_for_old_crawls() {
     needs settings_of_others_stay_out
     in_capsule touch $signs/hold
@@ -107,7 +107,7 @@ what_is_taken_away_is_gone_for_old_crawls() {
     restart
     in_capsule rm $signs/hold
     wait_for 60 is_over "$members"
-    assert_eq "1 result failed" "$(query '.[0].reason' list crawls "$members")" "a crawl under way"
+    assert_eq "1 result failed" "$(query '.[0].reason' list crawls "$members")" "a running crawl"
     as member archivist retry "$members" >/dev/null
     wait_for 60 is_over "$members"
     assert_contains "$(query '.[0].reason' list crawls "$members")" "user member may not use persona 'bank'" "the reason"

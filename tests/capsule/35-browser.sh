@@ -41,7 +41,7 @@ ten_pages_start_one_browser() {
         fail "markers of a browser that is gone"
 }
 
-# A single page can be saved once more when its browser is long gone.
+# A retry of one page works after the browser of its crawl has ended.
 a_retry_brings_a_browser() {
     local crawl id
     crawl=$(add --plugins screenshot "${site}page/9")
@@ -54,7 +54,7 @@ a_retry_brings_a_browser() {
     assert_nothing_is_left
 }
 
-nobody_needs_it() {
+no_hook_needs_a_browser() {
     local crawl
     crawl=$(add --plugins title,outlinks "${site}page/1")
     wait_for 60 is_over "$crawl"
@@ -71,7 +71,7 @@ one_for_each_page() {
     assert_nothing_is_left
 }
 
-# kill -9 of the browser while pages wait for it: the reason is told, nothing hangs, and the pages to come have another one.
+# kill -9 of the browser while pages wait for it: their results have the reason, nothing hangs, and later pages get a new browser.
 dies() {
     local crawl number begin=$EPOCHSECONDS unit
     crawl=$(add_pages --plugins screenshot "${site}slow?s=20")
@@ -152,4 +152,4 @@ all_plugins_see_what_a_member_sees() {
     in_capsule rm -rf /srv/test-club /srv/test-club-profile
 }
 
-cases all_plugins_see_what_a_member_sees ten_pages_start_one_browser a_retry_brings_a_browser nobody_needs_it one_for_each_page dies dies_too_often
+cases all_plugins_see_what_a_member_sees ten_pages_start_one_browser a_retry_brings_a_browser no_hook_needs_a_browser one_for_each_page dies dies_too_often

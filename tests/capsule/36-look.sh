@@ -16,7 +16,7 @@ clean() {
 prepare() {
     start_site
     capsule cp "$(dirname "$0")/archive/links.py" "$CAPSULE:/opt/links.py"
-    # A hook that is after the pages: names that mean something in a URL, and links where pages are to be written.
+    # A hook that attacks the HTML pages: file names with a meaning in a URL, and links at the paths of the pages.
     plugin testnames <<'SH'
 #!/bin/sh
 for name in 'javascript:alert(1)' 'a#b?c=%2F.txt' 'quo"te'"'"'.txt' '<img src=x onerror=alert(1)>.txt' 'new

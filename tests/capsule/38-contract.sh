@@ -1,5 +1,5 @@
 #!/bin/bash
-# The contract of hooks beyond what built-in plugins use: what hooks beside one another, and the records of a crawl's hooks, come to.
+# The contract of hooks beyond what built-in plugins use: concurrent hooks, daemons, and the records of hooks of a crawl.
 # In a short run on the newest release alone: the contract does not depend on systemd.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -157,7 +157,7 @@ PY
 }
 
 # crawl PLUGINS URL: sets $crawl, which is over.
-# A browser in small: its tab takes the page with it when it ends, and whoever wants the page finds it in the tab alone.
+# A model of a browser: the page exists only in the tab, and the tab removes it when the tab ends.
 browsing_plugins() {
     plugin testtab on_Snapshot__10_tab.daemon.bg.sh <<'SH'
 #!/bin/sh
@@ -178,7 +178,7 @@ cp ../testtab/page.txt picture.txt
 SH
 }
 
-# The tab of a retry is a new one: the page is opened in it once more.
+# A retry starts a new tab and opens the page in it again.
 retries_what_needs_a_daemon() {
     local result='of("testpicture") | map("\(.status) \(.error)")'
     browsing_plugins
@@ -211,7 +211,7 @@ crawl() {
     wait_for 60 is_over "$crawl"
 }
 
-# What failed and left nothing while a finite hook was at work has one more try after that one, beside the daemons.
+# A hook that failed without files while a finite background hook ran is retried once after that hook, while the daemons run.
 tries_again_what_missed_something() {
     crawl testbrings,testmissed,testhalf,testnever,testtext,testskips,testdaemon,testlast http://contract.test/again
     assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2 testskips=succeeded/2 testtext=succeeded/2" \
@@ -273,7 +273,7 @@ SH
     in_capsule sh -c "rm -r $grace; systemctl daemon-reload"
 }
 
-# Daemons with nothing beside them are left to end by themselves, each for the time of its plugin.
+# When only daemons run, each may end by itself within the time limit of its plugin.
 attends_to_daemons() {
     local page
     plugin testbrief on_Snapshot__10_testbrief.daemon.bg.sh <<'SH'
@@ -322,7 +322,7 @@ SH
     assert_eq "stdout.log tries.txt" "$(in_capsule sh -c 'cd "$1" && echo *' sh "$(query '.[0].directory' list snapshots "$page")/testtries")" "files"
 }
 
-# What a hook leaves is no program, and its own to make once more.
+# Files of a hook are not executable after its end, and a retry of the hook can write them again.
 takes_execute_bits_off() {
     local page status
     plugin testleaves <<'SH'
@@ -425,7 +425,7 @@ believes_no_hook_about_programs() {
     assert_eq "/usr/bin/wget env false {}" "$(query 'map(select(.name == "wget")) | only | [.abspath, .provider, .version == "6.6.6", field("env")]' plugins --binaries)" "what is known of wget"
 }
 
-# Nothing is brought because a hook asks for it; who looks is told what would bring it.
+# A program that a hook requests is not installed; `archivist why` prints the command that installs it.
 names_what_hooks_ask_for() {
     local why
     crawl testask http://contract.test/ask
@@ -457,7 +457,7 @@ runs_sonic() {
     assert_eq "archivist-hook-testsonic-sonic-$crawl.service" "$(query 'map(select(.hook == "sonic").unit)' list runs "$crawl")" "its unit"
     assert_nothing_is_left
 
-    # One that answers is not started beside, where hooks may reach it.
+    # If a server answers already, and hooks may reach it, no second one is started.
     in_capsule sh -c "mkdir -p /opt/sonic && echo configured >/opt/sonic/config.cfg; printf '[Hooks]\nReach=loopback\n' >${drop_in%/*}/91-test.conf"
     restart
     in_capsule systemd-run --quiet --collect --unit=test-sonic --property=Type=exec sonic -c /opt/sonic/config.cfg

@@ -76,8 +76,8 @@ calls_them_as_they_expect() {
         "/usr/bin/env python3 $plugins/testpage/on_Snapshot__30_read.py" "the command of a .py"
 }
 
-# Background hooks hold nobody up; the foreground goes on in order, whatever its end. Then the finite one has its time, and the
-# daemons are told to end, all at once: which of them is done first is theirs.
+# Background hooks delay no other hook; foreground hooks run in order, also after a failure. Then the finite background hook has
+# its time, and all daemons get SIGTERM at once: the order of their ends is not defined.
 keeps_their_order() {
     needs archives
     local order

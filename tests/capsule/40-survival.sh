@@ -1,6 +1,6 @@
 #!/bin/bash
-# Whatever is killed, restarted or pulled away while a crawl is under way: it comes to its end, nothing runs twice at once,
-# nothing is lost.
+# A running crawl survives when any process is killed, restarted or removed: it ends, no hook runs twice concurrently, and no
+# page is lost.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -49,8 +49,8 @@ crawl_of() {
         in_capsule archivist add --json --plugins testonce - | evaluate '.crawl'
 }
 
-# assert_complete CRAWL PAGES: everything was done, each hook of each page to its end and never beside itself. A hook whose
-# end nobody saw may have run once more, afterwards.
+# assert_complete CRAWL PAGES: each hook of each page ended, and never ran twice concurrently. A hook whose end was not observed
+# may have run again afterwards.
 assert_complete() {
     wait_for 90 is_over "$1"
     assert_eq sealed "$(crawl_status "$1")" "status of $1"

@@ -87,7 +87,7 @@ copies_for_each_page() {
     [[ ${#where[@]} -eq 2 && ${where[0]} != "${where[1]}" ]] || fail "one profile for two browsers: ${where[*]}"
 }
 
-# Whoever asks for none has Default, if there is one.
+# A crawl without --persona uses the persona Default, if it exists.
 uses_the_default() {
     crawl http://persona.test/none
     assert_eq "testpersona" "$(query 'map(.plugin) | unique' list results "$crawl")" "whose results, without a persona"

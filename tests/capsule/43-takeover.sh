@@ -1,7 +1,7 @@
 #!/bin/bash
-# Several orchestrators want one data directory: the newest works, the others are told, stand by and take up again. Nothing
-# that runs is disturbed, and who was frozen meanwhile writes nothing when it wakes up. This is fault F7; the last line has
-# its figures.
+# Several orchestrators use one data directory: the newest works, the others stand by and continue when it ends. Running units
+# are not disturbed, and an orchestrator that was frozen meanwhile writes nothing when it is thawed. This is fault F7; the last
+# line has its figures.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -78,8 +78,8 @@ invocations() {
     done
 }
 
-# let_go: what was held comes to its end, at its first attempt.
-let_go() {
+# release_hooks: what was held comes to its end, at its first attempt.
+release_hooks() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
     assert_eq "1 succeeded" "$(query '.[0] | [.attempts, .status]' list results "$held")" "the hook under two orchestrators"
@@ -109,15 +109,16 @@ a_second_one_takes_over_and_gives_back() {
     assert_eq 1 "$(in_capsule journalctl --quiet --no-pager -u $service _SYSTEMD_INVOCATION_ID="$invocation" | count_said)" "announcements"
     assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service)" "(pid=$(pid_of second), archivist-run-" "the announcement"
 
-    # Killed hard: it blocks nobody, and what it had begun is adopted once more.
+    # SIGKILL: the older orchestrator continues at once and adopts the running units.
     in_capsule kill -KILL "$(pid_of second)"
     wait_for 5 service_works
     assert_eq "$before" "$(invocations)" "invocations of running units"
-    let_go
+    release_hooks
 }
 
-# Who does not stop is killed with its cgroup after 5 s, even amid a freeze; status is answered meanwhile. What was asked of
-# the frozen one is asked of the next one, unless that could do it twice: then it is told.
+# An orchestrator that does not stop is killed with its cgroup after 5 s, even if it is frozen; the newer one answers status
+# meanwhile. Calls without an answer are made again to the newer one, except calls that could take effect twice: these fail with
+# the reason.
 a_frozen_one_is_replaced() {
     local began pid
     hold frozen
@@ -146,10 +147,10 @@ a_frozen_one_is_replaced() {
     # Ends by itself, in good order: the service has the work again.
     in_capsule kill -TERM "$(pid_of thaw)"
     wait_for 5 service_works
-    let_go
+    release_hooks
 }
 
-# Whoever calls the orchestrator from now on is heard: see hears.
+# Starts to record all calls of the orchestrator, for hears.
 listen() {
     in_capsule sh -c 'busctl --json=short --match=type=method_call,interface=org.archivist1.Manager monitor \
         >$1/monitor.out 2>&1 </dev/null & echo $! >$1/monitor.pid' - $signs
@@ -162,7 +163,7 @@ listens() {
     hears Probe
 }
 
-# hears METHOD: it was called, whether somebody answers or not.
+# hears METHOD: whether METHOD was called, answered or not.
 hears() { in_capsule grep -q "\"member\":\"$1\"" $signs/monitor.out; }
 
 # freeze_amid_a_transaction PID CRAWL: stopped while it holds the lock of those who write the database (byte 120 of the WAL
@@ -179,7 +180,7 @@ freeze_amid_a_transaction() {
 
 pages() { for n in 1 2 3 4 5 6 7 8; do echo "http://$1.test/$n"; done | add --plugins testbrief -; }
 
-# Nobody can write then, not even who is to take over.
+# An orchestrator frozen in a transaction holds the write lock, so its successor cannot write either.
 one_frozen_amid_a_transaction_is_replaced() {
     local crawl pid
     pid=$(service_pid)
@@ -208,12 +209,12 @@ a_stranger_is_not_killed() {
         by_hand stranger unshare --pid --fork --kill-child
         wait_for 10 active_elsewhere
         note takeover
-        # A restart that comes beside systemd's own is one with it, and that one's runner stands by.
+        # An orchestrator that starts while systemd restarts the service stands by.
         wait_for 10 stands_by
         pid=$(in_capsule pgrep --parent "$(pid_of stranger)")
         crawl=$(pages "stranger$round")
         wait_for 20 has_unit 'archivist-hook-testbrief-s*.service'
-        # In the last round nobody can write, and nobody may be killed.
+        # In the last round the frozen process holds the write lock and must not be killed.
         if ((round < ROUNDS)); then in_capsule kill -STOP "$pid"; else freeze_amid_a_transaction "$pid" "$crawl"; fi
         in_capsule systemctl restart --no-block $service
         wait_for 20 passes_or_cannot
@@ -235,7 +236,7 @@ a_stranger_is_not_killed() {
 
 # It is the first process of its own namespace.
 active_elsewhere() { works 1; }
-# Frozen amid a transaction, nobody can write, and it may not be killed: waited for until it goes on.
+# If the frozen process holds the write lock and must not be killed, the service waits until it continues.
 passes_or_cannot() {
     local line
     line=$(unit_property $service StatusText)
@@ -245,7 +246,7 @@ passes_or_cannot() {
 
 has_announced() { [[ $(said "$1" | count_said) -ge 1 ]]; }
 
-# A command in the foreground goes on under whoever works: told once, it comes back, and it leaves when its own work is done.
+# A command in the foreground stands by under a newer orchestrator, reports that once, continues, and exits when its crawl ends.
 a_foreground_command_stands_by() {
     local pid
     in_capsule rm -f $signs/go
@@ -289,7 +290,7 @@ what_is_paused_stays_so() {
     assert_eq paused "$(query '.[0].status' list crawls "$held")" "the crawl under the next runner"
     assert_status 0 archivist resume "$held"
     wait_for 10 hook_is running
-    let_go
+    release_hooks
     in_capsule kill -TERM "$(pid_of pauses)"
     wait_for 5 service_works
 }
@@ -305,7 +306,7 @@ an_idle_one_leaves_its_standby() {
     wait_for 10 service_works
     note takeover takeover
     alive "$(pid_of leaving)" || fail "it did not stand by"
-    let_go
+    release_hooks
     wait_for 10 gone "$(pid_of leaving)"
     assert_eq 1 "$(said leaving | count_said)" "announcements"
     assert_contains "$(said leaving)" "all work complete, exiting" "last words"

@@ -218,7 +218,7 @@ takes_up_a_crawl() {
     assert_contains "$(results)" "testhold=succeeded" "a crawl that was taken up"
     assert_eq 0 "$(query '.snapshot.snapshot | field("results").failed // 0' show "$id")" "failed results"
 
-    # What was under way before goes on without the command.
+    # A crawl that ran before continues when the command ends.
     in_capsule rm -f $signs/go
     crawl=$(add --plugins $held http://joined.test/)
     wait_for 20 has_unit "archivist-hook-testhold-s*.service"

@@ -149,7 +149,7 @@ run_is_over() { archivist show --json "$1" | jq --exit-status '.run.run.status =
 
 page_is_over() { [[ $(query '.[0].status' list snapshots "$snapshot") == sealed ]]; }
 
-# systemd's limit goes on while the hook is frozen: it is run once more.
+# systemd's time limit also counts while the hook is frozen: the hook runs again.
 a_limit_is_not_held_against_the_frozen() {
     begin limit --set TIMEOUT=5
     archivist pause "$crawl"

@@ -108,7 +108,7 @@ END
     wait_for 60 is_over "$first"
     wait_for 60 is_over "$second"
     assert_gaps 127.0.0.1 '^/a' 3 3000
-    # Nobody waits for a slow host: the page of the third host was done long before the last one of the first.
+    # Other hosts do not wait for a slow host: the page of the third starts long before the last one of the first.
     local slow fast
     slow=$(query 'map(.started_at) | max' list snapshots "$first")
     fast=$(query 'map(select(.url | contains("127.0.0.3"))) | only.started_at' list snapshots "$second")

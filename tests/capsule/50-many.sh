@@ -1,7 +1,7 @@
 #!/bin/bash
-# Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints what it costs, beside what a unit and a
-# process cost without us.
-# In a short run on the newest release alone.
+# Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints the cost of a page, of a unit without
+# archivist, and of a process.
+# A short run uses the newest release only.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -34,8 +34,8 @@ refuses_what_is_no_page() {
     assert_status 2 archivist add --plugins testurl $'http://a.test/\xff\xfe'
     assert_contains "$output" "UTF-8" "error for an argument that is not UTF-8"
     assert_status 3 archivist add --wait --plugins testurl http://good.test/ nonsense
-    assert_contains "$output" "argument 2: 'nonsense' refused" "error beside a good URL"
-    assert_contains "$output" "1 page" "the good URL beside a bad one"
+    assert_contains "$output" "argument 2: 'nonsense' refused" "error of the bad URL"
+    assert_contains "$output" "1 page" "the good URL"
 }
 
 # What a shell or systemd would expand comes to the hook as it is.
@@ -63,7 +63,7 @@ takes_a_hundred_thousand_lines() {
     # More than the bus takes in one message, which would hang up on the orchestrator: they come in pieces.
     assert_eq 100000 "$(query 'map(.url) | unique | length' list snapshots "$crawl" --limit 0)" "all of them"
     assert_eq 1000 "$(query 'length' list snapshots "$crawl" --limit 1000)" "some of them"
-    assert_contains "$(archivist show "$crawl")" "the newest 1000 snapshots; all: archivist list snapshots $crawl --limit 0" "what is told of them at once"
+    assert_contains "$(archivist show "$crawl")" "the newest 1000 snapshots; all: archivist list snapshots $crawl --limit 0" "the hint at the remaining ones"
     assert_nothing_is_left
     in_capsule rm /tmp/list.txt
 }
@@ -78,7 +78,7 @@ uses_the_exit_statuses() {
     assert_status 2 archivist list results --status nonsense
 }
 
-# Hooks that misbehave, each beside one that does not; NAME, what is recorded of it, and a word of the reason.
+# Hooks that misbehave, each on a page with a correct hook: NAME, the status of its result, and a part of the reason.
 survives_bad_hooks() {
     local hooks hook name status reason
     mapfile -t hooks < <(bad_hooks)
@@ -167,12 +167,12 @@ assert_hook() {
     assert_status $expected archivist add --wait --plugins "$name,testurl" "http://bad.test/$name"
     crawl=$(query '.[0].id' list crawls --limit 1)
     assert_eq "$status" "$(query "of(\"$name\") | map(.status)" list results "$crawl")" "result of $name"
-    assert_eq succeeded "$(query 'of("testurl") | map(.status)' list results "$crawl")" "result beside $name"
+    assert_eq succeeded "$(query 'of("testurl") | map(.status)' list results "$crawl")" "result of the correct hook with $name"
     [[ -z $reason ]] || assert_contains "$(query "of(\"$name\") | map(.error)" list results "$crawl")" "$reason" "why $name failed"
 }
 
-# One that is not executable is told of and not loaded (old-style scripts for bash, Python and Node are run all the same); one
-# that vanishes after the orchestrator has seen it fails.
+# A hook that is not executable is reported and not loaded (except old scripts for bash, Python and Node); a hook whose file is
+# removed after it was loaded fails.
 survives_hooks_that_cannot_be_run() {
     plugin testplain on_Snapshot__20_testplain.pl </dev/null
     plugin testvanish <<<"#!/bin/sh"
@@ -199,7 +199,7 @@ SH
     in_capsule rm -r $plugins/testowner
 }
 
-# assert_untrusted PATH: people are told of it, and nothing of plugin testowner is run.
+# assert_untrusted PATH: `archivist plugins` reports PATH, and no hook of plugin testowner runs.
 assert_untrusted() {
     restart
     assert_contains "$(archivist plugins 2>&1)" "$1" "a plugin that others can write"

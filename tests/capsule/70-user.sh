@@ -65,7 +65,7 @@ archives_as_a_user() {
     wait_for 20 no_work_is_left
 }
 
-# A persona of the user's own, and nobody else's to read.
+# A persona of the user, which no other user can read.
 takes_up_a_persona() {
     local directory
     as_user sh -c 'echo netscape >~/cookies && archivist --user persona import mine --cookies ~/cookies'
@@ -94,7 +94,7 @@ pool_pid_is_gone() { [[ $(pool_pid "$1") != "$2" ]]; }
 
 pool_pid_is_new() { [[ $(pool_pid "$1") != @("$2"|null) ]]; }
 
-# The user's own manager has the generator as well, and nobody needs root for a pool.
+# The generator also runs in the service manager of the user, so a pool does not require root.
 keeps_workers_of_a_user() {
     local pid other
     # shellcheck disable=SC2016 # %t is systemd's

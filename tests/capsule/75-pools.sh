@@ -126,7 +126,7 @@ ends_only_the_unhealthy() {
         wait_for 30 all_run
     done
     assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the workers that are well"
-    # One that takes no notice is killed. Its restarts are counted anew, so that they are quick again.
+    # A worker that ignores its check is killed. Restarting the pool resets the count of restarts, so the delays are short again.
     archivist pool restart testpool
     mode 0 ignore
     in_capsule systemctl kill --signal=KILL archivist-pool-testpool@0.service
@@ -154,7 +154,7 @@ scales() {
 }
 
 # With a check that fails, a worker that is deaf, and one that waits for its restart.
-stops_and_restarts_nobody() {
+stop_restarts_no_worker() {
     needs runs_workers_by_index
     local how began
     for how in "" --force --no-wait; do
@@ -171,7 +171,7 @@ stops_and_restarts_nobody() {
     mode 0 good
     # Longer than RestartSec= and a check's interval.
     in_capsule sleep 3
-    nothing_runs || fail "somebody was started again: $(archivist pool status testpool)"
+    nothing_runs || fail "a worker was started again: $(archivist pool status testpool)"
     in_capsule systemctl reset-failed 'archivist-pool-testpool@*' 2>/dev/null || true
 }
 
@@ -213,4 +213,4 @@ removes() {
 }
 
 cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
-    ends_only_the_unhealthy scales stops_and_restarts_nobody gives_up_who_never_starts runs_without_a_file removes
+    ends_only_the_unhealthy scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file removes

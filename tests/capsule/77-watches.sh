@@ -1,7 +1,7 @@
 #!/bin/bash
 # Watches: a site that goes down, is slow, has a bad certificate and comes back, with history and alerts; nothing is queued twice;
-# timers queue without an orchestrator; missed runs are one, or none; slow checks hold up no fast ones; results go when their time is over. With EXTENT=full, 200
-# watches beside slow checks.
+# timers queue without an orchestrator; missed runs become one run, or none; slow checks do not delay fast ones; old results are
+# removed. With EXTENT=full, 200 watches concurrently with slow checks.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -92,7 +92,7 @@ assert m.parse(sys.stdin).getElementsByTagName("polyline") is not None'
 }
 
 # The script of archivist.watch(5), against a server of ours.
-a_webhook_is_told() {
+calls_a_webhook() {
     sed -n '/^#!.usr.bin.python3/,/^\.fi/{/^\.fi/d;s/\\-/-/g;p}' "$ROOT/man/archivist.watch.5" |
         in_capsule sh -c "cat >$own/webhook && chmod 755 $own/webhook"
     mood bad
@@ -269,7 +269,7 @@ a_bad_file_spoils_no_other() {
     assert_status 1 archivist watch show site
 }
 
-# 200 watches, each asked every 3 minutes at a second of its own, beside lighthouse stand-ins that take the slow pool for good.
+# 200 watches, each checked every 3 minutes at a different second, while endless lighthouse checks occupy the slow pool.
 two_hundred() {
     [[ ${EXTENT-} == full ]] || skip "takes ten minutes: only in the full run"
     local n checks p95 most
@@ -292,7 +292,7 @@ two_hundred() {
     wait_for 20 nothing_is_left
 }
 
-cases a_site_in_all_its_moods a_webhook_is_told a_bad_certificate the_same_twice_is_one timers_and_list_agree \
+cases a_site_in_all_its_moods calls_a_webhook a_bad_certificate the_same_twice_is_one timers_and_list_agree \
     timers_queue_without_an_orchestrator missed_runs_collapse slow_checks_hold_up_no_fast_ones two_hundred \
     results_go_in_time a_wrong_time_is_refused a_kind_that_is_left_out_stops \
     a_file_written_by_hand_has_idle_timers a_bad_file_spoils_no_other

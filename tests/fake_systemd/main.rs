@@ -154,7 +154,7 @@ async fn the_usual_life_of_a_unit() {
 }
 
 #[tokio::test]
-async fn a_failed_unit_is_let_go_by_a_reset() {
+async fn a_failed_unit_is_released_by_a_reset() {
     let (mut fake, manager, _hints) = running().await;
     fake.exit(HOOK, "failed", (2, 15, "timeout")).await;
     let (outcome, reading) = read(&mut fake, &manager).await;
@@ -167,7 +167,8 @@ async fn a_failed_unit_is_let_go_by_a_reset() {
     assert!(fake.units.is_empty());
 }
 
-/// Its state is one answer and its outcome another. Let go by StopUnit, as one that is active, it would stay as failed for ever.
+/// Two calls read the state and the outcome of a unit. StopUnit, which releases an active unit,
+/// would leave a failed one loaded for ever.
 #[tokio::test]
 async fn a_unit_that_fails_while_it_is_read_is_read_again() {
     let (mut fake, manager, _hints) = running().await;
@@ -216,7 +217,7 @@ async fn a_unit_that_is_gone_never_reads_as_success() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_told_apart() {
+async fn start_of_an_existing_unit_is_unit_exists() {
     let (mut fake, manager, _hints) = running().await;
     let spec = hook();
     let (started, ()) = tokio::join!(begin(&manager, &spec), fake.serve(1));
@@ -290,7 +291,7 @@ async fn the_end_of_the_connection_is_a_hint() {
 }
 
 #[tokio::test]
-async fn a_call_under_way_ends_with_the_connection() {
+async fn a_pending_call_ends_with_the_connection() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     let spec = hook();
     let story = async {
@@ -377,7 +378,7 @@ async fn what_is_sent_is_never_expanded() {
 }
 
 #[tokio::test]
-async fn what_is_gone_may_be_let_go_again() {
+async fn release_of_a_missing_unit_succeeds() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     for how in [Release::Stop, Release::Reset] {
         let (released, ()) = tokio::join!(manager.release(HOOK, how), fake.serve(1));
@@ -427,7 +428,7 @@ async fn who_was_displaced_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_signal_to_nobody_is_fine() {
+async fn kill_of_a_unit_without_processes_succeeds() {
     let (mut fake, manager, _hints) = running().await;
     fake.exit(HOOK, "active", (1, 0, "success")).await;
     let (killed, ()) = tokio::join!(manager.kill(HOOK, Whom::Main, 15), fake.serve(1));
@@ -435,7 +436,7 @@ async fn a_signal_to_nobody_is_fine() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_frozen_now_is_told_from_what_never_can() {
+async fn freeze_distinguishes_busy_from_missing_and_unsupported() {
     let (mut fake, manager, _hints) = running().await;
     let (frozen, ()) = tokio::join!(manager.freeze(HOOK), fake.serve(1));
     frozen.unwrap();
@@ -483,8 +484,8 @@ async fn a_system_on_its_way_down_is_seen() {
     }
 }
 
-/// Thousands of signals while nobody takes the hints: the connection still answers, and one of them
-/// waits.
+/// Thousands of signals while no task reads the hints: the connection still answers, and one hint
+/// is queued.
 #[tokio::test]
 async fn a_storm_of_signals_does_not_stop_the_connection() {
     let (mut fake, manager, hints) = running().await;
@@ -497,7 +498,7 @@ async fn a_storm_of_signals_does_not_stop_the_connection() {
     assert_eq!(hints.try_next(), None);
 }
 
-/// systemd left with a signal unsent, as it does when it executes itself anew.
+/// systemd leaves the bus with a signal unsent, as in `systemctl daemon-reexec`.
 #[tokio::test]
 async fn a_signal_that_got_lost_is_sent_when_systemd_is_back() {
     let (mut fake, manager, hints) = Fake::connect().await;
@@ -529,7 +530,7 @@ async fn a_signal_is_not_waited_for_without_a_connection() {
     assert_eq!(killed.unwrap_err().kind, ErrorKind::Unreachable);
 }
 
-/// The start is made again; whoever waits for it hears of one start only.
+/// The client calls again; the caller gets the answer of one start.
 #[tokio::test]
 async fn a_start_that_got_lost_is_made_when_systemd_is_back() {
     let (mut fake, manager, _hints) = Fake::connect().await;
@@ -545,7 +546,7 @@ async fn a_start_that_got_lost_is_made_when_systemd_is_back() {
     assert!(fake.units.contains_key(HOOK));
 }
 
-/// systemd took the start, and only the answer got lost: what became of the unit is to be read.
+/// systemd started the unit, but its answer is lost: the caller must read the unit.
 #[tokio::test]
 async fn a_start_whose_answer_got_lost_is_in_doubt() {
     let (mut fake, manager, _hints) = Fake::connect().await;

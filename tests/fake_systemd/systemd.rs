@@ -1,6 +1,6 @@
-//! A service manager of cardboard at the other end of a socket pair: `org.freedesktop.systemd1`
-//! with a manager, unit objects, jobs and signals. It answers one call at a time, when it is told
-//! to, so that every order of signals and answers can be tried.
+//! A simulated service manager at the other end of a socket pair: `org.freedesktop.systemd1` with a
+//! manager, unit objects, jobs and signals. It answers one call for each `serve`, so that tests can
+//! choose any order of signals and answers.
 
 use archivist_core::unit::Names;
 use archivist_shared::systemd::{HintQueue, Manager};
@@ -19,7 +19,7 @@ const SERVICE: &str = "org.freedesktop.systemd1.Service";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// A test that waits so long has failed.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Without a call for so long, whoever calls waits for answers.
+/// After this time without a call, the client waits for answers.
 const QUIET: Duration = Duration::from_millis(50);
 
 /// Waits for something that has to happen.

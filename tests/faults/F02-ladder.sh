@@ -1,7 +1,7 @@
 #!/bin/bash
-# F2: hooks that do what they can to outlive their end: another session and a double fork, SIGTERM ignored, a stopped
-# child, forks without end, a child that holds stdout open. Cancelled, each is gone with all its processes within the
-# grace and a second, somebody else's process lives on, and none is on record as a success.
+# F2: hooks that try to survive: another session and a double fork, SIGTERM ignored, a stopped child, endless forks, a child
+# that keeps stdout open. After cancel, all their processes end within the grace period and a second, a process of another user
+# survives, and no result is a success.
 source "$(dirname "$0")/lib.sh"
 
 GRACE=3

@@ -1,6 +1,5 @@
 #!/bin/bash
-# F3: PID 1 executes itself anew and reads its units anew, again and again, under load: every hook is on record with the
-# exit status that it had.
+# F3: repeated daemon-reexec and daemon-reload under load: the run of every hook has its exit status.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 5 20)

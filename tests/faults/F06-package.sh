@@ -1,6 +1,6 @@
 #!/bin/bash
-# F6: the package is installed again, as in an upgrade, while hooks run: every one of them comes to its end with the
-# invocation that it had. It is removed while hooks run, which ends them, and installed once more: all of them are done then.
+# F6: the package is installed again, as in an upgrade, while hooks run: every hook ends with the same invocation. It is removed
+# while hooks run, which stops them, and installed again: all of them run to their end then.
 source "$(dirname "$0")/lib.sh"
 
 HOOKS=50

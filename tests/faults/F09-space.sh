@@ -154,7 +154,7 @@ unusable_at_the_start() {
     restart
 }
 
-# assert_tmp OPTIONS: of the /tmp of one plugin's hooks. They fail with their own words, those beside them do not.
+# assert_tmp OPTIONS: mounts /tmp of the hooks of one plugin with OPTIONS. These fail with their own messages, other hooks succeed.
 assert_tmp() {
     local crawl
     in_capsule sh -c "mkdir -p /etc/systemd/system/archivist-hook-testtmp-.service.d

@@ -1,6 +1,6 @@
 #!/bin/bash
-# F10: the clock of a machine is set back and forth by a day under work: time limits end hooks after the time that they
-# have, what is to be tried again is tried after its back-off, and what waits for its turn has it. All times are of our clock.
+# F10: the clock of a machine is set back and forth by a day while hooks run: time limits end hooks after their time, retries run
+# after their back-off, and queued work starts in order. The times of this test come from the host of the machine.
 source "$(dirname "$0")/machine.sh"
 
 LIMIT=15 RETRY=120 SLACK=40

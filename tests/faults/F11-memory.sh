@@ -1,7 +1,7 @@
 #!/bin/bash
-# F11: hooks with several processes that take more memory than they may: each is on record as out of memory, whichever of its
-# processes took it, those beside it are unharmed, and how much memory each had is on record. Then all of our work waits for
-# memory: nothing more is started, it says so, and goes on by itself.
+# F11: hooks with several processes that exceed their memory limit: the run of each is out-of-memory, whichever of its processes
+# allocated it, other hooks are not affected, and the peak of each is recorded. Then the whole slice is short of memory: nothing
+# more starts, the orchestrator reports it, and continues by itself.
 source "$(dirname "$0")/machine.sh"
 
 PAGES=$(times 2 30)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# F16: a hook, a worker and somebody without any right call every method of the orchestrator's bus interfaces with ids and
-# tokens that are not theirs, empty, or absurd: every call is refused, that is logged, and nothing has changed.
+# F16: a hook, a worker and a user without rights call every method of the orchestrator's bus interfaces with foreign, empty or
+# absurd ids and tokens: every call is refused and logged, and nothing changes.
 source "$(dirname "$0")/lib.sh"
 
 hook=archivist-hook-hostile-test1.service

@@ -1,8 +1,8 @@
 #!/bin/bash
-# F17: random bytes flipped in the database, in its write-ahead log and in the configuration: refused with a hint, or recovered
-# and told; never silent. Silent is an orchestrator that works on what SQLite's integrity_check finds damaged, or on a log of which
-# more than the last transaction is gone, without a word. A flip that changes one valid document into another one, such as a letter
-# of a title, nobody can see. A short run is always the same; SEED=N repeats a full one.
+# F17: random bytes flipped in the database, in its write-ahead log and in the configuration: the orchestrator refuses with a
+# hint, or recovers and reports; never silently. Silent means: it works without a message on a database that fails SQLite's
+# integrity_check, or on a log that lost more than the last transaction. A flip that makes another valid document, such as a
+# letter of a title, cannot be detected. A short run is always the same; SEED=N repeats a full one.
 source "$(dirname "$0")/lib.sh"
 
 COUNT=$(times 24 400) SEED=${SEED-$(times 1 $RANDOM)}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # F20: workers of a pool crash, hang, take no notice of SIGTERM and leave children behind, all the time, while the
-# orchestrator is stopped: every slot is alive in the end, and a stop leaves nothing and restarts nobody.
+# orchestrator is stopped: every slot is alive in the end, and a stop leaves no process and restarts no worker.
 source "$(dirname "$0")/lib.sh"
 
 WORKERS=$(times 6 16) SECONDS_OF_IT=$(times 25 600) POOL=testchaos STATE=/run/test-chaos

@@ -1,5 +1,5 @@
-"""Calls every method of the orchestrator as somebody who may not, and says what came of each: one line "METHOD ANSWER".
-Speaks D-Bus by itself, because it must be able to send what a well-behaved library would not."""
+"""Calls every method of the orchestrator without the right to, and prints one line "METHOD ANSWER" for each.
+It implements D-Bus itself, to send messages that a well-behaved library would not."""
 import array
 import os
 import socket

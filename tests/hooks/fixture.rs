@@ -313,10 +313,15 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Hooks do not run as root: the user nobody stands for the hooks' user, if it can access the
-/// program.
+/// Whether hooks run as user 65534 instead of root, as which Chromium refuses to run: the caller is
+/// root, and that user can execute the programs.
 static AS_NOBODY: LazyLock<bool> = LazyLock::new(|| {
-    let reach = |program: &Path| nobody(Path::new("test")).arg("-x").arg(program).status();
+    let reach = |program: &Path| {
+        unprivileged(Path::new("test"))
+            .arg("-x")
+            .arg(program)
+            .status()
+    };
     let programs = [
         Path::new(env!("CARGO_BIN_EXE_archivist")),
         &hook_file("wget"),
@@ -327,7 +332,7 @@ static AS_NOBODY: LazyLock<bool> = LazyLock::new(|| {
             .all(|program| reach(program).is_ok_and(|it| it.success()))
 });
 
-fn nobody(program: &Path) -> Command {
+fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args([
         "--reuid=nobody",
@@ -342,7 +347,7 @@ fn nobody(program: &Path) -> Command {
 
 fn as_ordinary_user(program: &Path) -> Command {
     if *AS_NOBODY {
-        nobody(program)
+        unprivileged(program)
     } else {
         Command::new(program)
     }
@@ -352,7 +357,7 @@ fn as_ordinary_user(program: &Path) -> Command {
 pub fn has(programs: &[&str]) -> bool {
     if programs.contains(&"chromium") && is_root() && !*AS_NOBODY {
         println!(
-            "skipped: chromium refuses to run as root, and nobody cannot reach the built program"
+            "skipped: chromium refuses to run as root, and user nobody cannot reach the built program"
         );
         return false;
     }

@@ -122,7 +122,7 @@ mod tests {
             other_runner(9, false, false),
         ];
         let Gate::Replace(older) = gate(&here(), 7, &other_runners, true) else {
-            panic!("nobody to replace");
+            panic!("no runner to replace");
         };
         assert_eq!(older[0].rank, 2);
     }

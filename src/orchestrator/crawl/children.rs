@@ -30,7 +30,7 @@ fn piece(children: &[Child]) -> usize {
 
 impl Turn<'_> {
     /// Queues the next pages of a long report, of which `done` are queued already. Returns how many
-    /// are queued then; none if the result is to be recorded now.
+    /// are queued afterwards, or None if no page is left and the turn records the result.
     pub(crate) fn add_some_children(
         &mut self,
         owner: Owner,

@@ -37,7 +37,7 @@ impl Turn<'_> {
             reply: reply.clone(),
         });
         if status.is_final() && !self.tx.has_open_runs(crawl)? {
-            self.actions.push(Action::LetGo(crawl));
+            self.actions.push(Action::ReleaseHolds(crawl));
         }
         Ok(())
     }

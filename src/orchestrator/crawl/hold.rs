@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Default)]
 pub struct Holds {
     /// Dropped to release the holders of a crawl.
-    letting_go: HashMap<CrawlId, Vec<oneshot::Sender<()>>>,
+    holders: HashMap<CrawlId, Vec<oneshot::Sender<()>>>,
 }
 
 impl Holds {
@@ -41,8 +41,8 @@ impl Holds {
                 ))));
             }
         };
-        let (sender, let_go) = oneshot::channel();
-        let holders = self.letting_go.entry(crawl).or_default();
+        let (sender, released) = oneshot::channel();
+        let holders = self.holders.entry(crawl).or_default();
         holders.retain(|holder| !holder.is_closed());
         holders.push(sender);
         let events = events.clone();
@@ -52,15 +52,15 @@ impl Holds {
                 () = hung_up(ours) => {
                     let _ = events.send(Event::Abandoned { crawl, cancel });
                 }
-                _ = let_go => {}
+                _ = released => {}
             }
         });
         reply.send(Ok(theirs.into()));
     }
 
-    /// The crawl is over.
-    pub fn let_go(&mut self, crawl: CrawlId) {
-        self.letting_go.remove(&crawl);
+    /// Closes the descriptors of all holders of a crawl, which is over.
+    pub fn release(&mut self, crawl: CrawlId) {
+        self.holders.remove(&crawl);
     }
 }
 
@@ -111,13 +111,13 @@ mod tests {
             arriving.recv().await.unwrap();
             tokio::task::yield_now().await;
         }
-        assert_eq!(holds.letting_go[&CrawlId(1)].len(), 1);
+        assert_eq!(holds.holders[&CrawlId(1)].len(), 1);
     }
 
     #[tokio::test]
     async fn released_holder_makes_no_event() {
         let (mut holds, mut theirs, mut events) = held(true);
-        holds.let_go(CrawlId(1));
+        holds.release(CrawlId(1));
         let waiting = tokio::task::spawn_blocking(move || theirs.read(&mut [0]).unwrap());
         assert_eq!(waiting.await.unwrap(), 0);
         // Every sender is gone with the task, and nothing was sent.

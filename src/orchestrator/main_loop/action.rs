@@ -126,7 +126,7 @@ pub enum Action {
     /// A command that held the crawl has ended.
     Unhold(CrawlId),
     /// No unit of the crawl is left: release the commands that hold it.
-    LetGo(CrawlId),
+    ReleaseHolds(CrawlId),
     /// A line for the followers of a crawl.
     Tell {
         crawl: CrawlId,

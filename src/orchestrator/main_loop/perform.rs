@@ -219,9 +219,9 @@ impl Performer {
                     .hold((crawl, cancel), claim, &reply, &self.events);
             }
             Action::Unhold(crawl) => engine.unhold(crawl),
-            Action::LetGo(crawl) => {
+            Action::ReleaseHolds(crawl) => {
                 engine.held.remove(&crawl);
-                self.holds.let_go(crawl);
+                self.holds.release(crawl);
             }
             Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),

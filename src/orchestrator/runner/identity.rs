@@ -71,7 +71,7 @@ impl Identity {
 
     /// Releases the lock for working, after all work has ended.
     pub fn stop_working(&self) {
-        self.locks.let_go(Lock::Work(self.row.rank));
+        self.locks.release(Lock::Work(self.row.rank));
     }
 }
 

@@ -68,7 +68,7 @@ impl RunnerLocks {
         Ok(RunnerLocks { path, file })
     }
 
-    /// Acquires a lock until the process ends or [`RunnerLocks::let_go`]. Returns false if another
+    /// Acquires a lock until the process ends or [`RunnerLocks::release`]. Returns false if another
     /// process holds it.
     pub fn hold(&self, lock: Lock) -> bool {
         let range = range(libc::F_WRLCK, lock);
@@ -82,7 +82,8 @@ impl RunnerLocks {
         fcntl(&*self.file, FcntlArg::F_OFD_SETLKW(&range)).is_ok()
     }
 
-    pub fn let_go(&self, lock: Lock) {
+    /// Releases a lock of this process.
+    pub fn release(&self, lock: Lock) {
         let range = range(libc::F_UNLCK, lock);
         let _ = fcntl(&*self.file, FcntlArg::F_OFD_SETLK(&range));
     }
@@ -159,7 +160,7 @@ mod tests {
         for free in [Lock::Work(3), Lock::Work(2), Lock::Rank(4), Lock::Rank(2)] {
             assert!(!two.is_held(free), "{free:?}");
         }
-        one.let_go(Lock::Rank(3));
+        one.release(Lock::Rank(3));
         assert!(!two.is_held(Lock::Rank(3)));
     }
 

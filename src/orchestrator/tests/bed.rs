@@ -289,7 +289,7 @@ impl Bed {
             Action::Withhold(run) => self.starts.on_ended(run),
             Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,
             Action::Unhold(crawl) => self.engine.unhold(crawl),
-            Action::LetGo(crawl) => {
+            Action::ReleaseHolds(crawl) => {
                 self.engine.held.remove(&crawl);
             }
             Action::Settle { run, ended } => {

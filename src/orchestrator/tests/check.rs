@@ -245,7 +245,7 @@ impl Bed {
                 |event: &Event| matches!(event, Event::Started { run: id, .. } if *id == run.id);
             assert!(
                 unanswered.contains(&run.id) || world.answers.iter().any(answered) || repaired,
-                "nobody knows of the start of {}",
+                "the start of {} has no answer and no repair",
                 run.unit
             );
         }

@@ -1,4 +1,4 @@
-//! Somebody sets the clock.
+//! Retries, delays and time limits when the clock of the machine is set.
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;

@@ -49,7 +49,7 @@ impl Bed {
         });
     }
 
-    /// Whoever holds a crawl is gone.
+    /// The caller that holds a crawl disconnects.
     pub fn abandon(&mut self, n: usize, cancel: bool) {
         let held: Vec<CrawlId> = self.engine.held.keys().copied().collect();
         if let Some(crawl) = held.get(n % held.len().max(1)).copied() {

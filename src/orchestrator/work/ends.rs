@@ -228,7 +228,7 @@ impl Turn<'_> {
         self.actions
             .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
         if !self.tx.has_open_runs(id)? {
-            self.actions.push(Action::LetGo(id));
+            self.actions.push(Action::ReleaseHolds(id));
         }
         Ok(())
     }
@@ -284,7 +284,7 @@ impl Turn<'_> {
             self.engine.forget(id);
             self.actions
                 .push(Action::StopSlice(self.engine.names.crawl_slice(id)));
-            self.actions.push(Action::LetGo(id));
+            self.actions.push(Action::ReleaseHolds(id));
         }
         Ok(())
     }

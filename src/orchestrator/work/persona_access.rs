@@ -185,7 +185,7 @@ mod tests {
             Some(&*personas.join("work"))
         );
         assert!(!with.snapshot[0].values.contains_key("COOKIES_FILE"));
-        assert_eq!(keys(&plan(&[]).unwrap()), ["wget"], "nobody asked for it");
+        assert_eq!(keys(&plan(&[]).unwrap()), ["wget"], "no hook asked for it");
         let each = plan(&[(ACTIVE, "work"), ("CHROME_ISOLATION", "snapshot")]);
         assert_eq!(
             keys(&each.unwrap()),
@@ -268,7 +268,7 @@ mod tests {
         let change = |crawl, uid| check_change(&crawl, uid);
         assert!(change(crawl(&none, &[4_000_000, 4_000_001], None), 4_000_000).is_ok());
         assert!(change(crawl(&none, &[4_000_001], None), 4_000_000).is_err());
-        // Under way it keeps what it was begun with, be that nothing.
+        // A started crawl keeps the persona that it started with, or none.
         let begun = crawl(&none, &[4_000_000], Some("Default"));
         assert_eq!(persona_of(&begun), Ok(Some(personas.join("Default"))));
         assert!(change(begun, 4_000_000).is_err());

@@ -92,8 +92,8 @@ fn owner(id: &str) -> fdo::Result<Owner> {
 
 /// Returns the user id of the caller, as the bus reports it.
 fn known(user: User) -> fdo::Result<u32> {
-    let nobody = || fdo::Error::AccessDenied("failed to find the user of this call".to_owned());
-    user.ok_or_else(nobody)
+    let unknown = || fdo::Error::AccessDenied("failed to find the user of this call".to_owned());
+    user.ok_or_else(unknown)
 }
 
 impl Manager {

@@ -43,8 +43,11 @@ mod tests {
         let path = directory.path().join("socket");
         assert!(is_silent(&path).await, "there is none");
         let listener = tokio::net::UnixListener::bind(&path).unwrap();
-        assert!(!is_silent(&path).await, "nobody has to accept");
+        assert!(
+            !is_silent(&path).await,
+            "a listening socket is not silent before accept(2)"
+        );
         drop(listener);
-        assert!(is_silent(&path).await, "nobody listens");
+        assert!(is_silent(&path).await, "no process listens");
     }
 }

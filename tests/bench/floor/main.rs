@@ -1,6 +1,6 @@
-//! The floor of tests/bench: what systemd and the kernel ask for a unit and for a process when
-//! nobody records, judges or queues anything. It builds a unit as the orchestrator does, from the
-//! same code, and knows its end from a signal.
+//! The floor of tests/bench: the cost of a unit and of a process in systemd and the kernel alone,
+//! without queue, decisions and records. Units are built by the code that the orchestrator uses; a
+//! signal reports the end of each.
 //!
 //! usage: floor units DIRECTORY COUNT AT-ONCE    units as hooks, which run one after another or so many at once
 //!        floor seam DIRECTORY COUNT AT-ONCE    the same units, and what the orchestrator reads of each

@@ -1,5 +1,5 @@
-//! The same units through the orchestrator's own seam over systemd: what it reads of each of them
-//! and how it lets go, without queue, database and workers.
+//! The same units through the orchestrator's client of systemd, which reads each unit and releases
+//! it, without queue, database and workers.
 
 use super::{Answer, Hook, millis};
 use archivist_core::unit::Names;

@@ -29,7 +29,7 @@ struct Floor<'a> {
     hook: &'a Hook,
     connection: Connection,
     waiting: Waiting,
-    /// Stops under way: nobody waits for one before the next start.
+    /// Calls of StopUnit that have no answer yet. The next start does not wait for them.
     stops: RefCell<JoinSet<zbus::Result<Message>>>,
 }
 

@@ -74,7 +74,7 @@ def restart(notes, interleave):
         whole.append((at - began) / 1000)
         own.append((at - started_at()) / 1000)
     if unit_ids() != invocations:
-        raise Failed("hooks were started anew")
+        raise Failed("hooks were started again")
     notes.note("P7", "archivist", "restart, until %d hooks are adopted" % WAITING, "ms", whole)
     notes.note("P7", "archivist", "of that since the start of the new process", "ms", own)
     text("archivist", "cancel", crawl)

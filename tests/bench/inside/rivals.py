@@ -72,7 +72,7 @@ def eight(notes, count, rate):
     if available(notes, "P2", "pueue", shutil.which("pueued")):
         rate["pueue"] = []
         found.append(careful(notes, "P2", "pueue", lambda: rate["pueue"].append(count * 1000 / in_pueue(8, count, argv, here))))
-    notes.left_out("P2", "supervisord", "starts what it is told to, however much runs already")
+    notes.left_out("P2", "supervisord", "has no limit of concurrent programs")
     return found
 
 

@@ -84,7 +84,7 @@ def plot(groups):
             parts.append(bar(it, y, most, one["reference"]))
         y += LINE + 14
     size = 'width="%d" height="%d" viewBox="0 0 %d %d"' % ((LABEL + WIDTH + 160, y) * 2)
-    head = '<svg xmlns="http://www.w3.org/2000/svg" %s role="img" aria-label="archivist beside others, medians and 99th percentiles">' % size
+    head = '<svg xmlns="http://www.w3.org/2000/svg" %s role="img" aria-label="archivist and other programs, medians and 99th percentiles">' % size
     return "\n".join([head, "<style>%s\n</style>" % STYLE, '<rect class="page" width="100%" height="100%"/>', *parts, "</svg>", ""])
 
 

@@ -1,5 +1,5 @@
-"""What one member of the group, or somebody without any right, tries on the orchestrator; and a meter that says how long others
-wait meanwhile. Needs hostile.py of tests/faults beside it.
+"""Attacks of a member of the group, or of a user without rights, on the orchestrator; and a meter of the time that other callers
+wait meanwhile. Requires hostile.py of tests/faults in the same directory.
 
 attack.py meter FILE [METHOD]   calls the method, Status, until the file is there: "CALLS MEDIAN MAX" in milliseconds
 attack.py pipes COUNT           Add with pipes that never end, for 10 s: what came of the calls that were answered

@@ -21,7 +21,7 @@ class Site(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_POST(self):
-        """A webhook: what was said is kept beside the mood."""
+        """A webhook: stores the body of the request in the directory of the mood."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with open(sys.argv[2] + ".posted", "ab") as file:
             file.write(body + b"\n")

@@ -57,13 +57,13 @@ pub async fn follow(
         server.call(call).await.map(OwnedFd::from)
     };
     // A living hold is never replaced: dropping it would cancel the crawl.
-    let mut let_go = Box::pin(until_released(hold));
+    let mut released = Box::pin(until_released(hold));
     let mut is_held = true;
     let mut missing = job.only.clone();
     let mut short = 0;
     loop {
         if !is_held {
-            let_go = Box::pin(until_released(ask().await?));
+            released = Box::pin(until_released(ask().await?));
             is_held = true;
         }
         let mut may_ask = true;
@@ -95,10 +95,10 @@ pub async fn follow(
                 line = lines.recv() => line,
                 // Either the crawl has ended, which the stream is about to report, or the
                 // orchestrator that held it is gone and another one reports it.
-                () = &mut let_go, if is_held => {
+                () = &mut released, if is_held => {
                     is_held = std::mem::take(&mut may_ask);
                     if is_held {
-                        let_go = Box::pin(until_released(ask().await?));
+                        released = Box::pin(until_released(ask().await?));
                     }
                     continue;
                 }
@@ -115,7 +115,7 @@ pub async fn follow(
                     tell(Some(event));
                     // Units that still run may take some time, but not forever.
                     if is_held {
-                        let _ = tokio::time::timeout(ENDING, let_go).await;
+                        let _ = tokio::time::timeout(ENDING, released).await;
                     }
                     return Ok(());
                 }

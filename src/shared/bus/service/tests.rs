@@ -117,7 +117,7 @@ proptest! {
             let (service, us) = tokio::join!(service.build(), us.build());
             let (_service, us) = (service.unwrap(), us.unwrap());
             // No main loop: calls that arrive are dropped.
-            let nobody = tokio::spawn(async move { while arriving.recv().await.is_some() {} });
+            let reader = tokio::spawn(async move { while arriving.recv().await.is_some() {} });
             let name = BusName::try_from("org.archivist1").unwrap();
             let people = ManagerProxy::builder(&us).destination(name.clone()).build().await.unwrap();
             let workers = WorkerProxy::builder(&us).destination(name).build().await.unwrap();
@@ -125,7 +125,7 @@ proptest! {
                 let answered = tokio::time::timeout(Duration::from_secs(10), call(&people, &workers, wild));
                 assert_eq!(answered.await, Ok(false), "{wild:?}");
             }
-            nobody.abort();
+            reader.abort();
         });
     }
 }

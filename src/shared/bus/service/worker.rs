@@ -18,7 +18,9 @@ async fn work<T>(
 ) -> fdo::Result<T> {
     let answer = ask(calls, |reply| Call::Work(make(reply))).await;
     if let Err(fdo::Error::AccessDenied(why)) = &answer {
-        let who = header.sender().map_or("somebody", |name| name.as_str());
+        let who = header
+            .sender()
+            .map_or("an unknown sender", |name| name.as_str());
         let what = header.member().map_or("a call", |name| name.as_str());
         tracing::warn!("refused {what} of {who}: {why}");
     }

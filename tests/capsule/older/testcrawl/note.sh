@@ -1,3 +1,3 @@
-# Beside the hooks, found by their own path: notes that a hook runs, and with which arguments.
+# Lies in the folder of the hooks, which find it by their own path: records that a hook ran, and its arguments.
 printf '%s\n' "$@" >"argv-$name"
 echo "$name" >>"$CRAWL_DIR/order.txt"
