@@ -9,8 +9,11 @@ use std::str::FromStr;
 /// As text it has one entry per line: `everyone`, `user UID` or `group GID`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
+    /// Whether every user of the machine may.
     pub everyone: bool,
+    /// User ids (uid).
     pub users: BTreeSet<u32>,
+    /// Group ids (gid); every member may.
     pub groups: BTreeSet<u32>,
 }
 

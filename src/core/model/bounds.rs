@@ -29,6 +29,7 @@ pub struct Tags {
 }
 
 impl Tags {
+    /// Adds a tag unless it is a duplicate, longer than `TAG_MAX` bytes, or too many.
     pub fn push(&mut self, name: String) {
         if name.len() > TAG_MAX {
             self.dropped += 1;
@@ -42,6 +43,7 @@ impl Tags {
         }
     }
 
+    /// Returns the tags in the order in which they were added.
     pub fn into_names(self) -> Vec<String> {
         self.names
     }

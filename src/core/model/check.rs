@@ -25,14 +25,19 @@ pub enum CheckKind {
 /// Pool of concurrent checks. Slow checks of one pool do not take slots of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pool {
+    /// Status checks: one request each.
     Fast,
+    /// Lighthouse and crawl checks, and watches that archive: minutes each.
     Slow,
+    /// Commands that report a change.
     Alerts,
 }
 
 impl Pool {
+    /// Every pool.
     pub const ALL: [Pool; 3] = [Pool::Fast, Pool::Slow, Pool::Alerts];
 
+    /// Returns the name in the database and in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Pool::Fast => "fast",
@@ -51,6 +56,7 @@ impl CheckKind {
         CheckKind::Archive,
     ];
 
+    /// Returns the name in declarations, the database and unit names.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckKind::Status => "status",
@@ -61,11 +67,13 @@ impl CheckKind {
         }
     }
 
+    /// Returns the kind of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<CheckKind> {
         let mut all = CheckKind::SCHEDULED.into_iter().chain([CheckKind::Alert]);
         all.find(|kind| kind.as_str() == text)
     }
 
+    /// Returns the pool whose slots a check of this kind occupies.
     pub fn pool(self) -> Pool {
         match self {
             CheckKind::Status => Pool::Fast,
@@ -91,7 +99,7 @@ impl fmt::Display for CheckKind {
     }
 }
 
-/// HTTP status for "no answer", as in heartwood.
+/// HTTP status that is recorded when a site does not answer (408 Request Timeout).
 pub const NO_ANSWER: u16 = 408;
 
 /// Record of a check: printed by its program, or made in its place.
@@ -103,7 +111,10 @@ pub struct CheckRecord {
     pub ok: bool,
     /// HTTP status; 526 for an invalid certificate, 408 for no answer.
     pub status_code: Option<u16>,
+    /// Milliseconds from the last request to the headers of its answer; 10000 without an answer.
     pub response_ms: Option<u64>,
+    /// Headers of the last answer by name in lower case; several values of a name are on separate
+    /// lines.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Scores of lighthouse, 0 to 100.
@@ -112,6 +123,7 @@ pub struct CheckRecord {
     /// Findings of a crawl, one object each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<serde_json::Value>,
+    /// Reason if the check could not be done or the site is down.
     pub error: Option<String>,
     /// URL after redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,11 +168,14 @@ pub struct Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flip {
+    /// The site was up and is down.
     Down,
+    /// The site was down and is up.
     Up,
 }
 
 impl Flip {
+    /// Returns the name in declarations, the database and unit names.
     pub fn as_str(self) -> &'static str {
         match self {
             Flip::Down => "down",
@@ -200,7 +215,7 @@ mod tests {
         assert_eq!(CheckKind::parse("Status"), None);
     }
 
-    /// The rule of heartwood: two failures in a row, one success.
+    /// Two failures in a row are down, one success is up.
     #[test]
     fn down_after_two_and_up_with_the_first() {
         let story = [

@@ -26,7 +26,10 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $letter:literal, $expected:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub i64);
+        pub struct $name(
+            /// Number in the database, from 1.
+            pub i64,
+        );
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +74,9 @@ id!(
 /// Owner of a worker or hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
+    /// The crawl itself: its setup, its last hooks.
     Crawl(CrawlId),
+    /// A page of a crawl.
     Snapshot(SnapshotId),
 }
 

@@ -45,11 +45,14 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{step} is not possible while it is {state}")]
 pub struct IllegalTransition {
+    /// State before the step.
     pub state: Lifecycle,
+    /// Refused step.
     pub step: Step,
 }
 
 impl Lifecycle {
+    /// Every state.
     pub const ALL: [Lifecycle; 5] = [
         Lifecycle::Queued,
         Lifecycle::Started,
@@ -80,6 +83,7 @@ impl Lifecycle {
         matches!(self, Lifecycle::Sealed | Lifecycle::Cancelled)
     }
 
+    /// Returns the name in the database, in output and in filters.
     pub fn as_str(self) -> &'static str {
         match self {
             Lifecycle::Queued => "queued",
@@ -90,6 +94,7 @@ impl Lifecycle {
         }
     }
 
+    /// Returns the state of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<Lifecycle> {
         Lifecycle::ALL
             .into_iter()

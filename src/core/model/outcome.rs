@@ -17,11 +17,13 @@ pub struct Accounting {
     /// Bytes read from and written to block devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_read: Option<u64>,
+    /// Bytes written to block devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_write: Option<u64>,
     /// Bytes received from and sent to the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_in: Option<u64>,
+    /// Bytes sent to the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_out: Option<u64>,
 }
@@ -29,19 +31,27 @@ pub struct Accounting {
 /// Properties of a service unit that determine its outcome (org.freedesktop.systemd1(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
+    /// LoadState: `loaded`, or `not-found` for a unit that does not exist.
     pub load_state: String,
+    /// ActiveState: `active`, `failed`, `inactive` and others.
     pub active_state: String,
+    /// SubState: `exited` for an active unit whose process has ended.
     pub sub_state: String,
+    /// Result: `success`, or why systemd regards the unit as failed.
     pub result: String,
     /// `CLD_EXITED` (1), `CLD_KILLED` (2), `CLD_DUMPED` (3); 0 while unknown.
     pub exec_main_code: i32,
     /// Exit code or signal number.
     pub exec_main_status: i32,
+    /// ExecMainStartTimestamp; `None` before the start.
     pub started: Option<Time>,
+    /// ExecMainExitTimestamp; `None` while the main process runs.
     pub ended: Option<Time>,
     /// InvocationID in hex; empty when unknown.
     pub invocation: String,
+    /// KillMode of the unit.
     pub kill_mode: String,
+    /// CPU time, memory and traffic of all its processes.
     pub accounting: Accounting,
 }
 
@@ -161,6 +171,7 @@ impl Outcome {
         }
     }
 
+    /// Returns whether the process exited with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Exit(0)
     }

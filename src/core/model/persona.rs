@@ -27,6 +27,7 @@ impl PersonaName {
         PersonaName("Default".to_owned())
     }
 
+    /// Returns the name, which is also the name of its directory.
     pub fn as_str(&self) -> &str {
         &self.0
     }

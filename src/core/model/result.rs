@@ -9,6 +9,7 @@ use std::fmt;
 pub struct OutputFile {
     /// Relative to the directory of the hook's plugin.
     pub path: String,
+    /// MIME type; empty if unknown.
     pub mimetype: String,
     /// In bytes.
     pub size: u64,
@@ -19,6 +20,7 @@ pub struct OutputFile {
 pub struct Uses {
     /// Whether they found something or not.
     pub succeeded: u64,
+    /// Runs that failed.
     pub failed: u64,
 }
 
@@ -35,16 +37,24 @@ impl std::iter::Sum for Uses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultState {
+    /// Not run yet.
     Queued,
+    /// Running, or waiting for its answer.
     Started,
+    /// Waiting for the next attempt.
     Backoff,
+    /// Done, with a result.
     Succeeded,
+    /// Failed, and not retried by itself.
     Failed,
+    /// Not applicable, as the hook or the plan says.
     Skipped,
+    /// Done; the hook found nothing.
     NoResults,
 }
 
 impl ResultState {
+    /// Every state.
     pub const ALL: [ResultState; 7] = [
         ResultState::Queued,
         ResultState::Started,
@@ -55,6 +65,7 @@ impl ResultState {
         ResultState::NoResults,
     ];
 
+    /// Returns whether only a retry changes the state.
     pub fn is_final(self) -> bool {
         !matches!(
             self,
@@ -62,6 +73,7 @@ impl ResultState {
         )
     }
 
+    /// Returns the name in the database, in output and in filters.
     pub fn as_str(self) -> &'static str {
         match self {
             ResultState::Queued => "queued",
@@ -74,6 +86,7 @@ impl ResultState {
         }
     }
 
+    /// Returns the state of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<ResultState> {
         ResultState::ALL
             .into_iter()
@@ -90,6 +103,7 @@ impl fmt::Display for ResultState {
 /// Verdict on one run of a hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// State that the result gets.
     pub state: ResultState,
     /// Reason if the hook gave none, shown with `failed` and `skipped`. With other states, a remark
     /// on what is missing.

@@ -16,14 +16,18 @@ pub struct ProcessLocation {
 /// Relation of another location to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
+    /// The same PID namespace of the same boot: pids can be compared.
     Here,
     /// This machine before its last boot.
     EarlierBoot,
+    /// This machine and boot, another PID namespace, such as a container.
     OtherNamespace,
+    /// Another machine that shares the data directory.
     OtherMachine,
 }
 
 impl Locality {
+    /// Compares a recorded location with that of this process.
     pub fn of(here: &ProcessLocation, there: &ProcessLocation) -> Locality {
         if here == there {
             Locality::Here
@@ -63,11 +67,13 @@ pub struct Runner {
     pub unit: String,
     /// In its own PID namespace; 0 in rows of archivist 0.1.0.
     pub pid: u32,
+    /// Machine, boot and PID namespace of its process.
     pub place: ProcessLocation,
     /// Components that it runs or would run, for messages.
     pub components: String,
     /// systemd restarts its unit: the next process keeps its rank.
     pub restarts: bool,
+    /// When it registered.
     pub since: Time,
 }
 

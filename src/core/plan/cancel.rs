@@ -11,6 +11,7 @@ pub enum Wanted {
     Already,
     /// Refused: the crawl or snapshot is final.
     Final,
+    /// Cancel.
     Go,
 }
 

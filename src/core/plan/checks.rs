@@ -16,7 +16,9 @@ pub struct CheckPool {
 /// All pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
+    /// Status checks.
     pub fast: CheckPool,
+    /// Lighthouse and crawl checks, and watches that archive.
     pub slow: CheckPool,
     /// Commands that report a site that goes down or comes back.
     pub alerts: CheckPool,

@@ -6,10 +6,14 @@ use super::view::{Due, Host, HostId, View};
 use crate::model::{CrawlId, RunId, SnapshotId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A start that the orchestrator must make now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
+    /// Start the worker of a queued crawl.
     StartCrawl(CrawlId),
+    /// Start the worker of a queued snapshot.
     StartSnapshot(SnapshotId),
+    /// Start the queued check with this run.
     StartCheck(RunId),
 }
 
@@ -25,6 +29,7 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
+    /// Counts the slots that are taken according to the view.
     pub fn of(view: &'a View, limits: &'a Limits) -> Places<'a> {
         Places {
             limits,

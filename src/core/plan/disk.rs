@@ -15,7 +15,9 @@ const MIN_FILES: u64 = 500;
 /// What is short, and how much of it is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
+    /// Free bytes.
     Bytes(u64),
+    /// Free inodes.
     Inodes(u64),
 }
 
@@ -46,12 +48,14 @@ pub fn still(load: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lac
 pub struct Amount {
     /// Allocated bytes: a sparse file counts less than its size.
     pub bytes: u64,
+    /// Files and directories.
     pub files: u64,
 }
 
 /// A hook that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
+    /// Run of the hook.
     pub run: RunId,
     /// In the directory of its plugin.
     pub own: Amount,

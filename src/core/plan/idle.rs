@@ -8,7 +8,9 @@ use std::time::Duration;
 /// `timeout`. A timeout of zero means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
+    /// Time without work after which the orchestrator exits; 0: never.
     pub timeout: Duration,
+    /// Start of the present idle time; `None` while there is work.
     pub since: Option<Time>,
 }
 

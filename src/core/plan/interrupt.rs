@@ -6,6 +6,7 @@ use crate::model::{Outcome, ResultState};
 /// How a crawl waits for a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitedFor {
+    /// Until the hook ends, before the next hook starts.
     Foreground,
     /// In the background, until the hook ends by itself.
     Finite,
@@ -29,6 +30,7 @@ pub fn interrupted<T>(runs: Vec<(WaitedFor, T)>) -> Vec<T> {
 /// What a run contributes to the answer of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunFlags {
+    /// A user interrupted the run.
     pub interrupted: bool,
     /// It was frozen for some time.
     pub frozen: bool,

@@ -9,14 +9,18 @@ use crate::model::{SnapshotId, Time};
 /// that is due first is first; of pages that are due at the same time, the one that was queued first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PagePosition {
+    /// When the page is due: when it was queued, or the end of its back-off.
     pub retry_at: Time,
+    /// Breaks ties.
     pub id: SnapshotId,
 }
 
 /// Hosts after `after`, up to and including `up_to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRange {
+    /// Excluded.
     pub after: HostId,
+    /// Included.
     pub up_to: HostId,
 }
 

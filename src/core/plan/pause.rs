@@ -36,9 +36,11 @@ pub fn resume_step(attempts: u32, has_worker: bool) -> Step {
 pub enum RunningUnit {
     /// Stop it: its run was interrupted, or its crawl or snapshot is final.
     Stop,
+    /// Freeze it.
     Freeze,
     /// Thaw it, if it was ever frozen.
     Thaw,
+    /// Leave it as it is.
     Leave,
 }
 

@@ -9,13 +9,16 @@ pub struct Evidence {
     pub code: i32,
     /// Exit code or signal number.
     pub status: i32,
+    /// Result of the unit: `success`, or why systemd regards it as failed.
     pub result: String,
 }
 
 /// A reading and its circumstances.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitSeen<'a> {
+    /// The properties of the unit.
     pub reading: &'a Reading,
+    /// What a signal of systemd reported about the end, if one did.
     pub evidence: Option<&'a Evidence>,
     /// systemd had not answered the start when the unit was read: that there is no unit, or the one
     /// of an earlier run, means nothing.
@@ -36,7 +39,9 @@ pub enum UnitState {
     NeverStarted,
     /// The unit runs.
     Running,
+    /// The unit has ended.
     Ended {
+        /// How it ended.
         outcome: Outcome,
         /// With the evidence, if the unit is gone.
         reading: Box<Reading>,
@@ -113,12 +118,14 @@ pub enum StartError {
     Unreachable,
     /// The system is shutting down.
     GoingDown,
+    /// Another error: access denied, an invalid property, a full table of jobs.
     Refused,
 }
 
 /// What follows from systemd's answer to a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
+    /// The unit exists: wait for its end.
     Running,
     /// The start is made again when the unit in its place is gone.
     Waiting,

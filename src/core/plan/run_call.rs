@@ -16,6 +16,7 @@ pub struct LastRun<'a> {
 pub struct RunFacts<'a> {
     /// The hook would install a program that is installed by now.
     pub installed: bool,
+    /// The newest run of the hook in this attempt.
     pub last: Option<LastRun<'a>>,
     /// The state of the hook's result, if there is one.
     pub result: Option<ResultState>,

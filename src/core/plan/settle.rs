@@ -12,6 +12,7 @@ const SIGTERM: i32 = 15;
 /// The end of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerEnd {
+    /// How its unit ended.
     pub outcome: Outcome,
     /// Attempts so far, this one included.
     pub attempts: u32,
@@ -39,8 +40,11 @@ impl WorkerEnd {
 /// What follows: the step, the time of the next attempt, and the reason to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
+    /// Step of the crawl or snapshot.
     pub step: Step,
+    /// When the next attempt is due.
     pub retry_at: Option<Time>,
+    /// Reason to record and show.
     pub reason: Option<String>,
 }
 
@@ -113,9 +117,12 @@ pub enum AfterWorker {
     Nothing,
     /// The snapshot stays paused, and gets another worker after it is resumed.
     StayPaused {
+        /// When the next attempt is due after the resume.
         retry_at: Option<Time>,
+        /// Reason to record and show.
         reason: String,
     },
+    /// Apply this step.
     Step(Settled),
 }
 
@@ -146,19 +153,27 @@ pub fn after_worker(
 /// What the end of its worker means for a crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterCrawlWorker {
+    /// Nothing: the crawl is not started, or the worker is of an earlier attempt.
     Nothing,
+    /// The crawl stays paused, and gets another worker after it is resumed.
     StayPaused {
+        /// When the next attempt is due after the resume.
         retry_at: Option<Time>,
+        /// Reason to record and show.
         reason: String,
     },
+    /// Queue the crawl again.
     Requeue {
+        /// When the next attempt is due; `None`: now.
         retry_at: Option<Time>,
+        /// Reason to record and show.
         reason: Option<String>,
     },
     /// All is done.
     Seal,
     /// The crawl cannot continue: seal it, and fail what is open.
     GiveUp(String),
+    /// Cancel the crawl, for this reason.
     Cancel(String),
 }
 

@@ -7,6 +7,7 @@ use crate::model::{Locality, ProcessLocation, Runner};
 /// Another orchestrator, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherRunner {
+    /// Its row.
     pub runner: Runner,
     /// Its process is alive: it holds its lock.
     pub alive: bool,
@@ -18,7 +19,10 @@ pub struct OtherRunner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Work. The rows of `gone` are deleted; other orchestrators keep their ranks.
-    Pass { gone: Vec<i64> },
+    Pass {
+        /// Epochs of orchestrators that have ended.
+        gone: Vec<i64>,
+    },
     /// Wait: this orchestrator is newer.
     StandBy(Runner),
     /// These orchestrators still work, and must stop first.

@@ -12,6 +12,7 @@ pub struct HostId(pub i64);
 /// A host with pages that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
+    /// Name of the host, as in URLs.
     pub name: String,
     /// Its snapshots that have a worker.
     pub running: u32,
@@ -24,13 +25,16 @@ pub struct Host {
 /// A snapshot that may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
+    /// The snapshot.
     pub id: SnapshotId,
+    /// Host of its URL.
     pub host: HostId,
 }
 
 /// A crawl whose setup is done, with the heads of its queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCrawl {
+    /// The crawl.
     pub id: CrawlId,
     /// Its snapshots that have a worker.
     pub running: u32,
@@ -42,6 +46,7 @@ pub struct OpenCrawl {
 /// Everything that the plan decides from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
+    /// Wall-clock time of this turn.
     pub now: Time,
     /// Why nothing may be started.
     pub pressure: Option<String>,
@@ -51,9 +56,11 @@ pub struct View {
     pub snapshot_workers: u32,
     /// Due crawls without a worker, oldest first, at most as many as could ever start.
     pub due_crawls: Vec<CrawlId>,
+    /// Crawls whose snapshots may start.
     pub open_crawls: Vec<OpenCrawl>,
     /// The hosts of the due snapshots.
     pub hosts: BTreeMap<HostId, Host>,
+    /// Running and due checks, by pool.
     pub checks: Checks,
     /// The earliest time at which something that is not due yet becomes due.
     pub next_due: Option<Time>,

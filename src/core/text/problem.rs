@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
+    /// Path of the file.
     pub file: PathBuf,
     /// Counts from 1.
     pub line: u32,
@@ -21,6 +22,7 @@ impl fmt::Display for Location {
 /// Something in a file, or about a file or directory, that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// File or directory.
     pub path: PathBuf,
     /// `None` if the problem concerns the whole file.
     pub line: Option<u32>,

@@ -8,8 +8,11 @@ use std::fmt::Write;
 /// Kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnitKind {
+    /// Worker of a crawl.
     CrawlWorker,
+    /// Worker of a snapshot.
     SnapshotWorker,
+    /// One run of a hook.
     Hook,
     /// Of a watch.
     Check,
@@ -18,6 +21,7 @@ pub enum UnitKind {
 }
 
 impl UnitKind {
+    /// Returns the part of the unit name after the prefix.
     pub fn as_str(self) -> &'static str {
         match self {
             UnitKind::CrawlWorker => "crawl",
@@ -28,6 +32,7 @@ impl UnitKind {
         }
     }
 
+    /// Returns the kind of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<UnitKind> {
         [
             UnitKind::CrawlWorker,
@@ -44,6 +49,7 @@ impl UnitKind {
 /// Parts of a unit name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
+    /// Kind of the unit.
     pub kind: UnitKind,
     /// Owner of a worker or hook.
     pub owner: Option<Owner>,
@@ -77,16 +83,19 @@ fn escape(part: &str) -> String {
 }
 
 impl Names {
+    /// Takes the prefix of all units of an instance, such as `archivist`.
     pub fn new(prefix: impl Into<String>) -> Names {
         Names {
             prefix: prefix.into(),
         }
     }
 
+    /// Returns the unit name of the worker of a crawl.
     pub fn crawl_worker(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.service", self.prefix, id.0)
     }
 
+    /// Returns the unit name of the worker of a snapshot.
     pub fn snapshot_worker(&self, id: SnapshotId) -> String {
         format!("{}-snapshot-{}.service", self.prefix, id.0)
     }

@@ -9,13 +9,19 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Property {
+    /// `s`.
     Text(String),
+    /// `b`.
     Flag(bool),
+    /// `t`.
     Number(u64),
+    /// `as`.
     List(Vec<String>),
     /// `a(sasas)`: program, argv, flags such as `no-env-expand`.
     Exec {
+        /// Program and arguments.
         argv: Vec<String>,
+        /// Flags of systemd, such as `no-env-expand`.
         flags: Vec<&'static str>,
     },
     /// `a(ssbt)` from source and destination; the rest is "must exist" and "what is mounted below".

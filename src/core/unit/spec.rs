@@ -10,7 +10,9 @@ use std::time::Duration;
 /// Target of a standard stream of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
+    /// /dev/null.
     Null,
+    /// The journal.
     Journal,
     /// A descriptor passed with the call.
     Descriptor,
@@ -29,27 +31,37 @@ pub struct Network {
 /// Drop-ins add the networks that are never reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressFilter {
+    /// Networks in IPAddressDeny=.
     pub refused: Vec<Subnet>,
+    /// Exceptions in IPAddressAllow=, which take precedence.
     pub allowed: Vec<Subnet>,
 }
 
 /// A unit to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitSpec {
+    /// Name of the unit with its suffix.
     pub name: String,
+    /// Kind of the unit, which determines properties and drop-ins.
     pub kind: UnitKind,
+    /// Name of the slice.
     pub slice: String,
+    /// Description for `systemctl status`.
     pub description: String,
     /// Program and arguments, without expansion.
     pub argv: Vec<String>,
     /// `Type=notify` instead of `Type=exec`.
     pub notify: bool,
+    /// Variables with their values, without expansion.
     pub environment: Vec<(String, String)>,
     /// Program that gets `argv` and `environment` and executes them. Without it they are properties
     /// of the unit, which every local user can read.
     pub launcher: Option<String>,
+    /// Working directory; the default of systemd is `/`.
     pub working_directory: Option<PathBuf>,
+    /// Standard input.
     pub stdin: Stdio,
+    /// Standard output and standard error.
     pub stdout: Stdio,
     /// Time limit that systemd enforces, even without the orchestrator.
     pub limit: Option<Duration>,
@@ -61,6 +73,7 @@ pub struct UnitSpec {
     pub tmp: Option<PathBuf>,
     /// Private network of the unit, which stops with it, instead of the machine's.
     pub network: Option<Network>,
+    /// Networks that its sockets cannot reach.
     pub addresses: AddressFilter,
     /// Units to start with it.
     pub wants: Vec<String>,
@@ -72,10 +85,15 @@ pub struct UnitSpec {
 
 /// Facts about a worker before its start.
 pub struct WorkerSpec<'a> {
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// The crawl, or the crawl of the snapshot.
     pub crawl: CrawlId,
+    /// URL of the snapshot, or the first URL of the crawl.
     pub url: &'a str,
+    /// Path of the worker's program.
     pub program: &'a str,
+    /// Whether the service manager is that of a user.
     pub user_scope: bool,
     /// The archive, which the worker may write to.
     pub archive: PathBuf,
@@ -87,24 +105,39 @@ pub struct WorkerSpec<'a> {
 
 /// Facts about a hook before its start.
 pub struct HookSpec<'a> {
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// The crawl, or the crawl of the snapshot.
     pub crawl: CrawlId,
+    /// The snapshot; `None` for a hook of a crawl.
     pub snapshot: Option<SnapshotId>,
+    /// URL of the snapshot, or the first URL of the crawl.
     pub url: &'a str,
+    /// Name of its plugin.
     pub plugin: &'a str,
+    /// Name of the hook within its plugin.
     pub hook: &'a str,
     /// Part of the unit name for the hook.
     pub unit_part: &'a str,
+    /// Program and arguments.
     pub argv: Vec<String>,
+    /// Variables with their values.
     pub environment: Vec<(String, String)>,
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
+    /// Directory that the hook writes to.
     pub working_directory: PathBuf,
+    /// Time limit that systemd enforces.
     pub limit: Duration,
+    /// [`UnitSpec::bind`].
     pub bind: Vec<PathBuf>,
+    /// [`UnitSpec::bind_read_only`].
     pub bind_read_only: Vec<PathBuf>,
+    /// [`UnitSpec::tmp`].
     pub tmp: Option<PathBuf>,
+    /// [`UnitSpec::network`].
     pub network: Option<Network>,
+    /// [`UnitSpec::addresses`].
     pub addresses: AddressFilter,
     /// User, if not that of the service manager.
     pub user: Option<String>,
@@ -112,18 +145,27 @@ pub struct HookSpec<'a> {
 
 /// Facts about a check before its start.
 pub struct CheckSpec<'a> {
+    /// Run of the check.
     pub id: RunId,
+    /// What is checked.
     pub kind: CheckKind,
+    /// Name of the watch.
     pub watch: &'a str,
+    /// URL of the site.
     pub url: &'a str,
+    /// Program and arguments.
     pub argv: Vec<String>,
+    /// Variables with their values.
     pub environment: Vec<(String, String)>,
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
+    /// [`UnitSpec::bind_read_only`].
     pub bind_read_only: Vec<PathBuf>,
     /// [`UnitSpec::network`].
     pub network: Option<Network>,
+    /// [`UnitSpec::addresses`].
     pub addresses: AddressFilter,
+    /// Units to start with it.
     pub wants: Vec<String>,
 }
 

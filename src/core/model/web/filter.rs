@@ -8,8 +8,11 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{list}: '{entry}' is not a regular expression: {why}")]
 pub struct FilterError {
+    /// Name of the setting with the list.
     pub list: &'static str,
+    /// The entry as written.
     pub entry: String,
+    /// Message of the regex parser.
     pub why: String,
 }
 

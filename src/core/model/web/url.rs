@@ -14,17 +14,22 @@ pub struct PageUrl(Url);
 /// Error for an invalid URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
+    /// Not a URL, with the reason of the parser.
     #[error("it is not a URL ({0}); write it as https://example.com/page")]
     Malformed(String),
+    /// A scheme other than http and https.
     #[error("{0}: URLs cannot be archived, only http: and https:")]
     Scheme(String),
+    /// Longer than `URL_MAX`; its length in bytes.
     #[error("it is {0} bytes long, at most {URL_MAX} are taken")]
     TooLong(usize),
+    /// A control character, or invalid UTF-8.
     #[error("it holds a control character or is not UTF-8")]
     ControlCharacter,
 }
 
 impl PageUrl {
+    /// Parses a URL, after removing blanks at both ends.
     pub fn parse(text: &str) -> Result<PageUrl, UrlError> {
         let text = text.trim();
         if text.len() > URL_MAX {
@@ -46,6 +51,7 @@ impl PageUrl {
         }
     }
 
+    /// Returns the normalised URL.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -87,11 +93,15 @@ impl fmt::Display for PageUrl {
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// Address of the page.
     pub url: PageUrl,
+    /// Number of links from a page that the user added, which has depth 0.
     pub depth: u32,
+    /// Title in the list.
     pub title: Option<String>,
     /// Time as in the list of bookmarks.
     pub bookmarked_at: Option<String>,
+    /// Tags in the list, in its order.
     pub tags: Vec<String>,
 }
 
