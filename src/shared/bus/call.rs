@@ -36,11 +36,13 @@ impl<T> Clone for Reply<T> {
 }
 
 impl<T> Reply<T> {
+    /// Returns a reply and the end at which the interface waits for it.
     pub fn new() -> (Reply<T>, oneshot::Receiver<Result<T, Refusal>>) {
         let (sender, receiver) = oneshot::channel();
         (Reply(Arc::new(Mutex::new(Some(sender)))), receiver)
     }
 
+    /// Answers the caller, unless an earlier call of this function did.
     pub fn send(&self, answer: Result<T, Refusal>) {
         let sender = self.0.lock().ok().and_then(|mut sender| sender.take());
         if let Some(sender) = sender {
@@ -54,10 +56,13 @@ impl<T> Reply<T> {
 pub struct Adding {
     /// `None` before the first line that names a page.
     pub crawl: Option<CrawlId>,
+    /// Pages queued so far.
     pub accepted: u64,
+    /// Lines refused so far.
     pub refused: Vec<Refused>,
     /// Processed lines, and their bytes.
     pub lines: usize,
+    /// Bytes of these lines.
     pub bytes: usize,
 }
 
@@ -79,114 +84,188 @@ pub struct Retrying {
 /// A call of the interface for users.
 #[derive(Clone)]
 pub enum Request {
+    /// Queue a crawl, or the next part of a long list.
     Add {
+        /// The list, one URL or JSON object per line.
         lines: Arc<Vec<u8>>,
+        /// Depth, tags, plugins and settings of the crawl.
         options: AddOptions,
         /// User id of the caller.
         user: u32,
         /// Progress of a long list, which is processed in parts.
         so_far: Option<Box<Adding>>,
+        /// Gets the JSON of [`Added`](crate::bus::documents::report::Added).
         reply: Reply<String>,
     },
+    /// Queue the installation of programs.
     Install {
+        /// Names of plugins or programs.
         names: Vec<String>,
+        /// User id of the caller.
         user: u32,
+        /// Gets the JSON of [`Added`](crate::bus::documents::report::Added).
         reply: Reply<String>,
     },
+    /// Cancel a crawl or snapshot, and stop its units.
     Cancel {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
     /// Answers when the crawl or snapshot is final and none of its units runs, or the run has ended.
     AwaitUnits {
+        /// The crawl, snapshot or run.
         id: AnyId,
+        /// Answered when it is over.
         reply: Reply<()>,
     },
     /// End the hook of this run; its page continues.
     CancelRun {
+        /// The run.
         id: RunId,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Cancel the open pages of a crawl, then run its last hooks.
     Abort {
+        /// The crawl.
         id: CrawlId,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Pause a crawl or snapshot, and freeze its hooks.
     Pause {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Resume a paused crawl or snapshot.
     Resume {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Replace settings of a crawl.
     Amend {
+        /// The crawl.
         id: CrawlId,
+        /// New values; other settings stay.
         config: BTreeMap<String, String>,
+        /// User id of the caller.
         user: u32,
+        /// Answered after the commit.
         reply: Reply<()>,
     },
     /// Without an id: every page with a failed result.
     Retry {
+        /// The crawl or snapshot.
         id: Option<Owner>,
+        /// Plugin or hook whose results are queued; all failed and skipped ones without it.
         hook: Option<String>,
         /// Progress of a retry of many pages, which is processed in parts.
         so_far: Option<Box<Retrying>>,
+        /// Gets the number of queued results.
         reply: Reply<u32>,
     },
+    /// Describe queue, running units and machine.
     Status {
+        /// Gets the JSON of [`Status`](crate::bus::documents::report::Status).
         reply: Reply<String>,
     },
+    /// List rows of the database.
     List {
+        /// `crawls`, `snapshots`, `results`, `runs`, `timeline` or `binaries`.
         what: String,
+        /// Which rows.
         filter: Filter,
+        /// Gets a JSON list.
         reply: Reply<String>,
     },
+    /// Describe a crawl or snapshot with its results and runs.
     Show {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Gets the JSON of [`Details`](crate::bus::documents::report::Details).
         reply: Reply<String>,
     },
+    /// Describe a single run of a hook or worker.
     ShowRun {
+        /// The run.
         id: RunId,
+        /// Gets the JSON of [`Details`](crate::bus::documents::report::Details).
         reply: Reply<String>,
     },
+    /// Explain why a crawl or snapshot waits or has failed.
     Why {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Gets the JSON of [`Why`](crate::bus::documents::report::Why).
         reply: Reply<String>,
     },
+    /// List plugins and their problems.
     Plugins {
+        /// Gets the JSON of [`Plugins`](crate::bus::documents::report::Plugins).
         reply: Reply<String>,
     },
+    /// Report the changes of a crawl.
     Watch {
+        /// The crawl.
         crawl: CrawlId,
+        /// Counts for the caller while the stream is open.
         claim: Claim,
+        /// Gets a stream of [`CrawlEvent`](crate::bus::documents::report::CrawlEvent), one JSON
+        /// document per line.
         reply: Reply<OwnedFd>,
     },
+    /// Keep a crawl for a command in the foreground.
     Hold {
+        /// The crawl.
         crawl: CrawlId,
         /// Cancel the crawl when the caller disconnects.
         cancel: bool,
+        /// Counts for the caller while the descriptor is open.
         claim: Claim,
+        /// Gets a descriptor that closes when the crawl has ended and none of its units runs.
         reply: Reply<OwnedFd>,
     },
+    /// Interrupt the hooks that a held crawl or its snapshot waits for.
     Interrupt {
+        /// The crawl or snapshot.
         id: Owner,
+        /// Gets the JSON of [`Interrupted`](crate::bus::documents::report::Interrupted).
         reply: Reply<String>,
     },
+    /// Continue after an interruption.
     Proceed {
+        /// The crawl.
         crawl: CrawlId,
+        /// Whether the interrupted hooks run again instead of being skipped.
         again: bool,
+        /// Gets the number of interrupted hooks.
         reply: Reply<u32>,
     },
+    /// Describe what `Add` with these options would do.
     Draft {
+        /// Depth, tags, plugins and settings.
         options: AddOptions,
+        /// User id of the caller.
         user: u32,
+        /// Gets the JSON of [`Draft`](crate::bus::documents::report::Draft).
         reply: Reply<String>,
     },
+    /// Read configuration and plugins again.
     Reload {
+        /// Answered in the turn that uses the files.
         reply: Reply<()>,
     },
+    /// A call about watches.
     Watches {
+        /// Which call.
         call: WatchCall,
+        /// Gets a JSON document.
         reply: Reply<String>,
     },
 }
@@ -196,15 +275,20 @@ pub enum Request {
 pub enum WatchCall {
     /// Queue checks of these kinds.
     Check {
+        /// Name of the watch.
         watch: String,
+        /// Empty: all kinds that the watch has.
         kinds: Vec<CheckKind>,
     },
     /// Answer when this check has ended.
     Await(RunId),
     /// All watches, or the watch of this name.
     List(Option<String>),
+    /// List checks of a watch, the newest first.
     History {
+        /// Name of the watch.
         watch: String,
+        /// Which checks.
         filter: HistoryFilter,
     },
     /// Why checks of the watch wait or fail.
@@ -214,24 +298,40 @@ pub enum WatchCall {
 /// A call of the interface for workers.
 #[derive(Clone)]
 pub enum Work {
+    /// Start or continue the work of a worker.
     Attach {
+        /// Token of its assignment.
         token: String,
+        /// Gets the JSON of [`Standing`](crate::bus::documents::work::Standing).
         reply: Reply<String>,
     },
+    /// Run a hook, or join its run.
     Run {
+        /// Token of the worker's assignment.
         token: String,
+        /// `PLUGIN/HOOK`.
         hook: String,
+        /// File for standard output of the hook.
         stdout: Arc<OwnedFd>,
+        /// Gets the JSON of [`Ended`](crate::bus::documents::work::Ended) when the hook has ended.
         reply: Reply<String>,
     },
+    /// Stop a running hook.
     Stop {
+        /// Token of the worker's assignment.
         token: String,
+        /// `PLUGIN/HOOK`.
         hook: String,
+        /// Kill it instead of sending SIGTERM.
         force: bool,
+        /// Answered after the call to systemd.
         reply: Reply<()>,
     },
+    /// Record the result of a hook.
     Report {
+        /// Token of the worker's assignment.
         token: String,
+        /// The result, with what the hook found.
         report: Arc<Report>,
         /// Number of child pages that are queued already; a long report is processed in parts.
         done: usize,
@@ -240,18 +340,26 @@ pub enum Work {
     },
     /// The InvocationID of the newest run of this hook.
     Invocation {
+        /// Token of the worker's assignment.
         token: String,
+        /// `PLUGIN/HOOK`.
         hook: String,
+        /// Gets 32 hexadecimal digits, or an empty text if the run has not ended.
         reply: Reply<String>,
     },
+    /// Wait until no snapshot of the crawl is open.
     SnapshotsDone {
+        /// Token of the crawl worker's assignment.
         token: String,
+        /// Answered when the last snapshot is sealed or cancelled.
         reply: Reply<()>,
     },
 }
 
 /// A call of either interface.
 pub enum Call {
+    /// Of the interface for users.
     Request(Request),
+    /// Of the interface for workers.
     Work(Work),
 }

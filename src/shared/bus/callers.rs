@@ -81,7 +81,9 @@ impl Drop for Counted {
 /// Slots for lists of one user.
 #[derive(Clone)]
 pub struct Places {
+    /// Concurrent lists.
     pub lists: Arc<Semaphore>,
+    /// Concurrent lists larger than one part.
     pub large: Arc<Semaphore>,
     /// Slots for lists of all users.
     pub large_of_all: Arc<Semaphore>,
@@ -125,6 +127,7 @@ impl Callers {
         Ok(Claim(Some(Arc::new(Counted { counts, key }))))
     }
 
+    /// Returns the slots of a user, shared by all of the user's calls.
     pub fn places(&self, user: User) -> Places {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.entry(user).or_insert_with(|| Places {

@@ -15,8 +15,11 @@ pub enum ClientError {
     /// No answer (exit status 4).
     #[error("{what}: {why}\n{hint}")]
     Unreachable {
+        /// What failed, such as a connection or a call.
         what: String,
+        /// Reason.
         why: String,
+        /// Command to try next.
         hint: String,
     },
     /// The caller has no permission.
@@ -42,6 +45,8 @@ pub struct Address {
 }
 
 impl Address {
+    /// Returns the bus and the name of an orchestrator: of the machine or of the user (`user`), and
+    /// of an instance or the default one.
     pub fn new(user: bool, instance: Option<&str>) -> Address {
         let name = match instance {
             Some(instance) => format!("org.archivist1.{instance}"),
@@ -98,6 +103,7 @@ impl Address {
             .map_err(|e| self.explain(e))
     }
 
+    /// Connects to the interface for workers.
     pub async fn worker(&self) -> Result<WorkerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
         WorkerProxy::builder(&connection)

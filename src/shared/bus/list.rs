@@ -27,6 +27,7 @@ const PIECE: usize = 64 << 10;
 
 /// A list, with the slots that it occupies until it is dropped.
 pub struct List {
+    /// Content of the descriptor, at most `LIST_MAX` bytes.
     pub lines: Vec<u8>,
     places: Vec<OwnedSemaphorePermit>,
 }

@@ -24,6 +24,7 @@ const DOCUMENT_MAX: usize = 256 << 10;
 /// Most names in one call.
 const NAMES_MAX: usize = 1000;
 
+/// Queue of the calls for the main loop.
 pub type Calls = mpsc::UnboundedSender<Call>;
 
 struct Manager(Calls, Callers);

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 /// A file with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
+    /// Path of the file.
     pub path: PathBuf,
+    /// Content of the file.
     pub text: String,
 }
 

@@ -7,15 +7,20 @@ use std::path::Path;
 /// One assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// Name of the section, without brackets.
     pub section: String,
+    /// Name of the key, without blanks.
     pub key: String,
+    /// Value, without blanks at both ends; continued lines are joined.
     pub value: String,
+    /// File and line of the assignment.
     pub location: Location,
 }
 
 /// Assignments of a file in their order, and the lines that are neither section, assignment nor comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
+    /// Assignments in the order of the file.
     pub entries: Vec<Entry>,
     /// Fatal; a reader that only warns of them makes them [ignored](Problem::ignored).
     pub malformed: Vec<Problem>,

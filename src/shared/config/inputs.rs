@@ -20,15 +20,20 @@ pub enum Target {
 /// One assignment to something known.
 #[derive(Clone, Debug)]
 pub struct Input {
+    /// What is assigned.
     pub target: Target,
+    /// Value as written.
     pub value: String,
+    /// File and line.
     pub location: Location,
 }
 
 /// All assignments, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
+    /// Assignments in the order of precedence.
     pub inputs: Vec<Input>,
+    /// Assignments that have no effect.
     pub warnings: Vec<Problem>,
 }
 

@@ -16,7 +16,9 @@ pub const VALUES: &str = "Config";
 
 /// One key of the configuration.
 pub struct Key {
+    /// Section of archivist.conf(5).
     pub section: &'static str,
+    /// Name of the key.
     pub name: &'static str,
     /// Sets a non-empty value; the error says what is allowed.
     pub set: fn(&mut Settings, &str) -> Result<(), &'static str>,
@@ -78,6 +80,7 @@ pub const KEYS: &[Key] = &[
     key!("Hooks", "Reach", reach, reach, Reach::to_string),
 ];
 
+/// Returns the key of this name, or `None` if it is unknown.
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
     KEYS.iter()
         .find(|key| key.section == section && key.name == name)

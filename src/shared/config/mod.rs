@@ -21,6 +21,7 @@ pub use settings::Settings;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(problems))]
 pub struct ConfigError {
+    /// Every problem, by file and line.
     pub problems: Vec<Problem>,
 }
 

@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &str); 2] = [("/usr/bin/pasta", "passt"), ("/usr/bin/ip"
 const TUN: &str = "/dev/net/tun";
 
 impl NetworkMode {
+    /// Returns the value of `Network=`.
     pub fn as_str(self) -> &'static str {
         match self {
             NetworkMode::Auto => "auto",
@@ -29,6 +30,7 @@ impl NetworkMode {
         }
     }
 
+    /// Returns the mode of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<NetworkMode> {
         [NetworkMode::Auto, NetworkMode::Host, NetworkMode::Private]
             .into_iter()

@@ -66,6 +66,7 @@ impl UserDirs {
 pub struct Scope {
     /// Use the calling user's service manager and session bus instead of the machine's.
     pub user: bool,
+    /// Name of the instance (`--instance`); `None` for the default one.
     pub instance: Option<String>,
     /// `/`, or another directory in tests.
     pub root: PathBuf,

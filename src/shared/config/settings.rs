@@ -37,6 +37,7 @@ pub struct Settings {
     pub attempts_max: u32,
     /// Delay before the second attempt; it doubles from one attempt to the next.
     pub retry_first: Duration,
+    /// Longest delay between attempts.
     pub retry_longest: Duration,
     /// Time limit of a snapshot; one that reaches it is not retried.
     pub snapshot_limit: Duration,
@@ -65,6 +66,7 @@ pub struct Settings {
     pub daemon_limit: Duration,
     /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
+    /// Network of hooks: the machine's, or a private one for each unit.
     pub network: NetworkMode,
     /// What hooks and checks may reach, in addition to the Internet and what their own URLs open.
     pub reach: Reach,

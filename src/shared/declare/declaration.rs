@@ -7,11 +7,14 @@ use std::path::PathBuf;
 /// Kind of a declaration: the suffix of the file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
+    /// Workers that systemd keeps running: archivist.pool(5).
     Pool,
+    /// Regular checks of sites: archivist.watch(5).
     Watch,
 }
 
 impl Kind {
+    /// Every kind.
     pub const ALL: [Kind; 2] = [Kind::Pool, Kind::Watch];
 
     /// Returns `pool` or `watch`: the suffix of the file name and a part of the unit names.
@@ -59,11 +62,14 @@ pub const NAME_ALLOWED: &str = "letters, digits, '_' and '.', for watches also '
 /// A file with its drop-ins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
+    /// Kind of the file.
     pub kind: Kind,
+    /// Name of the file without its suffix.
     pub name: String,
     /// The main file.
     pub path: PathBuf,
     /// The assignments of all files, the weakest first.
     pub entries: Vec<Entry>,
+    /// Lines that are neither section, assignment nor comment.
     pub malformed: Vec<Problem>,
 }

@@ -19,6 +19,7 @@ const SIZE_MAX: u64 = 1 << 20;
 pub struct Found {
     files: Vec<Listed>,
     directories: Vec<PathBuf>,
+    /// Files and directories that cannot be read.
     pub problems: Vec<Problem>,
 }
 
@@ -55,6 +56,7 @@ pub fn find(scope: &Scope) -> Found {
 }
 
 impl Found {
+    /// Returns the number of declarations.
     pub fn count(&self) -> usize {
         self.files.len()
     }

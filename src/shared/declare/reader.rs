@@ -33,6 +33,7 @@ impl<'a> Reader<'a> {
         reader
     }
 
+    /// Returns the name of the declaration.
     pub fn name(&self) -> &'a str {
         &self.declaration.name
     }
@@ -202,10 +203,12 @@ impl<'a> Reader<'a> {
         self.problems.iter().any(|problem| problem.fatal)
     }
 
+    /// Returns the kind of the declaration.
     pub fn kind(&self) -> Kind {
         self.declaration.kind
     }
 
+    /// Returns all problems found.
     pub fn finish(self) -> Vec<Problem> {
         self.problems
     }

@@ -63,6 +63,7 @@ impl Default for Children {
 }
 
 impl Children {
+    /// Adds a page unless it is a duplicate; counts the page as left out beyond a limit.
     pub fn push(&mut self, child: Child) {
         if self.known.contains(&child.url) {
             return;
@@ -88,6 +89,7 @@ impl Children {
         }
     }
 
+    /// Returns the pages in the order in which they were added.
     pub fn into_list(self) -> Vec<Child> {
         self.list
     }
@@ -96,7 +98,9 @@ impl Children {
 /// What was left out of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
+    /// Number of pages.
     pub pages: u64,
+    /// Number of tags.
     pub tags: u64,
     /// Settings, programs and requests.
     pub others: u64,

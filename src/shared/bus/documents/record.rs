@@ -20,21 +20,32 @@ pub fn owner(owner: Owner, url: &str, depth: u32) -> Value {
 
 /// One finished run of a hook.
 pub struct Process<'a> {
+    /// Row of the run, if known.
     pub run: Option<RunId>,
+    /// Crawl or snapshot of the hook.
     pub owner: Owner,
+    /// Name of its plugin.
     pub plugin: &'a str,
+    /// Name of the hook.
     pub hook: &'a str,
+    /// Name of its unit, if one was started.
     pub unit: Option<&'a str>,
+    /// Program and arguments.
     pub argv: &'a [String],
     /// Working directory and time limit, if known.
     pub pwd: Option<&'a Path>,
+    /// Time limit.
     pub limit: Option<Duration>,
+    /// How the run ended.
     pub outcome: &'a Outcome,
+    /// When its main process started.
     pub started_at: Option<Time>,
+    /// When its main process ended.
     pub ended_at: Option<Time>,
 }
 
 impl Process<'_> {
+    /// Returns the `Process` record of `index.jsonl`.
     pub fn record(&self) -> Value {
         let status = match self.outcome {
             Outcome::Exit(0) => ResultState::Succeeded,
@@ -67,21 +78,32 @@ impl Process<'_> {
 
 /// Result of a hook for a page.
 pub struct ArchiveResult<'a> {
+    /// Crawl or snapshot of the hook.
     pub owner: Owner,
+    /// Name of its plugin.
     pub plugin: &'a str,
+    /// Name of the hook.
     pub hook: &'a str,
+    /// State of the result.
     pub status: ResultState,
+    /// Output as the hook states it: a path or a short text.
     pub output: Option<&'a str>,
+    /// Why the hook failed or was skipped.
     pub error: Option<&'a str>,
     /// Outcome of the unit, if there was one.
     pub outcome: Option<&'a Outcome>,
+    /// When the newest run started.
     pub started_at: Option<Time>,
+    /// When the newest run ended.
     pub ended_at: Option<Time>,
+    /// Bytes of all files.
     pub size: u64,
+    /// Files that the hook left, up to the limit of the list.
     pub files: &'a [File],
 }
 
 impl ArchiveResult<'_> {
+    /// Returns the `ArchiveResult` record of `index.jsonl`.
     pub fn record(&self) -> Value {
         json!({
             "type": "ArchiveResult",

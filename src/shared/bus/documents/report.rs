@@ -7,58 +7,89 @@ use archivist_core::model::{SnapshotId, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod add;
+mod timeline;
+
+pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
+pub use timeline::{Span, SpanPage};
+
 /// Counts by the name of the state.
 pub type Counts = BTreeMap<String, u64>;
 
 /// A crawl: one `archivist add`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Crawl {
+    /// Its id, such as `c12`.
     pub id: CrawlId,
+    /// Queued, started, paused, sealed or cancelled.
     pub status: Lifecycle,
     /// Reason for the state, if it is not obvious.
     pub reason: Option<String>,
     /// First of its URLs.
     pub url: String,
+    /// Links to follow from the given pages; 0 archives only these.
     pub max_depth: u32,
+    /// Tags of all its pages.
     pub tags: Vec<String>,
     /// Plugins that run; empty means all.
     pub plugins: Vec<String>,
+    /// Settings of the crawl, which take precedence over the configuration.
     pub config: BTreeMap<String, String>,
+    /// When it was added.
     pub created_at: Time,
+    /// When its newest attempt started.
     pub started_at: Option<Time>,
+    /// When it was sealed or cancelled.
     pub ended_at: Option<Time>,
     /// Not started before this time.
     pub retry_at: Option<Time>,
+    /// Starts of its worker.
     pub attempts: u32,
     /// Number of snapshots by status.
     pub snapshots: Counts,
     /// Number of results by status.
     pub results: Counts,
+    /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
 }
 
 /// A snapshot: one page of a crawl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Its id, such as `s345`.
     pub id: SnapshotId,
+    /// Its crawl.
     pub crawl: CrawlId,
+    /// Address of the page.
     pub url: String,
+    /// Title that a hook or the list gave; a hook takes precedence.
     pub title: Option<String>,
+    /// Number of links from a page that the user added, which has depth 0.
     pub depth: u32,
+    /// Page that links to it; `None` for a page that the user added.
     pub parent: Option<SnapshotId>,
+    /// Queued, started, paused, sealed or cancelled.
     pub status: Lifecycle,
+    /// Reason for the state, if it is not obvious.
     pub reason: Option<String>,
+    /// Tags of the page.
     pub tags: Vec<String>,
     /// Time of the bookmark, as in the list that named the page.
     #[serde(default)]
     pub bookmarked_at: Option<String>,
+    /// When it was queued.
     pub created_at: Time,
+    /// When its newest attempt started.
     pub started_at: Option<Time>,
+    /// When it was sealed or cancelled.
     pub ended_at: Option<Time>,
+    /// Not started before this time.
     pub retry_at: Option<Time>,
+    /// Starts of its worker.
     pub attempts: u32,
     /// Its results by status.
     pub results: Counts,
+    /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
     /// While foreground hooks are left: the tens digit of the next hook's number, as older plugins
     /// count; hooks without a number count as 9.
@@ -72,41 +103,60 @@ pub struct HookResult {
     /// Row number; later rows have higher numbers. `None` before the row exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<i64>,
+    /// Crawl or snapshot of the hook.
     pub owner: Owner,
+    /// Name of its plugin.
     pub plugin: String,
     /// File name of the hook without its last extension.
     pub hook: String,
+    /// From queued to a final state, such as succeeded.
     pub status: ResultState,
     /// Output as the hook states it: a path or a short text.
     pub output: Option<String>,
     /// Why the hook failed or was skipped.
     pub error: Option<String>,
+    /// Files that the hook left, up to the limit of the list.
     pub files: Vec<File>,
     /// Bytes of all files.
     pub size: u64,
+    /// Attempts so far.
     pub attempts: u32,
+    /// When the newest run started.
     pub started_at: Option<Time>,
+    /// When the newest run ended.
     pub ended_at: Option<Time>,
 }
 
 /// A run: one unit, of a worker or of one attempt of a hook.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
+    /// Its id, such as `r678`.
     pub id: RunId,
+    /// Name of the unit.
     pub unit: String,
     /// `crawl`, `snapshot` (workers) or `hook`.
     pub kind: String,
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// Plugin of a hook; `None` for workers.
     pub plugin: Option<String>,
+    /// Name of a hook; `None` for workers.
     pub hook: Option<String>,
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// `starting`, `running` or `ended`.
     pub status: String,
+    /// How the unit ended; `None` before.
     pub outcome: Option<Outcome>,
+    /// InvocationID of the unit, once known.
     pub invocation: Option<String>,
+    /// When its main process started.
     pub started_at: Option<Time>,
+    /// When its main process ended.
     pub ended_at: Option<Time>,
+    /// Program and arguments.
     pub argv: Vec<String>,
+    /// CPU time, memory and traffic; known after the end.
     #[serde(flatten)]
     pub accounting: Accounting,
 }
@@ -114,9 +164,13 @@ pub struct Run {
 /// A plugin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plugin {
+    /// Its name.
     pub name: String,
+    /// Path of its directory.
     pub directory: String,
+    /// Description in its config.json; empty without one.
     pub description: String,
+    /// File names of its hooks.
     pub hooks: Vec<String>,
     /// Why its hooks do not run; `None` if they run.
     pub skipped: Option<String>,
@@ -126,6 +180,7 @@ pub struct Plugin {
     /// Command that fixes the problem, if any.
     #[serde(default)]
     pub fix: Option<String>,
+    /// Runs of its hooks so far.
     #[serde(default)]
     pub uses: Uses,
 }
@@ -133,14 +188,19 @@ pub struct Plugin {
 /// A program that plugins need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binary {
+    /// Name of the program.
     pub name: String,
     /// Path; `None` while the program is missing.
     pub abspath: Option<String>,
+    /// Version that it printed, if known.
     pub version: Option<String>,
+    /// SHA-256 of its file, in hexadecimal.
     pub sha256: Option<String>,
     /// Provider plugin that installed it; `env` if it was installed before.
     pub provider: Option<String>,
+    /// Variables that hooks get when they use it.
     pub env: BTreeMap<String, String>,
+    /// When it was found.
     pub found_at: Option<Time>,
     /// Plugins that need it.
     pub plugins: Vec<String>,
@@ -157,13 +217,18 @@ pub struct Binary {
 /// A plugin or a file that cannot be used, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PluginProblem {
+    /// File or directory.
     pub path: String,
+    /// What is wrong with it.
     pub what: String,
 }
 
+/// Answer of `plugins`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plugins {
+    /// All plugins that were found.
     pub plugins: Vec<Plugin>,
+    /// Plugins and files that cannot be used.
     pub problems: Vec<PluginProblem>,
 }
 
@@ -176,7 +241,9 @@ pub struct Runner {
     pub pid: u32,
     /// Unit of the process; empty if unknown.
     pub unit: String,
+    /// Components that it runs, or would run.
     pub components: String,
+    /// When it registered.
     pub since: Time,
     /// Epoch in which an active orchestrator writes.
     pub epoch: i64,
@@ -188,12 +255,17 @@ pub struct Runner {
 /// `archivist status`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
+    /// Version of archivist.
     pub version: String,
+    /// Version of systemd.
     pub systemd: String,
+    /// Path of the data directory.
     pub data: String,
     /// STATUS= of the unit (sd_notify(3)).
     pub line: String,
+    /// Number of crawls by status.
     pub crawls: Counts,
+    /// Number of snapshots by status.
     pub snapshots: Counts,
     /// Running units.
     pub running: Vec<Run>,
@@ -217,15 +289,24 @@ pub struct Status {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Details {
+    /// Of a crawl.
     Crawl {
+        /// The crawl.
         crawl: Crawl,
+        /// Its newest snapshots.
         snapshots: Vec<Snapshot>,
+        /// Results of its own hooks.
         results: Vec<HookResult>,
+        /// Runs of its worker and its own hooks.
         runs: Vec<Run>,
     },
+    /// Of a snapshot.
     Snapshot {
+        /// The snapshot.
         snapshot: Snapshot,
+        /// Results of its hooks.
         results: Vec<HookResult>,
+        /// Runs of its worker and its hooks.
         runs: Vec<Run>,
     },
     /// A single run; `result` is that of its hook, which later attempts replace.
@@ -248,15 +329,20 @@ impl Details {
 /// `archivist why`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Why {
+    /// The crawl or snapshot.
     pub id: Owner,
+    /// Queued, started, paused, sealed or cancelled.
     pub status: Lifecycle,
+    /// Empty if nothing waits or has failed.
     pub reasons: Vec<Reason>,
 }
 
 /// `archivist why` of a watch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WhyWatch {
+    /// Name of the watch.
     pub watch: String,
+    /// Empty if nothing waits or has failed.
     pub reasons: Vec<Reason>,
 }
 
@@ -276,14 +362,19 @@ pub struct Reason {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event")]
 pub enum CrawlEvent {
+    /// The state of the crawl changed.
     Crawl {
+        /// The crawl afterwards.
         crawl: Crawl,
     },
+    /// A snapshot was added, or its state changed.
     Snapshot {
+        /// The snapshot afterwards.
         snapshot: Snapshot,
     },
     /// A hook started, became ready or ended.
     Hook {
+        /// The result afterwards.
         result: HookResult,
     },
 }
@@ -291,6 +382,7 @@ pub enum CrawlEvent {
 /// Filter of `list`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Filter {
+    /// Only rows with this status.
     pub status: Option<String>,
     /// Only rows of this crawl or snapshot.
     pub owner: Option<Owner>,
@@ -324,115 +416,24 @@ pub const ROWS_MAX: u32 = 1000;
 /// Size after which an answer gets no further row, in bytes.
 pub const ANSWER_BYTES: usize = 4 << 20;
 
-/// One unit on the time line of a crawl or page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Span {
-    pub id: RunId,
-    pub unit: String,
-    /// `crawl`, `snapshot` (workers) or `hook`.
-    pub kind: String,
-    pub owner: Owner,
-    pub plugin: Option<String>,
-    pub hook: Option<String>,
-    pub attempt: u32,
-    /// `starting`, `running` or `ended`.
-    pub status: String,
-    pub outcome: Option<Outcome>,
-    /// Status of the hook's result, if this is its last run.
-    pub verdict: Option<ResultState>,
-    /// When its start was decided.
-    pub recorded_at: Option<Time>,
-    pub started_at: Option<Time>,
-    /// When a background hook printed its first line; known after its end.
-    pub ready_at: Option<Time>,
-    pub ended_at: Option<Time>,
-    /// Microseconds.
-    pub cpu_usec: Option<u64>,
-    /// Bytes.
-    pub memory_peak: Option<u64>,
-    /// Page of a worker.
-    pub page: Option<SpanPage>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SpanPage {
-    pub url: String,
-    pub title: Option<String>,
-    pub depth: u32,
-    /// When the page was first queued.
-    pub created_at: Time,
-}
-
 /// Answer of `interrupt`: the interrupted hooks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Interrupted {
+    /// The hooks that were stopped.
     pub hooks: Vec<HookName>,
     /// The next hook waits for the decision of the user.
     pub waits: bool,
 }
 
+/// A hook of a crawl or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookName {
+    /// The crawl or snapshot.
     pub owner: Owner,
+    /// Name of its plugin.
     pub plugin: String,
+    /// Name of the hook.
     pub hook: String,
-}
-
-/// Answer of `draft`: what a crawl would do with a page.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Draft {
-    /// Hooks in the order of their start: before the first page, for each page, after the last
-    /// page.
-    pub setup: Vec<DraftHook>,
-    pub page: Vec<DraftHook>,
-    pub end: Vec<DraftHook>,
-    /// Plugins whose hooks would not run, and why.
-    pub skipped: Vec<DraftSkip>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DraftHook {
-    pub plugin: String,
-    pub hook: String,
-    /// `foreground`, `finite` (in the background, ends by itself) or `daemon`.
-    pub mode: String,
-    /// Time limit in seconds.
-    pub limit: u64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct DraftSkip {
-    pub plugin: String,
-    pub why: String,
-}
-
-/// Answer of `add`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Added {
-    pub crawl: CrawlId,
-    /// Number of queued snapshots.
-    pub accepted: u64,
-    /// Refused lines, with the reason.
-    pub refused: Vec<Refused>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Refused {
-    /// Counts from 1.
-    pub line: u64,
-    /// Text of the line, shortened.
-    pub text: String,
-    pub why: String,
-}
-
-/// Options of `add`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AddOptions {
-    pub depth: u32,
-    pub tags: Vec<String>,
-    pub plugins: Vec<String>,
-    pub config: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 /// Answer to a request for checks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Queued {
+    /// Name of the watch.
     pub watch: String,
     /// Queued checks.
     pub queued: Vec<RunId>,
@@ -19,20 +20,29 @@ pub struct Queued {
 /// One check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
+    /// Its id, such as `r678`.
     pub id: RunId,
+    /// Name of the watch.
     pub watch: String,
+    /// What is checked.
     pub kind: CheckKind,
+    /// Address of the site.
     pub url: String,
     /// queued, starting, running, done
     pub state: String,
+    /// When it was queued.
     pub queued_at: Time,
+    /// When its unit started.
     pub started_at: Option<Time>,
+    /// When its unit ended.
     pub ended_at: Option<Time>,
+    /// Name of its unit; `None` before the start.
     pub unit: Option<String>,
     /// Outcome of the unit.
     pub outcome: Option<Outcome>,
     /// Success; `None` if unknown: the check was lost, or could not run.
     pub ok: Option<bool>,
+    /// What the program of the check reported.
     #[serde(flatten)]
     pub record: CheckRecord,
 }
@@ -40,7 +50,9 @@ pub struct Check {
 /// One URL of a watch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Site {
+    /// Address of the site.
     pub url: String,
+    /// When it went down; `None` while it is up.
     pub down_since: Option<Time>,
     /// Failed status checks in a row.
     pub failures: u32,
@@ -57,7 +69,9 @@ pub struct Site {
 /// One watch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Watch {
+    /// Its name.
     pub name: String,
+    /// Path of its main file.
     pub file: String,
     /// Problems of the file.
     pub problems: Vec<String>,
@@ -65,6 +79,7 @@ pub struct Watch {
     pub schedules: BTreeMap<CheckKind, String>,
     /// Seconds for which results of each kind are kept.
     pub retention_s: BTreeMap<CheckKind, u64>,
+    /// Its URLs.
     pub sites: Vec<Site>,
 }
 
@@ -72,7 +87,9 @@ pub struct Watch {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HistoryFilter {
+    /// Only checks of this kind.
     pub kind: Option<CheckKind>,
+    /// Only checks of this site.
     pub url: Option<String>,
     /// Most checks, newest first; 0 means all.
     pub limit: u32,

@@ -14,13 +14,19 @@ pub struct Assignment {
     pub token: String,
     /// Bus name of the orchestrator.
     pub bus_name: String,
+    /// Whether the orchestrator is that of a user, on the session bus.
     pub user_scope: bool,
+    /// Crawl or snapshot to work on.
     pub owner: Owner,
+    /// URL of the snapshot, or the first URL of the crawl.
     pub url: String,
+    /// Depth of the snapshot; 0 for a crawl.
     pub depth: u32,
+    /// Links that the crawl follows.
     pub max_depth: u32,
     /// Directory of the snapshot, or of the crawl for a crawl's worker.
     pub directory: PathBuf,
+    /// Directory of the crawl.
     pub crawl_directory: PathBuf,
     /// Directory for temporary files that the hooks of the crawl share, if any.
     #[serde(default)]
@@ -35,6 +41,7 @@ pub struct Assignment {
     pub stop_limit: Duration,
     /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
+    /// Facts for `index.jsonl` and the HTML pages.
     #[serde(default)]
     pub about: About,
 }
@@ -45,9 +52,13 @@ pub struct Assignment {
 pub struct About {
     /// Root directory of the archive.
     pub archive: PathBuf,
+    /// The crawl, also for a snapshot.
     pub crawl: Option<CrawlId>,
+    /// When the crawl or snapshot was queued.
     pub added_at: Option<Time>,
+    /// Title of the page, if known before its hooks ran.
     pub title: Option<String>,
+    /// Tags of the page.
     pub tags: Vec<String>,
     /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
@@ -56,8 +67,11 @@ pub struct About {
 /// A hook that does not run, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
+    /// Name of its plugin.
     pub plugin: String,
+    /// Name of the hook.
     pub hook: String,
+    /// Reason.
     pub why: String,
 }
 
@@ -66,9 +80,11 @@ pub struct Skipped {
 pub struct HookTask {
     /// `PLUGIN/HOOK`, where HOOK is the name of its file without the last extension.
     pub key: String,
+    /// Name of its plugin.
     pub plugin: String,
     /// Name of its file without the last extension.
     pub hook: String,
+    /// How the worker waits for it.
     pub mode: HookMode,
     /// Time limit of one run.
     pub limit: Duration,
@@ -110,13 +126,16 @@ pub enum HookMode {
 /// State of earlier work, for a worker that continues it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Standing {
+    /// Hooks that have started before.
     pub hooks: Vec<Known>,
 }
 
 /// The state of one hook of the assignment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Known {
+    /// `PLUGIN/HOOK`.
     pub key: String,
+    /// State of its result.
     pub state: ResultState,
     /// It runs, or ended without a reported result: a call of `Run` joins this run.
     pub joinable: bool,
@@ -128,10 +147,13 @@ pub struct Ended {
     /// The run, if there was one.
     #[serde(default)]
     pub run: Option<RunId>,
+    /// Name of its unit; `None` if the hook was not started.
     #[serde(default)]
     pub unit: Option<String>,
+    /// Program and arguments.
     #[serde(default)]
     pub argv: Vec<String>,
+    /// How the run ended.
     pub outcome: Outcome,
     /// The user interrupted it in order to run it again.
     #[serde(default)]
@@ -142,7 +164,9 @@ pub struct Ended {
     /// Verdict that is already recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// When its main process started.
     pub started_at: Option<Time>,
+    /// When its main process ended.
     pub ended_at: Option<Time>,
 }
 
@@ -166,14 +190,20 @@ impl Ended {
 /// Result of a hook, with what it found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// `PLUGIN/HOOK`.
     pub key: String,
+    /// State of the result, with the reason.
     pub verdict: Verdict,
+    /// Output as the hook states it: a path or a short text.
     pub output: Option<String>,
+    /// Files that the hook left, up to the limit of the list.
     pub files: Vec<File>,
     /// Size of all files in bytes, including those beyond the limit of the list.
     pub size: u64,
+    /// Pages that the hook found, up to the limits of [`bounds`](crate::bus::documents::bounds).
     #[serde(default)]
     pub children: Vec<Child>,
+    /// Tags that the hook found.
     #[serde(default)]
     pub tags: Vec<String>,
     /// Title of the page, if the hook found one.
@@ -182,6 +212,7 @@ pub struct Report {
     /// Program that a provider hook installed.
     #[serde(default)]
     pub binary: Option<Found>,
+    /// Settings and requests for later hooks.
     #[serde(default)]
     pub derived: Derived,
     /// Seconds that the host asks to wait.
@@ -212,29 +243,41 @@ pub struct Derived {
 /// A sonic server that runs as long as the crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SonicWish {
+    /// Path of its configuration file.
     pub config_path: String,
+    /// Host name or address at which it listens, if the hook names one.
     pub host: Option<String>,
+    /// Port at which it listens, if the hook names one.
     pub port: Option<u16>,
 }
 
 /// A program as its provider hook reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
+    /// Name of the program.
     pub name: String,
+    /// Its path.
     pub abspath: String,
+    /// Its version, if known.
     pub version: Option<String>,
+    /// Provider plugin that installed it.
     pub provider: Option<String>,
+    /// Variables that hooks get when they use it.
     pub env: BTreeMap<String, String>,
 }
 
 /// A page that a hook found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
+    /// Address of the page.
     pub url: String,
+    /// Text of the link or title in the list.
     #[serde(default)]
     pub title: Option<String>,
+    /// Time of the bookmark, as in the list.
     #[serde(default)]
     pub bookmarked_at: Option<String>,
+    /// Tags in the list.
     #[serde(default)]
     pub tags: Vec<String>,
 }

@@ -3,6 +3,7 @@
 /// Types of units that an alert can start.
 const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
 
+/// What runs when a site goes down or comes back (`OnDown=`, `OnRecovery=`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alert {
     /// Start this unit; for a template (`notify@.service`) the instance named after the watch.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Section of all keys.
 pub const SECTION: &str = "Watch";
 
 /// All keys, without '='.

@@ -20,6 +20,7 @@ use std::time::Duration;
 /// What happens to runs that were missed while the machine was off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
+    /// They are dropped.
     Skip,
     /// All missed runs become one.
     One,
@@ -30,7 +31,9 @@ pub enum Missed {
 pub struct Archiving {
     /// Links to follow from the given pages.
     pub depth: u32,
+    /// Tags of the pages.
     pub tags: Vec<String>,
+    /// Plugins that run; empty means all.
     pub plugins: Vec<String>,
     /// Skip pages that are archived already: with a depth of 0 the given ones, otherwise those that
     /// links lead to.
@@ -40,11 +43,14 @@ pub struct Archiving {
 /// A watch: one file with its drop-ins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
+    /// Name of the file without `.watch`.
     pub name: String,
+    /// Sites that are checked, normalised.
     pub urls: Vec<String>,
     /// File with further URLs, one per line.
     pub url_file: Option<PathBuf>,
     schedules: BTreeMap<CheckKind, Schedule>,
+    /// Missed runs (`Missed=`).
     pub missed: Missed,
     /// A stable part of this time is added to every run, so that many watches do not start at once.
     pub spread: Duration,
@@ -52,12 +58,16 @@ pub struct Watch {
     retention: BTreeMap<CheckKind, Duration>,
     /// Failed status checks in a row after which a site is down.
     pub down_after: u32,
+    /// What runs when a site goes down.
     pub on_down: Option<Alert>,
+    /// What runs when a site comes back.
     pub on_recovery: Option<Alert>,
+    /// How pages are archived.
     pub archiving: Archiving,
 }
 
 impl Watch {
+    /// Returns a watch with the default of every key and without sites.
     pub fn new(name: &str) -> Watch {
         Watch {
             name: name.to_owned(),

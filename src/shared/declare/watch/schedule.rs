@@ -15,17 +15,21 @@ pub enum When {
     /// `OnActiveSec=` and `OnUnitActiveSec=`: the span does not divide the day, so runs have no
     /// fixed times.
     Apart(Duration),
+    /// No timer.
     Never,
 }
 
 /// A schedule, with its text for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
+    /// When the timer elapses.
     pub when: When,
+    /// Text for users, such as `every 3min`.
     pub words: String,
 }
 
 impl Schedule {
+    /// Returns the schedule of a disabled kind.
     pub fn off() -> Schedule {
         Schedule {
             when: When::Never,
@@ -33,6 +37,7 @@ impl Schedule {
         }
     }
 
+    /// Returns a schedule from an expression of systemd.time(7).
     pub fn calendar(expression: &str) -> Schedule {
         Schedule {
             when: When::Calendar(expression.to_owned()),
@@ -40,6 +45,7 @@ impl Schedule {
         }
     }
 
+    /// Returns a regular schedule; at fixed times if the span divides the day.
     pub fn every(span: Duration) -> Schedule {
         Schedule {
             when: aligned(span).map_or(When::Apart(span), When::Calendar),

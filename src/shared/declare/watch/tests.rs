@@ -16,7 +16,7 @@ fn read(text: &str) -> (Watch, Vec<String>) {
 }
 
 #[test]
-fn defaults_are_those_of_heartwood() {
+fn defaults_of_a_watch() {
     let (watch, problems) = read("[Watch]\nURL=https://example.org\n");
     assert_eq!(problems, [""; 0]);
     assert_eq!(watch.urls, ["https://example.org/"]);

@@ -1,0 +1,77 @@
+//! Documents of `add` and `draft`.
+
+use archivist_core::model::CrawlId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Answer of `draft`: what a crawl would do with a page.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Draft {
+    /// Hooks in the order of their start: before the first page, for each page, after the last
+    /// page.
+    pub setup: Vec<DraftHook>,
+    /// For each page.
+    pub page: Vec<DraftHook>,
+    /// After the last page.
+    pub end: Vec<DraftHook>,
+    /// Plugins whose hooks would not run, and why.
+    pub skipped: Vec<DraftSkip>,
+}
+
+/// A hook that would run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DraftHook {
+    /// Name of its plugin.
+    pub plugin: String,
+    /// Name of the hook.
+    pub hook: String,
+    /// `foreground`, `finite` (in the background, ends by itself) or `daemon`.
+    pub mode: String,
+    /// Time limit in seconds.
+    pub limit: u64,
+}
+
+/// A plugin whose hooks would not run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DraftSkip {
+    /// Name of the plugin.
+    pub plugin: String,
+    /// Reason.
+    pub why: String,
+}
+
+/// Answer of `add`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Added {
+    /// The queued crawl.
+    pub crawl: CrawlId,
+    /// Number of queued snapshots.
+    pub accepted: u64,
+    /// Refused lines, with the reason.
+    pub refused: Vec<Refused>,
+}
+
+/// A line of a list that is no page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Counts from 1.
+    pub line: u64,
+    /// Text of the line, shortened.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Options of `add`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AddOptions {
+    /// Links to follow from the given pages; 0 archives only these.
+    pub depth: u32,
+    /// Tags of all pages.
+    pub tags: Vec<String>,
+    /// Plugins that run; empty means all.
+    pub plugins: Vec<String>,
+    /// Settings of the crawl.
+    pub config: BTreeMap<String, String>,
+}
