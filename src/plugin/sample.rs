@@ -8,6 +8,7 @@ use crate::catalogue::name::HookName;
 use crate::catalogue::schema::Schema;
 use crate::catalogue::{Catalogue, Hook, Plugin};
 
+/// Returns a hook with this file name. Panics if it is not the name of a hook.
 pub fn hook(plugin: &str, file: &str) -> Hook {
     let name = HookName::parse(file).unwrap_or_else(|| panic!("{file} is not a hook"));
     Hook {
@@ -31,6 +32,7 @@ pub fn plugin(name: &str, config: Value, files: &[&str]) -> Plugin {
     }
 }
 
+/// Returns a catalogue of these plugins, without problems.
 pub fn catalogue(plugins: impl Into<Vec<Plugin>>) -> Catalogue {
     let mut plugins = plugins.into();
     plugins.sort_by(|a: &Plugin, b| a.name.cmp(&b.name));

@@ -29,12 +29,16 @@ pub enum HookFamily {
 /// What a family belongs to. Hooks with the same owner share a name space for units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
+    /// The crawl: its setup and its last hooks.
     Crawl,
+    /// One page.
     Snapshot,
+    /// A request for a program, in a crawl of its own.
     Binary,
 }
 
 impl HookFamily {
+    /// Every family.
     pub const ALL: [HookFamily; 8] = [
         HookFamily::BinaryRequest,
         HookFamily::CrawlSetup,
@@ -71,6 +75,7 @@ impl HookFamily {
         )
     }
 
+    /// Returns what a hook of this family works on.
     pub fn owner(self) -> Owner {
         match self {
             HookFamily::BinaryRequest | HookFamily::Binary => Owner::Binary,

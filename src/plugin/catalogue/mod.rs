@@ -21,8 +21,11 @@ use crate::settings::general;
 /// A plugin: one directory of hooks with its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plugin {
+    /// Name of its directory.
     pub name: String,
+    /// Path of its directory.
     pub dir: PathBuf,
+    /// Content of its `config.json`.
     pub schema: Schema,
     /// Hooks of all families in their order: by number, then by file name.
     pub hooks: Vec<Hook>,
@@ -45,10 +48,13 @@ impl Plugin {
 /// to themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
+    /// Name of its plugin.
     pub plugin: String,
     /// File name without its last extension, as in records.
     pub id: String,
+    /// Path of its file.
     pub file: PathBuf,
+    /// The parts of its file name.
     pub name: HookName,
     /// Part of the unit's name: the short name, made unique among the plugin's hooks with the same
     /// owner (crawl, snapshot or binary).
@@ -71,7 +77,9 @@ impl Hook {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct PathProblem {
+    /// File or directory.
     pub path: PathBuf,
+    /// What is wrong with it.
     pub what: String,
 }
 
@@ -80,10 +88,12 @@ pub struct PathProblem {
 pub struct Catalogue {
     /// Sorted by name.
     pub plugins: Vec<Plugin>,
+    /// Plugins and hooks that were not loaded, and why.
     pub problems: Vec<PathProblem>,
 }
 
 impl Catalogue {
+    /// Returns the plugin of this name, or `None`.
     pub fn plugin(&self, name: &str) -> Option<&Plugin> {
         let at = self
             .plugins

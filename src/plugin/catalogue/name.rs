@@ -17,6 +17,7 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Returns whether the next hook starts while this one runs.
     pub fn is_background(self) -> bool {
         self != Mode::Foreground
     }
@@ -25,11 +26,13 @@ impl Mode {
 /// A parsed hook file name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookName {
+    /// When the hook runs.
     pub family: HookFamily,
     /// Number in the order of its family; 0 if the name has no number.
     pub order: u32,
     /// The short name, such as `wget` or `chrome_launch`.
     pub name: String,
+    /// Whether and how long the next hook waits for it.
     pub mode: Mode,
 }
 

@@ -8,9 +8,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {key}: {what}", file.display())]
 pub struct SchemaError {
+    /// Path of the `config.json`.
     pub file: PathBuf,
     /// Path of the key, such as `properties.WGET_TIMEOUT.type`; `.` for the whole file.
     pub key: String,
+    /// What is wrong with the value.
     pub what: String,
 }
 
@@ -18,10 +20,12 @@ pub struct SchemaError {
 pub struct Reader<'a> {
     file: &'a Path,
     key: String,
+    /// The value to read.
     pub value: Value,
 }
 
 impl<'a> Reader<'a> {
+    /// Parses a file; an error unless it is a JSON object.
     pub fn new(file: &'a Path, text: &str) -> Result<Self, SchemaError> {
         let reader = |value| Reader {
             file,
@@ -36,6 +40,7 @@ impl<'a> Reader<'a> {
         Ok(reader(value))
     }
 
+    /// Returns an error about the value.
     pub fn error(&self, what: &str) -> SchemaError {
         SchemaError {
             file: self.file.to_owned(),
@@ -44,6 +49,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns a reader of a value below this one, whose errors name both keys.
     pub fn under(&self, key: &str, value: Value) -> Reader<'a> {
         let key = match self.key.as_str() {
             "." => key.to_owned(),
@@ -56,6 +62,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns a reader without a value, for errors about a missing key.
     pub fn at(&self, key: &str) -> Reader<'a> {
         self.under(key, Value::Null)
     }
@@ -65,6 +72,7 @@ impl<'a> Reader<'a> {
         self.value.get(key).filter(|value| !value.is_null())
     }
 
+    /// Returns the value of a key; `None` if it is missing or null, an error if `read` refuses it.
     pub fn typed<T>(
         &self,
         key: &str,
@@ -80,20 +88,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns the text of a key, if it has one.
     pub fn text(&self, key: &str) -> Result<Option<String>, SchemaError> {
         self.typed(key, "a string", |v| v.as_str().map(str::to_owned))
     }
 
+    /// Returns the number of a key, if it has one.
     pub fn number(&self, key: &str) -> Result<Option<f64>, SchemaError> {
         self.typed(key, "a number", Value::as_f64)
     }
 
+    /// Returns the boolean of a key; false if it is missing.
     pub fn flag(&self, key: &str) -> Result<bool, SchemaError> {
         Ok(self
             .typed(key, "true or false", Value::as_bool)?
             .unwrap_or(false))
     }
 
+    /// Returns the texts of a key; none if it is missing.
     pub fn texts(&self, key: &str) -> Result<Vec<String>, SchemaError> {
         let read = |value: &Value| {
             let words = value.as_array()?.iter();
@@ -104,6 +116,7 @@ impl<'a> Reader<'a> {
             .unwrap_or_default())
     }
 
+    /// Returns the elements of a list; none if it is missing.
     pub fn list(&self, key: &str) -> Result<Vec<Reader<'a>>, SchemaError> {
         let values = self.typed(key, "a list", |v| v.as_array().cloned())?;
         let entries = values.unwrap_or_default().into_iter().enumerate();
@@ -112,6 +125,7 @@ impl<'a> Reader<'a> {
             .collect())
     }
 
+    /// Returns the entries of an object; none if it is missing.
     pub fn map(&self, key: &str) -> Result<Vec<(String, Reader<'a>)>, SchemaError> {
         let values = self.typed(key, "an object", |v| v.as_object().cloned())?;
         let parent = self.at(key);

@@ -12,9 +12,13 @@ use crate::programs::requirement::{Requirement, split_providers};
 /// The used parts of a plugin's `config.json`. Other keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schema {
+    /// Title for users.
     pub title: String,
+    /// Description for users.
     pub description: String,
+    /// Plugins without which it does not run.
     pub required_plugins: Vec<String>,
+    /// Programs without which it does not run.
     pub required_binaries: Vec<Requirement>,
     /// MIME types, or prefixes that end in `/`.
     pub output_mimetypes: Vec<String>,
@@ -24,28 +28,43 @@ pub struct Schema {
     pub accompanies: Vec<String>,
     /// `x-on-demand`: the plugin runs only if a selected plugin requires it or the user names it.
     pub on_demand: bool,
+    /// Settings by name.
     pub properties: BTreeMap<String, Property>,
 }
 
+/// Type of a setting, as in JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
+    /// A text.
     String,
+    /// A whole number.
     Integer,
+    /// Any number.
     Number,
+    /// True or false.
     Boolean,
+    /// A list.
     Array,
+    /// An object.
     Object,
 }
 
 /// One setting of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
+    /// Type of the value.
     pub kind: SettingKind,
+    /// Value without any other source.
     pub default: Option<Value>,
+    /// Permitted values; empty: any.
     pub allowed: Vec<Value>,
+    /// Least number.
     pub minimum: Option<f64>,
+    /// Greatest number.
     pub maximum: Option<f64>,
+    /// Regular expression that a text must match.
     pub pattern: Option<String>,
+    /// Description for users.
     pub description: String,
     /// Aliases of the setting.
     pub aliases: Vec<String>,

@@ -14,7 +14,9 @@ use crate::settings::values::Layers;
 /// The result of a selection. Both lists are sorted by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selected<'a> {
+    /// Plugins whose hooks run.
     pub plugins: Vec<&'a Plugin>,
+    /// Plugins whose hooks do not run, and why.
     pub skipped: Vec<(&'a Plugin, Skip)>,
 }
 

@@ -23,6 +23,7 @@ pub struct Selection {
 /// A name in the selection that no plugin has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownPlugin {
+    /// The name.
     pub name: String,
     /// Names of plugins that resemble it.
     pub similar: Vec<String>,

@@ -18,29 +18,36 @@ use crate::settings::values::{Layers, resolve};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
+    /// The selection does not name the plugin.
     NotSelected,
     /// The plugin runs on demand, and no selected plugin requires it.
     NotNeeded,
     /// The plugin accompanies others, none of which is selected.
     #[serde(rename = "only_beside")]
     OnlyWith {
+        /// Plugins that it accompanies.
         plugins: Vec<String>,
     },
     /// The plugin is disabled. `key` is the name under which the setting was set, or its main name.
     Disabled {
+        /// Name of the setting.
         key: String,
     },
     /// A required plugin is disabled.
     RequiredDisabled {
+        /// The disabled plugin.
         plugin: String,
     },
     /// A required plugin is not installed or could not be loaded.
     RequiredMissing {
+        /// The missing plugin.
         plugin: String,
     },
     /// A program that the plugin or a required plugin needs was not found.
     MissingBinary {
+        /// Name of the program.
         binary: String,
+        /// How to install it.
         hint: String,
         /// Whether the hint is a command.
         #[serde(default)]
@@ -48,10 +55,15 @@ pub enum Skip {
     },
     /// A required program has an older version than required.
     OldBinary {
+        /// Name of the program.
         binary: String,
+        /// Version that was found.
         version: String,
+        /// Least version.
         least: String,
+        /// How to install it.
         hint: String,
+        /// Whether the hint is a command.
         #[serde(default)]
         command: bool,
     },
@@ -118,6 +130,7 @@ pub struct UsabilityChecker<'a, 'l> {
 }
 
 impl<'a, 'l> UsabilityChecker<'a, 'l> {
+    /// Takes all plugins, the settings in effect and the known programs.
     pub fn new(catalogue: &'a Catalogue, layers: &'l Layers<'l>, known: Programs<'l>) -> Self {
         UsabilityChecker {
             catalogue,

@@ -13,20 +13,28 @@ pub struct HookTarget<'a> {
     pub url: &'a str,
     /// All URLs of the crawl.
     pub urls: &'a [String],
+    /// Id of the snapshot.
     pub snapshot_id: &'a str,
+    /// Id of the crawl.
     pub crawl_id: &'a str,
+    /// Depth of the snapshot.
     pub depth: u32,
 }
 
 /// The program that a provider hook should find or install.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BinaryRequest {
+    /// The program, its version and its providers.
     pub requirement: Requirement,
+    /// Id of the request, copied into the record of the program.
     pub binary_id: String,
+    /// Id of the machine, copied into the record of the program.
     pub machine_id: String,
     /// The plugin that requires the program.
     pub plugin_name: String,
+    /// Name of the provider hook.
     pub hook_name: String,
+    /// Path of the directory that the hook writes to.
     pub output_dir: String,
 }
 

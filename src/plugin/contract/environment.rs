@@ -12,14 +12,19 @@ use crate::settings::parse::plain;
 /// Directories and search path of a hook. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookDirectories {
+    /// Data directory.
     pub data_dir: PathBuf,
+    /// Directory of the installed programs.
     pub lib_dir: PathBuf,
+    /// Directory of the personas.
     pub personas_dir: PathBuf,
+    /// Directory of the crawl.
     pub crawl_dir: PathBuf,
     /// `None` for hooks of a crawl.
     pub snap_dir: Option<PathBuf>,
     /// Shared by all hooks of a crawl, which keep semaphores in it.
     pub tmp_dir: PathBuf,
+    /// Home directory.
     pub home: PathBuf,
     /// Search path. Directories of programs are put before it.
     pub path: String,
@@ -31,8 +36,11 @@ pub struct HookContext<'a> {
     /// Id of the first snapshot for set-up and clean-up hooks of a crawl, of the crawl for its
     /// other hooks.
     pub snapshot_id: String,
+    /// Depth of the snapshot; 0 for hooks of a crawl.
     pub snapshot_depth: u32,
+    /// Id of the crawl.
     pub crawl_id: String,
+    /// Name of the plugin.
     pub plugin: &'a str,
     /// [`crate::Hook::id`].
     pub hook_name: &'a str,

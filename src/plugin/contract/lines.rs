@@ -14,6 +14,7 @@ pub struct LineReader {
 }
 
 impl LineReader {
+    /// Returns a reader without input.
     pub fn new() -> LineReader {
         LineReader::default()
     }

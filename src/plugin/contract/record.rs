@@ -20,6 +20,7 @@ pub enum ResultStatus {
 }
 
 impl ResultStatus {
+    /// Returns the status as hooks write it.
     pub fn as_str(self) -> &'static str {
         match self {
             ResultStatus::Succeeded => "succeeded",
@@ -44,63 +45,93 @@ impl ResultStatus {
 /// The result that a hook reports. It takes precedence over the exit status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArchiveResult {
+    /// Status according to the hook.
     pub status: ResultStatus,
     /// Relative path of the main file, or a short text for users.
     pub output_str: Option<String>,
+    /// Reason of a failure.
     pub error: Option<String>,
+    /// MIME type of the output.
     pub content_type: Option<String>,
+    /// The record as the hook wrote it.
     pub raw: Value,
 }
 
 /// A page that the hook found on its page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildSnapshot {
+    /// Address of the page.
     pub url: String,
     /// Depth according to the hook. The orchestrator computes its own value.
     pub depth: Option<u32>,
+    /// Text of the link.
     pub title: Option<String>,
+    /// Time of the bookmark, as the hook wrote it.
     pub bookmarked_at: Option<String>,
+    /// Tags of the page.
     pub tags: Vec<String>,
+    /// Plugin that found the page.
     pub plugin: Option<String>,
 }
 
 /// A program that was found or installed, or that the hook requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Binary {
+    /// Name of the program.
     pub name: String,
     /// `None` if the record requests the program, as a BinaryRequest does.
     pub abspath: Option<String>,
+    /// Its version.
     pub version: Option<String>,
+    /// SHA-256 of its file, in hexadecimal.
     pub sha256: Option<String>,
+    /// Provider that installed it.
     pub binprovider: Option<String>,
     /// Variables for the hooks that use the program; see [`crate::contract::environment::layer`].
     pub env: BTreeMap<String, String>,
+    /// The record as the hook wrote it.
     pub raw: Value,
 }
 
 /// Settings that older hooks derive from the machine: names and texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
+    /// Settings by name.
     pub config: BTreeMap<String, String>,
 }
 
 /// A request to keep a sonic server running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SonicDaemonStart {
+    /// Address of the server.
     pub url: String,
+    /// Host of the address.
     pub host: Option<String>,
+    /// Port of the address.
     pub port: Option<u16>,
+    /// Path of the configuration file.
     pub config_path: String,
+    /// Directory of the server's files.
     pub output_dir: Option<String>,
 }
 
+/// One line of a hook's standard output, according to its `type`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Record {
+    /// `ArchiveResult`: the result of the hook.
     ArchiveResult(ArchiveResult),
+    /// `Snapshot`: a page that the hook found.
     Snapshot(ChildSnapshot),
-    Tag { name: String },
+    /// `Tag`: a tag of the page.
+    Tag {
+        /// The tag.
+        name: String,
+    },
+    /// `Binary` or `BinaryRequest`: a program.
     Binary(Binary),
+    /// `Machine`: settings for later hooks.
     Machine(Machine),
+    /// `SonicDaemonStart`: a request for a server.
     SonicDaemonStart(SonicDaemonStart),
 }
 

@@ -12,6 +12,7 @@ use crate::files::walk::{EntryKind, WalkBounds, walk};
 /// An output file, named relative to the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OutputFile {
+    /// Relative path, with `/` between its parts.
     pub path: String,
     /// Lower case, without the dot; empty if there is none.
     pub extension: String,

@@ -26,6 +26,7 @@ const PROGRAM_NAME_MAX_BYTES: usize = 64;
 /// One way to get a program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InstallStep<'a> {
+    /// Run this provider hook.
     Run(&'a Plugin, &'a Hook),
     /// Requires root, which hooks do not have: the user must run this.
     Manual(&'a Plugin, &'a Hook),

@@ -9,14 +9,19 @@ use crate::programs::requirement::Requirement;
 /// Source of a missing program. Its text is a command, if one exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
+    /// Packages of Debian.
     Debian(Vec<String>),
+    /// Packages of PyPI.
     Pip(Vec<String>),
+    /// Packages of npm.
     Npm(Vec<String>),
+    /// Crates for `cargo install`.
     Cargo(Vec<String>),
     /// Only this provider plugin can install the program, and it is not installed.
     Provider(String),
     /// An installed provider plugin can install the program. Contains the argument of the command.
     Archivist(String),
+    /// No known source.
     Unknown,
 }
 

@@ -13,7 +13,9 @@ use archivist_core::text::{did_you_mean, similar};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct SettingError {
+    /// Name of the setting.
     pub key: String,
+    /// What is wrong with the value.
     pub what: String,
 }
 

@@ -21,8 +21,11 @@ pub struct CrawlLimits {
 /// Usage of a crawl so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
+    /// Pages.
     pub urls: u64,
+    /// Bytes of their files.
     pub size: u64,
+    /// Time since the crawl started.
     pub time: Duration,
 }
 
