@@ -1,3 +1,5 @@
+//! The program `archivist`.
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,8 +1,6 @@
 //! Decisions and their vocabulary: functions from values to values. Nothing in this crate reads a
 //! clock, a file, the environment, a bus or a database; time and limits are arguments.
 
-#![warn(missing_docs)]
-
 pub mod model;
 pub mod plan;
 pub mod text;

@@ -30,7 +30,9 @@ pub struct Context {
 /// Units and problems of a set of declarations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
+    /// Files to write.
     pub units: Units,
+    /// What is wrong with the declarations.
     pub problems: Vec<Problem>,
 }
 

@@ -225,10 +225,13 @@ pub fn command_line(argv: &[String]) -> String {
 /// A declared pool, as far as known without systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
+    /// Name of the declaration.
     pub name: String,
+    /// `Description=`; empty without it.
     pub description: String,
     /// The main file.
     pub path: PathBuf,
+    /// Number of workers (`Workers=`).
     pub workers: u32,
     /// Whether its target starts with another unit, such as multi-user.target.
     pub at_boot: bool,
@@ -265,10 +268,12 @@ impl Pool {
         }
     }
 
+    /// Returns the name of the target that starts and stops all workers.
     pub fn target(&self) -> String {
         Names(&self.name).target()
     }
 
+    /// Returns the unit name of the worker with this instance number.
     pub fn worker(&self, index: u32) -> String {
         Names(&self.name).worker(index)
     }

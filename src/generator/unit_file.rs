@@ -8,6 +8,7 @@ use std::path::Path;
 /// Content of a path below the generator's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
+    /// Text of a file.
     Text(String),
     /// A symbolic link to this.
     Link(String),
@@ -16,19 +17,23 @@ pub enum Content {
 /// All files to write, by path relative to the generator's directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Units {
+    /// Contents by path.
     pub files: BTreeMap<String, Content>,
 }
 
 impl Units {
+    /// Adds a unit file.
     pub fn unit(&mut self, name: &str, file: &UnitFile) {
         self.files
             .insert(name.to_owned(), Content::Text(file.render()));
     }
 
+    /// Adds a symbolic link from `path` to `target`.
     pub fn link(&mut self, path: String, target: String) {
         self.files.insert(path, Content::Link(target));
     }
 
+    /// Adds all files of `other`, which replace files of the same path.
     pub fn append(&mut self, other: Units) {
         self.files.extend(other.files);
     }

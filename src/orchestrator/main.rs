@@ -1,3 +1,5 @@
+//! The program `archivist-orchestrator`: the orchestrator and its workers.
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -34,18 +34,25 @@ const ASSIGNMENT_MAX: u64 = 16 << 20;
 /// orchestrator retries.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
+    /// Standard input is no assignment, with the reason.
     #[error(
         "failed to read the assignment from standard input: {0}\nthe orchestrator starts workers; they cannot be started by hand"
     )]
     Assignment(String),
+    /// A call to the orchestrator failed.
     #[error(transparent)]
     Client(#[from] archivist_shared::bus::client::ClientError),
+    /// A file or directory that cannot be read or written.
     #[error("failed to {verb} '{path}': {source}")]
     File {
+        /// What failed, such as `create`.
         verb: &'static str,
+        /// The file or directory.
         path: std::path::PathBuf,
+        /// Reason.
         source: std::io::Error,
     },
+    /// A hook replaced the directory of a plugin by something else.
     #[error("failed to enter plugin directory '{}': a hook replaced it", .0.display())]
     Replaced(std::path::PathBuf),
 }

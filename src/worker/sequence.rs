@@ -20,6 +20,7 @@ use std::time::Duration;
 /// What happened. Numbers are positions of hooks in the assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookEvent {
+    /// The worker has attached.
     Begin,
     /// A background hook printed its first line. Other hooks wait for that of a daemon.
     Ready(usize),
@@ -39,6 +40,7 @@ pub enum HookEvent {
 /// What to do next. Numbers are positions of hooks in the assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookAction {
+    /// Run the hook.
     Start(usize),
     /// Send SIGTERM.
     Stop(usize),

@@ -8,11 +8,17 @@ use std::process::ExitCode;
 /// Exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
+    /// Success.
     Done = 0,
+    /// The operation failed.
     Failed = 1,
+    /// Wrong usage, or bad input.
     Usage = 2,
+    /// Some of the archiving failed.
     Partly = 3,
+    /// The orchestrator cannot be reached.
     Unreachable = 4,
+    /// Ended by Ctrl-C.
     Interrupted = 130,
 }
 
@@ -29,6 +35,7 @@ Exit status:
 See archivist(1), archivist.conf(5), archivist-hooks(7).";
 
 impl Exit {
+    /// Every status.
     pub const ALL: [Exit; 6] = [
         Exit::Done,
         Exit::Failed,
@@ -38,6 +45,7 @@ impl Exit {
         Exit::Interrupted,
     ];
 
+    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }

@@ -18,12 +18,15 @@ pub const PROFILE: &str = "chrome_profile";
 /// File that marks a profile as in use by a browser: a symbolic link to the host and process.
 pub const IN_USE: &str = "SingletonLock";
 
-/// OutputLimits of a copy: number of files and directories, bytes in total, and depth of
+/// Limits of a copy: number of files and directories, bytes in total, and depth of
 /// directories.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyBounds {
+    /// Files and directories.
     pub entries: usize,
+    /// Bytes of all files.
     pub bytes: u64,
+    /// Levels of directories.
     pub depth: usize,
     /// Whether files with the owner's execute permission stay executable.
     pub programs: bool,
@@ -40,17 +43,27 @@ pub const COPY_BOUNDS: CopyBounds = CopyBounds {
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
+    /// A file or directory that cannot be read or written.
     #[error("failed to {verb} '{path}': {source}")]
     File {
+        /// What failed, such as `copy`.
         verb: &'static str,
+        /// The file or directory.
         path: PathBuf,
+        /// Reason.
         source: io::Error,
     },
+    /// A directory that exceeds the limits of a copy.
     #[error(
         "'{path}' is too large: the limits are {} MiB, {} files and {} levels of directories",
         bounds.bytes >> 20, bounds.entries, bounds.depth
     )]
-    TooLarge { path: PathBuf, bounds: CopyBounds },
+    TooLarge {
+        /// The directory.
+        path: PathBuf,
+        /// The limits.
+        bounds: CopyBounds,
+    },
 }
 
 /// Opens a file or directory for reading if no part of `path` is a symbolic link. Opening a pipe

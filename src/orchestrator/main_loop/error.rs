@@ -8,6 +8,7 @@ pub enum OrchestratorError {
     /// Trying again does not help.
     #[error("{0}")]
     Unusable(String),
+    /// Another reason, as text.
     #[error("{0}")]
     Failed(String),
     /// This runner can write nothing any more.

@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 
 /// Options of the orchestrator.
 pub struct Options {
+    /// Instance, service manager and directories.
     pub scope: Scope,
     /// Exit when there is no work, and none is due later.
     pub exit_on_idle: bool,

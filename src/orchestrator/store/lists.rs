@@ -75,6 +75,7 @@ fn of_crawl(filter: &ListFilter) -> &'static str {
 }
 
 impl Tx<'_> {
+    /// Returns crawls, the newest first.
     pub fn list_crawls(&self, filter: impl Into<ListFilter>) -> Result<Vec<CrawlEntry>> {
         let filter = &filter.into();
         let mut query = Query::new(
@@ -126,6 +127,7 @@ impl Tx<'_> {
         Ok(crawls)
     }
 
+    /// Returns snapshots, the newest first.
     pub fn list_snapshots(&self, filter: impl Into<ListFilter>) -> Result<Vec<SnapshotEntry>> {
         let filter = &filter.into();
         let mut query = Query::new(
@@ -177,6 +179,7 @@ impl Tx<'_> {
         Ok(snapshots)
     }
 
+    /// Returns results, the newest first.
     pub fn list_results(&self, filter: impl Into<ListFilter>) -> Result<Vec<ResultRow>> {
         let filter = &filter.into();
         let mut query = Query::new(format!("SELECT {} FROM result", result::COLUMNS));
@@ -205,6 +208,7 @@ impl Tx<'_> {
         Ok(results)
     }
 
+    /// Returns runs, the newest first.
     pub fn list_runs(&self, filter: impl Into<ListFilter>) -> Result<Vec<RunEntry>> {
         let filter = &filter.into();
         let mut query = Query::new(

@@ -29,20 +29,27 @@ use rusqlite::{Connection, TransactionBehavior};
 /// Why a transaction failed. Nothing of it is in the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// SQLite refused a statement, or the database is busy, full or damaged.
     #[error("database: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// A column is no JSON document of its type.
     #[error("database: {0}")]
     Document(#[from] serde_json::Error),
+    /// A step that the state does not allow.
     #[error("{what}: {source}")]
     Illegal {
+        /// The crawl or snapshot.
         what: String,
+        /// State and step.
         source: IllegalTransition,
     },
+    /// There is no such row.
     #[error("there is no {0}")]
     NoSuch(String),
     /// Another runner took over; this process must not write any more.
     #[error("another orchestrator took over this data directory (epoch {0} is not current)")]
     Superseded(i64),
+    /// The lock of this rank could not be acquired.
     #[error("failed to lock rank {0} in the lock file of the data directory")]
     Rank(i64),
 }
@@ -75,6 +82,7 @@ impl StoreError {
     }
 }
 
+/// The result of a function of the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// How many rows have each status.
@@ -151,10 +159,12 @@ impl Tx<'_> {
         self.batch("SAVEPOINT part")
     }
 
+    /// Keeps what was written since the savepoint.
     pub fn release_savepoint(&self) -> Result<()> {
         self.batch("RELEASE part")
     }
 
+    /// Undoes what was written since the savepoint.
     pub fn roll_back_savepoint(&self) -> Result<()> {
         self.batch("ROLLBACK TO part")?;
         self.batch("RELEASE part")

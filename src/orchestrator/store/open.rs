@@ -14,41 +14,68 @@ use std::time::Duration;
 /// Why the database was not opened. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// The file cannot be opened or created.
     #[error(
         "failed to open database '{path}': {source}\nis its directory there and writable? see: archivist doctor"
     )]
     Open {
+        /// Path of the database.
         path: PathBuf,
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
+    /// The file is not a database, or not one of archivist.
     #[error(
         "'{path}' is not a database of archivist: {source}\nnothing was changed; move the file away or restore a backup, and start again"
     )]
     Garbage {
+        /// Path of the database.
         path: PathBuf,
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
+    /// SQLite or the schema check found damage.
     #[error(
         "the database '{path}' is damaged: {what}\nnothing was changed; move it and '{path}-wal' away, then restore a backup, or recover its readable rows: sqlite3 '{path}' .recover | sqlite3 new.sqlite3; the files of the archive do not depend on it"
     )]
-    Damaged { path: PathBuf, what: String },
+    Damaged {
+        /// Path of the database.
+        path: PathBuf,
+        /// The damage.
+        what: String,
+    },
+    /// The schema is of a later version.
     #[error(
         "'{path}' was written by a newer archivist (schema {found}, this one knows {known})\nnothing was changed; install the newer version again"
     )]
     Newer {
+        /// Path of the database.
         path: PathBuf,
+        /// Version of the schema of the file.
         found: usize,
+        /// Latest known version.
         known: usize,
     },
+    /// The file is on a network file system.
     #[error(
         "'{path}' is on a network file system ({kind}), where SQLite cannot lock reliably\nmove the data directory to a local disk"
     )]
-    Network { path: PathBuf, kind: &'static str },
+    Network {
+        /// Path of the database.
+        path: PathBuf,
+        /// Name of the file system.
+        kind: &'static str,
+    },
+    /// A migration failed and was rolled back.
     #[error("failed to migrate '{path}' from schema {from} to {to}: {source}")]
     Migrate {
+        /// Path of the database.
         path: PathBuf,
+        /// Version of the schema of the file.
         from: usize,
+        /// Version after the migration.
         to: usize,
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
 }

@@ -8,27 +8,38 @@ use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
 /// A check with its result.
 #[derive(Clone, Debug)]
 pub struct CheckEntry {
+    /// Number of its row, printed as `r678`.
     pub id: RunId,
+    /// Name of the watch.
     pub watch: String,
+    /// Kind of check.
     pub kind: CheckKind,
     /// With user name and password if it has any.
     pub url: String,
+    /// Queued, starting, running or done.
     pub state: CheckState,
+    /// When it was queued.
     pub queued_at: Time,
+    /// When it started; `None` before.
     pub started_at: Option<Time>,
+    /// When it ended; `None` before.
     pub ended_at: Option<Time>,
+    /// Name of its unit; `None` before the start.
     pub unit: Option<String>,
     /// How its unit ended.
     pub outcome: Option<Outcome>,
     /// Whether the site is good; `None` if that is not known.
     pub ok: Option<bool>,
+    /// What its program reported.
     pub record: CheckRecord,
 }
 
 /// Which checks of a watch to return.
 #[derive(Clone, Debug, Default)]
 pub struct CheckFilter {
+    /// Only checks of this kind.
     pub kind: Option<CheckKind>,
+    /// Only checks of this URL.
     pub url: Option<String>,
     /// At most this many; 0 for all.
     pub limit: u32,

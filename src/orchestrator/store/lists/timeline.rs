@@ -10,23 +10,35 @@ use rusqlite::Row;
 /// A run on a time line.
 #[derive(Clone, Debug)]
 pub struct SpanEntry {
+    /// Number of its row, printed as `r678`.
     pub id: RunId,
+    /// Name of its unit.
     pub unit: String,
+    /// Kind of its unit.
     pub kind: UnitKind,
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// Name of the plugin; `None` for workers.
     pub plugin: Option<String>,
+    /// Name of the hook; `None` for workers.
     pub hook: Option<String>,
+    /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Starting, running or ended.
     pub status: RunState,
+    /// How the unit ended; `None` before.
     pub outcome: Option<Outcome>,
     /// Status of the hook's result, if this is the latest run of the hook.
     pub verdict: Option<ResultState>,
     /// When the row was recorded, before the unit was started.
     pub recorded_at: Time,
+    /// When it started; `None` before.
     pub started_at: Option<Time>,
     /// When a background hook printed its first line; known once that hook has ended.
     pub ready_at: Option<Time>,
+    /// When it ended; `None` before.
     pub ended_at: Option<Time>,
+    /// CPU time in microseconds.
     pub cpu_usec: Option<u64>,
     /// In bytes.
     pub memory_peak: Option<u64>,
@@ -34,12 +46,16 @@ pub struct SpanEntry {
     pub page: Option<SpanPageEntry>,
 }
 
+/// The page of a run.
 #[derive(Clone, Debug)]
 pub struct SpanPageEntry {
     /// With user name and password if it has any.
     pub url: String,
+    /// Title of the page, if known.
     pub title: Option<String>,
+    /// Number of links from a page that the user added.
     pub depth: u32,
+    /// When it was queued.
     pub created_at: Time,
 }
 

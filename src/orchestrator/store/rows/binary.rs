@@ -13,7 +13,9 @@ const FRESH_FOR: std::time::Duration = std::time::Duration::from_secs(24 * 3600)
 pub struct BinaryRow {
     /// Name under which plugins require it.
     pub name: String,
+    /// Its path.
     pub abspath: String,
+    /// Its version, if known.
     pub version: Option<String>,
     /// In hexadecimal digits; `None` for a file that is not regular or too large.
     pub sha256: Option<String>,
@@ -23,6 +25,7 @@ pub struct BinaryRow {
     pub env: BTreeMap<String, String>,
     /// Size and change time of the file, which differ for another file.
     pub stamp: Option<String>,
+    /// When it was found.
     pub found_at: Time,
 }
 
@@ -57,6 +60,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns the program of this name.
     pub fn binary(&self, name: &str) -> Result<Option<BinaryRow>> {
         Ok(self.binaries()?.into_iter().find(|row| row.name == name))
     }

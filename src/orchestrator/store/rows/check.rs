@@ -12,10 +12,13 @@ use std::time::Duration;
 /// Where a check stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
+    /// Waits for a slot.
     Queued,
     /// Recorded with its unit; systemd has not answered the start yet.
     Starting,
+    /// Its unit runs.
     Running,
+    /// Its result is recorded.
     Done,
 }
 
@@ -27,6 +30,7 @@ impl CheckState {
         CheckState::Done,
     ];
 
+    /// Returns the name in the database and in output.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckState::Queued => "queued",
@@ -36,6 +40,7 @@ impl CheckState {
         }
     }
 
+    /// Returns the state of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<CheckState> {
         let mut all = CheckState::ALL.into_iter();
         all.find(|state| state.as_str() == text)
@@ -44,28 +49,40 @@ impl CheckState {
 
 /// A check to be queued.
 pub struct NewCheck<'a> {
+    /// Name of the watch.
     pub watch: &'a str,
+    /// Kind of check.
     pub kind: CheckKind,
+    /// Its URL, with user name and password if it has any.
     pub url: &'a str,
     /// The request that its program reads, as JSON.
     pub request: &'a str,
     /// How long to keep its result.
     pub keep: Duration,
+    /// Time of the turn.
     pub now: Time,
 }
 
 /// A check that is not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckRow {
+    /// Number of its row, printed as `r678`.
     pub id: RunId,
+    /// Name of the watch.
     pub watch: String,
+    /// Kind of check.
     pub kind: CheckKind,
+    /// Its URL, with user name and password if it has any.
     pub url: String,
+    /// The request that its program reads, as JSON.
     pub request: String,
+    /// Whether it waits for a slot.
     pub queued: bool,
+    /// Whether systemd has not answered the start yet.
     pub starting: bool,
     /// Empty while it is queued.
     pub unit: String,
+    /// Boot during which it was started; empty while it is queued.
     pub boot: String,
 }
 
@@ -291,6 +308,7 @@ impl Tx<'_> {
         Ok(health.unwrap_or_default())
     }
 
+    /// Stores the state of a site.
     pub fn set_health(&self, watch: &str, url: &str, health: &Health) -> Result<()> {
         self.inner
             .prepare_cached(
@@ -328,6 +346,7 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Returns whether a crawl leaves out pages that the archive has.
     pub fn is_only_new(&self, crawl: CrawlId) -> Result<bool> {
         Ok(self
             .inner

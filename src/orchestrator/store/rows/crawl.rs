@@ -8,12 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A crawl to be queued.
 pub struct NewCrawl<'a> {
+    /// Its URL, with user name and password if it has any.
     pub url: &'a str,
+    /// Links to follow from the given pages.
     pub max_depth: u32,
+    /// Plugins that run; empty means all.
     pub plugins: &'a [String],
+    /// Settings, secrets included.
     pub config: &'a BTreeMap<String, String>,
     /// The user who adds it.
     pub user: u32,
+    /// Time of the turn.
     pub now: Time,
 }
 
@@ -23,26 +28,38 @@ pub type Users = BTreeSet<u32>;
 /// A crawl as the orchestrator and its worker use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrawlWork {
+    /// Number of its row, printed as `c12`.
     pub id: CrawlId,
+    /// Queued, started, paused, sealed or cancelled.
     pub status: Lifecycle,
+    /// Its URL, with user name and password if it has any.
     pub url: String,
+    /// Links to follow from the given pages.
     pub max_depth: u32,
+    /// Plugins that run; empty means all.
     pub plugins: Vec<String>,
+    /// Settings, secrets included.
     pub config: BTreeMap<String, String>,
+    /// When it was queued.
     pub created_at: Time,
+    /// Attempts so far.
     pub attempts: u32,
     /// Whether its setup hooks are done; stays true after its last snapshot.
     pub ready: bool,
+    /// Token of its worker; `None` before the first start.
     pub token: Option<String>,
+    /// Its directory; `None` before the first start.
     pub directory: Option<String>,
     /// N of the user `archivist-hook-N` that its hooks run as; 0 is `archivist-hook`.
     pub hook_user: u32,
+    /// Users whose settings it has.
     pub users: Users,
     /// Name of the persona of its latest attempt, empty if it had none; `None` before the first attempt.
     pub persona: Option<String>,
 }
 
 impl Tx<'_> {
+    /// Inserts a crawl as queued.
     pub fn add_crawl(&self, new: &NewCrawl<'_>) -> Result<CrawlId> {
         self.inner
             .prepare_cached(
@@ -79,6 +96,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns a crawl.
     pub fn crawl(&self, id: CrawlId) -> Result<Option<CrawlWork>> {
         let read = |row: &Row<'_>| {
             Ok(CrawlWork {
@@ -131,6 +149,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns the oldest snapshot of a crawl.
     pub fn first_snapshot(&self, id: CrawlId) -> Result<Option<SnapshotId>> {
         Ok(self
             .inner

@@ -9,9 +9,13 @@ use std::collections::BTreeMap;
 
 /// How a hook ended, as its result records it.
 pub struct Finished<'a> {
+    /// State and reason.
     pub verdict: &'a Verdict,
+    /// Output as the hook states it.
     pub output: Option<&'a str>,
+    /// Files that the hook left.
     pub files: &'a [OutputFile],
+    /// Bytes of all files.
     pub size: u64,
 }
 
@@ -20,20 +24,27 @@ pub struct Finished<'a> {
 pub struct ResultRow {
     /// Later results have higher numbers.
     pub id: i64,
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// Name of the plugin.
     pub plugin: String,
     /// Name of the hook's file without its last extension.
     pub hook: String,
+    /// From queued to a final state, such as succeeded.
     pub status: ResultState,
     /// What the hook reports that it made.
     pub output: Option<String>,
     /// Why it failed or was skipped.
     pub error: Option<String>,
+    /// Files that the hook left.
     pub files: Vec<OutputFile>,
     /// Bytes of all files.
     pub size: u64,
+    /// Attempts so far.
     pub attempts: u32,
+    /// When it started; `None` before.
     pub started_at: Option<Time>,
+    /// When it ended; `None` before.
     pub ended_at: Option<Time>,
 }
 
@@ -81,6 +92,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns all results of a crawl or snapshot.
     pub fn results(&self, owner: Owner) -> Result<Vec<ResultRow>> {
         let sql = format!("SELECT {COLUMNS} FROM result WHERE owner = ?1 ORDER BY id");
         let mut statement = self.inner.prepare_cached(&sql)?;
@@ -88,6 +100,7 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns the result of one hook.
     pub fn result(&self, owner: Owner, plugin: &str, hook: &str) -> Result<Option<ResultRow>> {
         let sql =
             format!("SELECT {COLUMNS} FROM result WHERE owner = ?1 AND plugin = ?2 AND hook = ?3");

@@ -12,13 +12,16 @@ use rusqlite::{OptionalExtension, Row};
 pub enum RunState {
     /// Recorded; systemd has not answered the start yet.
     Starting,
+    /// Its unit exists.
     Running,
+    /// Its outcome is recorded.
     Ended,
 }
 
 impl RunState {
     const ALL: [RunState; 3] = [RunState::Starting, RunState::Running, RunState::Ended];
 
+    /// Returns the name in the database and in output.
     pub fn as_str(self) -> &'static str {
         match self {
             RunState::Starting => "starting",
@@ -27,6 +30,7 @@ impl RunState {
         }
     }
 
+    /// Returns the state of this name, or `None` if the name is unknown.
     pub fn parse(text: &str) -> Option<RunState> {
         let mut all = RunState::ALL.into_iter();
         all.find(|state| state.as_str() == text)
@@ -35,30 +39,50 @@ impl RunState {
 
 /// A run to be recorded as starting.
 pub struct NewRun<'a> {
+    /// Kind of its unit.
     pub kind: UnitKind,
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// Its crawl.
     pub crawl: CrawlId,
+    /// Name of the plugin; `None` for workers.
     pub plugin: Option<&'a str>,
+    /// Name of the hook; `None` for workers.
     pub hook: Option<&'a str>,
+    /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Name of its unit.
     pub unit: &'a str,
+    /// Boot during which it was started.
     pub boot: &'a str,
+    /// Program and arguments.
     pub argv: &'a [String],
+    /// Time of the turn.
     pub now: Time,
 }
 
 /// A run as the orchestrator uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
+    /// Number of its row, printed as `r678`.
     pub id: RunId,
+    /// Kind of its unit.
     pub kind: UnitKind,
+    /// Crawl or snapshot that it works on.
     pub owner: Owner,
+    /// Its crawl.
     pub crawl: CrawlId,
+    /// Name of the plugin; `None` for workers.
     pub plugin: Option<String>,
+    /// Name of the hook; `None` for workers.
     pub hook: Option<String>,
+    /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Name of its unit.
     pub unit: String,
+    /// Boot during which it was started.
     pub boot: String,
+    /// Whether systemd has not answered the start yet.
     pub starting: bool,
     /// Set once the run has ended.
     pub outcome: Option<Outcome>,
@@ -70,7 +94,9 @@ pub struct RunRow {
     pub frozen: bool,
     /// Without user names and passwords in URLs.
     pub argv: Vec<String>,
+    /// When it started; `None` before.
     pub started_at: Option<Time>,
+    /// When it ended; `None` before.
     pub ended_at: Option<Time>,
 }
 
@@ -113,6 +139,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 }
 
 impl Tx<'_> {
+    /// Inserts a run as starting, before its unit starts.
     pub fn record_run(&self, new: &NewRun<'_>) -> Result<RunId> {
         let snapshot = match new.owner {
             Owner::Snapshot(SnapshotId(id)) => Some(id),

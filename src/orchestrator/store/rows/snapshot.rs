@@ -12,27 +12,40 @@ const AT_ONCE: usize = 10_000;
 /// A page to be queued.
 #[derive(Clone, Copy, Default)]
 pub struct NewSnapshot<'a> {
+    /// Its URL, with user name and password if it has any.
     pub url: &'a str,
+    /// Name of the host, as in the URL.
     pub host: &'a str,
+    /// Title of the page, if known.
     pub title: Option<&'a str>,
     /// As the list of bookmarks states it.
     pub bookmarked_at: Option<&'a str>,
+    /// Number of links from a page that the user added.
     pub depth: u32,
 }
 
 /// A snapshot as the orchestrator and its worker use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotWork {
+    /// Number of its row, printed as `s345`.
     pub id: SnapshotId,
+    /// Its crawl.
     pub crawl: CrawlId,
+    /// Queued, started, paused, sealed or cancelled.
     pub status: Lifecycle,
     /// Why it has its status, if that is not the usual end.
     pub reason: Option<String>,
+    /// Its URL, with user name and password if it has any.
     pub url: String,
+    /// Number of links from a page that the user added.
     pub depth: u32,
+    /// When it was queued.
     pub created_at: Time,
+    /// Attempts so far.
     pub attempts: u32,
+    /// Token of its worker; `None` before the first start.
     pub token: Option<String>,
+    /// Its directory; `None` before the first start.
     pub directory: Option<String>,
 }
 
@@ -96,6 +109,7 @@ impl Tx<'_> {
         Ok(self.inner.last_insert_rowid())
     }
 
+    /// Returns a snapshot.
     pub fn snapshot(&self, id: SnapshotId) -> Result<Option<SnapshotWork>> {
         let read = |row: &Row<'_>| {
             Ok(SnapshotWork {
@@ -150,6 +164,7 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Stores the title of a page.
     pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE snapshot SET title = ?2 WHERE id = ?1")?

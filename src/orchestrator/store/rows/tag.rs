@@ -15,6 +15,7 @@ impl Tx<'_> {
         Ok(id)
     }
 
+    /// Adds a tag to a crawl.
     pub fn tag_crawl(&self, crawl: CrawlId, name: &str) -> Result<()> {
         let tag = self.tag(name)?;
         self.inner

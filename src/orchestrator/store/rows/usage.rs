@@ -56,6 +56,7 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Returns this sum of a crawl; 0 without rows.
     pub fn used(&self, crawl: CrawlId, sum: Sum) -> Result<u64> {
         let n: Option<i64> = self
             .inner
