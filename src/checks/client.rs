@@ -248,7 +248,7 @@ fn fault(error: ureq::Error) -> Fault {
         ureq::Error::Other(inner) if inner.is::<NoTls>() => Fault::Tls(inner.to_string()),
         ureq::Error::Other(inner) if inner.is::<Private>() => Fault::Other(inner.to_string()),
         error @ (ureq::Error::Rustls(_) | ureq::Error::Tls(_)) => Fault::Tls(in_words(&error)),
-        ureq::Error::HostNotFound => Fault::Other("the host is not known".to_owned()),
+        ureq::Error::HostNotFound => Fault::Other("the host is unknown".to_owned()),
         ureq::Error::Io(error) => of_io(&error),
         error => Fault::Other(one_line(&error.to_string(), 300)),
     }
@@ -256,11 +256,11 @@ fn fault(error: ureq::Error) -> Fault {
 
 fn of_io(error: &io::Error) -> Fault {
     let text = match error.kind() {
-        io::ErrorKind::TimedOut => return Fault::Late("the network took too long".to_owned()),
+        io::ErrorKind::TimedOut => return Fault::Late("the network timed out".to_owned()),
         io::ErrorKind::ConnectionRefused => "the connection was refused".to_owned(),
-        io::ErrorKind::ConnectionReset => "the connection was broken off".to_owned(),
+        io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::UnexpectedEof => {
-            "the server closed the connection before it had answered".to_owned()
+            "the server closed the connection before it answered".to_owned()
         }
         _ => error.to_string(),
     };
@@ -276,12 +276,12 @@ fn of_io(error: &io::Error) -> Fault {
 
 fn late(which: Timeout) -> &'static str {
     match which {
-        Timeout::Resolve => "the name was not looked up in time",
-        Timeout::Connect => "no connection came about in time",
-        Timeout::SendRequest => "the server did not take the request in time",
-        Timeout::RecvResponse => "no answer came in time",
-        Timeout::RecvBody => "the answer did not come to its end in time",
-        _ => "it took too long",
+        Timeout::Resolve => "resolving the name timed out",
+        Timeout::Connect => "connecting timed out",
+        Timeout::SendRequest => "sending the request timed out",
+        Timeout::RecvResponse => "no answer within the time limit",
+        Timeout::RecvBody => "the answer did not end within the time limit",
+        _ => "the request timed out",
     }
 }
 

@@ -33,7 +33,7 @@ pub fn follow(
 pub fn target(from: &Url, location: &str) -> Result<Url, Fault> {
     let astray = || {
         Fault::Other(format!(
-            "a redirect leads nowhere: {}",
+            "a redirect has no valid target: {}",
             one_line(location, 200)
         ))
     };
@@ -72,7 +72,7 @@ mod tests {
                 target(&from, astray)
                     .unwrap_err()
                     .to_string()
-                    .contains("leads nowhere"),
+                    .contains("has no valid target"),
                 "{astray}"
             );
         }

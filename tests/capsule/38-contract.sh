@@ -416,7 +416,7 @@ passes_settings_on() {
         [[ $seen != *"by hook"* ]] || fail "a hook's word outranks the user's"
     done
     assert_contains "$(archivist show "$crawl")" "machine/TESTDERIVE_BINARY=/opt/derived" "where it is seen"
-    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")" "'PATH' is not taken" "the refusal"
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service ARCHIVIST_CRAWL_ID="${crawl#c}")" "'PATH' is ignored" "the refusal"
     crawl testuse http://contract.test/3
     assert_eq "" "$(output "$(page_of "$crawl")" testuse/page.txt | variable TESTDERIVE_BINARY)" "what another crawl sees of it"
 }

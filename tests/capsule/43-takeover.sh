@@ -140,7 +140,7 @@ a_frozen_one_is_replaced() {
     gone "$pid" || fail "the frozen runner is there still"
     wait
     in_capsule kill "$(pid_of monitor)"
-    assert_contains "$(in_capsule cat $signs/add.out)" "the request may have been carried out anyway" "words to add"
+    assert_contains "$(in_capsule cat $signs/add.out)" "it is unknown whether the call took effect" "the message of add"
     assert_eq 4 "$(in_capsule tail -n 1 $signs/add.out)" "exit status of add"
     wait_for 10 stands_by
     assert_contains "$(said thaw)" "did not stop, killing it" "words about the kill"

@@ -30,7 +30,7 @@ refuses_what_is_no_page() {
     done
     long=http://long.test/$(head -c 10240 /dev/zero | tr '\0' a)
     assert_status 2 archivist add --plugins testurl "$long"
-    assert_contains "$output" "bytes long" "error for a URL of 10 kB"
+    assert_contains "$output" "bytes, the limit is" "error for a URL of 10 kB"
     assert_status 2 archivist add --plugins testurl $'http://a.test/\xff\xfe'
     assert_contains "$output" "UTF-8" "error for an argument that is not UTF-8"
     assert_status 3 archivist add --wait --plugins testurl http://good.test/ nonsense

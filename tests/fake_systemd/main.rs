@@ -406,7 +406,7 @@ async fn who_was_displaced_changes_nothing() {
     let started = soon(begin(&manager, &spec)).await;
     let error = started.unwrap_err().to_string();
     assert!(
-        error.ends_with("another runner works on this data directory"),
+        error.ends_with("another orchestrator is active on this data directory"),
         "{error}"
     );
     assert!(soon(manager.kill(HOOK, Whom::All, 9)).await.is_err());

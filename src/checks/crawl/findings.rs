@@ -25,7 +25,7 @@ pub fn of(site: &Site, is_whole: bool) -> Vec<Finding> {
     weight(site, &mut found);
     maps(site, is_whole && !site.is_cut, &mut found);
     if site.is_cut {
-        let text = "the site has more URLs than are asked for";
+        let text = "the site has more URLs than the limit";
         found.push(Finding::new("limit-reached", url(site, site.start), text));
     }
     found
@@ -78,7 +78,7 @@ fn trouble(answer: &Found) -> Option<String> {
         Found::Fault(fault) => Some(fault.to_string()),
         Found::Status(401 | 403 | 405 | 407 | 429 | 451 | 503 | 999) => None,
         Found::Status(status @ 400..) => Some(format!("the server answers {status}")),
-        Found::Redirect(status, None) => Some(format!("{status} leads nowhere")),
+        Found::Redirect(status, None) => Some(format!("{status} without a valid target")),
         _ => None,
     }
 }
@@ -251,7 +251,7 @@ fn maps(site: &Site, is_whole: bool, found: &mut Vec<Finding>) {
         found.push(Finding::new(
             "forbidden-in-sitemap",
             known.url.as_str(),
-            "robots.txt keeps robots away",
+            "robots.txt does not permit it",
         ));
     }
     for (known, _) in listed(site).filter(|(known, _)| !known.in_sitemap) {

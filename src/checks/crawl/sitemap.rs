@@ -45,7 +45,7 @@ fn read_some(body: &[u8], address: &Url, bounds: Bounds) -> Sitemap {
             .read_to_end(&mut text);
         let mut sitemap = parse(&text, address, bounds.urls);
         if let Err(error) = unpacked {
-            sitemap.problem = Some(format!("it cannot be unpacked: {error}"));
+            sitemap.problem = Some(format!("failed to decompress it: {error}"));
         }
         return sitemap;
     }
@@ -111,7 +111,7 @@ fn xml(text: &str, address: &Url, most: usize) -> Sitemap {
         }
     }
     if !known && sitemap.problem.is_none() {
-        sitemap.problem = Some("it is no sitemap".to_owned());
+        sitemap.problem = Some("it is not a sitemap".to_owned());
     }
     sitemap
 }
@@ -128,7 +128,7 @@ fn lines(text: &str, address: &Url, most: usize) -> Sitemap {
         keep(&mut sitemap.pages, line.to_owned(), address);
     }
     if sitemap.pages.is_empty() {
-        sitemap.problem = Some("it is no sitemap".to_owned());
+        sitemap.problem = Some("it is not a sitemap".to_owned());
     }
     sitemap
 }
@@ -215,7 +215,7 @@ mod tests {
         assert!(cut.problem.is_some());
         let mut packed = packed(PAGES.as_bytes());
         packed.truncate(packed.len() / 2);
-        assert!(of(&packed).problem.unwrap().contains("unpacked"));
+        assert!(of(&packed).problem.unwrap().contains("decompress"));
     }
 
     #[test]

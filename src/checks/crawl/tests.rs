@@ -233,7 +233,7 @@ fn redirects_chains_and_loops() {
     assert_eq!(
         said(&site, "broken-link"),
         [
-            of("/nowhere", "/", "301 leads nowhere"),
+            of("/nowhere", "/", "301 without a valid target"),
             of("/missing", "/lost", "the server answers 404")
         ]
     );

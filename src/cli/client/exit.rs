@@ -86,7 +86,7 @@ impl Failure {
     pub fn of_one_call(mut self) -> Failure {
         if self.is_unreachable() {
             self.message +=
-                "\nthe request may have been carried out anyway: check before you repeat it";
+                "\nit is unknown whether the call took effect: check before you repeat it";
         }
         self
     }

@@ -115,22 +115,22 @@ fn start_failure(code: i32) -> Option<&'static str> {
         208 => "its standard input could not be set up",
         209 => "its standard output could not be set up",
         214 => "its CPU scheduling could not be set",
-        216 => "its group does not exist or cannot be taken",
-        217 => "its user does not exist, or a user namespace cannot be made",
+        216 => "its group does not exist or cannot be set",
+        217 => "its user does not exist, or a user namespace cannot be created",
         218 => "its capabilities could not be set",
-        219 => "its cgroup could not be made",
+        219 => "its cgroup could not be created",
         222 => "its standard error could not be set up",
         224 => "its PAM session could not be opened",
-        225 => "its network namespace could not be made",
+        225 => "its network namespace could not be created",
         226 => "its mount namespace could not be set up",
         227 => "no new privileges could not be set",
         228 => "its system call filter could not be set",
         231 => "its AppArmor profile could not be set",
         232 => "its address families could not be restricted",
-        233 => "its runtime directory could not be made",
-        235 => "a file could not be given to its user",
-        238 => "its state directory could not be made",
-        239 => "its cache directory could not be made",
+        233 => "its runtime directory could not be created",
+        235 => "the owner of a file could not be changed",
+        238 => "its state directory could not be created",
+        239 => "its cache directory could not be created",
         243 => "its credentials could not be set up",
         _ => return None,
     })
@@ -141,7 +141,9 @@ impl Outcome {
     pub fn of(reading: &Reading) -> Option<Outcome> {
         if reading.load_state == "not-found" && reading.exec_main_code == 0 {
             return Some(match reading.result.as_str() {
-                DEPENDENCY => Outcome::NotStarted("a unit that it needs did not start".to_owned()),
+                DEPENDENCY => {
+                    Outcome::NotStarted("a unit that it requires did not start".to_owned())
+                }
                 _ => Outcome::Lost,
             });
         }
@@ -253,7 +255,7 @@ impl fmt::Display for Outcome {
                 f.write_str("cancelled, ignored SIGTERM and was killed after its grace")
             }
             Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
-            Outcome::Lost => f.write_str("lost: nothing is known of how it ended"),
+            Outcome::Lost => f.write_str("lost: it is unknown how it ended"),
         }
     }
 }
@@ -289,7 +291,7 @@ mod tests {
             (
                 reading("not-found", "failed", "dependency", 0, 0),
                 Some(Outcome::NotStarted(
-                    "a unit that it needs did not start".to_owned(),
+                    "a unit that it requires did not start".to_owned(),
                 )),
             ),
             (

@@ -65,7 +65,7 @@ impl<'a> Check<'a> {
 
     fn timer(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
         let description = format!(
-            "archivist: when worker %i of pool {} is checked",
+            "archivist: timer of health checks of worker %i of pool {}",
             reader.name()
         );
         let mut file = with_worker(reader, names, &description);
@@ -78,7 +78,10 @@ impl<'a> Check<'a> {
     }
 
     fn service(&self, reader: &Reader<'_>, names: &Names<'_>) -> UnitFile {
-        let description = format!("archivist: health of worker %i of pool {}", reader.name());
+        let description = format!(
+            "archivist: health check of worker %i of pool {}",
+            reader.name()
+        );
         let mut file = with_worker(reader, names, &description);
         let ending = format!("archivist-unhealthy@{}-%i.service", reader.name());
         file.set("Unit", "OnFailure", &ending);

@@ -12,6 +12,6 @@ pub enum OrchestratorError {
     #[error("{0}")]
     Failed(String),
     /// This runner can write nothing any more.
-    #[error("another runner took over ({})", .0.named())]
+    #[error("another orchestrator took over ({})", .0.named())]
     Displaced(Box<Runner>),
 }

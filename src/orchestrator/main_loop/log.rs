@@ -332,7 +332,7 @@ impl HookLog {
             ),
             HookLog::SettingRefused { key, name, why } => tracing::info!(
                 archivist_crawl_id = crawl.0,
-                "crawl {crawl} {key}: setting '{name}' is not taken: {why}"
+                "crawl {crawl} {key}: setting '{name}' is ignored: {why}"
             ),
             HookLog::ServerRefused { key, why } => tracing::warn!(
                 archivist_crawl_id = crawl.0,
@@ -411,7 +411,9 @@ impl Problem {
                 tracing::warn!("{text}, ignoring");
             }
             Problem::UnitsNotListed(text) => tracing::error!("{text}"),
-            Problem::EventRefused(why) => tracing::error!("refused an event of its own: {why}"),
+            Problem::EventRefused(why) => {
+                tracing::error!("failed to handle an internal event: {why}, ignoring")
+            }
             Problem::StartRefused { what, why } => {
                 tracing::error!("failed to carry out {what}: {why}");
             }

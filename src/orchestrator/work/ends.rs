@@ -24,7 +24,7 @@ pub(crate) const PAGES_PER_TURN: usize = 2000;
 const HOOK_GONE: &str = "the hook does not exist any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
 pub(crate) const ABORTED: &str = "aborted by request";
-pub(crate) const ABANDONED: &str = "the command that ran it in the foreground is gone";
+pub(crate) const ABANDONED: &str = "the command that ran it in the foreground has ended";
 /// Reasons with which pages are cancelled together with their crawl.
 pub(crate) const WITH_CRAWL: [&str; 2] = [ABORTED, ABANDONED];
 

@@ -34,7 +34,7 @@ impl Kind {
 
     fn what(self) -> &'static str {
         match self {
-            Kind::Call => "calls that wait",
+            Kind::Call => "pending calls",
             Kind::Descriptor => "descriptors of crawls that are followed or held",
         }
     }

@@ -18,7 +18,7 @@ pub(super) const SYSTEMD: &str = "org.freedesktop.systemd1";
 /// of one connection (`max_replies_per_connection`, dbus-daemon(1)).
 const CALLS_MAX: usize = 64;
 /// Why a guarded call was not made.
-const DISPLACED: &str = "another runner works on this data directory";
+const DISPLACED: &str = "another orchestrator is active on this data directory";
 
 /// Whether the caller may still change anything.
 pub type Guard = Arc<dyn Fn() -> bool + Send + Sync>;

@@ -363,7 +363,7 @@ impl<'a> Work<'a> {
                 if let Some(screen) = &mut self.screen {
                     screen.clear();
                 }
-                eprintln!("leaving; cancelled units may take a while to end");
+                eprintln!("exiting; cancelled units may need some time to end");
                 return Ok(true);
             }
         }
@@ -433,7 +433,7 @@ impl<'a> Work<'a> {
             eprintln!();
             screen.resume();
         }
-        self.say("aborting: waiting for running units to end; Ctrl-C leaves at once");
+        self.say("aborting: waiting for running units to end; Ctrl-C exits at once");
         for target in self.targets() {
             let id = target.to_string();
             let proxy = self.server.proxy();

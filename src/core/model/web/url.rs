@@ -21,10 +21,10 @@ pub enum UrlError {
     #[error("{0}: URLs cannot be archived, only http: and https:")]
     Scheme(String),
     /// Longer than `URL_MAX`; its length in bytes.
-    #[error("it is {0} bytes long, at most {URL_MAX} are taken")]
+    #[error("it has {0} bytes, the limit is {URL_MAX}")]
     TooLong(usize),
     /// A control character, or invalid UTF-8.
-    #[error("it holds a control character or is not UTF-8")]
+    #[error("it contains a control character or is not UTF-8")]
     ControlCharacter,
 }
 
