@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// What the orchestrator was told, and the streams that it will answer.
+/// The calls that the orchestrator received, and the streams that it will return.
 #[derive(Default)]
 struct Cardboard {
     urls: Mutex<String>,
@@ -33,7 +33,7 @@ struct Cardboard {
     refused: Vec<Refused>,
     /// Texts of the streams, the last one first.
     streams: Mutex<Vec<String>>,
-    /// Keeps the last stream open, as a crawl that goes on does.
+    /// Keeps the last stream open, as that of a running crawl.
     open: Mutex<Vec<std::os::unix::net::UnixStream>>,
 }
 
@@ -489,7 +489,7 @@ fn an_interrupt_detaches() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // By the time the page is shown, the interrupt is waited for.
+    // When the page is shown, the command waits for the answer to its interrupt.
     assert!(lines.any(|line| line.unwrap().contains("s3 https://a/ started")));
     let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();

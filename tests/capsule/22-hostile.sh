@@ -1,6 +1,6 @@
 #!/bin/bash
-# A hook of one crawl that goes for everything that is not its crawl's: what belongs to another crawl, to other pages, to the
-# orchestrator. The same tries are made by root first: there they succeed, so each of them can.
+# A hook of one crawl that attacks everything outside its crawl: files and processes of another crawl, other pages, the
+# orchestrator. Root makes the same attempts first, where all of them must succeed: so each attempt is valid.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -14,7 +14,7 @@ clean() {
 
 prepare() {
     in_capsule mkdir -p $signs
-    # The victim: a crawl whose hook waits, with secrets wherever hooks keep things.
+    # The victim: a crawl with a waiting hook, and with secrets in every place that hooks use.
     plugin testvictim <<'SH'
 #!/usr/bin/python3
 import ctypes, os, pathlib, time
@@ -44,7 +44,7 @@ while not os.path.exists("../testbystander/up.txt"):
 os.kill(-1, signal.SIGKILL)
 print('{"type": "ArchiveResult", "status": "succeeded", "output_str": "alone"}')
 SH
-    # Both crawls share temporary files among their own hooks, as those with a browser of abx-plugins do.
+    # The hooks of each crawl share a /tmp, as with a browser of abx-plugins.
     in_capsule cp -a /usr/share/archivist/plugins/housekeeping $plugins/testhousekeeping
     in_capsule sed -i 's/"chrome"/"testvictim", "testhostile"/' $plugins/testhousekeeping/config.json
     capsule cp "$(dirname "$0")/sandbox/probe" "$CAPSULE:$signs/probe"
@@ -53,13 +53,13 @@ SH
     in_capsule sh -c "umask 0027; mkdir -p $state/personas/test; echo secret >$state/personas/test/profile"
     in_capsule touch $signs/targets
     configure </dev/null
-    # With a page that is done the archive has its lists.
+    # A finished page creates the lists of the archive.
     assert_status 0 archivist add --wait --plugins testhostile http://hostile.test/0
     victims
     targets | in_capsule sh -c "cat >$signs/targets"
 }
 
-# The crawl to be attacked, and the pages that the attacker's own crawl had before.
+# Starts the victim, and archives earlier pages of the attacker's crawl.
 victims() {
     victim=$(add --plugins testvictim http://victim.test/)
     wait_for 30 has_unit "archivist-hook-testvictim-s*.service"
@@ -67,7 +67,7 @@ victims() {
     wait_for 30 in_capsule test -e "$(directory snapshots "$page")/testvictim/ready"
     hook=$(unit_property "archivist-hook-testvictim-$page.service" MainPID)
     worker=$(unit_property "archivist-snapshot-${page#s}.service" MainPID)
-    # Where a hook's own are not to be seen, these stand for those of a hook without its sandbox.
+    # These stand for files of a hook without a sandbox, where those of the attacker are hidden.
     in_capsule setpriv --reuid archivist-hook --regid archivist-hook --clear-groups sh -c "echo secret >/dev/shm/test-victim; chmod 666 /dev/shm/test-victim"
     in_capsule python3 -c "import ctypes; ctypes.CDLL(None).msgget($queue, 0o1666)"
 }
@@ -145,7 +145,7 @@ a_hook_reaches_nothing_of_it() {
     assert_eq "$crawl $last" "$(in_capsule cat "$(directory snapshots "$last")/testhostile/beside.txt" | xargs)" "what it sees of the pages of its own crawl"
 }
 
-# Those of its own crawl ask for one another's processes, and so may end them.
+# Hooks of one crawl can see and kill each other's processes.
 a_hook_that_kills_all_it_can_kills_its_own_crawl() {
     local killer
     killer=$(add --plugins testkills,testbystander http://hostile.test/3)
@@ -155,7 +155,7 @@ a_hook_that_kills_all_it_can_kills_its_own_crawl() {
     [[ $(unit_property "archivist-hook-testvictim-$page.service" MainPID) == "$hook" ]] || fail "the hook of another crawl is gone"
 }
 
-# Crawls at work have a user each, for all of their hooks.
+# Each running crawl has one user for all of its hooks, different from those of other crawls.
 crawls_have_users_of_their_own() {
     local first second
     in_capsule rm -f $signs/go
@@ -167,7 +167,7 @@ crawls_have_users_of_their_own() {
     assert_nothing_is_left
 }
 
-# users_are N CRAWL…: the hooks of these run as so many users, each one of those for hooks of crawls.
+# users_are N CRAWL…: the hooks of these crawls run as N users, all of them users for hooks of crawls.
 users_are() {
     local n=$1 crawl users
     shift

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Network=private: hooks of one crawl reach one another on their loopback, and neither those of another crawl nor servers on the
-# machine's, but for ports that are let in; names are resolved by a server on the machine's loopback; and of the network nothing is left.
+# Network=private: hooks of one crawl reach each other on loopback, and neither hooks of other crawls nor servers on the
+# loopback of the machine, except for opened ports; names are resolved by a server on that loopback; nothing of the network remains.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 network_drop_in=/etc/systemd/system/archivist-network@.service.d
-# One of this capsule's own: the network of all of them is the machine's.
+# A port for this capsule alone: all capsules share the network of the machine.
 nameserver=127.$((RANDOM % 200 + 10)).$((RANDOM % 250)).53
 neighbour=7411
 
@@ -50,7 +50,7 @@ PY
     configure <<<$'[Hooks]\nNetwork=private'
 }
 
-# A server of the machine that no crawl is to reach; prints its port.
+# Starts a server of the machine that no crawl may reach; prints its port.
 loopback_port() {
     in_capsule systemd-run --quiet --collect --unit=test-loopback --property=Type=exec \
         python3 -u -c 'import socket, time; server = socket.create_server(("127.0.0.1", 0)); print(server.getsockname()[1]); time.sleep(3600)'
@@ -80,7 +80,7 @@ hooks_of_a_crawl_reach_each_other_only() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$first"
     in_capsule rm $signs/go
-    # Now the listener of another crawl is at work.
+    # Now the listener of another crawl is running.
     first=$(add --plugins testlisten http://first.test/again)
     wait_for 30 has_unit "archivist-hook-testlisten-s*.service"
     second=$(add --plugins testtalk http://second.test/)
@@ -92,7 +92,7 @@ hooks_of_a_crawl_reach_each_other_only() {
 
 is_there() { talked "$1" >/dev/null 2>&1; }
 
-# What was bound to the network ends with it, and the crawl goes on in a new one.
+# Units that are bound to the network end with it, and the crawl continues in a new network.
 survives_the_end_of_pasta() {
     needs hooks_of_a_crawl_reach_each_other_only
     in_capsule systemctl kill --kill-whom=main --signal=KILL "archivist-network@crawl-${listening#c}.service"
@@ -110,7 +110,7 @@ a_browser_works_in_it() {
     assert_eq succeeded "$(query 'of("title") | map(.status)' list results "$crawl")" "title, by the browser"
 }
 
-# At random instants: a crawl may be cancelled whenever it likes.
+# Crawls are cancelled at random times.
 a_network_that_is_stopped_while_it_starts_is_no_failure() {
     local unit='archivist-network@crawl-990000.service' n
     for n in $(seq 12); do

@@ -1,9 +1,9 @@
 #!/bin/bash
-# What a unit shows to other local users while it runs, and what it leaves when it is gone.
+# What other local users can read about a unit while it runs, and what remains afterwards.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-# One word each in the password of the URL, in its query, and in a setting.
+# Secrets: in the password of the URL, in its query, and in a setting.
 password=hunter2 token=share-me key=SK-live-123456
 url="http://bob:$password@private.test/page?token=$token#part"
 units=/run/systemd/units
@@ -20,7 +20,7 @@ clean() {
 
 prepare() {
     in_capsule useradd --no-create-home stranger
-    # It says what it got where only root looks for it, and waits until the test has looked at its unit.
+    # Writes its arguments and variables where only root can read them, and waits until the test has inspected its unit.
     plugin testsecret <<'EOF'
 #!/bin/bash
 { printf '%s\0' "$@"; env -0; ls -a /etc/archivist | tr '\n' ' '; readlink /proc/self/fd/0; } >$SNAP_DIR/testsecret/got
@@ -42,7 +42,7 @@ EOF
 
 as_stranger() { in_capsule setpriv --reuid stranger --regid stranger --clear-groups "$@"; }
 
-# assert_silent WHAT: no secret is in the text on stdin; the token neither, unless it is for the group.
+# assert_silent WHAT: stdin contains no secret, and no token unless WHAT is output for the group.
 assert_silent() {
     local text secret
     text=$(tr -d "\0")
@@ -80,7 +80,7 @@ lists_are_silent() {
     { archivist why "$snapshot"; archivist status; archivist status --json; } | assert_silent "why, status" ""
 }
 
-# hook_got: what the hook wrote, one argument or variable a line.
+# hook_got: prints the arguments and variables of the hook, one per line.
 hook_got() { in_capsule sh -c "tr '\\0' '\\n' <$(query '.[0].directory' list snapshots "$crawl")/testsecret/got"; }
 
 hooks_get_everything() {
@@ -98,7 +98,7 @@ journal_is_silent() {
     needs units_are_silent
     in_capsule touch $signs/go
     wait_for 20 is_over "$crawl"
-    # What journald itself records of a process, its command line, is for those who may read the journal.
+    # journald records the command line of a process for users who may read the journal.
     in_capsule journalctl --quiet --boot --output=export | grep -av '^_CMDLINE=' | assert_silent "the journal" ""
     in_capsule sh -c "cd /var/lib/archivist/archive && find . -name 'index.*' -size -1024k -exec cat {} +" |
         assert_silent "pages and records of the archive" ""
@@ -108,7 +108,7 @@ journal_is_silent() {
     assert_contains "$lines" "<0>EMERGENCY" "what the hook wrote"
 }
 
-# A record that is fed back finds its page by its id: the hook has the whole URL again.
+# A record that is input again finds its page by its id: the hook gets the complete URL.
 records_are_read_back() {
     needs journal_is_silent
     local directory
@@ -134,7 +134,7 @@ failures_to_execute_are_reported() {
 
 alert_runs() { in_capsule systemctl --quiet is-active 'archivist-alert-*.service'; }
 
-# A check of a site with a password fails, and an alert with a key in its command tells of it.
+# A check of a site with a password fails, and an alert with a key in its command reports it.
 alerts_are_silent() {
     in_capsule rm -f $signs/go $signs/alert
     in_capsule sh -c "cat >$signs/tell && chmod 755 $signs/tell" <<'EOF'
@@ -183,7 +183,7 @@ units_leave_nothing() {
     done
 }
 
-# What an orchestrator that was killed did not remove, the next one does; of its own units only.
+# An orchestrator removes the files that a killed one left, of its own units only.
 leftovers_are_removed_at_the_start() {
     local own="$units/log-extra-fields:archivist-hook-testsecret-s999999.service"
     local other="$units/log-extra-fields:archivist-second-hook-testsecret-s1.service"

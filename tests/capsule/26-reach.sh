@@ -48,7 +48,7 @@ move() {
     in_capsule systemctl daemon-reload
 }
 
-# What victims were asked since the last call.
+# Prints the requests to the victims since the last call.
 asked() {
     in_capsule sh -c 'journalctl --quiet --no-pager --output=cat --unit=test-victims --cursor-file=/run/test-reach _COMM=python3 | grep ^asked | sort -u' || true
 }
@@ -99,7 +99,7 @@ metadata_is_never_reached() {
     assert_contains "$(errors "$crawl")" "nothing allows it" "its error"
 }
 
-# It is covered by the filter of its hook's control group, whatever network it makes for itself.
+# The address filter of the control group also covers a renderer in a network namespace of its own.
 a_renderer_in_a_namespace_of_its_own_is_covered() {
     local inside="ip link set lo up; python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"\", (\"127.0.0.1\", 9))'"
     assert_status 1 in_capsule systemd-run --quiet --collect --pipe --wait --property=IPAddressDeny=127.0.0.0/8 unshare --user --map-root-user --net sh -c "$inside"
@@ -139,7 +139,7 @@ hooks_in_networks_of_their_own() {
     metadata_is_never_reached
 }
 
-# Without the filter the network itself refuses all but its loopback.
+# Without the address filter, the rules of the network refuse everything but its loopback.
 the_network_is_a_wall_of_its_own() {
     needs hooks_in_networks_of_their_own
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-hook-.service.d
@@ -160,7 +160,7 @@ checks_go_where_their_watch_is() {
     assert_eq "asked 10.9.9.2 GET /watched" "$(asked)" "who was asked by checks"
 }
 
-# A stand-in for lighthouse: its browser, on the loopback, looks at the page and asks everybody.
+# A replacement for lighthouse: its browser, on loopback, loads the page and sends all of its requests.
 a_browser_on_the_loopback_is_reached() {
     move archivist-network@.service
     in_capsule sh -c 'cat >/usr/local/bin/lighthouse && chmod 755 /usr/local/bin/lighthouse' <<'PY'
@@ -187,7 +187,7 @@ PY
 
 check_is_done() { [[ $(query '.[0].state' watch history test) == "done" ]]; }
 
-# As in a container where the filter is accepted and not applied: the orchestrator says so, and nothing fails by it.
+# As in a container where the filter is accepted and not applied: the orchestrator reports it, and nothing fails.
 a_filter_without_effect_is_reported() {
     in_capsule sh -c 'mkdir -p /etc/systemd/system/archivist-reach.service.d
         printf "[Service]\nIPAddressAllow=any\n" >/etc/systemd/system/archivist-reach.service.d/90-test.conf; systemctl daemon-reload; systemctl restart archivist-reach'

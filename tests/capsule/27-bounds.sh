@@ -7,7 +7,7 @@ source "$(dirname "$0")/archivist.sh"
 
 state=/var/lib/archivist
 tools=/opt/bounds
-# What is seen on a machine with nothing else to do is a tenth of it.
+# Limit in ms; an idle machine needs a tenth of it.
 WORST=1000
 
 clean() {
@@ -130,7 +130,7 @@ many_links_are_queued_in_pieces() {
 
 endless_pipes_do_not_delay_other_adds() {
     measured attack_as_member pipes 600
-    # The bus itself refuses some while many wait to be read.
+    # The bus refuses some calls while many are queued.
     assert_contains "$said" "org.freedesktop.DBus.Error.LimitsExceeded=" "what came of 600 pipes"
     assert_eq answered "$(attack small 1)" "a list of another caller after them"
     figure "600 pipes that never end: 256 wait at most; status: $figures"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# "plugins add abx" fetches and builds programs of others as root asked: in a unit that reaches neither root's terminal nor our files,
-# and root follows nothing that it left. The programs are one of the test's, in the place of the script that calls pip and npm.
+# "plugins add abx" downloads and builds foreign programs in a unit that reaches neither the terminal of root nor our files;
+# root follows no link that the unit left. A program of this test replaces the script that calls pip and npm.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -25,7 +25,7 @@ prepare() {
     on_terminal "archivist plugins add abx" >"$work/said"
 }
 
-# on_terminal COMMAND: what a terminal gets from it; what is typed meanwhile comes after "typed:".
+# on_terminal COMMAND: prints its output to a terminal, and after "typed:" the input that it injected.
 on_terminal() {
     in_capsule env ROOTS_SECRET=1 PIP_INDEX_URL=https://user:secret@registry.test/ TEST_OTHER=1 \
         script -qec "bash -c '$1; read -r -t 1 typed; echo typed:\$typed'" /srv/test-terminal </dev/null >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A persona is for root and for users on its list. Root, who makes it, follows no link of others; and what root disables, the bus
-# does not start.
+# Only root and the users on its list may use a persona. Importing follows no link of other users. The bus does not start a
+# service that root disabled.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -18,7 +18,7 @@ prepare() {
 #!/bin/sh
 cat "$COOKIES_FILE" >cookies.txt
 while [ -e /srv/archivist-test/hold ]; do sleep 0.1; done
-# Failed, so that it can be retried.
+# This hook fails, so that its result can be retried.
 { cat /var/lib/archivist/personas/*/cookies.txt; ls /var/lib/archivist/personas; } >original.txt 2>/dev/null
 exit 1
 SH2
@@ -35,7 +35,7 @@ as() {
     in_capsule runuser -u "$user" -- "$@"
 }
 
-# cookies USER OPTION…: sets $found, what a hook of a crawl of this user finds, and $crawl.
+# cookies USER OPTION…: runs a crawl of USER; sets $found to the cookies that its hook found, and $crawl.
 cookies() {
     local user=$1
     shift
@@ -64,7 +64,7 @@ others_are_refused() {
     assert_eq "root" "$(query '.[0].users' persona list)" "users"
     assert_status 2 as member archivist add --persona bank http://owner.test/
     assert_contains "$output" "user member may not use persona 'bank'; to allow it as root: archivist persona allow bank member" "the refusal"
-    # What was tried: the hook's arguments are the member's to choose.
+    # The attack: members choose the arguments of hooks.
     assert_status 2 as member archivist add --persona bank --plugins wget --set 'WGET_ARGS_EXTRA=["--post-file=/tmp/personas/bank/cookies.txt"]' http://owner.test/
     assert_status 2 as member archivist run --dry-run --persona bank http://owner.test/
     assert_status 1 as member archivist persona allow bank member

@@ -1,5 +1,5 @@
 #!/bin/bash
-# One browser for the pages of a crawl: how many start, what is left, what happens when it dies.
+# One browser for the pages of a crawl: number of starts, remaining processes and files, death of the browser.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -21,7 +21,7 @@ launches() {
     query 'map(select(.hook == "on_CrawlSetup__90_chromium_launch.daemon.bg")) | length' list runs "$1" --limit 0
 }
 
-# results CRAWL PLUGIN: how its hook ended on the pages, each way once.
+# results CRAWL PLUGIN: prints the distinct states of its results.
 results() { query "of(\"$2\") | map(select(.owner | startswith(\"s\")).status) | unique" list results "$1" --limit 0; }
 
 add_pages() { add "$@" "${site}page/1" "${site}page/2" "${site}page/3" "${site}page/4" "${site}page/5" \
@@ -89,7 +89,7 @@ dies() {
     assert_nothing_is_left
 }
 
-# One that dies and dies is given up, and the pages say why they have no picture.
+# A browser that dies repeatedly is not started again, and the results have the reason.
 dies_too_often() {
     local crawl unit time
     plugin testhold <<'SH'

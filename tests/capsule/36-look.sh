@@ -1,5 +1,5 @@
 #!/bin/bash
-# What can be seen of the archive with nothing but a browser: a page for every snapshot, lists of them, links that hold.
+# The archive in a browser without a server: a page for every snapshot, lists, valid links.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -39,7 +39,7 @@ SH
 # The row of the one snapshot of crawl $1.
 directory_of() { query '.[0].directory' list snapshots "$1"; }
 
-# see PAGE PART…: the page has these parts.
+# see PAGE PART…: asserts that the page contains these parts.
 see() {
     local page=$1 text part
     shift
@@ -97,7 +97,7 @@ keeps_one_entry_after_a_retry() {
         grep -o "href=\"../${directory#"$archive/"}/index.html\"" | wc -l)" "entries of the snapshot in the list of its day"
 }
 
-# The whole archive, copied elsewhere: every link of every page of ours leads to a file. A snapshot alone: all but the ways up.
+# In a copy of the archive, every link of every generated page leads to a file; in a copy of one snapshot, all but those upwards.
 links_hold_elsewhere() {
     needs makes_a_page
     in_capsule mkdir -p $away
@@ -111,7 +111,7 @@ links_hold_elsewhere() {
     in_capsule python3 /opt/links.py --alone $away/alone || fail "links of a snapshot that was taken out"
 }
 
-# A browser shows the picture under file://, and runs nothing: the title would change.
+# A browser shows the screenshot under file:// and runs no script, which would change the title.
 a_browser_shows_it() {
     needs makes_a_page
     local dump
@@ -132,12 +132,12 @@ opens() {
     # With a desktop it is replaced by xdg-open.
     in_capsule sh -c 'mkdir -p /run/archivist-test && printf "#!/bin/sh\necho \"opens \$*\"\n" >/run/archivist-test/xdg-open && chmod 755 /run/archivist-test/xdg-open'
     assert_eq "opens $archive/index.html" "$(in_capsule env DISPLAY=:0 PATH=/run/archivist-test:/usr/bin:/bin archivist open)" "archivist open with a desktop"
-    # A member of the group may ask, but not read.
+    # A member of the group may call the orchestrator, but not read the archive.
     assert_status 1 in_capsule setpriv --reuid=nobody --regid=nogroup --groups="$(in_capsule getent group archivist | cut -d: -f3)" archivist open --print "$crawl"
     assert_contains "$output" "sudo" "who may not read the archive"
 }
 
-# It finds the lists that it writes again.
+# The worker of the crawl rewrites its lists without warnings.
 the_worker_of_the_crawl_has_no_complaint() {
     needs makes_a_page
     assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat --priority=warning --unit="archivist-crawl-${crawl#c}.service")" \

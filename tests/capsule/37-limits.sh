@@ -1,5 +1,5 @@
 #!/bin/bash
-# The limits of a crawl: what they leave out, where the reason is seen, and how a crawl goes on when one is raised.
+# The limits of a crawl: the pages that they leave out, the reasons in output, and the crawl after a limit is raised.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -46,7 +46,7 @@ limits_pages_and_goes_on() {
     assert_eq "sealed=5" "$(pages "$crawl")" "pages without a limit"
 }
 
-# noted CRAWL PLUGIN: what index.jsonl of the newest page says of the plugin's result.
+# noted CRAWL PLUGIN: prints the result of the plugin in index.jsonl of the newest page.
 noted() {
     in_capsule cat "$(query '.[0].directory' list snapshots "$1")/index.jsonl" |
         jq --raw-output --arg plugin "$2" 'select(.type == "ArchiveResult" and .plugin == $plugin) | "\(.status) \(.error)"'
@@ -63,7 +63,7 @@ limits_bytes() {
         "$(query 'of("testmore") | map(.status + " " + .error) | unique' list results "$crawl")" "the second hook"
 }
 
-# One page at a time, and the first one takes longer than the crawl may: it is finished, the others are left out.
+# One page at a time; the first takes longer than the limit of the crawl: it is finished, the others are left out.
 limits_time_and_goes_on() {
     local crawl
     crawl=$(printf 'http://limit.test/%s\n' 1 2 3 | archivist add --json --plugins testslow --set CRAWL_TIMEOUT=5 - | evaluate '.crawl')
@@ -76,7 +76,7 @@ limits_time_and_goes_on() {
     assert_eq "sealed=3" "$(pages "$crawl")" "pages without a limit of time"
 }
 
-# TimeoutSec= holds for hooks without a limit of their own, and a crawl may have another.
+# TimeoutSec= applies to hooks without a limit of their own, and a crawl may override it.
 limits_hooks() {
     configure <<<$'[Hooks]\nTimeoutSec=2min'
     assert_eq "2min" "$(limit_of_hook)" "limit of a hook with TimeoutSec=2min"
@@ -87,7 +87,7 @@ limit_of_hook() {
     archivist run --dry-run --plugins testbytes "$@" http://limit.test/ | sed -nE 's/^each page +testbytes.* foreground +//p' | sed 's/ *$//; s/ 0s$//'
 }
 
-# Crawls wait for their pages: with as few places for both as there may be, all come to their end.
+# Crawls wait for their pages: with the minimum of slots for both, all of them finish.
 works_with_few_places() {
     local most crawls crawl
     for most in 1 3; do
@@ -104,7 +104,7 @@ WorkersMax=$most"
     done
 }
 
-# What the lists leave out is not archived, whether it was found or is given; the rest is.
+# Pages that the lists exclude are not archived, given or found; all others are.
 heeds_lists_of_urls() {
     local crawl
     assert_status 2 archivist add --plugins testmore --set URL_DENYLIST=intern.test http://intern.test/

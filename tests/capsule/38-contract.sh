@@ -18,7 +18,7 @@ prepare() {
     configure </dev/null
 }
 
-# A finite hook that brings what three foreground hooks want: one of them finds it only when that is done.
+# A finite hook that creates a file for three foreground hooks: one of them requires the end of that hook.
 missing_plugins() {
     plugin testbrings on_Snapshot__10_testbrings.finite.bg.sh <<'SH'
 #!/bin/sh
@@ -64,7 +64,7 @@ SH
 # schema NAME: stdin is the config.json of a plugin.
 schema() { in_capsule sh -c "cat >$plugins/$1/config.json"; }
 
-# A plugin whose hooks before the first page say what those after them are to know.
+# A plugin whose setup hooks pass settings to later hooks.
 deriving_plugins() {
     plugin testderive on_Crawl__10_testderive.sh <<'SH'
 #!/bin/sh
@@ -89,7 +89,7 @@ env >page.txt
 SH
 }
 
-# What older hooks print of programs that they miss; and a plugin that lists them in a file.
+# Requests of older hooks for missing programs, and a plugin that lists them in a file.
 asking_plugins() {
     plugin testask on_Crawl__10_testask.sh <<'SH'
 #!/bin/sh
@@ -137,7 +137,7 @@ open("greeting.txt", "wb").write(greeting)
 SH
 }
 
-# The server, as it is on the search path: it greets, and when told to end it says so in its directory.
+# The server on the search path: it greets clients, and records SIGTERM in its directory.
 sonic_server() {
     sed "s/PORT/$port/" <<'PY' | in_capsule sh -c 'cat >/usr/local/bin/sonic && chmod 755 /usr/local/bin/sonic'
 #!/usr/bin/python3
@@ -156,7 +156,7 @@ while True:
 PY
 }
 
-# crawl PLUGINS URL: sets $crawl, which is over.
+# crawl PLUGINS URL: runs a crawl to its end and sets $crawl.
 # A model of a browser: the page exists only in the tab, and the tab removes it when the tab ends.
 browsing_plugins() {
     plugin testtab on_Snapshot__10_tab.daemon.bg.sh <<'SH'
@@ -192,7 +192,7 @@ retries_what_needs_a_daemon() {
     assert_eq 2 "$(output "$(page_of "$crawl")" testtab/navigations.txt | wc -l)" "navigations"
 }
 
-# A hook of the set-up knows the first page, and may name more.
+# A setup hook gets the first page, and may add pages.
 sets_up_pages() {
     plugin testlist on_CrawlSetup__20_list.sh <<'SH'
 #!/bin/sh
@@ -300,7 +300,7 @@ SH
     assert_eq true "$(query 'of("teststays") | only | (.ended_at | seconds) - (.started_at | seconds) | 3.5 <= . and . < 20' list runs "$crawl" --limit 0)" "its time"
 }
 
-# What failed attempts printed is kept until one does not fail.
+# The output of failed attempts is kept until an attempt does not fail.
 keeps_what_was_printed() {
     local page
     plugin testtries on_Snapshot__10_testtries.sh <<'SH'
@@ -347,7 +347,7 @@ SH
     done
 }
 
-# Of what failed and did not say why, the result has the last lines of standard error, which the journal has in full.
+# The result of a hook that failed without a reason has the last lines of its standard error; the journal has all of them.
 tells_what_failed_hooks_wrote() {
     local page
     plugin testwails <<'SH'
@@ -391,17 +391,17 @@ SH
     [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 
-# output ID PATH: a file of a crawl or page.
+# output ID PATH: prints a file of a crawl or page.
 output() { in_capsule cat "$(query '.[0].directory' list "$([[ $1 == c* ]] && echo crawls || echo snapshots)" "$1")/$2"; }
 
 page_of() { query '.[0].id' list snapshots "$1"; }
 
 sealed() { query '.[0].snapshots.sealed' list crawls "$1"; }
 
-# variable NAME: of the environment on stdin.
+# variable NAME: prints a variable of the environment on stdin.
 variable() { sed -n "s/^$1=//p"; }
 
-# Machine records are settings for the hooks after them, below those of the user, and nothing that makes another hook of it.
+# Machine records are settings for later hooks; settings of the user win, and settings such as PATH are refused.
 passes_settings_on() {
     local seen
     crawl=$(archivist add --json --plugins testderive,testuse --set TESTDERIVE_CHOSEN=by-user http://contract.test/1 http://contract.test/2 |
@@ -446,7 +446,7 @@ names_what_hooks_ask_for() {
     assert_eq "apt install test-listed" "$(query 'map(select(.name == "test-listed")) | only.missing' plugins --binaries)" "its program"
 }
 
-# The server that a hook asks for is a unit of the crawl, up for its pages and ended after them.
+# The server that a hook requests is a unit of the crawl: it runs before the first page and ends after the last.
 runs_sonic() {
     sonic_server
     crawl testsonic http://contract.test/sonic

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Plugins of the older generation: families Binary, Crawl, CrawlEnd and Snapshot, run by their extension without an execute bit, with ids
-# in their arguments. What each is called with, when each runs, what its records come to.
+# in their arguments: arguments, order, and effect of their records.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -17,7 +17,7 @@ prepare() {
     configure </dev/null
 }
 
-# Where there is no node: does what the one script of ours does.
+# A replacement for node, if it is not installed: does what the only script does.
 stand_in_for_node() {
     in_capsule sh -c 'cat >/usr/local/bin/test-node && chmod 755 /usr/local/bin/test-node && ln -s test-node /usr/local/bin/node' <<'PY'
 #!/usr/bin/python3
@@ -31,7 +31,7 @@ PY
 
 directory() { query '.[0].directory' list "$1" "$2"; }
 
-# words DIRECTORY FILE: its lines, joined.
+# words DIRECTORY FILE: prints the lines of the file, joined by blanks.
 words() { in_capsule paste -sd'|' "$1/$2"; }
 
 is_skipped_without_its_program() {
@@ -92,7 +92,7 @@ keeps_their_order() {
         (map(select(.hook | IN("on_Crawl__05_first", "on_Crawl__50_second")).ended_at) | max)' list runs "$crawl" --limit 0 | grep -q true || fail "pages before the crawl's setup"
 }
 
-# told_of_unit HOOK: what systemd says of the unit of the page's hook.
+# told_of_unit HOOK: prints the messages of systemd about the unit of the hook.
 told_of_unit() {
     local unit
     unit=$(query "map(select(.hook // \"\" | endswith(\"$1\")).unit)" list runs "$page")
@@ -109,7 +109,7 @@ judges_them() {
     assert_eq "older" "$(query '.[0].tags' list snapshots "$page")" "tags of the page"
     assert_eq 'http://older.test/child?a=1&b=$HOME%20%22x%22 1 A child older one two' \
         "$(query '.[0] | [.url, .depth, .title, (.tags | sort[])]' list snapshots "$child")" "the page that a hook found"
-    # systemd sees a failure in the hook that failed, and none in the one that had nothing to do.
+    # systemd reports a failure of the failed hook, and none of the skipped one.
     assert_contains "$(told_of_unit 61_fails)" "Failed with result 'exit-code'" "the journal of a hook that failed"
     [[ $(told_of_unit 60_skips) != *Failed* ]] || fail "the journal has a failure of a hook that skipped: $(told_of_unit 60_skips)"
     assert_nothing_is_left

@@ -8,8 +8,8 @@ KILLS=5
 
 clean() { forget_configuration; }
 
-# The hooks of plugin testonce hold a lock each and write down when they start and end; the kernel frees the lock of one
-# that is killed, so a second start is only wrong while the first one runs.
+# Each hook of plugin testonce holds a lock and records its start and end; the kernel releases the lock of a killed
+# hook, so a second start is an error only while the first one runs.
 once() {
     cat <<SH
 #!/bin/bash
@@ -42,7 +42,7 @@ AttemptsMax=30
 END
 }
 
-# crawl_of COUNT NAME: a crawl of so many pages with plugin testonce.
+# crawl_of COUNT NAME: adds a crawl of COUNT pages with plugin testonce.
 crawl_of() {
     local n
     for ((n = 1; n <= $1; n++)); do echo "http://$2.test/$n"; done |
@@ -67,7 +67,7 @@ assert_complete() {
 
 stories() { query 'map(.directory + "/testonce/story")' list snapshots "$1" --limit 0; }
 
-# disturb TIMES COMMAND…: so often, each time while hooks are running.
+# disturb TIMES COMMAND…: runs COMMAND as often, each time while hooks are running.
 disturb() {
     local times=$1 n
     shift
@@ -87,7 +87,7 @@ kill_orchestrator() {
 # The unit is active until systemd notices the end of the process.
 is_started_again() { has_unit $service && [[ $(unit_property $service MainPID) != "$1" ]]; }
 
-# One that may have ended meanwhile.
+# The process may have ended meanwhile.
 kill_a_worker() {
     local unit
     unit=$(in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-snapshot-*' | awk 'NR == 1 { print $1 }')
@@ -119,7 +119,7 @@ hold() {
     snapshot=$(query '.[0].id | number' list snapshots "$held")
 }
 
-# A hook that is killed failed, with the reason, and can be tried again.
+# The result of a killed hook is failed, with the reason, and can be retried.
 survives_the_kill_of_a_hook() {
     hold killed
     in_capsule systemctl kill --signal=KILL "archivist-hook-testhold-s$snapshot.service"
@@ -167,7 +167,7 @@ a_waiting_command_survives_a_restart_of_the_bus() {
 
 waiter_has_ended() { [[ $(unit_property test-waiter SubState) == exited ]]; }
 
-# Hooks and workers do not notice that the package is installed again.
+# Installing the package again does not affect running hooks and workers.
 a_reinstallation_keeps_running_hooks() {
     local before orchestrator
     hold reinstall

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Personas: each crawl works on a copy of profile and cookies, and nothing that a hook does reaches the original or another crawl.
+# Personas: each crawl uses a copy of profile and cookies; changes by hooks affect neither the original nor other crawls.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -11,7 +11,7 @@ clean() {
 }
 
 prepare() {
-    # What it finds, and then what it does to it.
+    # Prints the persona, then changes it.
     plugin testpersona <<'SH'
 #!/bin/sh
 mine=$PERSONAS_DIR/$ACTIVE_PERSONA
@@ -33,10 +33,10 @@ SH
         umask 077 && echo "netscape" >/srv/test-cookies'
 }
 
-# file PATH: of the page of the crawl.
+# file PATH: prints a file of the page of the crawl.
 file() { in_capsule cat "$(query '.[0].directory' list snapshots "$crawl" --limit 1)/testpersona/$1"; }
 
-# crawl OPTION…: sets $crawl, which is over.
+# crawl OPTION…: runs a crawl to its end and sets $crawl.
 crawl() {
     crawl=$(add --plugins testpersona "$@")
     wait_for 60 is_over "$crawl"
@@ -57,7 +57,7 @@ imports() {
     assert_contains "$output" "archivist persona list" "where to look"
 }
 
-# The second crawl finds what the first one found, and nothing of what that did.
+# The second crawl gets the same persona as the first, without its changes.
 works_on_a_copy() {
     needs imports
     local round
@@ -98,7 +98,7 @@ uses_the_default() {
     assert_status 1 archivist persona remove Default
 }
 
-# What cannot be copied is said, and no half of it is used.
+# If a persona cannot be copied, the error says so, and no part of it is used.
 says_what_it_cannot_copy() {
     needs imports
     in_capsule sh -c "truncate -s 5G $personas/office/chrome_profile/huge"

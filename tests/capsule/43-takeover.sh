@@ -38,7 +38,7 @@ END_OF_FILE
 note() { printf '%s\n' "$@" >>"$work/events"; }
 times_of() { grep -cx "$1" "$work/events" || true; }
 
-# by_hand NAME [PREFIX…] [-- OPTION…]: an orchestrator that no service manager started; its words are in $signs/NAME.log, its
+# by_hand NAME [PREFIX…] [-- OPTION…]: starts an orchestrator outside a unit; its messages are in $signs/NAME.log, its
 # pid as the capsule sees it in $signs/NAME.pid.
 by_hand() {
     local name=$1 prefix=()
@@ -51,7 +51,7 @@ by_hand() {
 
 said() { in_capsule cat "$signs/$1.log"; }
 
-# active WHAT: of the runner that works, and a number: how many wait.
+# active WHAT: prints a property of the active orchestrator; waiting: prints the number of waiting ones.
 active() { query "[.runners[] | select(.state == \"active\")][0].$1" status; }
 waiting() { query '[.runners[] | select(.state == "waiting")] | length' status; }
 
@@ -78,7 +78,7 @@ invocations() {
     done
 }
 
-# release_hooks: what was held comes to its end, at its first attempt.
+# release_hooks: lets the held hook end, and checks that it succeeded at its first attempt.
 release_hooks() {
     in_capsule touch $signs/go
     wait_for 30 is_over "$held"
@@ -144,7 +144,7 @@ a_frozen_one_is_replaced() {
     assert_eq 4 "$(in_capsule tail -n 1 $signs/add.out)" "exit status of add"
     wait_for 10 stands_by
     assert_contains "$(said thaw)" "did not stop, killing it" "words about the kill"
-    # Ends by itself, in good order: the service has the work again.
+    # The newer orchestrator exits normally: the service continues.
     in_capsule kill -TERM "$(pid_of thaw)"
     wait_for 5 service_works
     release_hooks
@@ -166,8 +166,8 @@ listens() {
 # hears METHOD: whether METHOD was called, answered or not.
 hears() { in_capsule grep -q "\"member\":\"$1\"" $signs/monitor.out; }
 
-# freeze_amid_a_transaction PID CRAWL: stopped while it holds the lock of those who write the database (byte 120 of the WAL
-# index). Settings that change nothing are laid over the crawl's meanwhile, so that there always is another transaction.
+# freeze_amid_a_transaction PID CRAWL: freezes PID while it holds the write lock of the database (byte 120 of the WAL
+# index). Meanwhile, repeated calls set settings of CRAWL to the same values, so that transactions never stop.
 freeze_amid_a_transaction() {
     in_capsule touch "$signs/talk"
     in_capsule sh -c 'while [ -e "$2/talk" ]; do archivist retry "$1" --set TIMEOUT=60; done' - "$2" "$signs" >/dev/null 2>&1 &
@@ -201,7 +201,7 @@ has_said() { [[ $(said "$1") == *"$2"* ]]; }
 
 status_says() { [[ $(archivist status) == *"$1"* ]]; }
 
-# From another PID namespace: told, warned of, never killed; and what it would write when it wakes up is refused.
+# An orchestrator in another PID namespace is requested to stop and logged, never killed; its writes after a freeze are refused.
 a_stranger_is_not_killed() {
     local round pid crawl
     for ((round = 1; round <= ROUNDS; round++)); do
@@ -278,7 +278,7 @@ holds_again() { [[ $(query '.[-1].status' list crawls --limit 1) == started ]]; 
 
 hook_is() { [[ $(unit_property "archivist-hook-testhold-s$snapshot.service" FreezerState) == "$1" ]]; }
 
-# What the one before froze stays frozen, and goes on when the next one is asked for it.
+# Hooks that an older orchestrator froze stay frozen until the newer one resumes them.
 what_is_paused_stays_so() {
     hold paused
     assert_status 0 archivist pause "$held"
@@ -295,12 +295,12 @@ what_is_paused_stays_so() {
     wait_for 5 service_works
 }
 
-# One that is to leave when the queue is empty does so while it stands by.
+# An orchestrator with --exit-on-idle exits when the queue is empty, also while it stands by.
 an_idle_one_leaves_its_standby() {
     hold leaving
     by_hand leaving -- --exit-on-idle
     wait_for 10 works "$(pid_of leaving)"
-    # A restart before systemd has restarted it by itself starts it twice, and both take over.
+    # A restart before systemd has restarted the service by itself starts it twice, and both take over.
     wait_for 10 stands_by
     restart
     wait_for 10 service_works
@@ -313,7 +313,7 @@ an_idle_one_leaves_its_standby() {
     service_works || fail "the service does not work"
 }
 
-# Last: what the rounds before came to.
+# The last case prints the figures of the others.
 writes_nothing_stale() {
     local stale
     stale=$(stale_writes)

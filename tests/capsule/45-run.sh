@@ -1,5 +1,5 @@
 #!/bin/bash
-# `archivist run`: the table, Ctrl-C, what becomes of the crawl when the command dies, records in and out, the scope.
+# `archivist run`: the table, Ctrl-C, the crawl after the death of the command, input and output records, the scope.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -43,7 +43,7 @@ SH
 
 held=testbeside,testhold,testafter
 
-# on_terminal STATUS SCRIPT ARGUMENT…: of `archivist run` on a terminal; what was shown is kept in $output.
+# on_terminal STATUS SCRIPT ARGUMENT…: runs `archivist run` on a terminal, expects STATUS, and sets $output to the screen.
 on_terminal() {
     local expected=$1 script=$2
     shift 2
@@ -51,7 +51,7 @@ on_terminal() {
     assert_status "$expected" in_capsule env TERM=xterm python3 /opt/terminal.py "$script" archivist run "$@"
 }
 
-# newest WHAT FILTER: of the newest crawl.
+# newest WHAT FILTER: queries the newest crawl.
 newest() { query "$2" list "$1" "$(query '.[0].id' list crawls --limit 1)" --limit 0; }
 
 # The statuses of the results of the newest crawl, by plugin.
@@ -85,7 +85,7 @@ skips() {
     assert_nothing_is_left
 }
 
-# Nothing in the foreground is left: what the page waits for is interrupted.
+# After the last foreground hook, Ctrl-C interrupts the background hooks that the page waits for.
 interrupts_the_background() {
     on_terminal 0 "run timeout 30 sh -c 'until systemctl -q is-active archivist-hook-testfinite-s*.service; do sleep 0.1; done' ::
         see testquick :: see succeeded :: interrupt :: see interrupted testfinite :: type" --plugins testquick,testfinite,testbeside http://finite.test/
@@ -114,7 +114,7 @@ aborts() {
     assert_eq "" "$(what_is_left)" "left when the command had returned"
 }
 
-# background URL: sets $pid, of a run without a terminal whose hook is at work.
+# background URL: starts `archivist run` without a terminal, waits for its hook, and sets $pid.
 background() {
     in_capsule rm -f $signs/go
     in_capsule sh -c "archivist run --plugins $held $1 >/dev/null 2>&1 </dev/null & echo \$! >/run/test-run.pid"
@@ -167,7 +167,7 @@ is_in_a_scope() {
     assert_nothing_is_left
 }
 
-# types LINES: the types of records, each with what tells them apart.
+# types LINES: prints the type of each record with its distinguishing value.
 types() { jq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
 
 records() {
@@ -194,7 +194,7 @@ Snapshot http://pipe.test/2 " "$(types "$told" | sed 's/ *$/ /; s/succeeded $/su
     assert_nothing_is_left
 }
 
-# What another archive wrote has ids that are unknown here, or something else's; one bad record stops nothing.
+# Ids in records of another archive are unknown here, or belong to other pages; a bad record does not affect the others.
 records_of_others() {
     local id
     id=$(newest snapshots '.[0].id')

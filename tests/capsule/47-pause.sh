@@ -1,6 +1,6 @@
 #!/bin/bash
-# A pause: hooks stand still, workers answer their watchdog, nothing new starts, and all of it goes on after a resume, a
-# restart or a reboot. Cancelling reaches what is frozen at once.
+# A pause: hooks are frozen, workers answer their watchdog, nothing new starts, and everything continues after a resume, a
+# restart or a reboot. Cancelling ends frozen hooks at once.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -8,7 +8,7 @@ source "$(dirname "$0")/archivist.sh"
 clean() { forget_configuration; }
 
 prepare() {
-    # Counts in a file, and leaves children that only the cgroup knows.
+    # Counts in a file, and starts children that leave its session.
     plugin testcount <<'SH'
 #!/bin/bash
 trap 'echo term >>story; exit 0' TERM
@@ -38,7 +38,7 @@ ticks() { in_capsule sh -c "wc -c <$dir/testcount/ticks"; }
 
 has_ticked() { [[ $(ticks) -gt ${1-0} ]]; }
 
-# begin NAME [OPTION…]: sets $crawl, $hook and $dir; its hook runs.
+# begin NAME [OPTION…]: adds a crawl, waits for its hook, and sets $crawl, $hook and $dir.
 begin() {
     local name=$1
     shift
@@ -74,7 +74,7 @@ hooks_stand_still_and_workers_do_not() {
     worker+=${snapshot#s}.service
     assert_eq running "$(unit_property "$worker" FreezerState)" "freezer of the worker"
     assert_eq running "$(unit_property "archivist-crawl-${crawl#c}.slice" FreezerState)" "freezer of the slice"
-    # Others go on, and the restart of the orchestrator changes nothing.
+    # Other crawls continue, and a restart of the orchestrator changes nothing.
     assert_status 0 archivist add --wait --plugins testafter http://pause.test/other
     in_capsule systemctl kill --kill-who=main --signal=KILL $service
     wait_for 20 has_unit $service
@@ -95,7 +95,7 @@ nothing_new_starts() {
     begin queue
     archivist pause "$snapshot"
     wait_for 10 frozen "$hook"
-    # The crawl itself goes on: its other page has the place.
+    # The crawl itself continues: its other page gets the slot.
     wait_for 20 another_hook
     archivist pause "$crawl"
     in_capsule touch $signs/go

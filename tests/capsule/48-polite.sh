@@ -1,6 +1,6 @@
 #!/bin/bash
-# Hosts are spared: a delay between starts, what Retry-After and robots.txt ask for, and none of them holds up another. A full
-# disk stops what is new until there is room again.
+# Limits for hosts: a delay between starts, Retry-After, robots.txt; hosts do not delay each other. A full
+# disk stops new work until there is space.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -25,7 +25,7 @@ SH
     start_hosts
 }
 
-# Two hosts, which write down who is asked for what and when. Sets $port.
+# Starts two servers that log host, path and time of each request. Sets $port.
 start_hosts() {
     in_capsule sh -c 'cat >/srv/hosts.py' <<'PY'
 import sys, threading, time
@@ -65,20 +65,20 @@ hosts_listen() {
         sed -n 's/^listening on //p' | grep .
 }
 
-# pages HOST PATH COUNT: so many URLs.
+# pages HOST PATH COUNT: prints COUNT URLs.
 pages() {
     local n
     for ((n = 1; n <= $3; n++)); do echo "http://$1:$port/$2$n"; done
 }
 
-# gaps HOST PATTERN: milliseconds between the requests, one after another.
+# gaps HOST PATTERN: prints the milliseconds between successive requests.
 gaps() {
     in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path {
         if (last) printf "%d\n", ($2 - last) * 1000
         last = $2 }' $log
 }
 
-# assert_gaps HOST PATTERN COUNT LEAST: workers take their time to come up, so that a gap may be a bit shorter than the delay.
+# assert_gaps HOST PATTERN COUNT LEAST: workers start with varying delay, so a gap may be slightly shorter than the setting.
 assert_gaps() {
     local gap found=0
     for gap in $(gaps "$1" "$2"); do
@@ -91,7 +91,7 @@ assert_gaps() {
 
 first_request() { in_capsule awk -v host="$1" -v path="$2" '$1 == host && $3 ~ path { printf "%d", $2 * 1000; exit }' $log; }
 
-# codes ID: why, in one word each.
+# codes ID: prints the codes of the reasons.
 codes() { query '.reasons | map(.code)' why "$1"; }
 
 a_delay_holds_for_all_crawls_and_up_no_other_host() {
@@ -153,7 +153,7 @@ END
     crawl=$(add --plugins testpage http://127.0.0.1/full)
     assert_eq pressure "$(codes "$crawl")" "why $crawl"
     assert_contains "$(archivist status)" "Blocked: nothing is started: " "status"
-    # Systemd takes it when it comes to it, and not before the bus has the answers to others.
+    # systemd may process the status text later than the bus delivers other answers.
     wait_for 10 status_says "MiB are free"
     assert_eq "" "$(in_capsule systemctl list-units --plain --no-legend 'archivist-crawl-*.service')" "workers"
     in_capsule rm $data/ballast

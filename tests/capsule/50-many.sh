@@ -1,7 +1,7 @@
 #!/bin/bash
 # Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints the cost of a page, of a unit without
 # archivist, and of a process.
-# A short run uses the newest release only.
+# In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -18,7 +18,7 @@ SH
     configure </dev/null
 }
 
-# cpu UNIT: microseconds so far.
+# cpu UNIT: prints its CPU time in microseconds.
 cpu() { echo $(($(unit_property "$1" CPUUsageNSec) / 1000)); }
 
 # peak of resident memory of the orchestrator, in KiB
@@ -26,7 +26,7 @@ memory() { in_capsule awk '/^VmHWM:/ { print $2 }' "/proc/$(unit_property $servi
 
 now() { echo "${EPOCHREALTIME/[.,]/}"; }
 
-# rate WORDS MICROSECONDS COUNT: a figure.
+# rate WORDS MICROSECONDS COUNT: prints a figure.
 rate() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "figure: %-45s %8.1f/s  %7.2f ms each\n", what, n * 1e6 / usec, usec / n / 1000 }'; }
 
 archives_many() {
@@ -50,7 +50,7 @@ archives_many() {
     figure "peak memory of the orchestrator: $(memory) KiB"
 }
 
-# cpu_of CRAWL KIND: microseconds of all its runs of that kind, as far as they were accounted for.
+# cpu_of CRAWL KIND: prints the recorded CPU time of all runs of this kind in microseconds.
 cpu_of() { query "map(select(.kind == \"$2\").cpu_usec // 0) | add" list runs "$1" --limit 0; }
 
 without_us() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Bad URLs, bad plugins, a full disk, a broken database and configuration: each is a clear error or a recorded failure, the rest
-# goes on, nothing is lost.
+# continues, nothing is lost.
 # In a short run on the newest release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
@@ -38,7 +38,7 @@ refuses_what_is_no_page() {
     assert_contains "$output" "1 page" "the good URL"
 }
 
-# What a shell or systemd would expand comes to the hook as it is.
+# Text that a shell or systemd would expand reaches the hook unchanged.
 expands_nothing() {
     local odd crawl
     # shellcheck disable=SC2016
@@ -60,7 +60,7 @@ takes_a_hundred_thousand_lines() {
     archivist cancel "$crawl"
     wait_for 60 is_over "$crawl"
     assert_eq 100000 "$(query '.[0].snapshots | add' list crawls "$crawl")" "its pages"
-    # More than the bus takes in one message, which would hang up on the orchestrator: they come in pieces.
+    # More than the limit of a bus message, at which the bus would disconnect the orchestrator: the list comes in parts.
     assert_eq 100000 "$(query 'map(.url) | unique | length' list snapshots "$crawl" --limit 0)" "all of them"
     assert_eq 1000 "$(query 'length' list snapshots "$crawl" --limit 1000)" "some of them"
     assert_contains "$(archivist show "$crawl")" "the newest 1000 snapshots; all: archivist list snapshots $crawl --limit 0" "the hint at the remaining ones"
@@ -91,7 +91,7 @@ survives_bad_hooks() {
     assert_nothing_is_left
 }
 
-# What a hook writes to standard error goes to the journal, which takes so much of it only and says how much it left out.
+# Standard error of a hook is in the journal, up to its rate limit; the number of suppressed messages is shown.
 caps_a_flood_of_complaints() {
     plugin testcomplaints <<'SH'
 #!/bin/sh
@@ -111,7 +111,7 @@ SH
     assert_contains "$(archivist show "$page")" "messages suppressed" "the result of the flood"
     lines=$(query '.snapshot.runs | of("testcomplaints") | only.suppressed' show "$page")
     ((lines > 1000)) || fail "$lines messages suppressed"
-    # The journal is there without an orchestrator, which is not started for it.
+    # archivist logs works without an orchestrator and does not start it.
     in_capsule systemctl stop $service
     assert_contains "$(archivist logs "$page" --lines 100)" testcomplaints "the journal without an orchestrator"
     assert_eq inactive "$(unit_property $service ActiveState)" "an orchestrator that was not asked for"
@@ -185,7 +185,7 @@ survives_hooks_that_cannot_be_run() {
     assert_nothing_is_left
 }
 
-# PID 1 is to run only what root alone can have written.
+# PID 1 must run only files that no user but root can write.
 refuses_plugins_of_others() {
     plugin testowner <<'SH'
 #!/bin/sh
@@ -207,7 +207,7 @@ assert_untrusted() {
     assert_eq 0 "$(query 'of("testowner") | length' list runs)" "runs of plugin testowner"
 }
 
-# On a small file system of its own; a full one is an error that people see, and goes on when there is space.
+# The archive on a small file system: when it is full, commands report it, and work continues when there is space.
 survives_a_full_disk() {
     local crawl small=${drop_in%/*}/91-small.conf
     in_capsule sh -c "printf '[Archive]\nMinFreeSpace=0\n' >$small"
@@ -230,8 +230,8 @@ survives_a_full_disk() {
     restart
 }
 
-# refused WORDS…: the service does not start, says why, also to a journald that gets round to it when the process is gone, and is
-# not tried again and again; then the command line says 4.
+# refused WORDS…: the service does not start, logs WORDS (also if journald reads them after the end of the process), and
+# is not restarted; then the exit status of commands is 4.
 assert_start_refused() {
     local cursor words said began
     cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor)

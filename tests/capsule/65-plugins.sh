@@ -1,5 +1,5 @@
 #!/bin/bash
-# Programs that plugins need: missing, brought by a provider plugin, used; and directories of plugins that are added.
+# Programs that plugins require: missing, installed by a provider plugin, used; and added directories of plugins.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -13,7 +13,7 @@ clean() {
     forget_configuration
 }
 
-# provider NAME ORDER: a plugin that brings programs; the hook is stdin.
+# provider NAME ORDER: creates a provider plugin; its hook is stdin.
 provider() {
     plugin "$1" "on_BinaryRequest__$2_$1.sh"
 }
@@ -48,7 +48,7 @@ SH
     configure <<<"Plugins="
 }
 
-# wants_version VERSION: what testuser needs of its program, as JSON.
+# wants_version VERSION: prints the requirement of plugin testuser as JSON.
 wants_version() {
     in_capsule sh -c "cat >$plugins/testuser/config.json" <<JSON
 {"type": "object", "required_binaries": [{"name": "{TESTUSER_BINARY}", "binproviders": "env,refuses,shelf", "min_version": $1,
@@ -87,7 +87,7 @@ is_brought() {
     assert_nothing_is_left
 }
 
-# With a new orchestrator, which knows of it from its database only.
+# With a new orchestrator, which has the program in its database only.
 is_used() {
     needs is_brought
     restart
@@ -97,13 +97,13 @@ is_used() {
     assert_contains "$made" made.txt "its files"
     assert_eq "made by hello" "$(in_capsule sh -c 'cat /var/lib/archivist/archive/*/*/s*/testuser/made.txt | sort -u')" "what the program made"
     ! in_capsule test -e $library/bin/planted || fail "an ordinary hook wrote into the library"
-    # It is there: nothing to do, and nothing is run.
+    # The program is installed: no hook runs.
     assert_status 0 archivist plugins install testuser
     assert_eq "" "$(query '(map(.owner) | max) as $newest | map(select(.hook and .owner == $newest).hook)' list runs --limit 1)" \
         "nothing is run for what is there"
 }
 
-# The one that is there is too old, and so is what the provider brings at first.
+# The installed program is too old, and so is the first one of the provider.
 an_old_one_does_not_do() {
     needs is_brought
     wants_version '"8.0"'
@@ -122,7 +122,7 @@ an_old_one_does_not_do() {
     assert_eq null "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
 }
 
-# What Debian has is recorded with the version of its package.
+# A program of Debian is recorded with the version of its package.
 what_was_there_is_known() {
     local wget
     wget=$(archivist plugins --binaries --json | evaluate 'map(select(.name == "wget")) | only | [.abspath, .version, .sha256, .provider]')
@@ -130,7 +130,7 @@ what_was_there_is_known() {
         "$wget" "wget"
 }
 
-# A provider that claims what is not so is not believed.
+# A false record of a provider is not accepted.
 claims_are_checked() {
     in_capsule rm -f $tool
     provider shelf 10 <<'SH'

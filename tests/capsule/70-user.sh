@@ -1,5 +1,5 @@
 #!/bin/bash
-# `archivist --user`: the same without root, under the service manager of a user who lingers.
+# `archivist --user`: archiving without root, under the service manager of a user with lingering enabled.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -45,7 +45,7 @@ is_over_for_user() { [[ $(ask '.crawl.crawl | field("ended_at") != null' show "$
 
 no_work_is_left() { [[ -z $(units_of_user 'archivist-crawl-*' 'archivist-snapshot-*' 'archivist-hook-*') ]]; }
 
-# journald looks up by itself whose a line is, a moment after it was written and while the writer is there.
+# journald determines the unit of a line shortly after it was written, while the process exists.
 has_line() {
     [[ $(in_capsule journalctl --quiet --no-pager --output=cat --lines=1 _UID="$uid" \
         _SYSTEMD_USER_UNIT=archivist-hook-testquick-s1.service) == "$1" ]]
@@ -114,7 +114,7 @@ keeps_workers_of_a_user() {
     assert_contains "$output" "sudo" "a pool of the machine, by a user"
 }
 
-# The system's archive is not the user's: who is in no group may not touch it, and neither notices the other.
+# The archives of the machine and of a user are separate: a user in no group cannot access that of the machine.
 leaves_the_system_alone() {
     assert_status 1 as_user archivist list crawls
     assert_contains "$output" "denied" "the system's orchestrator, asked by a stranger"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Pools: systemd starts, watches, restarts and stops workers, and the orchestrator has no part in it.
+# Pools: systemd starts, monitors, restarts and stops workers, without the orchestrator.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -19,7 +19,7 @@ prepare() {
 
 mode() { in_capsule sh -c "echo $2 >$state/mode$1"; }
 
-# worker INDEX FIELD: of archivist pool status --json.
+# worker INDEX FIELD: prints a field of archivist pool status --json.
 worker() { query ".workers | map(select(.index == $1)) | only.$2" pool status testpool; }
 
 all_run() { [[ $(query '.running == .declared and .declared == (.pids | length)' pool status testpool) == true ]]; }
@@ -28,7 +28,7 @@ is_new() { # INDEX OLD-PID
     [[ $(worker "$1" alive) == true && $(worker "$1" pid) != "$2" ]]
 }
 
-# How long the last life of worker 0 that has ended was, in microseconds; negative while it lives.
+# Prints the run time of the last ended process of worker 0 in microseconds; negative while it runs.
 last_life() {
     in_capsule sh -c 'eval "$(systemctl show -p ActiveEnterTimestampMonotonic -p ActiveExitTimestampMonotonic archivist-pool-testpool@0)"
         echo $((ActiveExitTimestampMonotonic - ActiveEnterTimestampMonotonic))'
@@ -81,7 +81,7 @@ restarts_who_dies() {
     assert_eq "$others" "$(worker 1 pid),$(worker 2 pid)" "the other workers"
 }
 
-# The worker reads its mode at every beat.
+# The worker reads its mode at every heartbeat.
 restarts_who_stops_beating() {
     needs runs_workers_by_index
     local pid
@@ -119,7 +119,7 @@ ends_only_the_unhealthy() {
         restarts=$(worker 0 restarts)
         in_capsule touch $state/${how}0
         wait_for 60 was_restarted "$restarts"
-        # Its second life ends as well, and it had the time that every worker has before its first check.
+        # Its second process ends as well, after the time that every worker has before its first check.
         wait_for 30 has_ended
         assert_eq 1 "$(($(last_life) >= 1000000))" "whether a worker had a second until its check"
         in_capsule rm $state/${how}0
@@ -153,7 +153,7 @@ scales() {
     assert_eq 2 "$(query '.declared' pool status testpool)" "workers after a mistake"
 }
 
-# With a check that fails, a worker that is deaf, and one that waits for its restart.
+# With a failing check, a worker that ignores SIGTERM, and one that waits for its restart.
 stop_restarts_no_worker() {
     needs runs_workers_by_index
     local how began
@@ -169,7 +169,7 @@ stop_restarts_no_worker() {
         in_capsule rm $state/sick1
     done
     mode 0 good
-    # Longer than RestartSec= and a check's interval.
+    # Longer than RestartSec= and the interval of health checks.
     in_capsule sleep 3
     nothing_runs || fail "a worker was started again: $(archivist pool status testpool)"
     in_capsule systemctl reset-failed 'archivist-pool-testpool@*' 2>/dev/null || true
@@ -180,7 +180,7 @@ nothing_runs() {
         'archivist-pool-testpool@*' 'archivist-pool-testpool-health@*') ]]
 }
 
-# A program that cannot even start is given up after a while; from then on nothing happens.
+# A program that cannot start fails for good after some restarts.
 gives_up_who_never_starts() {
     needs runs_workers_by_index
     archivist pool start testpool

@@ -48,7 +48,7 @@ listens() { in_capsule python3 -c "import socket; socket.create_connection(('127
 # asks NAME [KIND]: one check, to its end; prints its status code.
 asks() { archivist watch run "$1" --kind "${2-status}" --wait --json | evaluate '.[0].status_code' || true; }
 
-# told WORD: the alerts so far.
+# told WORD: prints the alerts so far.
 told() { in_capsule sh -c "cat $own/told 2>/dev/null || true" | paste -sd " "; }
 
 has_told() { [[ $(told) == "$1" ]]; }
@@ -57,7 +57,7 @@ count_of() { query 'map(select(.state == "done")) | length' watch history "$1" -
 
 has_done() { [[ $(count_of "$1") -ge $2 ]]; }
 
-# Of a run of this test before.
+# Deletes the results of an earlier run of this test.
 forget_results() {
     in_capsule systemctl stop $service
     in_capsule python3 -c "import sqlite3
@@ -91,7 +91,7 @@ assert m.parse(sys.stdin).getElementsByTagName("polyline") is not None'
     assert_contains "$(in_capsule journalctl --quiet --no-pager -x -u $service)" "is down since" "journal"
 }
 
-# The script of archivist.watch(5), against a server of ours.
+# The script in archivist.watch(5), with a server of this test.
 calls_a_webhook() {
     sed -n '/^#!.usr.bin.python3/,/^\.fi/{/^\.fi/d;s/\\-/-/g;p}' "$ROOT/man/archivist.watch.5" |
         in_capsule sh -c "cat >$own/webhook && chmod 755 $own/webhook"
@@ -123,7 +123,7 @@ the_same_twice_is_one() {
     assert_eq "1 0" "$(query '[(.queued | length), .open]' watch run site --kind status)" "first"
     assert_eq "0 1" "$(query '[(.queued | length), .open]' watch run site --kind status)" "second"
     in_capsule systemctl start archivist-watch@status-site.service
-    # The orchestrator dies amid it, and its successor hears of the end.
+    # The orchestrator dies during the check, and its successor records the end.
     in_capsule systemctl kill --signal=KILL $service
     wait_for 60 has_done site 6
     mood good
@@ -152,10 +152,10 @@ timers_queue_without_an_orchestrator() {
     wait_for 20 has_done often $((before + 2))
 }
 
-# As after days without the machine: the timer's memory of its last run is put back, far enough for five of them.
+# As after days without the machine: the recorded time of the timer's last run is set back by five runs.
 missed_runs_collapse() {
     local name at timer
-    # Half a day from now on the clock: no run comes by itself meanwhile.
+    # Half a day from now: the timer does not elapse by itself meanwhile.
     at=$(in_capsule date -d '12 hours' '+*-*-* %H:%M:00')
     for name in one skip; do
         archivist watch add "missed-$name" "http://127.0.0.1:$port/" --status "$at" --lighthouse no --crawl no \
@@ -216,7 +216,7 @@ d.commit()"
     assert_eq 1 "$(query 'length' watch history site --kind status -n 0)" "results of status checks: only the newest stays"
 }
 
-# Only systemd can tell; nothing is left of it then.
+# Only systemd can validate the expression; after the refusal no file is left.
 a_wrong_time_is_refused() {
     assert_status 2 archivist watch add wrong http://a.example --status "every 5min" --crawl "when it rains" --lighthouse no
     assert_contains "$output" "crawl: 'when it rains' is neither 'every SPAN' nor a calendar expression" "what is wrong"
@@ -273,7 +273,7 @@ a_bad_file_spoils_no_other() {
 two_hundred() {
     [[ ${EXTENT-} == full ]] || skip "takes ten minutes: only in the full run"
     local n checks p95 most
-    # What an earlier run left would be made up for.
+    # Missed runs of an earlier test would run first.
     in_capsule sh -c "rm -f /var/lib/systemd/timers/stamp-archivist-watch-many*
         for n in \$(seq 200); do
             printf '[Watch]\nURL=http://127.0.0.1:$port/%s\nStatus=every 3min\nSpread=170s\nLighthouse=no\nCrawl=no\n' \$n >/etc/archivist/many\$n.watch
@@ -281,7 +281,7 @@ two_hundred() {
         systemctl daemon-reload
         systemctl start \$(seq --format 'archivist-watch-many%g-status.timer' 200)"
     for n in $(seq 10); do archivist watch run "many$n" --kind lighthouse >/dev/null; done
-    # Until the first round, its spread, and another round.
+    # Wait for the first round, its spread, and another round.
     in_capsule sleep 540
     read -r checks p95 most < <(in_capsule sh -c "archivist watch list --json
         for n in \$(seq 200); do archivist watch history many\$n --kind status -n 0 --json; done" | in_capsule python3 $own/lateness.py 180)

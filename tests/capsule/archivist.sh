@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# For tests that archive something: configuration, plugins and a web site of their own, and questions to ask afterwards.
+# For tests that archive pages: configuration, plugins, a web site, and queries about the results.
 
 service=archivist-orchestrator.service
 plugins=/etc/archivist/plugins
 drop_in=/etc/archivist/archivist.conf.d/90-test.conf
-# What hooks can see and the tests can write: a hook waits for a file here.
+# Directory that hooks can read and tests can write: hooks wait for a file in it.
 signs=/srv/archivist-test
 
 archivist() { in_capsule archivist "$@"; }
 
-# configure: the lines of stdin are the configuration for this test; plugins of the test run only where a crawl names them.
+# configure: stdin is the configuration for this test; plugins of the test run only if a crawl selects them.
 # Undone by forget_configuration.
 configure() {
     in_capsule mkdir -p "${drop_in%/*}" $signs </dev/null
@@ -18,15 +18,15 @@ configure() {
     restart
 }
 
-# Tests restart it more often than its StartLimitBurst= allows.
+# Tests restart the orchestrator more often than its StartLimitBurst= allows.
 restart() {
     in_capsule systemctl reset-failed $service 2>/dev/null || true
     in_capsule systemctl restart $service
 }
 
-# restart_bus: logind does not come back to a bus that was restarted, and everybody who asks for it then waits in vain.
+# restart_bus: logind does not reconnect to a restarted bus, and calls to it would time out, so it is restarted too.
 restart_bus() {
-    # systemd counts how often they were started.
+    # Resets the counts for StartLimitBurst=.
     in_capsule systemctl reset-failed dbus.service dbus.socket systemd-logind.service
     in_capsule systemctl restart dbus.service
     in_capsule systemctl try-restart systemd-logind.service
@@ -37,14 +37,14 @@ forget_configuration() {
     restart
 }
 
-# plugin NAME [HOOK]: a plugin whose only hook is the script on stdin. It is known after the next restart.
+# plugin NAME [HOOK]: creates a plugin whose only hook is the script on stdin. The orchestrator loads it at its next start.
 plugin() {
     local hook=${2-on_Snapshot__20_$1.sh} dir=$plugins/$1
     in_capsule sh -c "mkdir -p $dir && cat >$dir/$hook && chmod 755 $dir/$hook &&
         echo '{\"type\": \"object\", \"properties\": {}}' >$dir/config.json"
 }
 
-# start_site: sets $site, the URL of tests/site in the capsule.
+# start_site: serves tests/site in the capsule and sets $site to its URL.
 start_site() {
     in_capsule rm -rf /opt/site
     capsule cp "$ROOT/tests/site" "$CAPSULE:/opt/site"
@@ -86,10 +86,10 @@ def words: if type == "array" then map(if type == "string" then . else tojson en
 # evaluate FILTER: applies a jq filter to standard input, which must be one JSON document.
 evaluate() { jq --raw-output --slurp "$JQ_FUNCTIONS only | ($1) | words"; }
 
-# add ARGUMENT…: adds without waiting, prints the crawl's id.
+# add ARGUMENT…: adds a crawl without waiting and prints its id.
 add() { archivist add --json "$@" | evaluate '.crawl'; }
 
-# assert_status EXPECTED COMMAND…: of its exit status; its output is kept in $output.
+# assert_status EXPECTED COMMAND…: asserts its exit status and sets $output to its output.
 assert_status() {
     local expected=$1 status=0
     shift
@@ -103,7 +103,7 @@ crawl_status() { query '.[0].status' list crawls "$1"; }
 
 has_unit() { in_capsule systemctl --quiet is-active "$@"; }
 
-# Every crawl is over: PID 1 has nothing of it any more, and neither has the kernel.
+# After the end of all crawls: PID 1 has no unit of them, and the kernel no process or cgroup.
 nothing_is_left() {
     [[ -z $(what_is_left) ]]
 }
@@ -125,7 +125,7 @@ assert_nothing_is_left() {
     assert_system_running
 }
 
-# Ends the crawls of a case that failed: the cases after it assert that nothing is left.
+# Ends the crawls of a failed case, because later cases assert that nothing is left.
 after_failure() {
     in_capsule sh -c "mkdir -p $signs; touch $signs/go"
     query 'map(select(.ended_at == null).id)' list crawls |

@@ -15,8 +15,8 @@ capsule() { "$ROOT/tests/machine/capsule" "$@"; }
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
 
-# wait_for SECONDS COMMAND…: until the command succeeds. For what has no event to wait on; prefer one
-# (systemctl start, archivist add --wait) where there is one.
+# wait_for SECONDS COMMAND…: repeats COMMAND until it succeeds. If there is a command that waits for an event
+# (systemctl start, archivist add --wait), prefer that.
 wait_for() {
     local deadline=$((EPOCHSECONDS + $1))
     shift
@@ -39,7 +39,7 @@ assert_contains() {
 # unit_property UNIT PROPERTY
 unit_property() { in_capsule systemctl show --property="$2" --value -- "$1"; }
 
-# The system as a whole: nothing failed, nothing half-started.
+# systemctl is-system-running: no failed unit and no pending job.
 assert_system_running() {
     assert_eq running "$(in_capsule systemctl is-system-running || true)" "state of the system"
     assert_eq "" "$(in_capsule systemctl list-units --failed --plain --no-legend)" "failed units"
@@ -51,7 +51,7 @@ leaves_nothing_behind() {
     if defined assert_nothing_is_left; then assert_nothing_is_left; else assert_system_running; fi
 }
 
-# apt_in_capsule ARGUMENT…: quiet, without network, as an administrator's script would.
+# apt_in_capsule ARGUMENT…: runs apt-get quietly, without network, like the script of an administrator.
 apt_in_capsule() {
     in_capsule env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@"
 }

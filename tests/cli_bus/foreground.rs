@@ -33,7 +33,7 @@ fn run_passes_records_on_and_prints_its_own() {
     let Some(bus) = Bus::start(&cardboard) else {
         return;
     };
-    // A stream's times are those of now: what ended before the command began is not told.
+    // The times in a stream are those of this run: results from before the command started are not printed.
     let whole = stream(ResultState::Failed).concat();
     let whole = whole.replace(
         r#""ended_at":"1970-01-01T00:00:02.200Z""#,

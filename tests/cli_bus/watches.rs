@@ -7,7 +7,7 @@ use archivist_shared::bus::documents::report::{Reason, WhyWatch};
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter, Queued, Site, Watch};
 use std::sync::Arc;
 
-/// Two checks of one site: the one that runs is `r8`, done when it is awaited; the one before failed.
+/// Two checks of one site: `r8` is running and ends when a caller waits for it; the older one failed.
 fn checks(done: bool) -> [Check; 2] {
     let before = Check {
         id: RunId(7),

@@ -1,4 +1,4 @@
-//! The seam over systemd against a service manager of cardboard on a socket pair: the order of
+//! The client of systemd with a simulated service manager on a socket pair: the order of
 //! signals and answers, refusals, descriptors, the end of the connection.
 
 mod storms;
@@ -60,7 +60,7 @@ fn worker() -> UnitSpec {
     UnitSpec::worker(&Names::new("archivist"), worker)
 }
 
-/// A file without a name, with this in it.
+/// An unnamed file with this content.
 fn file(text: &str) -> OwnedFd {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
@@ -109,7 +109,7 @@ async fn running() -> (Fake, archivist_shared::systemd::Manager, HintQueue) {
     (fake, manager, hints)
 }
 
-/// What a reading comes to, and the reading.
+/// Reads the hook. Returns its outcome, if it has ended, and the reading.
 async fn read(
     fake: &mut Fake,
     manager: &archivist_shared::systemd::Manager,
@@ -184,7 +184,7 @@ async fn a_unit_that_fails_while_it_is_read_is_read_again() {
     assert_eq!(Release::for_reading(&reading), Release::Reset);
 }
 
-/// The whole life of a unit may be told before the answer to its start comes.
+/// All signals about a unit may arrive before the answer to its start.
 #[tokio::test]
 async fn signals_arrive_while_the_answer_is_awaited() {
     let (mut fake, manager, hints) = Fake::connect().await;
@@ -261,7 +261,7 @@ async fn no_answer_is_not_a_refusal() {
     assert_eq!(started.unwrap_err().kind, ErrorKind::Unreachable);
 }
 
-/// Taken by systemd, and never begun: the program is missing, or there are no resources.
+/// systemd accepts the start and fails to execute: a missing program, or no resources.
 #[tokio::test]
 async fn a_start_that_fails_later_reads_as_not_started() {
     for (evidence, why) in [
@@ -323,7 +323,7 @@ async fn units_of_others_give_no_hints() {
         fake.job_removed(other, "done").await;
         fake.unit_removed(other).await;
     }
-    // What a process of ours does before it ends is not an end.
+    // Other signals about a process are not its end.
     fake.exit(HOOK, "active", (0, 0, "success")).await;
     fake.job_removed(HOOK, "done").await;
     assert_eq!(next(&hints).await, job_removed("done"));
@@ -391,7 +391,7 @@ async fn release_of_a_missing_unit_succeeds() {
     killed.unwrap();
 }
 
-/// A runner that lost its data directory says nothing more to systemd, whatever it had in mind.
+/// A displaced orchestrator makes no call to systemd, whatever the call is.
 #[tokio::test]
 async fn who_was_displaced_changes_nothing() {
     let (mut fake, manager, _hints) = running().await;
@@ -417,7 +417,7 @@ async fn who_was_displaced_changes_nothing() {
             .await
             .is_err()
     );
-    // It may look still.
+    // Reading is still permitted.
     let (outcome, _) = read(&mut fake, &manager).await;
     assert_eq!(outcome, None);
     assert_eq!(

@@ -52,7 +52,7 @@ impl Default for Unit {
     }
 }
 
-/// What StartTransientUnit was told.
+/// Arguments of a call of StartTransientUnit.
 pub struct Transient {
     pub name: String,
     pub mode: String,
@@ -145,7 +145,7 @@ impl Fake {
         all
     }
 
-    /// Takes and answers so many calls.
+    /// Receives and answers this number of calls.
     pub async fn serve(&mut self, calls: usize) {
         for _ in 0..calls {
             let call = self.take().await;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# F1: SIGKILL for the orchestrator at random instants: nothing is lost, nothing recorded twice, no run is on record as
-# running whose unit is gone.
+# F1: SIGKILL to the orchestrator at random times: no result is lost or recorded twice, and no run without a unit is
+# recorded as running.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 30 250) HOOKS=8 KILLS=$(times 20 200)

@@ -35,7 +35,7 @@ sleep infinity & kill -STOP $!
 touch ready
 wait
 SH
-    # As many as TasksMax= lets it.
+    # Forks up to TasksMax=.
     plugin testforks <<'SH'
 #!/bin/bash
 trap '' TERM
@@ -58,7 +58,7 @@ SH
 
 is_ready() { in_capsule test -e "$(query '.[0].directory' list snapshots "$1")/$2/ready"; }
 
-# outlives_nothing STEP: the crawl of this hook is cancelled.
+# outlives_nothing STEP: cancels the crawl of this hook and checks that no process is left.
 outlives_nothing() {
     local crawl snapshot milliseconds
     crawl=$(add --plugins "test$1" "http://ladder.test/$1")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# F4: the bus goes away and comes back under load, at once and after longer than systemd tries to start a service again and
-# again: the orchestrator is there again without anybody's help, and no end of a hook is missed.
+# F4: the bus stops and starts under load, at once and after longer than systemd restarts a failing service: the
+# orchestrator returns without an administrator, and the end of every hook is recorded.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 20 200) HOOKS=10 TIMES=$(times 3 10) AWAY=$(times 5 45)

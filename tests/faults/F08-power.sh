@@ -1,7 +1,7 @@
 #!/bin/bash
-# F8: the power of a machine is cut at random instants while pages are added and archived; what was not flushed is gone, in part
-# and at random (tests/machine/vm). After each boot the database is sound, what was acknowledged is there, what was done is done and
-# its files have what they had, and the work goes on to its end. First a reboot as by an administrator, with running hooks.
+# F8: the power of a machine is cut at random times while pages are added and archived; unflushed writes are lost in part
+# and at random (tests/machine/vm). After each boot the database is intact, acknowledged crawls exist, finished results
+# and their files are unchanged, and all crawls finish. The first case is an orderly reboot with running hooks.
 source "$(dirname "$0")/machine.sh"
 
 CUTS=$(times 2 20) HOOKS=3
@@ -31,7 +31,7 @@ AttemptsMax=1000
 END
 }
 
-# The machine tells what it acknowledged and what it saw done, until its power is cut.
+# The machine prints the crawls that it acknowledged and the results that it saw, until its power is cut.
 talk() {
     tool promises testpower >>"$said" 2>/dev/null &
     talk=$!
@@ -62,7 +62,7 @@ boot_id() { in_capsule cat /proc/sys/kernel/random/boot_id; }
 
 is_idle() { in_capsule archivist status --json | evaluate '(.running | length) == 0 and (.crawls | keys - ["sealed"]) == []' | grep -q true; }
 
-# What was said is true: sets $kept.
+# Compares these with the database, and sets $kept.
 assert_kept() {
     kept=$(tool kept <"$said")
     assert_contains "$kept " "integrity=ok lost=0 undone=0 spoilt=0 " "what was promised"

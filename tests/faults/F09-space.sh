@@ -1,11 +1,11 @@
 #!/bin/bash
-# F9: no space, no inodes, a file system that is read-only, for the data and for the hooks' /tmp: the orchestrator lives, says
-# what is wrong, goes on by itself when that is over, and nothing incomplete is recorded as a success.
-# tests/capsule/60-bad-input.sh and 48-polite.sh have what a full disk says to callers.
+# F9: no space, no inodes, a read-only file system, for the data and for /tmp of hooks: the orchestrator survives, reports
+# the reason, continues by itself afterwards, and records no incomplete result as a success.
+# tests/capsule/60-bad-input.sh and 48-polite.sh test the answers to callers while the disk is full.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 12 100) ROUNDS=$(times 1 5) SIZE=262144
-# Seconds of a hook, so long that a slow machine has run short before all pages are done.
+# Seconds that a hook runs: long enough that the disk is full before all pages are done, also on a slow machine.
 EACH=0.6
 data=/var/lib/archivist
 recorded=$work/recorded tmps=$work/tmps
@@ -16,7 +16,7 @@ clean() {
     forget_configuration
 }
 
-# Two that leave a file of $SIZE bytes: one minds its errors, the other minds nothing.
+# Plugins that write a file of $SIZE bytes: testcare checks for errors, testcareless ignores them, testtmp uses /tmp.
 writers() {
     plugin testcare <<SH
 #!/bin/sh
@@ -39,7 +39,7 @@ cp /tmp/scratch whole
 SH
 }
 
-# on_its_own OPTION…: the data directory is a file system of memory.
+# on_its_own OPTION…: mounts a tmpfs as the data directory.
 on_its_own() {
     in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o $1,mode=755 tmpfs $data; systemd-tmpfiles --create archivist.conf"
     restart
@@ -53,15 +53,15 @@ back() {
 
 codes() { query '.reasons | map(.code)' why "$1"; }
 status_says() { [[ $(archivist status 2>&1) == *"$1"* ]]; }
-# says PATTERN: the orchestrator does, of itself.
+# says PATTERN: whether the status of the orchestrator matches.
 says() { [[ $(unit_property $service StatusText) =~ $1 ]]; }
 says_or_is_over() { says "$2" || is_over "$1"; }
 some_are_done() { (($(query 'map(select(.status == "succeeded")) | length' list results "$1" --limit 0) >= $2)); }
 
-# Nothing of it runs any more, and it is not over.
+# No hook is running.
 stands() { [[ -z $(in_capsule systemctl list-units --plain --no-legend --state=running 'archivist-hook-*') ]]; }
 
-# assert_whole CRAWL: every result is a success, and every success is whole.
+# assert_whole CRAWL: every result is a success with a complete file.
 assert_whole() {
     local partial
     finish "$1" 300
@@ -74,7 +74,7 @@ assert_whole() {
     assert_nothing_is_left
 }
 
-# fill_up WHAT COMMAND WORDS: the command makes it short of something amid a crawl; the words are those of the reason.
+# fill_up WHAT COMMAND WORDS: runs COMMAND, which causes the shortage, during a crawl; WORDS are part of the reason.
 fill_up() {
     local crawl round
     crawl=$(pages "$PAGES" "$1" testcare,testcareless)
@@ -118,7 +118,7 @@ END
     pid=$(unit_property $service MainPID)
 }
 
-# The archive on a disk of its own, which becomes read-only: nothing is tried in vain.
+# The archive on a disk of its own becomes read-only: no hook is started meanwhile.
 read_only_archive() {
     local crawl
     in_capsule sh -c "systemctl stop $service; mount -t tmpfs -o size=64M tmpfs $data/archive; systemd-tmpfiles --create archivist.conf"
@@ -135,7 +135,7 @@ read_only_archive() {
     restart
 }
 
-# The whole data directory is read-only, or full, when it starts: waited for, not given up.
+# The data directory is read-only or full when the orchestrator starts: it waits and does not fail.
 unusable_at_the_start() {
     local how=$1 before=$2 after=$3 words=$4
     on_its_own size=8M
@@ -144,7 +144,7 @@ unusable_at_the_start() {
     in_capsule systemctl start --no-block $service
     wait_for 30 says "$words"
     assert_eq activating "$(in_capsule systemctl is-active $service || true)" "state of the service, $how"
-    # What was mounted read-only for a process stays so: now and then another one looks.
+    # A mount that is read-only for a process stays so; from time to time, another process checks.
     sleep 3
     assert_eq 0 "$(unit_property $service NRestarts)" "restarts, $how"
     in_capsule sh -c "$after"
@@ -188,7 +188,7 @@ tmp_of_a_hook() {
     assert_tmp mode=1777,ro "Read-only file system"
 }
 
-# What the cases before came to.
+# Prints the figures of the other cases.
 nothing_incomplete_is_recorded() {
     needs no_space no_inodes read_only_archive read_only_at_the_start full_at_the_start tmp_of_a_hook
     figure "F9 hooks with the disk short of space, inodes, or read-only: $(awk '{ n += $1 } END { print n }' "$recorded"), all recorded as they were;" \

@@ -33,7 +33,7 @@ END
 # set_clock DAYS
 set_clock() { in_capsule date -u -s "@$((EPOCHSECONDS + $1 * 86400))" >/dev/null; }
 
-# What came to its end, in seconds since it began by our clock: sets $ended.
+# end_of BEGAN COMMAND…: waits until COMMAND succeeds, and sets $ended to the seconds since BEGAN, by the clock of the host.
 end_of() {
     local began=$1
     shift
@@ -50,7 +50,7 @@ is_tried_again() { [[ $(attempts "$1") == 2 ]]; }
 
 attempts() { query '.[0].attempts' list crawls "$1"; }
 
-# Before it a hook runs that has a limit, and a crawl is in back-off, its worker having been killed; after it a page is added.
+# Before the change, a hook with a limit runs, and a crawl with a killed worker is in back-off; afterwards a page is added.
 the_clock_is_set_by() {
     local days=$1 limited retried added began killed ended outcome
     retried=$(pages 1 retried testquick)
@@ -62,7 +62,7 @@ the_clock_is_set_by() {
     began=$EPOCHSECONDS
     set_clock "$days"
     in_capsule archivist status >/dev/null
-    # Half of the back-off is the least of it.
+    # With jitter, the delay is at least half of the back-off.
     [[ $(attempts "$retried") == 1 ]] || within $((RETRY / 2 - 5)) $((RETRY + SLACK)) $((EPOCHSECONDS - killed)) "back-off"
     added=$(pages 1 added testquick)
     finish "$added" 180

@@ -12,8 +12,8 @@ clean() {
     forget_configuration
 }
 
-# Both hogs have three processes. In the first the main process takes the memory, in the second a child does, while the main
-# process says that all is well.
+# Both plugins have three processes. In the first, the main process exceeds the limit; in the second, a child does, while the
+# main process reports success.
 prepare() {
     need_machine
     put_tool
@@ -58,15 +58,15 @@ a_hog_is_alone() {
     assert_nothing_is_left
 }
 
-# hooks CRAWL FILTER: what the runs of each plugin's hooks have in common.
+# hooks CRAWL FILTER: prints the distinct values of the runs of each plugin.
 hooks() { query "map(select(.kind == \"hook\") | .plugin + \"=\" + ($2)) | unique | sort" list runs "$1" --limit 0; }
 
-# results CRAWL PLUGIN: how many there are, and what they are.
+# results CRAWL PLUGIN: prints the number of results and their distinct states.
 results() {
     query "of(\"$2\") | [length, (map(.status) | unique[])]" list results "$1" --limit 0
 }
 
-# A unit of our slice that takes more than it may again and again: the kernel has it wait each time.
+# A unit in archivist.slice that repeatedly exceeds MemoryHigh=: the kernel throttles it each time.
 pressure_holds_up_what_is_new() {
     local crawl began
     in_capsule systemd-run --quiet --unit=test-press --slice=archivist.slice --property=MemoryHigh=24M --property=MemorySwapMax=0 \

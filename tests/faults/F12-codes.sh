@@ -1,13 +1,13 @@
 #!/bin/bash
-# F12: hooks with all kinds of exit statuses, many at a time: none is on record with another one, or with none. F13: those
-# that fail leave no failed unit behind, and PID 1 does not grow with them.
+# F12: many concurrent hooks with different exit statuses: the run of each has its own. F13: failed hooks
+# leave no failed units, and the memory of PID 1 does not grow with their number.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 30 1000) HOOKS=10
 
 clean() { forget_configuration; }
 
-# Resident memory of PID 1 in KiB, after what it could give back.
+# Resident memory of PID 1 in KiB.
 memory() { in_capsule awk '/^VmRSS:/ { print $2 }' /proc/1/status; }
 
 failed_units() { in_capsule systemctl list-units --failed --plain --no-legend | wc -l; }

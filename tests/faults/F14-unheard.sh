@@ -1,6 +1,6 @@
 #!/bin/bash
-# F14: very many units end at one instant while the orchestrator cannot hear it: it learns of every one. F15: one that does
-# not come back to itself is replaced by the watchdog, and hooks do not notice.
+# F14: very many units end at once while the orchestrator is frozen: it records the end of each. F15: an orchestrator that
+# stays frozen is restarted by the watchdog, without effect on hooks.
 source "$(dirname "$0")/lib.sh"
 
 PAGES=$(times 2 20) EACH=50 DEAF=5 WATCHDOG=5

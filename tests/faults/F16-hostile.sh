@@ -21,13 +21,13 @@ SH
     configure </dev/null
 }
 
-# everything: what is on record, as one text.
+# everything: prints all rows of all lists.
 everything() {
     local what
     for what in crawls snapshots results runs; do archivist list $what --limit 0 --json; done
 }
 
-# attack NAME COMMAND…: the answers that were no refusal, and how many calls there were.
+# attack NAME COMMAND…: prints the answers that are not refusals, and the number of calls.
 attack() {
     local name=$1 answers
     shift

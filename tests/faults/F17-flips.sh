@@ -9,7 +9,7 @@ COUNT=$(times 24 400) SEED=${SEED-$(times 1 $RANDOM)}
 data=/var/lib/archivist
 
 clean() {
-    # The database is as it was, whatever came of the test.
+    # Restores the database.
     in_capsule sh -c "cd $data; if [ -e /srv/flip/closed ]; then
             systemctl stop $service; rm -f archivist.sqlite3-*; cp /srv/flip/closed archivist.sqlite3
         fi; rm -rf /srv/flip archivist.sqlite3-wal.damaged"
@@ -31,7 +31,7 @@ END
 no_flip_is_silent() {
     local verdict
     finish "$(pages 10 flips testcode)"
-    # As a kill leaves it, and as a good end does.
+    # The files after SIGKILL, and after a normal exit.
     in_capsule sh -c "mkdir -p /srv/flip; systemctl kill --signal=STOP $service; cd $data
         cp archivist.sqlite3 /srv/flip/log; cp archivist.sqlite3-wal /srv/flip/log-wal
         systemctl kill --signal=CONT $service; systemctl stop $service; cp archivist.sqlite3 /srv/flip/closed"

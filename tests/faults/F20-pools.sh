@@ -1,5 +1,5 @@
 #!/bin/bash
-# F20: workers of a pool crash, hang, take no notice of SIGTERM and leave children behind, all the time, while the
+# F20: workers of a pool constantly crash, hang, ignore SIGTERM and leave children behind, while the
 # orchestrator is stopped: every slot is alive in the end, and a stop leaves no process and restarts no worker.
 source "$(dirname "$0")/lib.sh"
 
@@ -19,7 +19,7 @@ ask() { query "$1" pool status $POOL; }
 
 is_whole() { [[ $(ask '.running == .declared and all(.workers[]; field("last_beat") != null)') == true ]]; }
 
-# Of one kind of end, in the journal.
+# Number of ends of this kind, from the journal.
 count() { in_capsule journalctl --quiet --no-pager --output=cat --after-cursor="$cursor" _PID=1 "--unit=archivist-pool-$POOL@*" | grep -c "$1" || true; }
 
 processes() { in_capsule sh -c "cat /sys/fs/cgroup/archivist.slice/archivist-pool.slice/archivist-pool-$POOL.slice/*/cgroup.procs 2>/dev/null || true" | wc -l; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# F21: the same workers under supervisord of PyPI, one after the other: time until a dead worker runs again, processes left after a
-# stop, CPU time while nothing happens. Figures to compare, and none of them is judged but our own orphans.
+# F21: the same workers under a pool and under supervisord from PyPI: time until a dead worker runs again, processes left after a
+# stop, idle CPU time. Only processes that a pool leaves are judged.
 source "$(dirname "$0")/lib.sh"
 
 WORKERS=8 ROUNDS=10 IDLE=60 STATE=/run/test-compare POOL=testcompare
@@ -45,7 +45,7 @@ END
 
 supervisorctl() { in_capsule env PYTHONPATH=/opt/supervisor python3 -m supervisor.supervisorctl -c $STATE/supervisord.conf "$@"; }
 
-# Milliseconds from the kill of one worker to the next that runs, mean of $ROUNDS.
+# Milliseconds from the kill of a worker until its successor runs, mean of $ROUNDS.
 restart_time() {
     in_capsule python3 - "$WORKERS" "$ROUNDS" <<'PY'
 import os, signal, sys, time

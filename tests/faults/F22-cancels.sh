@@ -1,13 +1,13 @@
 #!/bin/bash
-# F22: crawls are cancelled at random instants, in between restarts of the orchestrator: nothing of them stays behind, neither a
-# process nor a unit that failed.
+# F22: crawls are cancelled at random times, between restarts of the orchestrator: no process and no failed unit
+# of them remains.
 source "$(dirname "$0")/lib.sh"
 
 ROUNDS=$(times 15 500) SEED=${SEED-$RANDOM}
 
 clean() { forget_configuration; }
 
-# cancel CRAWL: unless it is over; also where the orchestrator leaves amid the call.
+# cancel CRAWL: cancels CRAWL unless it has ended, also if the orchestrator exits during the call.
 cancel() {
     until archivist cancel "$1" >/dev/null 2>&1; do
         ! is_over "$1" || return 0

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# For the faults: as for the tests of capsules, and each prints with `figure` what it measured. The counts are small ones, so that
-# all of them take minutes; EXTENT=full (tests/run --full) is what the product is judged by.
+# For fault tests: like capsule tests, and each prints its measurements with `figure`. Short runs have small counts and take
+# minutes; EXTENT=full (tests/run --full) has the counts by which the product is judged.
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/archivist.sh"
 
 # times SHORT FULL
 times() { [[ ${EXTENT-short} == full ]] && echo "$2" || echo "$1"; }
 
-# tool COMMAND ARGUMENT…: of tool.py, in the capsule.
+# tool COMMAND ARGUMENT…: runs a command of tool.py in the capsule.
 tool() { in_capsule python3 /opt/faults/tool.py "$@"; }
 
 put_tool() {
@@ -15,12 +15,12 @@ put_tool() {
     capsule cp "$ROOT/tests/faults/tool.py" "$CAPSULE:/opt/faults/tool.py"
 }
 
-# pages COUNT NAME PLUGIN: a crawl of so many pages, without waiting; its id.
+# pages COUNT NAME PLUGIN: adds a crawl of COUNT pages and prints its id, without waiting.
 pages() {
     in_capsule sh -c "seq -f http://$2.test/%g $1 | archivist add --json --plugins $3 -" | evaluate '.crawl'
 }
 
-# many_hooks PLUGIN COUNT [EXTENSION]: a plugin with so many hooks, all the script on stdin; in the foreground unless the
+# many_hooks PLUGIN COUNT [EXTENSION]: creates a plugin with COUNT hooks, each the script on stdin; in the foreground unless the
 # extension says otherwise, such as finite.bg.sh.
 many_hooks() {
     local dir=$plugins/$1
@@ -31,7 +31,7 @@ many_hooks() {
 # finish CRAWL [SECONDS]: waits until it is over.
 finish() { wait_for "${2-120}" is_over "$1"; }
 
-# hooks_with_codes COUNT: plugin testcode, whose hooks end with exit statuses that they write down.
+# hooks_with_codes COUNT: creates plugin testcode, whose hooks record their exit status.
 hooks_with_codes() {
     many_hooks testcode "$1" <<'SH'
 #!/bin/bash
@@ -44,7 +44,7 @@ exit "$code"
 SH
 }
 
-# assert_outcomes CRAWL COUNT: every hook has run, and is on record with what it did. Sets $verdict.
+# assert_outcomes CRAWL COUNT: every hook has a run with its exit status. Sets $verdict.
 assert_outcomes() {
     finish "$1" 900
     verdict=$(tool outcomes "$1" "$2")
@@ -52,7 +52,7 @@ assert_outcomes() {
     assert_eq "missing=0 wrong=0" "${verdict% unstarted=*}" "outcomes"
 }
 
-# hooks_at_a_gate COUNT: plugin testwaits, whose hooks all run at once and end when the gate is opened, writing that down.
+# hooks_at_a_gate COUNT: creates plugin testwaits, whose hooks run concurrently, end when the gate opens, and record that.
 hooks_at_a_gate() {
     many_hooks testwaits "$1" finite.bg.sh <<'SH'
 #!/bin/bash
@@ -64,7 +64,7 @@ echo "${name%.sh} end 0" >>story
 SH
 }
 
-# gated PAGES NAME COUNT: sets $crawl, with so many hooks waiting at the gate in all.
+# gated PAGES NAME COUNT: adds a crawl, waits until COUNT hooks wait at the gate, and sets $crawl.
 gated() {
     in_capsule sh -c "rm -f $signs/gate; mkfifo -m 666 $signs/gate"
     # shellcheck disable=SC2034 # for the faults

@@ -56,7 +56,7 @@ fn arguments(runs: &[Run], scope: &Scope) -> Vec<String> {
     out
 }
 
-/// Two attempts use the same unit name; the invocation id tells them apart.
+/// Two attempts use the same unit name and differ in the invocation id.
 fn sums(lines: &[u8], runs: &[Run]) -> BTreeMap<RunId, u64> {
     let mut sums = BTreeMap::<String, u64>::new();
     for line in lines.split(|byte| *byte == b'\n') {

@@ -32,7 +32,7 @@ impl Locality {
         if here == there {
             Locality::Here
         } else if there.machine.is_empty() {
-            // Written before runners told their place.
+            // A row of a version that did not record its location.
             Locality::EarlierBoot
         } else if here.machine != there.machine {
             Locality::OtherMachine

@@ -32,7 +32,7 @@ pub struct UnitSeen<'a> {
 /// What follows from a reading.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UnitState {
-    /// Nothing: a later signal or reading tells more.
+    /// Nothing: a later signal or reading decides.
     Unknown,
     /// The start was recorded and never made: the run is lost, and the unit in its place is
     /// released.

@@ -184,7 +184,7 @@ mod tests {
                 Gate::Pass { gone: vec![] }
             );
         }
-        // Who is here is waited for without end: it can be killed.
+        // For a process in this namespace there is no deadline, because it can be killed.
         let other_runners = [other_runner(2, true, true)];
         assert!(matches!(
             gate(&here(), 5, &other_runners, false),

@@ -161,7 +161,7 @@ pub fn print(finding: &Finding, context: &Map<String, Value>) {
     let _ = out.flush();
 }
 
-/// Prints a line of progress. The first line tells the worker that a background hook is ready.
+/// Prints a line of progress. The first line reports to the worker that a background hook is ready.
 pub fn progress(text: &str) {
     let _ = writeln!(
         std::io::stdout(),

@@ -113,7 +113,7 @@ async fn read_file(file: File, size: u64, mut list: List, places: &Places) -> Re
 type Take = Box<dyn FnMut(&File, &mut Vec<u8>) -> Result<usize, Errno> + Send>;
 
 /// Through a private pipe: the caller shares the file description and can make read(2) block, but
-/// splice(2) can be told not to.
+/// splice(2) has a flag against that.
 fn piped() -> Result<impl FnMut(&File, &mut Vec<u8>) -> Result<usize, Errno> + Send, String> {
     let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(said)?;
     let mut from = File::from(from);

@@ -22,7 +22,7 @@ const CHANGES: &str = "type='signal',sender='org.freedesktop.systemd1',interface
                        member='PropertiesChanged',arg0='org.freedesktop.systemd1.Service'";
 const QUEUE: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
 
-/// Exit status of the main process, told to who waits for it; by object path.
+/// Senders of the exit status of the main process to waiting tasks, by object path.
 type Waiting = Rc<RefCell<HashMap<String, oneshot::Sender<i32>>>>;
 
 struct Floor<'a> {

@@ -265,7 +265,7 @@ mod tests {
     }
 
     proptest! {
-        /// Time goes on from left to right, inside the frame, with few ticks, whatever ran when.
+        /// For any runs, time increases from left to right, inside the frame, with few ticks.
         #[test]
         fn any_times_are_in_order_and_inside(busy in prop::collection::vec((0i64..1_000_000_000_000, 0i64..1_000_000_000), 0..40), mut at in prop::collection::vec(0i64..1_001_000_000_000, 2..20)) {
             let busy: Vec<_> = busy.iter().map(|(from, length)| (*from, from + length)).collect();

@@ -83,7 +83,7 @@ fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bo
     (lines, missing)
 }
 
-/// Returns what is left to do, without what was just done.
+/// Returns the remaining steps, without the step that was just done.
 fn by_hand(how: &str, crawl: CrawlId) -> String {
     if how.starts_with("archivist ") {
         format!("; see why: archivist logs {crawl}")
