@@ -48,7 +48,7 @@ pub fn still(load: &Load, limits: &LoadLimits, last: Option<Lack>) -> Option<Lac
 pub struct Amount {
     /// Allocated bytes: a sparse file counts less than its size.
     pub bytes: u64,
-    /// Files and directories.
+    /// Files; directories are not counted.
     pub files: u64,
 }
 

@@ -170,7 +170,7 @@ pub struct Plugin {
     pub directory: String,
     /// Description in its config.json; empty without one.
     pub description: String,
-    /// File names of its hooks.
+    /// File names of its hooks without the last extension.
     pub hooks: Vec<String>,
     /// Why its hooks do not run; `None` if they run.
     pub skipped: Option<String>,
@@ -293,11 +293,11 @@ pub enum Details {
     Crawl {
         /// The crawl.
         crawl: Crawl,
-        /// Its newest snapshots.
+        /// Its newest snapshots, the oldest of these first.
         snapshots: Vec<Snapshot>,
-        /// Results of its own hooks.
+        /// The newest results of the crawl and its snapshots, in the same order.
         results: Vec<HookResult>,
-        /// Runs of its worker and its own hooks.
+        /// The newest runs of the crawl and its snapshots, in the same order.
         runs: Vec<Run>,
     },
     /// Of a snapshot.

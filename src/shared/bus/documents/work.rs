@@ -52,13 +52,13 @@ pub struct Assignment {
 pub struct About {
     /// Root directory of the archive.
     pub archive: PathBuf,
-    /// The crawl, also for a snapshot.
+    /// Crawl of the snapshot; `None` for the worker of a crawl.
     pub crawl: Option<CrawlId>,
-    /// When the crawl or snapshot was queued.
+    /// When the snapshot was queued; `None` for the worker of a crawl.
     pub added_at: Option<Time>,
-    /// Title of the page, if known before its hooks ran.
+    /// Title of the snapshot so far.
     pub title: Option<String>,
-    /// Tags of the page.
+    /// Tags of the snapshot so far.
     pub tags: Vec<String>,
     /// Hooks that do not run.
     pub skipped: Vec<Skipped>,
