@@ -253,7 +253,7 @@ SH
     [[ $(evaluate '. < 4' <<<"$spread") == true ]] || fail "a hook waited for one in the background"
 }
 
-# What does not end when it is told to is killed after its grace, and recorded so; nothing of it is left when the command returns.
+# What does not end when it has to is killed after its grace, and recorded so; nothing of it is left when the command returns.
 kills_what_ignores_a_cancel() {
     local grace=/etc/systemd/system/archivist-hook-teststubborn-.service.d
     plugin teststubborn <<'SH'

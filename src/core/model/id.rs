@@ -106,7 +106,9 @@ impl FromStr for Owner {
 /// What a user names by its id: a crawl, a snapshot, or a single run of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnyId {
+    /// A crawl or snapshot (c12, s345).
     Owner(Owner),
+    /// A run (r678).
     Run(RunId),
 }
 

@@ -33,6 +33,7 @@ pub enum EndRun {
     Ended,
     /// Refused: a worker ends with its crawl or snapshot only.
     Worker,
+    /// Stop the unit of the hook.
     Go,
 }
 

@@ -52,6 +52,15 @@ pub struct Orchestrator<'a> {
     pub(super) clock: clock::Clock,
 }
 
+/// What a committed transaction leaves to do.
+struct Committed {
+    actions: Vec<Action>,
+    /// The view after the decisions; none if no event frees anything.
+    view: Option<View>,
+    /// Positions of the events that are left for the next turn.
+    left: Vec<usize>,
+}
+
 impl Orchestrator<'_> {
     /// Runs until the process should end.
     pub async fn run(&mut self) -> Result<(), OrchestratorError> {
@@ -128,7 +137,11 @@ impl Orchestrator<'_> {
         events.append(&mut self.backlog);
         events.extend(batch);
         match self.transact(&mut events, &unanswered) {
-            Ok((actions, view, left)) => {
+            Ok(Committed {
+                actions,
+                view,
+                left,
+            }) => {
                 self.backlog = picked(events, &left);
                 let facts = &self.engine.facts;
                 if facts.are_awaited() && !self.backlog.iter().any(Event::decides) {
@@ -167,13 +180,12 @@ impl Orchestrator<'_> {
         }
     }
 
-    /// Runs the transaction. Returns the actions, the view after the decisions (none if no event
-    /// frees anything), and the positions of the events that are left for the next turn.
+    /// Runs the transaction.
     fn transact(
         &mut self,
         events: &mut [Event],
         unanswered: &BTreeSet<RunId>,
-    ) -> Result<(Vec<Action>, Option<View>, Vec<usize>), StoreError> {
+    ) -> Result<Committed, StoreError> {
         let decides = events.iter().any(Event::decides);
         let followed = self.performer.followed();
         if decides {
@@ -210,7 +222,11 @@ impl Orchestrator<'_> {
         };
         let actions = turn.actions;
         tx.commit()?;
-        Ok((actions, view, left))
+        Ok(Committed {
+            actions,
+            view,
+            left,
+        })
     }
 
     /// The transaction failed. Users get an error; events of systemd and workers are kept and taken

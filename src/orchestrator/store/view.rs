@@ -142,7 +142,7 @@ impl Tx<'_> {
                 }
             }
         }
-        let retries = self.due_retries(queue, hosts)?;
+        let retries = self.due_retries(query, hosts)?;
         Ok(retries_first(&retries, &take_turns(&pages, enough), enough))
     }
 
@@ -150,7 +150,7 @@ impl Tx<'_> {
     /// is due first first.
     fn due_retries(
         &self,
-        queue: &Queue<'_>,
+        query: &DuePagesQuery<'_>,
         hosts: &mut BTreeMap<HostId, Host>,
     ) -> Result<Vec<Due>> {
         let sql = format!(
@@ -166,19 +166,19 @@ impl Tx<'_> {
             })
         };
         let mut statement = self.inner.prepare_cached(&sql)?;
-        let enough = queue.limits.workers_per_kind;
-        let rows = statement.query_map((queue.crawl.0, queue.now.0, enough), read)?;
+        let enough = query.limits.workers_per_kind;
+        let rows = statement.query_map((query.crawl.0, query.now.0, enough), read)?;
         let mut taken: BTreeMap<HostId, u32> = BTreeMap::new();
         let mut retries = Vec::new();
         for due in rows {
             let due = due?;
             let host = match hosts.get(&due.host) {
                 Some(host) => host.clone(),
-                None => self.host_view(due.host, queue.pace)?,
+                None => self.host_view(due.host, query.pace)?,
             };
             let taken = taken.entry(due.host).or_default();
-            let is_free = host.running + *taken < queue.limits.snapshots_per_host;
-            if is_free && against_host(&host, queue.limits, queue.now).is_none() {
+            let is_free = host.running + *taken < query.limits.snapshots_per_host;
+            if is_free && against_host(&host, query.limits, query.now).is_none() {
                 *taken += 1;
                 retries.push(due);
             }

@@ -309,9 +309,11 @@ pub enum Details {
         /// Runs of its worker and its hooks.
         runs: Vec<Run>,
     },
-    /// A single run; `result` is that of its hook, which later attempts replace.
+    /// A single run of a hook or worker.
     Run {
+        /// The run.
         run: Box<Run>,
+        /// Result of its hook, which later attempts replace.
         result: Option<Box<HookResult>>,
     },
 }
