@@ -6,6 +6,10 @@ use std::time::Duration;
 /// Reason that is recorded for what a user paused.
 pub const PAUSED: &str = "paused by request";
 
+/// Reason that is recorded for a page that no plugin archives.
+const WITHOUT_HOOKS: &str =
+    "nothing was archived: none of the plugins of its crawl has a hook for pages";
+
 /// SIGTERM. Workers get it only from systemctl, as the orchestrator stops slices.
 const SIGTERM: i32 = 15;
 
@@ -22,6 +26,8 @@ pub struct WorkerEnd {
     pub spent: Option<String>,
     /// The worker's snapshot was paused while it ran.
     pub was_paused: bool,
+    /// The worker had no hook to run for its snapshot.
+    pub without_hooks: bool,
 }
 
 impl WorkerEnd {
@@ -56,7 +62,7 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
         return Settled {
             step: Step::Seal,
             retry_at: None,
-            reason: None,
+            reason: end.without_hooks.then(|| WITHOUT_HOOKS.to_owned()),
         };
     }
     if let Some(why) = &end.spent {
@@ -233,7 +239,21 @@ mod tests {
             unfinished: false,
             spent: None,
             was_paused: false,
+            without_hooks: false,
         }
+    }
+
+    #[test]
+    fn page_without_hooks_is_sealed_with_a_reason() {
+        let without = WorkerEnd {
+            without_hooks: true,
+            ..end(Outcome::Exit(0), 1)
+        };
+        let settled = settle_worker(&without, &BACKOFF, Time(0), 1.0);
+        assert_eq!(settled.step, Step::Seal);
+        assert_eq!(settled.reason.as_deref(), Some(WITHOUT_HOOKS));
+        let with = settle_worker(&end(Outcome::Exit(0), 1), &BACKOFF, Time(0), 1.0);
+        assert_eq!(with.reason, None);
     }
 
     #[test]

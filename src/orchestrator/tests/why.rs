@@ -4,7 +4,8 @@ use super::bed::Bed;
 use crate::main_loop::event::Event;
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_shared::bus::call::{Reply, Request};
-use archivist_shared::bus::documents::report::Why;
+use archivist_shared::bus::documents::report::{AddOptions, Why};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Bed {
@@ -49,6 +50,26 @@ fn why_names_limits() {
     assert_eq!(why, [("crawl-full".to_owned(), text.to_owned())]);
     bed.come_to_an_end();
     assert_eq!(bed.codes("s3"), ["done"]);
+}
+
+#[test]
+fn page_without_hooks_says_so() {
+    let mut bed = Bed::new();
+    let options = AddOptions {
+        plugins: vec!["setup".to_owned()],
+        ..AddOptions::default()
+    };
+    bed.request(|reply| Request::Add {
+        lines: Arc::new(b"http://a.example/\n".to_vec()),
+        options,
+        user: 0,
+        so_far: None,
+        reply,
+    });
+    bed.come_to_an_end();
+    let why = bed.why("s1");
+    assert_eq!(why[0].0, "done");
+    assert!(why[0].1.contains("nothing was archived"), "{why:?}");
 }
 
 #[test]

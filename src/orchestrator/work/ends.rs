@@ -43,8 +43,23 @@ impl Turn<'_> {
             unfinished,
             spent: self.engine.spent(run),
             was_paused: run.frozen,
+            without_hooks: self.is_without_hooks(owner)?,
             outcome,
         })
+    }
+
+    /// Whether no plugin has a hook for a page. Hooks of plugins that only accompany others do not
+    /// count; those that miss their program have a result that says so.
+    fn is_without_hooks(&self, owner: Owner) -> TurnResult<bool> {
+        let Owner::Snapshot(_) = owner else {
+            return Ok(false);
+        };
+        let crawl = self.crawl_of_owner(owner)?;
+        // A crawl without a plan has a reason of its own.
+        Ok(self.engine.plan(&crawl).is_ok_and(|plan| {
+            let mut hooks = plan.snapshot.iter();
+            plan.skipped.is_empty() && !hooks.any(|hook| hook.plugin.schema.accompanies.is_empty())
+        }))
     }
 
     pub(crate) fn snapshot_worker_ended(&mut self, id: SnapshotId, run: &RunRow) -> TurnResult<()> {
