@@ -134,6 +134,10 @@ impl Face {
         }
     }
 
+    fn unknown_settings(&self, _names: Vec<String>) -> String {
+        "[]".to_owned()
+    }
+
     fn await_units(&self, id: &str) -> zbus::fdo::Result<()> {
         Err(zbus::fdo::Error::Failed(format!("{id} has units")))
     }

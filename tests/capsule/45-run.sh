@@ -209,6 +209,17 @@ records_of_others() {
     assert_nothing_is_left
 }
 
+# A crawl of another archive: what no plugin knows is left out, and ArchiveBox's names are known.
+records_of_other_archives() {
+    assert_status 3 in_capsule sh -c "printf '%s\n' \
+        '{\"type\":\"Crawl\",\"urls\":[\"http://own.test/1\",\"http://own.test/2\"],\"config\":{\"ODD_SETTING\":\"x\",\"MAX_URLS\":1,\"PLUGINS\":\"testquick\"}}' |
+        archivist run -"
+    assert_contains "$output" "ignored settings of a crawl that no plugin has: ODD_SETTING" "the message"
+    assert_eq "CRAWL_MAX_URLS=1" "$(newest crawls '.[0].config | to_entries | map("\(.key)=\(.value)")')" "its settings"
+    assert_eq "cancelled sealed" "$(newest snapshots 'map(.status) | sort')" "its pages"
+    assert_nothing_is_left
+}
+
 takes_up_a_crawl() {
     local crawl id
     on_terminal 130 "$(interrupted_then 'type a')" --plugins $held http://again.test/
@@ -243,4 +254,4 @@ copies() {
 }
 
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
-    goes_on_with_the_next_orchestrator is_in_a_scope records records_of_others takes_up_a_crawl copies
+    goes_on_with_the_next_orchestrator is_in_a_scope records records_of_others records_of_other_archives takes_up_a_crawl copies

@@ -58,6 +58,12 @@ impl Turn<'_> {
                 self.cancel(*id)?;
                 self.answer(reply);
             }
+            Request::UnknownSettings { names, reply } => {
+                let known = self.engine.catalogue.known_keys();
+                let is_unknown = |name: &&String| !known.contains(*name);
+                let unknown: Vec<&String> = names.iter().filter(is_unknown).collect();
+                self.answer_text(reply, serde_json::to_string(&unknown)?);
+            }
             Request::AwaitUnits { id, reply } => self.await_units(*id, reply)?,
             Request::CancelRun { id, reply } => {
                 self.cancel_run(*id)?;

@@ -317,6 +317,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Interrupt { reply, .. }
             | Request::Draft { reply, .. }
             | Request::Watches { reply, .. }
+            | Request::UnknownSettings { reply, .. }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }

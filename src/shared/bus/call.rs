@@ -113,6 +113,11 @@ pub enum Request {
         /// Answered after the commit.
         reply: Reply<()>,
     },
+    /// Answers with those of these settings that no plugin has.
+    UnknownSettings {
+        names: Vec<String>,
+        reply: Reply<String>,
+    },
     /// Answers when the crawl or snapshot is final and none of its units runs, or the run has ended.
     AwaitUnits {
         /// The crawl, snapshot or run.

@@ -170,6 +170,11 @@ impl Manager {
         }
     }
 
+    async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {
+        let make = |reply| Request::UnknownSettings { names, reply };
+        request(&self.0, make).await
+    }
+
     async fn await_units(
         &self,
         id: &str,

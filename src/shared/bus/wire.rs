@@ -22,6 +22,8 @@ pub trait Manager {
     /// Cancels a crawl (`c12`) or a snapshot (`s345`) and stops its units, or ends the running hook
     /// of a run (`r678`), whose result is skipped then.
     fn cancel(&self, id: &str) -> zbus::Result<()>;
+    /// Returns those of these settings that no plugin has, as a JSON list.
+    fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.
     fn await_units(&self, id: &str) -> zbus::Result<()>;
     /// Cancels the open pages of a crawl and stops their units; the last hooks of the crawl run

@@ -42,7 +42,35 @@ pub struct Options {
 /// Names of the setting with the list of plugins.
 const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
 
+/// Settings of ArchiveBox under other names, with the names that they have here.
+const TRANSLATED: [(&str, &str); 2] = [
+    ("MAX_URLS", "CRAWL_MAX_URLS"),
+    ("MAX_SIZE", "CRAWL_MAX_SIZE"),
+];
+/// Names of the setting with the depth of a crawl.
+const DEPTH: [&str; 2] = ["MAX_DEPTH", "DEPTH"];
+
+/// The name that a setting has here.
+fn translated(key: &str) -> &str {
+    let mut pairs = TRANSLATED.iter();
+    pairs
+        .find(|(theirs, _)| *theirs == key)
+        .map_or(key, |(_, ours)| ours)
+}
+
 impl Options {
+    /// Names of its settings.
+    pub fn settings(&self) -> Vec<String> {
+        self.config.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The same without these settings.
+    pub fn without(&self, settings: &[String]) -> Options {
+        let mut options = self.clone();
+        options.config.retain(|(key, _)| !settings.contains(key));
+        options
+    }
+
     /// Settings that replace those of the command line.
     pub fn over(&self, base: &AddOptions) -> AddOptions {
         let mut options = base.clone();
@@ -280,9 +308,24 @@ fn crawl(record: &Map<String, Value>) -> Wish {
         .into_iter()
         .flatten()
         .partition(|(key, _)| PLUGINS.contains(&key.as_str()));
-    let config = config
+    let (depths, config): (Vec<_>, Vec<_>) = config
         .into_iter()
-        .filter_map(|(key, value)| Some((key.clone(), plain(value)?)));
+        .partition(|(key, _)| DEPTH.contains(&key.as_str()));
+    let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    let depth = depth.or_else(|| depths.iter().find_map(|(_, value)| number(value)));
+    let limits = ["max_urls", "max_size"].into_iter().filter_map(|key| {
+        let value = record.get(key).and_then(plain)?;
+        Some((translated(&key.to_uppercase()).to_owned(), value))
+    });
+    // A setting under its name here wins over one that is translated.
+    let (own, theirs): (Vec<_>, Vec<_>) = config
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.clone(), plain(value)?)))
+        .partition(|(key, _)| translated(key) == key);
+    let theirs = theirs
+        .into_iter()
+        .map(|(key, value)| (translated(&key).to_owned(), value));
+    let config = limits.chain(theirs).chain(own);
     let options = Options {
         depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
         tags: words(record.get("tags_str").or_else(|| record.get("tags"))),
@@ -374,6 +417,31 @@ mod tests {
         assert_eq!(options.config["WGET_ARGS"], r#"["-4"]"#);
         assert!(!options.config.contains_key("N") && !options.config.contains_key("PLUGINS"));
         assert_eq!(options.plugins, ["wget", "title"]);
+    }
+
+    #[test]
+    fn settings_of_archivebox_are_translated() {
+        let of = |text: &str| match wish(text) {
+            Wish::Crawl { options, .. } => options,
+            other => panic!("{other:?}"),
+        };
+        let options = of(
+            r#"{"type":"Crawl","urls":"http://a/","max_size":0,"config":{"MAX_URLS":7,"MAX_DEPTH":"2","ADMIN":"x"}}"#,
+        );
+        let base = options.over(&AddOptions::default());
+        assert_eq!(base.depth, 2);
+        assert_eq!(base.config["CRAWL_MAX_URLS"], "7");
+        assert_eq!(base.config["CRAWL_MAX_SIZE"], "0");
+        let known = options.without(&["ADMIN".to_owned()]);
+        assert_eq!(known.settings(), ["CRAWL_MAX_SIZE", "CRAWL_MAX_URLS"]);
+        let both = of(
+            r#"{"type":"Crawl","urls":"http://a/","max_depth":1,"config":{"CRAWL_MAX_URLS":"3","DEPTH":4,"MAX_URLS":9}}"#,
+        );
+        let both = both.over(&AddOptions::default());
+        assert_eq!(
+            (both.depth, both.config["CRAWL_MAX_URLS"].as_str()),
+            (1, "3")
+        );
     }
 
     #[test]

@@ -292,6 +292,7 @@ impl Submission<'_> {
                 eprintln!("{rejected}");
                 self.partly = true;
             }
+            let own = self.without_unknown(own).await?;
             match self.add(urls, &own.over(&options)).await {
                 // A bad record does not stop the others.
                 Err(failure) if several && failure.is_about_input() => {
@@ -311,6 +312,22 @@ impl Submission<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The options of a record without settings that no plugin has here: another archive may have
+    /// other plugins.
+    async fn without_unknown(&self, own: &input::Options) -> Result<input::Options, Failure> {
+        let names = own.settings();
+        if names.is_empty() {
+            return Ok(own.clone());
+        }
+        let proxy = self.server.proxy();
+        let unknown: Vec<String> = self.server.ask(|| proxy.unknown_settings(&names)).await?;
+        if !unknown.is_empty() {
+            let list = clean(&unknown.join(", "));
+            eprintln!("ignored settings of a crawl that no plugin has: {list}");
+        }
+        Ok(own.without(&unknown))
     }
 
     async fn add(&mut self, urls: &Urls, options: &AddOptions) -> Result<(), Failure> {
