@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Largest cookie file in bytes.
 const FILE_MAX_BYTES: u64 = 4 << 20;
 /// Prefix of cookies that scripts cannot read, in Netscape's format as curl writes it.
-const HTTP_ONLY: &str = "#HttpOnly_";
+pub const HTTP_ONLY: &str = "#HttpOnly_";
 
 /// One cookie, under the names of Chromium's protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -1,6 +1,8 @@
 //! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`.
 
 use crate::Outcome;
+use crate::chromium::HTTP_ONLY;
+use crate::page;
 use crate::page::html::one_line;
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
@@ -11,12 +13,14 @@ use crate::process::scratch::Scratch;
 use nix::sys::signal::Signal;
 use regex::Regex;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use url::Url;
 
 const WARC: &str = "warc/page.warc.gz";
+/// Largest cookie file in bytes.
+const COOKIES_MAX_BYTES: u64 = 4 << 20;
 
 /// Runs wget and judges its result by the saved files.
 pub fn run(invocation: &Invocation) -> Outcome {
@@ -74,14 +78,14 @@ fn command(
     command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
     command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
     command.args(settings.list("WGET_ARGS"));
-    for (option, key) in [
-        ("--user-agent", "WGET_USER_AGENT"),
-        ("--load-cookies", "WGET_COOKIES_FILE"),
-    ] {
-        let value = settings.text(key);
-        if !value.is_empty() {
-            command.arg(format!("{option}={value}"));
-        }
+    let agent = settings.text("WGET_USER_AGENT");
+    if !agent.is_empty() {
+        command.arg(format!("--user-agent={agent}"));
+    }
+    let cookies = settings.text("WGET_COOKIES_FILE");
+    if !cookies.is_empty() {
+        let cookies = readable_cookies(Path::new(&cookies), scratch)?;
+        command.arg("--load-cookies").arg(cookies);
     }
     if !settings.flag("WGET_CHECK_SSL_VALIDITY") {
         command.arg("--no-check-certificate");
@@ -97,6 +101,21 @@ fn command(
         .arg("--")
         .arg(url.as_str());
     Ok(command)
+}
+
+/// Returns a cookie file that wget reads completely: it takes the cookies that scripts cannot read,
+/// which logins mostly use, for comments. Those lines lose their mark in a copy.
+fn readable_cookies(file: &Path, scratch: &Scratch) -> Result<PathBuf, Finding> {
+    let text = page::read_start(file, COOKIES_MAX_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    if !text.contains(HTTP_ONLY) {
+        return Ok(file.to_owned());
+    }
+    let unmarked = |line: &str| line.strip_prefix(HTTP_ONLY).unwrap_or(line).to_owned() + "\n";
+    let copy = scratch.path("cookies.txt");
+    fs::write(&copy, text.lines().map(unmarked).collect::<String>())
+        .map_err(|error| Finding::failed(format!("failed to copy the cookie file: {error}")))?;
+    Ok(copy)
 }
 
 /// Hard limit of file sizes in bytes, which the unit sets with LimitFSIZE= (proc_pid_limits(5)).
@@ -190,6 +209,18 @@ fn last_error(log: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cookies_of_logins_are_readable_for_wget() {
+        let top = tempfile::tempdir().unwrap();
+        let (file, scratch) = (top.path().join("c.txt"), Scratch::new("test").unwrap());
+        let plain = "a.test\tFALSE\t/\tFALSE\t0\tid\tone\n";
+        fs::write(&file, plain).unwrap();
+        assert_eq!(readable_cookies(&file, &scratch).unwrap(), file);
+        fs::write(&file, format!("# c\n#HttpOnly_{plain}")).unwrap();
+        let copy = readable_cookies(&file, &scratch).unwrap();
+        assert_eq!(fs::read_to_string(copy).unwrap(), format!("# c\n{plain}"));
+    }
     use crate::process::finding::EXIT_SKIPPED;
 
     const MISSING: &str = "http://a.test/missing:\n2026-11-21 09:00:00 ERROR 404: Not Found.\n";
