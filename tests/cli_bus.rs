@@ -65,6 +65,7 @@ impl Face {
             crawl,
             accepted,
             refused,
+            known: 0,
         }))
     }
 

@@ -16,8 +16,8 @@ use client::exit::Failure;
 use std::process::ExitCode;
 use verb::{
     add, cancel, check, completions, config, doctor, generate, heartbeat, hook, list, logs, open,
-    orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status, watch,
-    why,
+    orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status, update,
+    watch, why,
 };
 
 #[derive(Parser)]
@@ -73,6 +73,8 @@ enum Verb {
     Resume(resume::ResumeArgs),
     /// Queue failed and skipped results again
     Retry(retry::RetryArgs),
+    /// Run hooks that archived pages have no result of, such as those of new plugins
+    Update(update::UpdateArgs),
     /// Manage watches: list, add and remove them, run their checks, show the results
     Watch(watch::WatchArgs),
     /// List the plugins, and why some do not run
@@ -139,6 +141,7 @@ pub fn main() -> ExitCode {
         Verb::Pause(args) => wait_for(pause::run(args, &scope)),
         Verb::Resume(args) => wait_for(resume::run(args, &scope)),
         Verb::Retry(args) => wait_for(retry::run(args, &scope)),
+        Verb::Update(args) => wait_for(update::run(args, &scope)),
         Verb::Watch(args) => wait_for(watch::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
         Verb::Persona(args) => persona::run(args, &scope),

@@ -170,5 +170,27 @@ SH
     assert_contains "$output" "no plugin is named 'testnewer'; did you mean testnew" "an unknown name"
 }
 
+complete_pages_get_what_they_lack() {
+    local crawl
+    needs a_new_plugin_is_known_at_once
+    crawl=$(add --plugins testnew "${site}again")
+    wait_for 30 is_over "$crawl"
+    plugin testlater <<'SH'
+#!/bin/sh
+echo later >later.txt
+SH
+    assert_status 0 archivist retry --hook testlater "$crawl"
+    wait_for 30 is_over "$crawl"
+    assert_eq "testlater testnew" "$(query 'map(.plugin) | sort' list results "$crawl" --status succeeded)" "the results"
+    assert_status 0 archivist update "$crawl"
+    assert_contains "$output" "nothing to update: $crawl" "an update of what is complete"
+    assert_status 0 archivist retry --all "$crawl"
+    wait_for 30 is_over "$crawl"
+    assert_eq "testlater testlater testnew testnew" \
+        "$(query 'map(select(.kind == "hook") | .plugin | select(startswith("test"))) | sort' list runs "$crawl")" "the runs"
+    assert_status 0 archivist add --only-new --plugins testnew "${site}again"
+    assert_contains "$output" "nothing new: the archive has this URL, in $crawl" "a page that the archive has"
+}
+
 cases missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked \
-    directories_are_added a_new_plugin_is_known_at_once
+    directories_are_added a_new_plugin_is_known_at_once complete_pages_get_what_they_lack

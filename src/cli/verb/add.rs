@@ -33,6 +33,9 @@ pub struct AddArgs {
     /// Use the cookies and profile of this persona; same as --set ACTIVE_PERSONA=NAME
     #[arg(long, value_name = "NAME")]
     persona: Option<PersonaName>,
+    /// Leave out pages that the archive has
+    #[arg(long)]
+    only_new: bool,
     /// Read URLs from FILE, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -73,10 +76,13 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     let server = Server::reach(scope).await?;
     let (added, refused) = submit(&args, &urls, &server).await?;
+    let so_far = if refused { Exit::Partly } else { Exit::Done };
+    if added.accepted == 0 && added.known > 0 {
+        return Ok(so_far);
+    }
     if added.accepted == 0 {
         return Err(Failure::usage("no URL that can be archived"));
     }
-    let so_far = if refused { Exit::Partly } else { Exit::Done };
     if !args.wait {
         return Ok(so_far);
     }
@@ -122,6 +128,7 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
         config: persona(args.persona.as_ref())
             .chain(args.settings.iter().cloned())
             .collect(),
+        only_new: args.only_new,
     })
     .map_err(|error| Failure::failed(format!("failed to write the options: {error}")))?;
     let memfd = urls.to_memfd()?;
@@ -143,16 +150,44 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
 }
 
 fn summary(added: &Added) -> String {
-    let urls = match added.accepted {
+    let urls = |count: u64| match count {
         1 => "1 URL".to_owned(),
         n => format!("{n} URLs"),
     };
-    format!("queued {urls} as {}", added.crawl)
+    let crawl = added.crawl;
+    match (added.accepted, added.known) {
+        (0, 1) => format!("nothing new: the archive has this URL, in {crawl}"),
+        (0, known) if known > 0 => {
+            format!("nothing new: the archive has all {known} URLs, the first in {crawl}")
+        }
+        (accepted, 0) => format!("queued {} as {crawl}", urls(accepted)),
+        (accepted, known) => format!(
+            "queued {} as {crawl}; the archive has {}",
+            urls(accepted),
+            urls(known)
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn known_urls_are_counted() {
+        let text = |accepted, known| {
+            summary(&Added {
+                crawl: archivist_core::model::CrawlId(5),
+                accepted,
+                refused: Vec::new(),
+                known,
+            })
+        };
+        assert_eq!(text(1, 0), "queued 1 URL as c5");
+        assert_eq!(text(3, 2), "queued 3 URLs as c5; the archive has 2 URLs");
+        assert_eq!(text(0, 1), "nothing new: the archive has this URL, in c5");
+        assert!(text(0, 9).contains("all 9 URLs, the first in c5"));
+    }
 
     #[test]
     fn settings_of_plugins() {

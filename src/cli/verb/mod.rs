@@ -25,6 +25,7 @@ pub mod run;
 pub mod show;
 pub mod status;
 pub mod suppressed;
+pub mod update;
 pub mod urls;
 pub mod watch;
 pub mod why;

@@ -17,7 +17,10 @@ pub struct RetryArgs {
     /// Retry every page with a failed result; cancelled pages are left alone
     #[arg(long, conflicts_with_all = ["ids", "set"])]
     failed: bool,
-    /// Retry only the results of this plugin or hook
+    /// Run all hooks again, also those that succeeded
+    #[arg(long, conflicts_with_all = ["failed", "hook"])]
+    all: bool,
+    /// Retry only the results of this plugin or hook, which also runs where it has none
     #[arg(long, value_name = "H", default_value = "", hide_default_value = true)]
     hook: String,
     /// Change a setting of the crawl first; a raised limit lets the crawl continue
@@ -40,9 +43,12 @@ pub async fn run(args: RetryArgs, scope: &Scope) -> Result<Exit, Failure> {
         if !config.is_empty() {
             server.call(|| server.proxy().amend(&id, &settings)).await?;
         }
-        let count = server
-            .call_once(server.proxy().retry(&id, &args.hook))
-            .await?;
+        let count = if args.all {
+            server.call_once(server.proxy().retry_all(&id)).await?
+        } else {
+            let call = server.proxy().retry(&id, &args.hook);
+            server.call_once(call).await?
+        };
         Ok(summary(&id, &args.hook, count))
     };
     each(&args.ids, retry).await

@@ -1,6 +1,6 @@
 //! What a retry means in every state.
 
-use crate::model::Lifecycle;
+use crate::model::{Lifecycle, ResultState};
 
 /// What a retry of a page leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,25 @@ pub fn retry(status: Lifecycle, requeued: u32, of_all: bool, has_reason: bool) -
     }
 }
 
+/// Whether a page lacks a hook that its crawl would run now: it has no result of the hook, or one
+/// that was skipped without a run. `result`: its state and the number of attempts.
+pub fn lacks(result: Option<(ResultState, u32)>) -> bool {
+    matches!(result, None | Some((ResultState::Skipped, 0)))
+}
+
+/// Returns the selection of a crawl with a plugin that a retry names; `None` if it does not change.
+/// `own`: the plugins that the crawl names; `general`: those of the configuration. An empty list
+/// selects all plugins.
+pub fn with_plugin(own: &[String], general: &[String], plugin: &str) -> Option<Vec<String>> {
+    let selected = if own.is_empty() { general } else { own };
+    let mut names = selected.iter();
+    if selected.is_empty() || names.any(|name| name.trim().eq_ignore_ascii_case(plugin)) {
+        return None;
+    }
+    let plugin = plugin.to_owned();
+    Some(selected.iter().cloned().chain([plugin]).collect())
+}
+
 /// Whether a crawl is queued again because one of its pages is retried.
 pub fn reopens_crawl(status: Lifecycle) -> bool {
     status.is_final()
@@ -37,6 +56,28 @@ pub fn reopens_crawl(status: Lifecycle) -> bool {
 mod tests {
     use super::*;
     use crate::model::Step;
+
+    #[test]
+    fn only_hooks_that_never_ran_are_lacking() {
+        assert!(lacks(None));
+        for state in ResultState::ALL {
+            assert_eq!(lacks(Some((state, 0))), state == ResultState::Skipped);
+            assert!(!lacks(Some((state, 1))), "{state}");
+        }
+    }
+
+    #[test]
+    fn a_named_plugin_joins_a_limited_selection() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let with = |own: &[&str], general: &[&str]| -> Option<Vec<String>> {
+            let (own, general): (Vec<_>, Vec<_>) = (list(own), list(general));
+            with_plugin(&own, &general, "late")
+        };
+        assert_eq!(with(&[], &[]), None);
+        assert_eq!(with(&["wget", "Late"], &[]), None);
+        assert_eq!(with(&["wget"], &["late"]), Some(list(&["wget", "late"])));
+        assert_eq!(with(&[], &["dom"]), Some(list(&["dom", "late"])));
+    }
 
     #[test]
     fn retry_by_state() {

@@ -62,10 +62,13 @@ impl Turn<'_> {
         let refused = std::mem::take(&mut adding.refused);
         let done = (adding.lines, adding.bytes);
         let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
-        let entries: Vec<Entry> = listed.by_ref().take(PAGES_PER_TURN).collect();
+        let mut entries: Vec<Entry> = listed.by_ref().take(PAGES_PER_TURN).collect();
         (adding.lines, adding.bytes) = listed.done();
         let is_over = listed.is_over();
         adding.refused = listed.refused;
+        if options.only_new {
+            self.leave_out_known(&mut entries, &mut adding)?;
+        }
         if let Some(first) = entries.first() {
             let crawl = match adding.crawl {
                 Some(crawl) => self.still_queued(crawl)?,
@@ -74,8 +77,15 @@ impl Turn<'_> {
             adding.crawl = Some(crawl);
             adding.accepted += self.add_pages(crawl, &entries, options)? as u64;
         }
-        match (is_over, adding.crawl) {
-            (false, crawl) => {
+        match (is_over, adding.crawl.or(adding.known_in)) {
+            (true, Some(crawl)) if adding.crawl.is_none() => Ok(Progress::Done(Added {
+                crawl,
+                accepted: 0,
+                refused: adding.refused,
+                known: adding.known,
+            })),
+            (false, _) => {
+                let crawl = adding.crawl;
                 if let Some(crawl) = crawl {
                     let until = self.now.after(NEXT_CHUNK_TIMEOUT);
                     self.tx.put_off_crawl(crawl, until, Some(ADDING))?;
@@ -90,6 +100,25 @@ impl Turn<'_> {
         }
     }
 
+    /// Leaves out the pages that another crawl has, and counts them.
+    fn leave_out_known(&self, entries: &mut Vec<Entry>, adding: &mut Adding) -> TurnResult<()> {
+        let own = adding.crawl.unwrap_or(CrawlId(0));
+        let mut new = Vec::with_capacity(entries.len());
+        for entry in entries.drain(..) {
+            let url = entry.url.as_str();
+            if !self.tx.is_archived(url, own)? {
+                new.push(entry);
+                continue;
+            }
+            adding.known += 1;
+            if adding.known_in.is_none() {
+                adding.known_in = self.tx.archived_in(url)?;
+            }
+        }
+        *entries = new;
+        Ok(())
+    }
+
     fn new_crawl(&mut self, url: &str, options: &AddOptions, user: u32) -> TurnResult<CrawlId> {
         let crawl = self.tx.add_crawl(&NewCrawl {
             url,
@@ -101,6 +130,9 @@ impl Turn<'_> {
         })?;
         for tag in &options.tags {
             self.tx.tag_crawl(crawl, tag)?;
+        }
+        if options.only_new {
+            self.tx.set_only_new(crawl)?;
         }
         Ok(crawl)
     }
@@ -130,6 +162,7 @@ impl Turn<'_> {
             crawl,
             accepted: adding.accepted,
             refused: adding.refused,
+            known: adding.known,
         }))
     }
 

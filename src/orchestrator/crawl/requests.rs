@@ -96,16 +96,16 @@ impl Turn<'_> {
             }
             Request::Retry {
                 id,
-                hook,
+                which,
                 so_far,
                 reply,
             } => {
-                let (hook, reply) = (hook.clone(), reply.clone());
-                let next = match self.retry_some(*id, hook.as_deref(), so_far.as_deref())? {
+                let (which, reply) = (which.clone(), reply.clone());
+                let next = match self.retry_some(*id, &which, so_far.as_deref())? {
                     Retried::All(count) => Action::Answer(Answer::Number(reply, Ok(count))),
                     Retried::Some(so_far) => Action::Again(Event::Request(Request::Retry {
                         id: *id,
-                        hook,
+                        which,
                         so_far: Some(so_far),
                         reply,
                     })),

@@ -1,14 +1,16 @@
-//! What failed is retried: a page, a crawl, or all that failed. Of very many pages one turn takes a
+//! What failed, or is missing, is retried: a page, a crawl, or the whole archive. Of very many pages one turn takes a
 //! piece, so that others are answered in between. A crawl of many pages that is over is reopened
 //! with the first of them and begun after the last; should we end in between, the caller has no
 //! answer and asks again.
 
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
-use crate::store::{StoreError, Tx};
+use crate::programs::library::installed_names;
+use crate::store::{SnapshotWork, StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use archivist_core::model::{CrawlId, Owner, SnapshotId, Step, Time};
-use archivist_core::plan::{may_retry, reopens_crawl, retry};
-use archivist_shared::bus::call::Retrying;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
+use archivist_core::plan::{lacks, may_retry, reopens_crawl, retry, with_plugin};
+use archivist_plugin::{HookFamily, Plugin};
+use archivist_shared::bus::call::{Retrying, Which};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -29,26 +31,35 @@ pub(crate) enum Retried {
     Some(Box<Retrying>),
 }
 
+/// Whether `name` is that of the plugin, or of a hook that it has for pages.
+fn is_of_pages(plugin: &Plugin, name: &str) -> bool {
+    let mut hooks = plugin.hooks.iter();
+    hooks.any(|hook| {
+        let is_of_page = hook.name.family == HookFamily::Snapshot;
+        is_of_page && (plugin.name == name || hook.id == name)
+    })
+}
+
 impl Turn<'_> {
-    /// Queues the failed and skipped results of `id` again; with a plugin or hook, all of its
-    /// results. Without `id`: of every sealed page that has a failed result, or one of `hook`. What
-    /// was cancelled, or is not over, is left alone then.
+    /// Queues results of `id` again, see [`Which`]. Without `id`: of every sealed page that has a
+    /// failed result of that kind, or lacks one. What was cancelled, or is not over, is left alone
+    /// then.
     pub(crate) fn retry_some(
         &mut self,
         id: Option<Owner>,
-        hook: Option<&str>,
+        which: &Which,
         so_far: Option<&Retrying>,
     ) -> TurnResult<Retried> {
         let mut so_far = match so_far {
             Some(so_far) => so_far.clone(),
-            None => self.retry_first(id, hook)?,
+            None => self.retry_first(id, which)?,
         };
         self.forget_cancelled(id, &mut so_far.reopened)?;
         let last = so_far.range.1;
         if !so_far.leaving {
-            self.retry_window(id, hook, &mut so_far)?;
+            self.retry_window(id, which, &mut so_far)?;
             if so_far.after >= last {
-                self.check_count(id, hook, so_far.count)?;
+                self.check_count(id, which, so_far.count)?;
                 (so_far.leaving, so_far.after) = (true, so_far.range.0);
             }
         }
@@ -76,18 +87,19 @@ impl Turn<'_> {
     }
 
     /// Retries what is not a page, and finds the range of pages to retry.
-    fn retry_first(&mut self, id: Option<Owner>, hook: Option<&str>) -> TurnResult<Retrying> {
+    fn retry_first(&mut self, id: Option<Owner>, which: &Which) -> TurnResult<Retrying> {
         let mut so_far = Retrying::default();
         let crawl = match id {
             None => None,
             Some(Owner::Crawl(crawl)) => {
-                self.crawl_of(crawl)?;
-                so_far.count = self.retry_install(crawl, hook)?;
+                self.admit_plugin(crawl, which)?;
+                so_far.count = self.retry_install(crawl, which)?;
                 Some(crawl)
             }
             Some(Owner::Snapshot(snapshot)) => {
                 let crawl = self.snapshot_of(snapshot)?.crawl;
-                so_far.count = self.retry_snapshot(snapshot, hook)?;
+                self.admit_plugin(crawl, which)?;
+                so_far.count = self.retry_snapshot(snapshot, which)?;
                 Some(crawl)
             }
         };
@@ -103,7 +115,7 @@ impl Turn<'_> {
     fn retry_window(
         &mut self,
         id: Option<Owner>,
-        hook: Option<&str>,
+        which: &Which,
         so_far: &mut Retrying,
     ) -> TurnResult<()> {
         let crawl = match id {
@@ -116,19 +128,26 @@ impl Turn<'_> {
         };
         let to = so_far.after.saturating_add(IDS_PER_TURN);
         let window = (so_far.after, to);
+        let with_failed = match which {
+            Which::Hook(hook) => (true, Some(hook.as_str())),
+            which => (*which != Which::Missing, None),
+        };
         let pages = self
             .tx
-            .snapshots_to_retry(crawl, hook, window, PAGES_PER_TURN)?;
+            .snapshots_to_retry(crawl, with_failed, window, PAGES_PER_TURN)?;
         so_far.after = match pages.last() {
             Some((_, last)) if pages.len() == PAGES_PER_TURN => last.0,
             _ => to,
         };
         let mut crawls = BTreeSet::new();
         for (crawl, page) in pages {
-            let count = self.retry_snapshot(page, hook)?;
+            let count = self.retry_snapshot(page, which)?;
             so_far.count = so_far.count.saturating_add(count);
             if count > 0 {
                 crawls.insert(crawl);
+            } else if !crawls.contains(&crawl) && self.crawl_of(crawl)?.status.is_final() {
+                // Its plan was derived for the question alone.
+                self.engine.forget(crawl);
             }
         }
         for crawl in crawls {
@@ -137,12 +156,85 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn check_count(&self, id: Option<Owner>, hook: Option<&str>, count: u32) -> TurnResult<()> {
+    fn check_count(&self, id: Option<Owner>, which: &Which, count: u32) -> TurnResult<()> {
         let Some(id) = id.filter(|_| count == 0) else {
             return Ok(());
         };
-        let what = hook.map_or("failed or skipped".to_owned(), |hook| format!("'{hook}'"));
-        Err(invalid(format!("{id} has no {what} result to retry")))
+        let what = match which {
+            Which::Failed => "failed or skipped result".to_owned(),
+            Which::Hook(hook) => format!("'{hook}' result"),
+            Which::All => "result".to_owned(),
+            Which::Missing => return Ok(()),
+        };
+        // The transaction is rolled back, with the plugin that the plan may have been given.
+        self.engine.forget(match id {
+            Owner::Crawl(crawl) => crawl,
+            Owner::Snapshot(page) => self.snapshot_of(page)?.crawl,
+        });
+        Err(invalid(format!("{id} has no {what} to retry")))
+    }
+
+    /// Makes a final crawl use the plugin that a retry names, which it did not select or which was
+    /// installed later.
+    fn admit_plugin(&mut self, id: CrawlId, which: &Which) -> TurnResult<()> {
+        let crawl = self.crawl_of(id)?;
+        let Which::Hook(hook) = which else {
+            return Ok(());
+        };
+        if !crawl.status.is_final() || installed_names(&crawl).is_some() {
+            return Ok(());
+        }
+        let mut plugins = self.engine.catalogue.plugins.iter();
+        let Some(plugin) = plugins.find(|plugin| is_of_pages(plugin, hook)) else {
+            return Ok(());
+        };
+        let general = &self.engine.settings.plugins;
+        if let Some(plugins) = with_plugin(&crawl.plugins, general, &plugin.name) {
+            self.tx.set_crawl_plugins(id, &plugins)?;
+        }
+        // What was derived while the crawl ran may be older than the plugin.
+        self.engine.forget(id);
+        Ok(())
+    }
+
+    /// Queues the hooks that a page lacks, see [`lacks`]: all of them, or those of a plugin or hook.
+    /// Returns their number.
+    fn requeue_missing(&self, page: &SnapshotWork, of: Option<&str>) -> TurnResult<usize> {
+        let owner = Owner::Snapshot(page.id);
+        let crawl = self.crawl_of(page.crawl)?;
+        // A crawl whose plugins or settings do not exist any more has no hooks.
+        let Ok(plan) = self.engine.plan(&crawl) else {
+            return Ok(0);
+        };
+        let results = self.tx.results(owner)?;
+        let mut count = 0;
+        for task in plan.snapshot.iter().map(|hook| &hook.task) {
+            let mut results = results.iter();
+            let result = results.find(|r| r.plugin == task.plugin && r.hook == task.hook);
+            let is_asked = of.is_none_or(|of| task.plugin == of || task.hook == of);
+            if !is_asked || !lacks(result.map(|result| (result.status, result.attempts))) {
+                continue;
+            }
+            if result.is_some() {
+                self.tx.requeue_results(owner, Some(&task.hook))?;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn requeue(&self, page: &SnapshotWork, which: &Which) -> TurnResult<u32> {
+        let owner = Owner::Snapshot(page.id);
+        let count = match which {
+            Which::Failed => self.tx.requeue_results(owner, None)?,
+            Which::All => self.tx.requeue_all_results(owner)?,
+            Which::Missing => self.requeue_missing(page, None)?,
+            Which::Hook(hook) => {
+                self.requeue_missing(page, Some(hook))?
+                    + self.tx.requeue_results(owner, Some(hook))?
+            }
+        };
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// Forgets crawls that were cancelled between two turns. If the retried crawl is one of them,
@@ -169,8 +261,7 @@ impl Turn<'_> {
     }
 
     /// Queues a snapshot again for the results that it still owes.
-    fn retry_snapshot(&mut self, id: SnapshotId, hook: Option<&str>) -> TurnResult<u32> {
-        let owner = Owner::Snapshot(id);
+    fn retry_snapshot(&mut self, id: SnapshotId, which: &Which) -> TurnResult<u32> {
         let snapshot = self.snapshot_of(id)?;
         let state = snapshot.status;
         if !may_retry(state) {
@@ -178,8 +269,12 @@ impl Turn<'_> {
                 "{id} is {state}: retry is possible when it has ended"
             )));
         }
-        let requeued = u32::try_from(self.tx.requeue_results(owner, hook)?).unwrap_or(u32::MAX);
-        let retry = retry(state, requeued, hook.is_none(), snapshot.reason.is_some());
+        if *which == Which::Missing && state != Lifecycle::Sealed {
+            return Ok(0);
+        }
+        let requeued = self.requeue(&snapshot, which)?;
+        let of_all = matches!(which, Which::Failed | Which::All);
+        let retry = retry(state, requeued, of_all, snapshot.reason.is_some());
         if retry.requeue {
             self.tx
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;

@@ -3,7 +3,7 @@
 
 use crate::main_loop::event::Event;
 use archivist_plugin::{Catalogue, Selection, knows};
-use archivist_shared::bus::call::Request;
+use archivist_shared::bus::call::{Request, Which};
 use archivist_shared::bus::documents::report::AddOptions;
 use std::collections::BTreeSet;
 
@@ -22,6 +22,14 @@ fn knows_options(catalogue: &Catalogue, options: &AddOptions) -> bool {
         catalogue.known_keys()
     };
     options.config.keys().all(|key| known.contains(key))
+}
+
+/// Returns whether `name` is a plugin or a hook.
+fn knows_hook(catalogue: &Catalogue, name: &str) -> bool {
+    catalogue.plugins.iter().any(|plugin| {
+        let mut hooks = plugin.hooks.iter();
+        plugin.name == name || hooks.any(|hook| hook.id == name)
+    })
 }
 
 /// Returns whether `name` is a plugin, or a program by its literal name.
@@ -45,6 +53,11 @@ pub fn names_unknown(event: &Event, catalogue: &Catalogue) -> bool {
             ..
         }
         | Request::Draft { options, .. } => !knows_options(catalogue, options),
+        Request::Retry {
+            which: Which::Hook(hook),
+            so_far: None,
+            ..
+        } => !knows_hook(catalogue, hook),
         Request::Install { names, .. } => names.iter().any(|name| !knows_program(catalogue, name)),
         _ => false,
     }

@@ -15,6 +15,7 @@ use archivist_plugin::programs::install;
 use archivist_plugin::programs::install::InstallStep;
 use archivist_plugin::programs::version::reaches;
 use archivist_plugin::{BinaryRequest, Hook, Layers, Plugin, Programs, Values, resolve};
+use archivist_shared::bus::call::Which;
 use archivist_shared::bus::documents::report::{Added, Binary};
 use archivist_shared::bus::documents::work::{Found, HookMode, HookTask, Report};
 use std::collections::BTreeMap;
@@ -177,12 +178,18 @@ impl Engine {
 impl Turn<'_> {
     /// Queues the failed results of a final installation again. Other crawls have none of this
     /// kind.
-    pub(crate) fn retry_install(&mut self, id: CrawlId, hook: Option<&str>) -> TurnResult<u32> {
+    pub(crate) fn retry_install(&mut self, id: CrawlId, which: &Which) -> TurnResult<u32> {
         let crawl = self.crawl_of(id)?;
         if installed_names(&crawl).is_none() || !crawl.status.is_final() {
             return Ok(0);
         }
-        let count = self.tx.requeue_results(Owner::Crawl(id), hook)?;
+        let owner = Owner::Crawl(id);
+        let count = match which {
+            Which::Failed => self.tx.requeue_results(owner, None)?,
+            Which::Hook(hook) => self.tx.requeue_results(owner, Some(hook))?,
+            Which::All => self.tx.requeue_all_results(owner)?,
+            Which::Missing => 0,
+        };
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
@@ -216,6 +223,7 @@ impl Turn<'_> {
             crawl,
             accepted: missing,
             refused: Vec::new(),
+            known: 0,
         })
     }
 

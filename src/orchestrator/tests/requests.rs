@@ -3,8 +3,8 @@
 use super::bed::Bed;
 use crate::main_loop::event::Event;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId};
-use archivist_shared::bus::call::{Refusal, Reply, Request};
-use archivist_shared::bus::documents::report::{AddOptions, Details, Filter};
+use archivist_shared::bus::call::{Refusal, Reply, Request, Which};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Filter};
 use std::sync::Arc;
 
 impl Bed {
@@ -95,29 +95,42 @@ impl Bed {
 
     pub fn retry(&mut self, n: usize) {
         let Some(id) = self.owner(n) else { return };
-        self.retry_some(Some(id), None);
+        self.retry_some(Some(id), Which::Failed);
     }
 
     /// Every page that has a failed result.
     pub fn retry_failed(&mut self) {
-        self.retry_some(None, None);
+        self.retry_some(None, Which::Failed);
     }
 
     /// The crawl that was added first, for one of its hooks.
     pub fn retry_hook(&mut self, hook: &str) {
         let id = Owner::Crawl(self.crawl(0).unwrap());
-        self.retry_some(Some(id), Some(hook.to_owned()));
+        self.retry_some(Some(id), Which::Hook(hook.to_owned()));
     }
 
-    fn retry_some(&mut self, id: Option<Owner>, hook: Option<String>) {
+    pub fn retry_some(&mut self, id: Option<Owner>, which: Which) -> Option<u32> {
         // What this asks for may leave its final state.
         self.finals.clear();
-        self.request(|reply| Request::Retry {
+        let retried = self.request(|reply| Request::Retry {
             id,
-            hook,
+            which,
             so_far: None,
             reply,
         });
+        retried.and_then(Result::ok)
+    }
+
+    /// Queues a page with these options, and returns the answer.
+    pub fn add_with(&mut self, url: &str, options: AddOptions) -> Added {
+        let added = self.request(|reply| Request::Add {
+            lines: Arc::new(format!("{url}\n").into_bytes()),
+            options,
+            user: 0,
+            so_far: None,
+            reply,
+        });
+        serde_json::from_str(&added.unwrap().unwrap()).unwrap()
     }
 }
 
@@ -233,7 +246,7 @@ fn large_crawl_is_retried_in_chunks() {
     let (reply, mut answer) = Reply::new();
     bed.turn(vec![Event::Request(Request::Retry {
         id,
-        hook: None,
+        which: Which::Failed,
         so_far: None,
         reply,
     })]);
@@ -263,7 +276,7 @@ fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     let (reply, mut answer) = Reply::new();
     bed.turn(vec![Event::Request(Request::Retry {
         id,
-        hook: None,
+        which: Which::Failed,
         so_far: None,
         reply,
     })]);
@@ -286,7 +299,7 @@ fn many_pages_are_left_behind_in_chunks() {
     let (reply, mut answer) = Reply::new();
     let request = Request::Retry {
         id: Some(page),
-        hook: None,
+        which: Which::Failed,
         so_far: None,
         reply,
     };

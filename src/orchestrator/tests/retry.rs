@@ -2,8 +2,11 @@
 
 use super::bed::Bed;
 use crate::store::RunEntry;
-use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId};
-use archivist_shared::bus::documents::report::Filter;
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId};
+use archivist_plugin::sample;
+use archivist_shared::bus::call::Which;
+use archivist_shared::bus::documents::report::{AddOptions, Filter};
+use serde_json::json;
 
 #[test]
 fn retry_of_one_page_leaves_the_rest_of_an_aborted_crawl() {
@@ -100,4 +103,101 @@ fn retry_of_failures_leaves_cancelled_crawls() {
     };
     assert_eq!(hooks(1), hooks(2));
     assert!(hooks(1) > hooks(3), "the cancelled crawl stays as it is");
+}
+
+/// Runs of hooks of pages by plugin, oldest first.
+fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let of_page = |run: &&RunEntry| matches!(run.owner, Owner::Snapshot(_));
+    let runs = runs.iter().rev().filter(of_page);
+    runs.filter_map(|run| run.plugin.clone()).collect()
+}
+
+/// Plugin `late` is installed after the crawls.
+fn install_late(bed: &mut Bed) {
+    let late = sample::plugin("late", json!({}), &["on_Snapshot__30_late.py"]);
+    let mut plugins = bed.engine.catalogue.plugins.clone();
+    plugins.push(late);
+    let catalogue = sample::catalogue(plugins);
+    let settings = bed.engine.settings.clone();
+    bed.engine.replace(settings, catalogue);
+}
+
+fn only_alpha() -> AddOptions {
+    AddOptions {
+        plugins: vec!["alpha".to_owned()],
+        ..AddOptions::default()
+    }
+}
+
+#[test]
+fn complete_pages_run_all_hooks_again_on_request() {
+    let mut bed = Bed::new();
+    bed.add_with("http://a.example/", only_alpha());
+    bed.come_to_an_end();
+    let id = Some(Owner::Crawl(CrawlId(1)));
+    assert_eq!(bed.retry_some(id, Which::Failed), None, "nothing failed");
+    assert_eq!(bed.retry_some(id, Which::All), Some(1));
+    bed.come_to_an_end();
+    assert_eq!(runs_of_pages(&mut bed), ["alpha", "alpha"]);
+}
+
+#[test]
+fn a_plugin_that_came_later_runs_on_complete_pages() {
+    let mut bed = Bed::new();
+    bed.add_with("http://a.example/", only_alpha());
+    bed.come_to_an_end();
+    let id = Some(Owner::Snapshot(SnapshotId(1)));
+    let late = || Which::Hook("late".to_owned());
+    assert_eq!(bed.retry_some(id, late()), None, "there is no such plugin");
+    install_late(&mut bed);
+    assert_eq!(bed.retry_some(id, late()), Some(1));
+    bed.come_to_an_end();
+    assert_eq!(runs_of_pages(&mut bed), ["alpha", "late"]);
+    assert_eq!(bed.retry_some(id, late()), Some(1), "its result again");
+    bed.come_to_an_end();
+    assert_eq!(runs_of_pages(&mut bed), ["alpha", "late", "late"]);
+}
+
+#[test]
+fn an_update_runs_what_pages_lack_of_their_plugins() {
+    let mut bed = Bed::new();
+    bed.add(2);
+    bed.add_with("http://a.example/", only_alpha());
+    bed.come_to_an_end();
+    let before = runs_of_pages(&mut bed);
+    assert_eq!(bed.retry_some(None, Which::Missing), Some(0));
+    install_late(&mut bed);
+    assert_eq!(bed.retry_some(None, Which::Missing), Some(2));
+    bed.come_to_an_end();
+    let mut want = before;
+    want.extend(["late".to_owned(), "late".to_owned()]);
+    assert_eq!(
+        runs_of_pages(&mut bed),
+        want,
+        "not on the page of another selection"
+    );
+    assert_eq!(bed.retry_some(None, Which::Missing), Some(0));
+}
+
+#[test]
+fn known_pages_are_left_out_on_request() {
+    let mut bed = Bed::new();
+    let only_new = || AddOptions {
+        only_new: true,
+        ..only_alpha()
+    };
+    let first = bed.add_with("http://a.example/", only_new());
+    assert_eq!(
+        (first.crawl, first.accepted, first.known),
+        (CrawlId(1), 1, 0)
+    );
+    let again = bed.add_with("http://a.example/", only_new());
+    assert_eq!(
+        (again.crawl, again.accepted, again.known),
+        (CrawlId(1), 0, 1)
+    );
+    let both = bed.add_with("http://a.example/\nhttp://b.example/", only_new());
+    assert_eq!((both.crawl, both.accepted, both.known), (CrawlId(2), 1, 1));
+    bed.come_to_an_end();
 }

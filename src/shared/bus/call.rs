@@ -60,6 +60,10 @@ pub struct Adding {
     pub accepted: u64,
     /// Lines refused so far.
     pub refused: Vec<Refused>,
+    /// Number of pages that are left out because the archive has them.
+    pub known: u64,
+    /// Crawl of the first of them.
+    pub known_in: Option<CrawlId>,
     /// Processed lines, and their bytes.
     pub lines: usize,
     /// Bytes of these lines.
@@ -79,6 +83,18 @@ pub struct Retrying {
     pub reopened: BTreeSet<CrawlId>,
     /// All pages are queued; next come the crawls of `reopened` without such pages.
     pub leaving: bool,
+}
+
+/// The results that a retry queues again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that failed or were skipped.
+    Failed,
+    /// Those of this plugin or hook, which also runs on pages that have no result of it.
+    Hook(String),
+    All,
+    /// Those that a sealed page lacks of the plugins that its crawl would use now.
+    Missing,
 }
 
 /// A call of the interface for users.
@@ -164,12 +180,12 @@ pub enum Request {
         /// Answered after the commit.
         reply: Reply<()>,
     },
-    /// Without an id: every page with a failed result.
+    /// Without an id: the whole archive; of its failures, those of sealed pages.
     Retry {
         /// The crawl or snapshot.
         id: Option<Owner>,
-        /// Plugin or hook whose results are queued; all failed and skipped ones without it.
-        hook: Option<String>,
+        /// Which results are queued.
+        which: Which,
         /// Progress of a retry of many pages, which is processed in parts.
         so_far: Option<Box<Retrying>>,
         /// Gets the number of queued results.

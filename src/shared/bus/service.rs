@@ -2,7 +2,7 @@
 
 mod worker;
 
-use super::call::{Call, Refusal, Reply, Request, WatchCall};
+use super::call::{Call, Refusal, Reply, Request, WatchCall, Which};
 use super::callers::{Callers, Claim, Kind, User, user};
 use super::client::Address;
 use super::list;
@@ -85,6 +85,16 @@ async fn watches(calls: &Calls, call: WatchCall) -> fdo::Result<String> {
     request(calls, |reply| Request::Watches { call, reply })
         .await
         .and_then(small_enough)
+}
+
+async fn retry(calls: &Calls, id: Option<Owner>, which: Which) -> fdo::Result<u32> {
+    let make = |reply| Request::Retry {
+        id,
+        which,
+        so_far: None,
+        reply,
+    };
+    request(calls, make).await
 }
 
 fn owner(id: &str) -> fdo::Result<Owner> {
@@ -233,14 +243,23 @@ impl Manager {
             "" => None,
             id => Some(owner(id)?),
         };
-        let hook = Some(hook.to_owned()).filter(|hook| !hook.is_empty());
-        let make = |reply| Request::Retry {
-            id,
-            hook,
-            so_far: None,
-            reply,
+        let which = match hook {
+            "" => Which::Failed,
+            hook => Which::Hook(hook.to_owned()),
         };
-        request(&self.0, make).await
+        retry(&self.0, id, which).await
+    }
+
+    async fn retry_all(&self, id: &str) -> fdo::Result<u32> {
+        retry(&self.0, Some(owner(id)?), Which::All).await
+    }
+
+    async fn update(&self, id: &str) -> fdo::Result<u32> {
+        let id = match id {
+            "" => None,
+            id => Some(owner(id)?),
+        };
+        retry(&self.0, id, Which::Missing).await
     }
 
     async fn status(&self) -> fdo::Result<String> {
@@ -306,6 +325,10 @@ impl Manager {
         let _call = self.1.claim(user, Kind::Call)?;
         let answer = self.add_for(user, urls, options).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
+        // Its crawl belongs to another caller.
+        if added.accepted == 0 && added.known > 0 {
+            return Err(invalid("the archive has all of these pages"));
+        }
         // If the caller is gone by now, the descriptor closes and the crawl is cancelled.
         let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;
         Ok((answer, hold))

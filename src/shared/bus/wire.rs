@@ -36,9 +36,14 @@ pub trait Manager {
     /// Replaces settings of a crawl by those in a JSON object of strings.
     fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
     /// Queues failed and skipped results again. An empty `hook` means all of them; an empty `id`
-    /// means every page with a failed result that was not cancelled. Returns the number of queued
-    /// results.
+    /// means every page with a failed result that was not cancelled. With an `id`, `hook` also runs on
+    /// pages that have no result of it. Returns the number of queued results.
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
+    /// Queues all results of a crawl or snapshot again. Returns their number.
+    fn retry_all(&self, id: &str) -> zbus::Result<u32>;
+    /// Queues sealed pages again for hooks that they have no result of, of the plugins that their
+    /// crawl would use now; an empty `id` means the whole archive. Returns the number of hooks.
+    fn update(&self, id: &str) -> zbus::Result<u32>;
     /// Returns [`crate::bus::documents::report::Status`].
     fn status(&self) -> zbus::Result<String>;
     /// `what` is crawls, snapshots, results, runs, timeline or binaries; `filter` a [`crate::bus::documents::report::Filter`].

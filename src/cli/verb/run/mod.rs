@@ -128,6 +128,7 @@ impl RunArgs {
                 .chain(persona(self.persona.as_ref()))
                 .chain(self.settings.iter().cloned())
                 .collect(),
+            only_new: false,
         }
     }
 

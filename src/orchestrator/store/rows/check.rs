@@ -338,6 +338,18 @@ impl Tx<'_> {
             .query_row((url, except.0), |row| row.get(0))?)
     }
 
+    /// Returns the first crawl that has archived a page or is going to.
+    pub fn archived_in(&self, url: &str) -> Result<Option<CrawlId>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT crawl_id FROM snapshot WHERE url = ?1 AND status <> 'cancelled'
+                 ORDER BY id LIMIT 1",
+            )?
+            .query_row([url], |row| row.get(0).map(CrawlId))
+            .optional()?)
+    }
+
     /// Makes a crawl skip pages that the archive has.
     pub fn set_only_new(&self, crawl: CrawlId) -> Result<()> {
         self.inner

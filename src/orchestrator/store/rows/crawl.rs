@@ -59,6 +59,14 @@ pub struct CrawlWork {
 }
 
 impl Tx<'_> {
+    /// Replaces the plugins that a crawl names.
+    pub fn set_crawl_plugins(&self, id: CrawlId, plugins: &[String]) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE crawl SET plugins = ?2 WHERE id = ?1")?
+            .execute((id.0, serde_json::to_string(plugins)?))?;
+        Ok(())
+    }
+
     /// Inserts a crawl as queued.
     pub fn add_crawl(&self, new: &NewCrawl<'_>) -> Result<CrawlId> {
         self.inner

@@ -238,13 +238,13 @@ impl Tx<'_> {
     }
 
     /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of those with ids
-    /// above `after` and up to `to`. Of a crawl: its final snapshots. Without a crawl: the sealed snapshots that
-    /// have a failed result, except those of cancelled crawls; `hook`, the name of a plugin or hook, limits it to
-    /// results of that.
+    /// above `after` and up to `to`. Of a crawl: its final snapshots. Without a crawl: the sealed snapshots, except
+    /// those of cancelled crawls; of these, if `failed`, only those that have a failed result. `hook`, the name of
+    /// a plugin or hook, limits it to results of that.
     pub fn snapshots_to_retry(
         &self,
         crawl: Option<CrawlId>,
-        hook: Option<&str>,
+        (failed, hook): (bool, Option<&str>),
         (after, to): (i64, i64),
         limit: usize,
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
@@ -255,9 +255,9 @@ impl Tx<'_> {
                  WHERE s.id > ?3 AND s.id <= ?4 AND CASE WHEN ?1 IS NULL
                      THEN +s.status = 'sealed'
                          AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
-                         AND EXISTS (SELECT 1 FROM result r
+                         AND (NOT ?6 OR EXISTS (SELECT 1 FROM result r
                              WHERE r.owner = 's' || s.id AND r.status = 'failed'
-                                 AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2))
+                                 AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2)))
                      ELSE +s.crawl_id = ?1 AND +s.status IN ('sealed', 'cancelled') END
                  ORDER BY s.id LIMIT ?5",
             )?
@@ -268,6 +268,7 @@ impl Tx<'_> {
                     after,
                     to,
                     i64::try_from(limit).unwrap_or(i64::MAX),
+                    failed,
                 ),
                 |row| Ok((column(row, 0)?, column(row, 1)?)),
             )?

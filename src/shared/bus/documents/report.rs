@@ -446,13 +446,13 @@ mod tests {
     proptest! {
         /// Documents that anybody on the bus may send: taken as they are, or refused.
         #[test]
-        fn any_options_are_refused_or_read_back(depth: u32, tags: Vec<String>, plugins: Vec<String>, config: BTreeMap<String, String>,
+        fn any_options_are_refused_or_read_back(depth: u32, tags: Vec<String>, plugins: Vec<String>, config: BTreeMap<String, String>, only_new: bool,
             key in "[a-z_]{1,8}", noise in ".{0,60}") {
-            let options = AddOptions { depth, tags, plugins, config };
+            let options = AddOptions { depth, tags, plugins, config, only_new };
             let text = serde_json::to_string(&options).unwrap();
             let read: AddOptions = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(serde_json::to_string(&read).unwrap(), text.clone());
-            let known = ["depth", "tags", "plugins", "config"].contains(&key.as_str());
+            let known = ["depth", "tags", "plugins", "config", "only_new"].contains(&key.as_str());
             let odd = text.replacen('{', &format!("{{\"{key}\": null, "), 1);
             prop_assert!(known || serde_json::from_str::<AddOptions>(&odd).is_err());
             for text in [noise.clone(), format!("{{\"owner\": {noise:?}, \"limit\": 1}}")] {

@@ -38,7 +38,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 28;
+const METHODS: usize = 30;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -96,6 +96,8 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         24 => workers.run(a, b, fd()).await.is_ok(),
         25 => workers.stop(a, b, wild.flag).await.is_ok(),
         26 => workers.report(a, b).await.is_ok(),
+        27 => people.retry_all(a).await.is_ok(),
+        28 => people.update(a).await.is_ok(),
         _ => workers.snapshots_done(a).await.is_ok(),
     }
 }

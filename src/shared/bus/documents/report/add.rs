@@ -49,6 +49,10 @@ pub struct Added {
     pub accepted: u64,
     /// Refused lines, with the reason.
     pub refused: Vec<Refused>,
+    /// With `only_new`: number of pages that are left out because the archive has them. If all are,
+    /// `crawl` is the one that has the first of them.
+    #[serde(default)]
+    pub known: u64,
 }
 
 /// A line of a list that is no page.
@@ -74,4 +78,6 @@ pub struct AddOptions {
     pub plugins: Vec<String>,
     /// Settings of the crawl.
     pub config: BTreeMap<String, String>,
+    /// Leave out pages that another crawl has archived or is going to.
+    pub only_new: bool,
 }

@@ -1,0 +1,53 @@
+//! `archivist update`: runs hooks that archived pages have no result of.
+
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::Server;
+use crate::display::style;
+use crate::verb::each::each;
+use archivist_core::model::Owner;
+use archivist_shared::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct UpdateArgs {
+    /// Crawls (c12) and snapshots (s345); without any, the whole archive
+    #[arg(value_name = "ID")]
+    ids: Vec<Owner>,
+}
+
+pub async fn run(args: UpdateArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    if args.ids.is_empty() {
+        let count = server.call_once(server.proxy().update("")).await?;
+        style::print(&format!("{}\n", summary("the archive", count)))?;
+        return Ok(Exit::Done);
+    }
+    let update = async |id: String| {
+        let count = server.call_once(server.proxy().update(&id)).await?;
+        Ok(summary(&id, count))
+    };
+    each(&args.ids, update).await
+}
+
+fn summary(of: &str, count: u32) -> String {
+    match count {
+        0 => format!("nothing to update: {of} has a result of every enabled hook"),
+        1 => format!("1 missing result of {of} queued"),
+        n => format!("{n} missing results of {of} queued"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn counts_are_printed() {
+        assert!(summary("s3", 0).starts_with("nothing to update: s3"));
+        assert_eq!(summary("s3", 1), "1 missing result of s3 queued");
+        assert_eq!(
+            summary("the archive", 7),
+            "7 missing results of the archive queued"
+        );
+    }
+}
