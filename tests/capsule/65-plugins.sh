@@ -192,5 +192,14 @@ SH
     assert_contains "$output" "nothing new: the archive has this URL, in $crawl" "a page that the archive has"
 }
 
+everything_that_is_missing_is_brought() {
+    in_capsule rm -f $tool
+    # The capsule lacks programs that only root can install.
+    output=$(archivist plugins install --missing 2>&1) || true
+    assert_contains "$output" "a provider plugin, now" "the list before the installation"
+    assert_contains "$output" "test-tool: $tool" "the program"
+}
+
 cases missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked \
-    directories_are_added a_new_plugin_is_known_at_once complete_pages_get_what_they_lack
+    everything_that_is_missing_is_brought directories_are_added a_new_plugin_is_known_at_once \
+    complete_pages_get_what_they_lack

@@ -1,14 +1,15 @@
 //! `archivist plugins install`: has provider plugins install programs, and waits for them.
 
-use super::binaries;
+use super::{binaries, missing};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
 use crate::display::style;
+use crate::display::style::Style;
 use archivist_core::model::CrawlId;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Added, Binary};
+use archivist_shared::bus::documents::report::{Added, Binary, Plugins};
 use archivist_shared::config::Scope;
 use clap::Args;
 use std::io::IsTerminal;
@@ -16,15 +17,42 @@ use std::io::IsTerminal;
 #[derive(Args)]
 pub struct InstallArgs {
     /// Programs, or plugins whose programs to install
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "missing")]
     names: Vec<String>,
+    /// Show which programs the enabled plugins lack, and install them
+    #[arg(long, conflicts_with = "names")]
+    missing: bool,
 }
 
 pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let answer = server
-        .call_once(server.proxy().install(&args.names))
-        .await?;
+    if args.missing {
+        return install_missing(&server).await;
+    }
+    install(&server, &args.names, &args.names).await
+}
+
+/// Shows what the enabled plugins lack, and has provider plugins install what they can.
+async fn install_missing(server: &Server) -> Result<Exit, Failure> {
+    let binaries = binaries::fetch(server).await?;
+    let plugins: Plugins = server.ask(|| server.proxy().plugins()).await?;
+    let lacking = missing::lacking(&binaries, &plugins);
+    if lacking.is_empty() {
+        style::print("the enabled plugins have all their programs\n")?;
+        return Ok(Exit::Done);
+    }
+    style::print(&missing::listed(&lacking, &Style::of_stdout()))?;
+    let installable = missing::installable(&lacking);
+    if installable.is_empty() {
+        return Ok(Exit::Failed);
+    }
+    let all: Vec<String> = lacking.iter().map(|binary| binary.name.clone()).collect();
+    install(server, &installable, &all).await
+}
+
+/// Has provider plugins install programs, and prints where those of `shown` are.
+async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<Exit, Failure> {
+    let answer = server.call_once(server.proxy().install(names)).await?;
     let added: Added = decode(&answer)?;
     if added.accepted > 0 {
         let programs = match added.accepted {
@@ -41,12 +69,12 @@ pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         Form::Lines
     };
-    let watched = wait::wait(&server, added.crawl, form).await?;
+    let watched = wait::wait(server, added.crawl, form).await?;
     if watched == Exit::Interrupted {
         return Ok(watched);
     }
-    let listed = binaries::fetch(&server).await?;
-    let (lines, missing) = outcome(&args.names, &listed, added.crawl);
+    let listed = binaries::fetch(server).await?;
+    let (lines, missing) = outcome(shown, &listed, added.crawl);
     style::print(&lines)?;
     Ok(if !missing { Exit::Done } else { Exit::Failed })
 }

@@ -5,6 +5,7 @@ mod add;
 mod binaries;
 mod drop_in;
 mod install;
+mod missing;
 mod unit;
 
 use crate::client::exit::{Exit, Failure};
