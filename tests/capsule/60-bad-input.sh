@@ -289,6 +289,17 @@ judges_the_configuration() {
     assert_status 0 archivist status
 }
 
+writes_only_valid_settings() {
+    local file=/etc/archivist/archivist.conf.d/60-set.conf
+    assert_status 2 archivist config --set WorkersMax=many
+    assert_contains "$output" "$file" "where the value would be invalid"
+    in_capsule test ! -e $file
+    assert_status 0 archivist config --set WorkersMax=7
+    assert_contains "$output" "to apply: systemctl reload $service" "what applies it"
+    assert_eq 7 "$(archivist config --get WorkersMax)" "the setting"
+    in_capsule rm $file
+}
+
 cases refuses_what_is_no_page expands_nothing uses_the_exit_statuses survives_bad_hooks caps_a_flood_of_complaints \
     survives_hooks_that_cannot_be_run refuses_plugins_of_others takes_a_hundred_thousand_lines survives_a_full_disk \
-    refuses_databases judges_the_configuration
+    refuses_databases judges_the_configuration writes_only_valid_settings

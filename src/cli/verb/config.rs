@@ -1,18 +1,30 @@
 //! `archivist config`: the configuration in effect and the origin of each value. What the
-//! orchestrator only warns about is an error here.
+//! orchestrator only warns about is an error here. `--set` changes it.
+
+mod set;
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
-use archivist_core::text::Problem;
+use archivist_core::text::{Problem, clean_lines};
 use archivist_shared::config::inputs::Inputs;
+use archivist_shared::config::keys::is_value_name;
 use archivist_shared::config::{Scope, Settings, fragments, inputs, keys};
 use clap::Args;
 use serde::Serialize;
 
 #[derive(Args)]
 pub struct ConfigArgs {
+    /// Show only this setting, such as WorkersMax or WGET_TIMEOUT
+    #[arg(value_name = "KEY", conflicts_with_all = ["get", "set"])]
+    key: Option<String>,
+    /// Print only the value of this setting
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["set", "json"])]
+    get: Option<String>,
+    /// Write this setting into a drop-in, after validation; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE", value_parser = set::assignment, conflicts_with = "json")]
+    set: Vec<(String, String)>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -28,12 +40,40 @@ struct Effective {
     from: Option<String>,
 }
 
+pub(crate) fn to_failure(error: archivist_shared::config::ConfigError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// Returns the setting of this name among those in effect.
+fn only<'a>(effective: &'a [Effective], key: &str) -> Result<&'a Effective, Failure> {
+    let found = effective.iter().find(|one| one.key == key);
+    found.ok_or_else(|| {
+        if is_value_name(key) {
+            Failure::failed(format!(
+                "{key} is not set: the default of its plugin applies"
+            ))
+        } else {
+            Failure::usage(keys::explain_unknown("Orchestrator", key))
+        }
+    })
+}
+
 pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let to_failure =
-        |error: archivist_shared::config::ConfigError| Failure::failed(error.to_string());
+    if !args.set.is_empty() {
+        return set::run(&args.set, scope);
+    }
     let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
     let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
-    let effective = effective(&settings, &inputs);
+    let mut effective = effective(&settings, &inputs);
+    if let Some(key) = &args.get {
+        let value = &only(&effective, key)?.value;
+        style::print(&format!("{}\n", clean_lines(value)))?;
+        return Ok(Exit::Done);
+    }
+    if let Some(key) = &args.key {
+        only(&effective, key)?;
+        effective.retain(|one| one.key == *key);
+    }
     if args.json {
         let json = serde_json::to_string(&effective)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
