@@ -1,11 +1,11 @@
 //! `archivist-hook-exec PROGRAM`: replaces itself by the hook that standard input describes.
 //!
 //! Every local user can read the properties of a unit (`systemctl show`, /run/systemd/transient).
-//! Therefore the orchestrator passes arguments and variables in a sealed memory file
-//! (`UnitSpec::launch` in archivist-core). The argument PROGRAM only shows users of `systemctl
+//! Therefore the orchestrator passes arguments, variables and working directory in a sealed memory
+//! file (`UnitSpec::launch` in archivist-core). The argument PROGRAM only shows users of `systemctl
 //! status` what runs.
 
-use nix::unistd::{dup2_stdin, execve};
+use nix::unistd::{chdir, dup2_stdin, execve};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -14,26 +14,34 @@ use std::process::ExitCode;
 
 /// Exit statuses of systemd for failures before a program is executed (systemd.exec(5)). The
 /// orchestrator treats them like failures of systemd.
+const EXIT_CHDIR: u8 = 200;
 const EXIT_EXEC: u8 = 203;
 const EXIT_STDIN: u8 = 208;
 
 /// A program to execute.
 #[derive(Debug, PartialEq, Eq)]
 struct Launch {
+    /// Working directory; empty for that of the unit.
+    directory: CString,
     argv: Vec<CString>,
     /// `NAME=value`.
     environment: Vec<CString>,
 }
 
-/// Parses the document: the number of arguments, the arguments, and the variables, each terminated
-/// by a NUL. `None` if the document is incomplete or names no program.
+/// Parses the document: the working directory, the number of arguments, the arguments, and the
+/// variables, each terminated by a NUL. `None` if the document is incomplete or names no program.
 fn read(document: &[u8]) -> Option<Launch> {
     let mut parts = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let directory = CString::new(parts.next()?).ok()?;
     let count: usize = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
     let mut words = parts.map(|word| CString::new(word).ok());
     let argv: Vec<CString> = words.by_ref().take(count).collect::<Option<_>>()?;
     let environment = words.collect::<Option<_>>()?;
-    (argv.len() == count && count > 0).then_some(Launch { argv, environment })
+    (argv.len() == count && count > 0).then_some(Launch {
+        directory,
+        argv,
+        environment,
+    })
 }
 
 /// The variables in `set`, and those of `wanted` whose names are not in `set`: variables of the
@@ -62,7 +70,12 @@ fn launch() -> (u8, String) {
             format!("failed to read standard input: {error}"),
         );
     }
-    let Some(Launch { argv, environment }) = read(&document) else {
+    let Some(Launch {
+        directory,
+        argv,
+        environment,
+    }) = read(&document)
+    else {
         let what = "failed to read standard input: it does not describe a program";
         return (EXIT_STDIN, what.to_owned());
     };
@@ -70,6 +83,14 @@ fn launch() -> (u8, String) {
     if let Err(error) = null {
         let what = format!("failed to open '/dev/null' as standard input: {error}");
         return (EXIT_STDIN, what);
+    }
+    if !directory.is_empty()
+        && let Err(error) = chdir(directory.as_c_str())
+    {
+        let directory = directory.to_string_lossy();
+        let directory = directory.escape_debug();
+        let what = format!("failed to change to '{directory}': {}", error.desc());
+        return (EXIT_CHDIR, what);
     }
     let environment = merge(std::env::vars_os(), environment);
     let Err(error) = execve(&argv[0], &argv, &environment);
@@ -100,18 +121,21 @@ mod tests {
 
     #[test]
     fn arguments_come_before_variables() {
-        let launch = read(b"2\0/bin/x\0\0A=1\0B=\0").unwrap();
+        let launch = read(b"/dir\x002\0/bin/x\0\0A=1\0B=\0").unwrap();
+        assert_eq!(launch.directory.to_bytes(), b"/dir");
         assert_eq!(launch.argv, words(&["/bin/x", ""]));
         assert_eq!(launch.environment, words(&["A=1", "B="]));
         for bad in [
             &b""[..],
             b"\0",
-            b"0\0",
-            b"2\0/bin/x\0",
-            b"1\0/bin/x",
-            b"-1\0x\0",
-            b"x\0",
-            b"99999999999999999999\0x\0",
+            b"\0\0",
+            b"\x000\0",
+            b"\x002\0/bin/x\0",
+            b"\x001\0/bin/x",
+            b"\0-1\0x\0",
+            b"\0x\0",
+            b"1\0/bin/x\0",
+            b"\x0099999999999999999999\0x\0",
         ] {
             assert_eq!(read(bad), None, "{bad:?}");
         }
@@ -126,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_is_parsed(document: Vec<u8>, rest in "[0-3]?(\0[a=]{0,3}){0,5}") {
+        fn any_document_is_parsed(document: Vec<u8>, rest in "(\0[0-3]?)?(\0[a=]{0,3}){0,5}") {
             for document in [document, rest.into_bytes()] {
                 if let Some(launch) = read(&document) {
                     prop_assert!(!launch.argv.is_empty());

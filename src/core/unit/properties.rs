@@ -93,7 +93,10 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if !pairs.is_empty() {
         out.push(("Environment", List(pairs)));
     }
-    if let Some(directory) = &spec.working_directory {
+    // The launcher changes the directory. systemd would load a mount unit for each part of the path
+    // and report all of them over the bus, at every start.
+    let directory = spec.working_directory.as_ref();
+    if let Some(directory) = directory.filter(|_| spec.launcher.is_none()) {
         out.push(("WorkingDirectory", text(&directory.to_string_lossy())));
     }
     let mut descriptors = 0;

@@ -4,6 +4,7 @@
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
 use crate::text::clean_to;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,8 +55,8 @@ pub struct UnitSpec {
     pub notify: bool,
     /// Variables with their values, without expansion.
     pub environment: Vec<(String, String)>,
-    /// Program that gets `argv` and `environment` and executes them. Without it they are properties
-    /// of the unit, which every local user can read.
+    /// Program that gets `argv`, `environment` and `working_directory` and executes them. Without it
+    /// they are properties of the unit, which every local user can read.
     pub launcher: Option<String>,
     /// Working directory; the default of systemd is `/`.
     pub working_directory: Option<PathBuf>,
@@ -197,14 +198,17 @@ fn stdin_of(launcher: Option<&String>) -> Stdio {
 }
 
 impl UnitSpec {
-    /// Returns what the launcher reads from standard input: the number of arguments, the arguments,
-    /// and `NAME=value` for each variable, each terminated by a NUL. `None` without a launcher.
-    /// Text with a NUL cannot be passed to any program and is dropped.
+    /// Returns what the launcher reads from standard input: the working directory or nothing, the
+    /// number of arguments, the arguments, and `NAME=value` for each variable, each terminated by a
+    /// NUL. `None` without a launcher. Text with a NUL cannot be passed to any program and is dropped.
     pub fn launch(&self) -> Option<Vec<u8>> {
         self.launcher.as_ref()?;
         let passable = |text: &&String| !text.contains('\0');
         let argv: Vec<&String> = self.argv.iter().filter(passable).collect();
-        let mut out = format!("{}\0", argv.len()).into_bytes();
+        let directory = self.working_directory.iter();
+        let directory = directory.map(|directory| directory.as_os_str().as_bytes());
+        let mut out: Vec<u8> = directory.flatten().copied().collect();
+        out.extend(format!("\0{}\0", argv.len()).bytes());
         for argument in argv {
             out.extend(argument.bytes().chain([0]));
         }

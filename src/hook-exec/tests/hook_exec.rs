@@ -79,6 +79,26 @@ fn arguments_and_variables_arrive_unchanged() {
 }
 
 #[test]
+fn program_starts_in_the_working_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_directory = |directory: &Path| {
+        let spec = UnitSpec {
+            working_directory: Some(directory.into()),
+            ..spec(&["/bin/pwd"], &[])
+        };
+        launch(&spec.launch().unwrap(), &[])
+    };
+    let output = in_directory(directory.path());
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(Path::new(shown.trim_end()), directory.path());
+
+    let missing = in_directory(&directory.path().join("missing"));
+    assert_eq!(missing.status.code(), Some(200));
+    let message = String::from_utf8(missing.stderr).unwrap();
+    assert!(message.contains("missing': No such file"), "{message}");
+}
+
+#[test]
 fn standard_input_is_empty_and_the_document_is_gone() {
     let look = "readlink /proc/self/fd/0; ls -l /proc/$$/fd | grep -c memfd";
     let list = launched(&["/bin/sh", "-c", look], &[], &[]);
@@ -107,7 +127,7 @@ fn failed_execution_has_systemd_s_exit_status() {
         launched(&[not_executable], &[], &[]).status.code(),
         Some(203)
     );
-    for broken in [&b""[..], b"2\0/bin/true\0"] {
+    for broken in [&b""[..], b"\x002\0/bin/true\0"] {
         assert_eq!(launch(broken, &[]).status.code(), Some(208));
     }
 }
