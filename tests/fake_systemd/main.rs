@@ -351,6 +351,29 @@ async fn descriptors_arrive_where_they_belong() {
 }
 
 #[tokio::test]
+async fn path_after_a_hyphen_may_be_missing() {
+    let (mut fake, manager, _hints) = Fake::connect().await;
+    let spec = UnitSpec {
+        bind_read_only: vec!["/lib".into(), "-/run/resolvconf".into()],
+        ..hook()
+    };
+    let taking = async {
+        let call = fake.take().await;
+        let mut transient = Transient::of(&call);
+        let binds: Vec<(String, String, bool, u64)> = transient.take("BindReadOnlyPaths");
+        let paths = ["/lib", "/run/resolvconf"];
+        for (place, (from, to, may_be_missing, _)) in binds.iter().enumerate() {
+            assert_eq!((from.as_str(), to.as_str()), (paths[place], paths[place]));
+            assert_eq!(*may_be_missing, place == 1);
+        }
+        assert_eq!(binds.len(), paths.len());
+        fake.answer(&call).await;
+    };
+    let (started, ()) = tokio::join!(begin(&manager, &spec), taking);
+    started.unwrap();
+}
+
+#[tokio::test]
 async fn what_is_sent_is_never_expanded() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     let spec = hook();

@@ -24,7 +24,8 @@ pub enum Property {
         /// Flags of systemd, such as `no-env-expand`.
         flags: Vec<&'static str>,
     },
-    /// `a(ssbt)` from source and destination; the rest is "must exist" and "what is mounted below".
+    /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`, and
+    /// "what is mounted below".
     Binds(Vec<(String, String)>),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),
@@ -131,7 +132,8 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     }
     let same = |dir: &std::path::PathBuf| {
         let dir = dir.to_string_lossy().into_owned();
-        (dir.clone(), dir)
+        let place = dir.strip_prefix('-').unwrap_or(&dir).to_owned();
+        (dir, place)
     };
     let paths = |dirs: &[std::path::PathBuf]| dirs.iter().map(same).collect::<Vec<_>>();
     let mut binds = paths(&spec.bind);

@@ -68,7 +68,7 @@ pub struct UnitSpec {
     pub limit: Option<Duration>,
     /// Directories of the archive that the unit may write to, at the same path.
     pub bind: Vec<PathBuf>,
-    /// Same, read-only.
+    /// Same, read-only. A path after `-` may be missing (systemd.exec(5)).
     pub bind_read_only: Vec<PathBuf>,
     /// Directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,

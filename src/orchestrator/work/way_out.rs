@@ -7,11 +7,19 @@ use archivist_core::unit::{AddressFilter, Names, Network};
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::Manager;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 
 /// The address of the machine's resolver in a crawl's own network (archivist-network@.service).
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The file with the name servers.
 pub const RESOLVERS: &str = "/etc/resolv.conf";
+/// What `/etc/resolv.conf` may be a link to, and the socket of nss-resolve(8). Hooks see nothing else
+/// in /run, and in a network of their own not even these.
+const RESOLVER_PATHS: [&str; 3] = [
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+];
 /// The unit that tests the address filter.
 const FILTER_TEST_UNIT: &str = "archivist-reach.service";
 /// The process exited, see [`Reading::exec_main_code`].
@@ -65,6 +73,9 @@ impl WayOut {
 pub struct MachineAddresses {
     pub hosts: Hosts,
     pub name_servers: Vec<IpAddr>,
+    /// Those of [`RESOLVER_PATHS`] that exist, for optional bind mounts. A missing one would cost each
+    /// hook two walks along its path.
+    pub resolver_paths: Vec<PathBuf>,
 }
 
 impl MachineAddresses {
@@ -74,7 +85,11 @@ impl MachineAddresses {
             let bytes = std::fs::read(scope.rooted(path)).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
+        let exists = |path: &&str| scope.rooted(path).exists();
+        let optional = |path: &str| PathBuf::from(format!("-{path}"));
+        let paths = RESOLVER_PATHS.into_iter().filter(exists);
         MachineAddresses {
+            resolver_paths: paths.map(optional).collect(),
             hosts: Hosts::parse(&text("/etc/hosts")),
             name_servers: nameservers(&text(RESOLVERS)),
         }
@@ -151,6 +166,15 @@ mod tests {
         ] {
             assert_eq!(refuses(&filter, ip), refused, "{ip}");
         }
+    }
+
+    #[test]
+    fn only_existing_resolvers_are_bound() {
+        let (root, scope) = scope("nameserver 127.0.0.53\n");
+        assert!(MachineAddresses::read(&scope).resolver_paths.is_empty());
+        std::fs::create_dir_all(root.path().join("run/systemd/resolve")).unwrap();
+        let paths = MachineAddresses::read(&scope).resolver_paths;
+        assert_eq!(paths, [PathBuf::from("-/run/systemd/resolve")]);
     }
 
     #[test]

@@ -42,8 +42,11 @@ fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Vari
             Variant::from(commands)
         }
         Property::Binds(paths) => {
-            let bind =
-                |(from, to): &(String, String)| (from.clone(), to.clone(), false, MOUNT_RECURSIVE);
+            let bind = |(from, to): &(String, String)| {
+                let optional = from.strip_prefix('-');
+                let from = optional.unwrap_or(from).to_owned();
+                (from, to.clone(), optional.is_some(), MOUNT_RECURSIVE)
+            };
             Variant::from(paths.iter().map(bind).collect::<Vec<Bind>>())
         }
         Property::Bytes(lines) => {

@@ -61,6 +61,8 @@ const ENVIRONMENT: [&str; 4] = [
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 ];
 
+/// What name resolution needs of /run; a missing path is skipped.
+const RESOLVERS: &str = "-/run/systemd/resolve -/run/resolvconf -/run/NetworkManager/resolv.conf";
 /// Time limit of the unit (systemd.time(7)).
 const LIMIT: &str = "1h";
 /// Longest line that is printed at once, in bytes.
@@ -177,6 +179,7 @@ fn arguments(sandbox: &Sandbox<'_>, scope: &Scope, unit: &str) -> Vec<OsString> 
     ));
     if !scope.user {
         words.push(property("TemporaryFileSystem", "/var/lib:ro".to_owned()));
+        words.push(property("BindReadOnlyPaths", RESOLVERS.to_owned()));
     }
     words.push(property(
         "BindPaths",
@@ -277,6 +280,7 @@ mod tests {
         for part in [
             "--property=User=archivist-hook ",
             "--property=TemporaryFileSystem=/var/lib:ro",
+            "--property=BindReadOnlyPaths=-/run/systemd/resolve ",
             "--property=BindPaths=/var/lib/archivist/.setup/x:/tmp",
             "--property=BindPaths=/var/lib/archivist/lib ",
             "/usr/bin/env -i HOME=/tmp ",
