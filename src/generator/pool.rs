@@ -237,6 +237,8 @@ pub struct Pool {
     pub at_boot: bool,
     /// Longest time between two heartbeats of a worker; `None` without monitoring.
     pub heartbeat: Option<Duration>,
+    /// Whether its workers have health checks.
+    pub checked: bool,
     /// Problems of the file; none of its workers starts while one is fatal.
     pub problems: Vec<Problem>,
 }
@@ -264,6 +266,7 @@ impl Pool {
             workers: reader.number("Workers", 0..=WORKERS_MAX).unwrap_or(1),
             at_boot: reader.section("Install").next().is_some(),
             heartbeat: heartbeat.filter(|_| monitored),
+            checked: monitored && reader.last("HealthCheck").is_some(),
             problems,
         }
     }
@@ -276,6 +279,11 @@ impl Pool {
     /// Returns the unit name of the worker with this instance number.
     pub fn worker(&self, index: u32) -> String {
         Names(&self.name).worker(index)
+    }
+
+    /// Returns the timer of the health check of a worker.
+    pub fn health_timer(&self, index: u32) -> String {
+        Names(&self.name).health(&index.to_string(), "timer")
     }
 
     /// Returns the index of the worker whose unit has this name.

@@ -139,6 +139,31 @@ ends_only_the_unhealthy() {
     wait_for 30 all_run
 }
 
+# The check is at fault, not the worker.
+leaves_a_worker_alone_if_its_check_cannot_run() {
+    needs runs_workers_by_index
+    local pid how
+    for how in /opt/pools/no-such-check "/bin/sh -c no-such-check"; do
+        in_capsule sh -c "mkdir -p /etc/archivist/testpool.pool.d
+            printf '[Pool]\nHealthCheck=$how\n' >/etc/archivist/testpool.pool.d/60-check.conf
+            systemctl daemon-reload"
+        archivist pool restart testpool
+        wait_for 30 all_run
+        pid=$(worker 0 pid)
+        wait_for 20 has_problem 0 "the health check was not executed"
+        # The fault of a further check replaces that of the first.
+        in_capsule rm /run/archivist/pool-health/testpool-0
+        wait_for 20 has_problem 0 "the health check was not executed"
+        assert_eq "$pid 0" "$(worker 0 pid) $(worker 0 restarts)" "process and restarts of a worker whose check cannot run"
+    done
+    assert_contains "$(archivist pool status testpool)" "its shell failed to execute a program (exit status 127)" "pool status"
+    assert_contains "$(archivist pool logs testpool 0)" "was not executed, ignoring it" "the journal about the check"
+    in_capsule sh -c "rm /etc/archivist/testpool.pool.d/60-check.conf; systemctl daemon-reload"
+    archivist pool restart testpool
+    wait_for 30 all_run
+    assert_eq null "$(worker 0 problem)" "problem of a worker whose check runs again"
+}
+
 scales() {
     needs runs_workers_by_index
     archivist pool scale testpool 5
@@ -213,4 +238,4 @@ removes() {
 }
 
 cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
-    ends_only_the_unhealthy scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file removes
+    ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file removes

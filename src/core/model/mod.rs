@@ -19,6 +19,7 @@ pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
 pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
+pub(crate) use outcome::start_failure;
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};

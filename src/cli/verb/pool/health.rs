@@ -1,14 +1,17 @@
 //! Ends a worker whose health check failed: SIGTERM, then SIGKILL after its StopSec=. systemd
-//! restarts it like any worker that fails, unless it is being stopped.
+//! restarts it like any worker that fails, unless it is being stopped. A check that was not executed
+//! does not end its worker.
 
 use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};
+use archivist_core::plan::check_fault;
 use archivist_core::text::human_span;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Properties, SystemdClient, Whom};
 use clap::Args;
 use futures_util::StreamExt;
 use nix::sys::signal::Signal;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -26,6 +29,11 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Err(Failure::usage(what));
     };
     let unit = format!("archivist-pool-{name}@{index}.service");
+    if let Some(fault) = fault() {
+        println!("the health check of {unit} was not executed, ignoring it: {fault}");
+        record_fault(&args.worker, &fault, scope)?;
+        return Ok(Exit::Done);
+    }
     let systemd = connect(scope).await?;
     let mut changes = systemd.changes(&unit).await.map_err(failure)?;
     let worker = systemd.service(&unit).await.map_err(failure)?;
@@ -57,6 +65,26 @@ pub async fn run(args: UnhealthyArgs, scope: &Scope) -> Result<Exit, Failure> {
         Err(_) => {}
     }
     Ok(Exit::Done)
+}
+
+/// Returns why the check that systemd reports as failed says nothing about the worker.
+fn fault() -> Option<String> {
+    let said = |name: &str| std::env::var(name).unwrap_or_default();
+    let result = said("MONITOR_SERVICE_RESULT");
+    let code = said("MONITOR_EXIT_CODE");
+    check_fault(&result, &code, &said("MONITOR_EXIT_STATUS"))
+}
+
+/// Path of the file with the last fault of a worker's check. `worker` is NAME-INDEX.
+pub fn fault_path(worker: &str, scope: &Scope) -> PathBuf {
+    scope.runtime_dir().join("pool-health").join(worker)
+}
+
+/// Writes the fault for `archivist pool status`: systemd forgets a failed check at once.
+fn record_fault(worker: &str, fault: &str, scope: &Scope) -> Result<(), Failure> {
+    let path = fault_path(worker, scope);
+    std::fs::write(&path, fault)
+        .map_err(|error| Failure::failed(format!("failed to write '{}': {error}", path.display())))
 }
 
 /// Returns whether the worker still runs since that start and is not being stopped.

@@ -1,14 +1,22 @@
 //! State of a pool and its workers as systemd reports it.
 
 use super::failure;
+use super::health::fault_path;
 use crate::client::exit::Failure;
 use archivist_core::model::Time;
 use archivist_core::text::human_span;
 use archivist_generator::Pool;
+use archivist_shared::config::Scope;
 use archivist_shared::systemd::{Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Time after the start of a worker within which systemd starts the timer of its health check.
+const TIMER_START_MAX: Duration = Duration::from_secs(2);
+/// How much earlier than the clock the kernel may set the time of a file: one tick at 100 Hz.
+const MTIME_LAG: Duration = Duration::from_millis(10);
 
 /// A pool with its workers.
 #[derive(Debug, Serialize)]
@@ -90,7 +98,12 @@ impl State {
 }
 
 /// Queries systemd for all workers of `pool`: declared ones, and others that still run.
-pub async fn of(pool: &Pool, systemd: &SystemdClient, now: Time) -> Result<Report, Failure> {
+pub async fn of(
+    pool: &Pool,
+    systemd: &SystemdClient,
+    scope: &Scope,
+    now: Time,
+) -> Result<Report, Failure> {
     let loaded = systemd.loaded(&[pool.pattern()]).await.map_err(failure)?;
     let left = loaded
         .iter()
@@ -101,7 +114,12 @@ pub async fn of(pool: &Pool, systemd: &SystemdClient, now: Time) -> Result<Repor
     for index in indices {
         let unit = pool.worker(index);
         let service = systemd.service(&unit).await.map_err(failure)?;
-        workers.push(worker(pool, index, unit, &service, now));
+        let mut worker = worker(pool, index, unit, &service, now);
+        if pool.checked && worker.alive {
+            let fault = check_problem(pool, &worker, systemd, scope, now).await?;
+            worker.problem = fault.or(worker.problem);
+        }
+        workers.push(worker);
     }
     let mut problems: Vec<_> = pool.problems.iter().map(ToString::to_string).collect();
     let is_fatal = pool.problems.iter().any(|problem| problem.fatal);
@@ -155,6 +173,46 @@ fn worker(pool: &Pool, index: u32, unit: String, service: &Properties, now: Time
         last_beat,
         problem: problem(pool, state, service, last_beat, uptime.unwrap_or_default()),
     }
+}
+
+/// Returns why no health check of a running worker is executed: its timer does not run, or the
+/// newest check was not executed.
+async fn check_problem(
+    pool: &Pool,
+    worker: &Worker,
+    systemd: &SystemdClient,
+    scope: &Scope,
+    now: Time,
+) -> Result<Option<String>, Failure> {
+    let name = pool.health_timer(worker.index);
+    let timer = systemd.timer(&name).await.map_err(failure)?;
+    let since = worker.since.unwrap_or(now);
+    if timer.text("ActiveState") != "active" {
+        // systemd starts it right after the worker.
+        let is_late = now.until(since) > TIMER_START_MAX;
+        return Ok(
+            is_late.then(|| format!("the health check does not run; see: systemctl status {name}"))
+        );
+    }
+    let path = fault_path(&format!("{}-{}", pool.name, worker.index), scope);
+    let newest_check = time(&timer, "LastTriggerUSec").unwrap_or(since);
+    let Some(fault) = fault_since(&path, since.max(newest_check)) else {
+        return Ok(None);
+    };
+    Ok(Some(format!(
+        "the health check was not executed, so this worker is not checked: {fault}; see \
+         HealthCheck= in {}",
+        pool.path.display()
+    )))
+}
+
+/// Returns the text of a file that was written after `since`.
+fn fault_since(path: &Path, since: Time) -> Option<String> {
+    let written = path.metadata().ok()?.modified().ok()?;
+    let written = written.duration_since(UNIX_EPOCH).ok()?;
+    let is_current = Time(0).after(written + MTIME_LAG) >= since;
+    let text = std::fs::read_to_string(path).ok();
+    text.filter(|_| is_current)
 }
 
 /// Name in the environment of the worker.

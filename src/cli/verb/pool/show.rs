@@ -34,7 +34,7 @@ pub async fn list(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     let style = Style::of_stdout();
     let mut reports = Vec::new();
     for pool in &pools {
-        reports.push(report::of(pool, &systemd, style.now).await?);
+        reports.push(report::of(pool, &systemd, scope, style.now).await?);
     }
     let pools_of = |problem: &str| problem.contains(".pool");
     for problem in problems
@@ -98,7 +98,7 @@ pub async fn status(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     let pool = find(&args.name, scope)?;
     let systemd = connect(scope).await?;
     let style = Style::of_stdout();
-    let report = report::of(&pool, &systemd, style.now).await?;
+    let report = report::of(&pool, &systemd, scope, style.now).await?;
     if args.json {
         return json(&report);
     }
