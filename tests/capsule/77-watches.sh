@@ -230,6 +230,18 @@ a_wrong_time_is_refused() {
     assert_eq not-found "$(unit_property archivist-watch-wrong-crawl.timer LoadState)" "the timer of a watch that was removed"
 }
 
+takes_times_of_cron() {
+    archivist watch add cron http://a.example --status "every 6 hours" --crawl "30 4 * * mon-fri" --lighthouse hour >/dev/null
+    assert_eq "active active active" "$(in_capsule systemctl show --property=ActiveState --value 'archivist-watch-cron-*.timer' | xargs)" "timers"
+    assert_contains "$(in_capsule systemctl show --property=TimersCalendar archivist-watch-cron-crawl.timer)" \
+        "OnCalendar=Mon..Fri *-*-* 04:30:00" "what systemd makes of a cron expression"
+    assert_status 2 archivist watch add --replace cron http://a.example --status "6 hours"
+    assert_contains "$output" "write 'every 6 hours'" "the right spelling"
+    assert_status 2 archivist watch add --replace cron http://a.example --crawl "0 0 1 * mon"
+    assert_contains "$output" "write two watches" "an expression that systemd cannot have"
+    archivist watch remove cron
+}
+
 a_kind_that_is_left_out_stops() {
     archivist watch add kinds http://a.example --status "every 1h" --crawl daily --lighthouse no >/dev/null
     archivist watch add --replace kinds http://a.example --status "every 1h" --crawl no --lighthouse no >/dev/null
@@ -244,11 +256,12 @@ a_kind_that_is_left_out_stops() {
 
 # systemd reads a new file at daemon-reload, and starts nothing of it.
 a_file_written_by_hand_has_idle_timers() {
-    local said command="systemctl daemon-reload && systemctl start archivist-watch-byhand-status.timer"
+    local said words command="systemctl daemon-reload && systemctl start archivist-watch-byhand-status.timer"
     in_capsule sh -c "printf '[Watch]\nURL=http://a.example\nStatus=every 1h\nLighthouse=no\nCrawl=no\n' >/etc/archivist/byhand.watch
         systemctl daemon-reload"
     for said in "watch list" "watch show byhand" "why byhand"; do
-        assert_contains "$(archivist $said 2>&1)" "byhand: timers not started; run: $command" "archivist $said"
+        read -ra words <<<"$said"
+        assert_contains "$(archivist "${words[@]}" 2>&1)" "byhand: timers not started; run: $command" "archivist $said"
     done
     assert_contains "$(archivist watch list 2>/dev/null)" "not started" "next run"
     assert_contains "$(archivist doctor 2>&1 || true)" "→ $command" "doctor"
@@ -294,5 +307,5 @@ two_hundred() {
 
 cases a_site_in_all_its_moods calls_a_webhook a_bad_certificate the_same_twice_is_one timers_and_list_agree \
     timers_queue_without_an_orchestrator missed_runs_collapse slow_checks_hold_up_no_fast_ones two_hundred \
-    results_go_in_time a_wrong_time_is_refused a_kind_that_is_left_out_stops \
+    results_go_in_time a_wrong_time_is_refused takes_times_of_cron a_kind_that_is_left_out_stops \
     a_file_written_by_hand_has_idle_timers a_bad_file_spoils_no_other

@@ -68,6 +68,8 @@ pub fn watches(cardboard: &Cardboard, name: &str) -> zbus::fdo::Result<String> {
     let [open, last] = checks(false);
     Ok(json(&[Watch {
         name: "site".into(),
+        label: "The shop\u{1b}[2J".into(),
+        notes: vec!["Ask Eve".into()],
         file: "/etc/archivist/site.watch".into(),
         problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
         schedules: [(CheckKind::Status, "every 3min".into())].into(),
@@ -156,6 +158,8 @@ fn list_show_and_why_print_cleaned_text() {
     let (code, shown, stderr_shown) = bus.run(&["watch", "show", "site"]);
     assert_eq!(code, 0);
     assert!(shown.contains("status: every 3min"), "{shown}");
+    let head = "site - The shop\u{fffd}[2J (/etc/archivist/site.watch)\n      notes: Ask Eve\n";
+    assert!(shown.starts_with(head), "{shown}");
     assert!(
         shown.contains("uptime 50.00% of 2 status checks"),
         "{shown}"

@@ -5,12 +5,14 @@
 mod clean;
 mod decimal;
 mod problem;
+mod setting;
 mod size;
 mod span;
 mod suggest;
 
 pub use clean::{clean, clean_lines, clean_to, escape_json, is_unsafe};
 pub use problem::{Location, Problem};
+pub use setting::is_value_name;
 pub use size::{SIZE_ALLOWED, exact_size, human_size, parse_size};
 pub use span::{SPAN_ALLOWED, exact_span, human_span, parse_span};
 pub use suggest::{did_you_mean, similar};

@@ -332,6 +332,22 @@ fn retention_of_a_kind_does_not_affect_other_kinds() {
 }
 
 #[test]
+fn archive_check_passes_settings_to_its_crawl() {
+    let mut bed = watched("ArchiveSettings=CRAWL_MAX_URLS=7\n");
+    let queued = bed.queue("site", &[CheckKind::Archive]).unwrap();
+    let crawl = bed.look(|tx| tx.crawl(queued.crawl.unwrap())).unwrap();
+    assert_eq!(crawl.config["CRAWL_MAX_URLS"], "7");
+    bed.declare(
+        "site",
+        "[Watch]\nURL=http://a.example\nArchivePersona=nosuch\n",
+    );
+    bed.cancel(0);
+    bed.come_to_an_end();
+    let refused = bed.queue("site", &[CheckKind::Archive]);
+    assert!(refused.is_err(), "no persona has this name");
+}
+
+#[test]
 fn open_crawl_keeps_its_archive_check() {
     let mut bed = watched("Archive=daily\nArchiveRetention=1d\n");
     let mut crawls = Vec::new();

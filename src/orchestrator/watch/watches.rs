@@ -126,7 +126,7 @@ impl Turn<'_> {
                 depth: how.depth,
                 tags: how.tags.clone(),
                 plugins: how.plugins.clone(),
-                ..AddOptions::default()
+                config: how.settings.clone(),
             };
             // Root declares watches.
             const ROOT: u32 = 0;
@@ -186,6 +186,8 @@ impl Turn<'_> {
                 .collect(),
             sites: sites.collect::<TurnResult<_>>()?,
             name: watch.name.clone(),
+            label: watch.label.clone(),
+            notes: watch.notes.clone(),
         })
     }
 

@@ -6,7 +6,7 @@ use super::ini::Entry;
 use super::keys::Key;
 use crate::config::ini;
 use crate::config::keys;
-use archivist_core::text::{Location, Problem};
+use archivist_core::text::{Location, Problem, is_value_name};
 
 /// What an assignment sets.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ fn target(entry: &Entry) -> Result<Option<Target>, String> {
         return Ok(None);
     }
     if section == keys::VALUES {
-        return if keys::is_value_name(key) {
+        return if is_value_name(key) {
             Ok(Some(Target::Value(key.clone())))
         } else {
             Err(format!(

@@ -5,8 +5,8 @@ use super::{NetworkMode, Settings};
 use archivist_core::model::Reach;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
 use archivist_core::text::{
-    SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, parse_size, parse_span,
-    similar,
+    SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, is_value_name, parse_size,
+    parse_span, similar,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,14 +84,6 @@ pub const KEYS: &[Key] = &[
 pub fn find(section: &str, name: &str) -> Option<&'static Key> {
     KEYS.iter()
         .find(|key| key.section == section && key.name == name)
-}
-
-/// Returns whether a plugin setting can have this name, such as `WGET_TIMEOUT`.
-pub fn is_value_name(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// Returns why `[section] name=` is unknown, with a correction if possible.

@@ -24,7 +24,7 @@ pub struct AddArgs {
     /// Watch the URLs in FILE too, one per line; it is read at every check
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
-    /// When to check whether a site answers: 'every 5min', a calendar expression, or 'no'
+    /// When to check whether a site answers: 'every 5min', a calendar or cron expression, or 'no'
     #[arg(long, value_name = "WHEN")]
     status: Option<String>,
     /// When to measure the sites with Lighthouse

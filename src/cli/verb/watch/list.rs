@@ -155,7 +155,14 @@ fn waits(kind: CheckKind) -> String {
 }
 
 fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
-    let mut out = format!("{} ({})\n", watch.name, clean(&watch.file));
+    let mut out = watch.name.clone();
+    if !watch.label.is_empty() {
+        out.push_str(&format!(" - {}", clean(&watch.label)));
+    }
+    out.push_str(&format!(" ({})\n", clean(&watch.file)));
+    for line in &watch.notes {
+        out.push_str(&format!("      notes: {}\n", clean(line)));
+    }
     for (kind, words) in &watch.schedules {
         let next = next.get(&(watch.name.clone(), *kind));
         let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, style)));

@@ -5,15 +5,19 @@ use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use archivist_core::model::{CheckKind, RunId};
-use archivist_shared::bus::documents::watches::Queued;
+use archivist_core::text::clean;
+use archivist_shared::bus::documents::watches::{Check, Queued, Watch};
 use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]
 pub struct RunArgs {
     /// Name of the watch
-    #[arg(value_name = "NAME", value_parser = super::name)]
-    name: String,
+    #[arg(value_name = "NAME", value_parser = super::name, required_unless_present = "all")]
+    name: Option<String>,
+    /// Queue checks of all watches
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
     /// Queue only checks of this kind; may be given more than once
     #[arg(long = "kind", value_name = "KIND", value_parser = super::kind)]
     kinds: Vec<CheckKind>,
@@ -53,45 +57,82 @@ async fn ask(server: &Server, name: &str, kinds: &[CheckKind]) -> Result<String,
 
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let answer = ask(&server, &args.name, &args.kinds).await?;
-    let queued: Queued = decode(&answer)?;
-    if !args.wait {
-        if args.json {
-            style::print_json(&answer)?
-        } else {
-            style::print(&format!("{}\n", summary(&queued)))?
-        }
+    let names = names(&args, &server).await?;
+    if names.is_empty() {
+        eprintln!("no watches; see: archivist watch add --help");
         return Ok(Exit::Done);
     }
-    let shown = history::fetch(&server, &args.name, Default::default()).await?;
-    let open = shown.iter().filter(|check| check.state != "done");
-    let kinds = &args.kinds;
-    let open = open.filter(|check| kinds.is_empty() || kinds.contains(&check.kind));
-    let mut waited: Vec<_> = open.map(|check| check.id).collect();
-    for id in &waited {
-        // Longer than any check takes; the orchestrator may restart in the meantime.
-        let id = id.to_string();
-        server.wait_for(|| server.proxy().await_check(&id)).await?;
+    let mut exit = Exit::Done;
+    let mut queued = Vec::new();
+    for name in names {
+        match ask(&server, &name, &args.kinds).await {
+            Ok(answer) => queued.push(decode::<Queued>(&answer)?),
+            // An error of one watch does not affect the others.
+            Err(failure) if args.all => {
+                eprintln!("archivist: {name}: {}", clean(failure.message()));
+                exit = Exit::Partly;
+            }
+            Err(failure) => return Err(failure),
+        }
     }
-    waited.extend(&queued.queued);
-    let first = waited.iter().min().copied().unwrap_or(RunId(0));
-    let done = history::fetch_down_to(&server, &args.name, Default::default(), first).await?;
-    let done: Vec<_> = done
-        .into_iter()
-        .filter(|check| waited.contains(&check.id))
-        .collect();
-    history::print(&done, args.json)?;
-    if done.iter().all(|check| check.ok == Some(true)) {
-        Ok(Exit::Done)
+    if args.wait {
+        let done = ended(&args, &server, &queued).await?;
+        history::print(&done, args.json)?;
+        let all_good = done.iter().all(|check| check.ok == Some(true));
+        return Ok(if all_good { exit } else { Exit::Partly });
+    }
+    if args.json {
+        let text = match queued.as_slice() {
+            [one] if !args.all => serde_json::to_string(one),
+            all => serde_json::to_string(all),
+        };
+        style::print_json(&text.unwrap_or_default())?;
     } else {
-        Ok(Exit::Partly)
+        for queued in &queued {
+            style::print(&format!("{}\n", summary(queued)))?;
+        }
     }
+    Ok(exit)
+}
+
+async fn names(args: &RunArgs, server: &Server) -> Result<Vec<String>, Failure> {
+    if let Some(name) = &args.name {
+        return Ok(vec![name.clone()]);
+    }
+    let watches: Vec<Watch> = server.ask(|| server.proxy().watches("")).await?;
+    Ok(watches.into_iter().map(|watch| watch.name).collect())
+}
+
+/// Waits for the checks of these watches that were queued or open, and returns their results.
+async fn ended(args: &RunArgs, server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure> {
+    let mut all = Vec::new();
+    for queued in queued {
+        let shown = history::fetch(server, &queued.watch, Default::default()).await?;
+        let open = shown.iter().filter(|check| check.state != "done");
+        let kinds = &args.kinds;
+        let open = open.filter(|check| kinds.is_empty() || kinds.contains(&check.kind));
+        let mut waited: Vec<_> = open.map(|check| check.id).collect();
+        for id in &waited {
+            // Longer than any check takes; the orchestrator may restart in the meantime.
+            let id = id.to_string();
+            server.wait_for(|| server.proxy().await_check(&id)).await?;
+        }
+        waited.extend(&queued.queued);
+        let first = waited.iter().min().copied().unwrap_or(RunId(0));
+        let filter = Default::default();
+        let done = history::fetch_down_to(server, &queued.watch, filter, first).await?;
+        all.extend(done.into_iter().filter(|check| waited.contains(&check.id)));
+    }
+    Ok(all)
 }
 
 fn summary(queued: &Queued) -> String {
     let of = match (queued.queued.len(), queued.open) {
-        (0, 0) => "nothing to check".to_owned(),
-        (0, open) => format!("queued nothing: {open} already wait or run"),
+        (0, 0) => format!("nothing to check in watch {}", queued.watch),
+        (0, open) => format!(
+            "queued nothing of watch {}: {open} already wait or run",
+            queued.watch
+        ),
         (n, 0) => format!("queued {n} of watch {}", queued.watch),
         (n, open) => format!(
             "queued {n} of watch {}; {open} already wait or run",
@@ -126,9 +167,13 @@ mod tests {
         };
         assert_eq!(summary(&queued), "queued 1 of watch site");
         let twice = Queued {
+            watch: "site".into(),
             open: 2,
             ..Queued::default()
         };
-        assert_eq!(summary(&twice), "queued nothing: 2 already wait or run");
+        assert_eq!(
+            summary(&twice),
+            "queued nothing of watch site: 2 already wait or run"
+        );
     }
 }

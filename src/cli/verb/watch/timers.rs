@@ -197,6 +197,8 @@ mod tests {
     fn scheduled_kinds_without_a_timer_are_not_started() {
         let mut watch = Watch {
             name: "site".to_owned(),
+            label: String::new(),
+            notes: Vec::new(),
             file: "/etc/archivist/site.watch".to_owned(),
             problems: Vec::new(),
             schedules: [

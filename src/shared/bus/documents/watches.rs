@@ -71,6 +71,12 @@ pub struct Site {
 pub struct Watch {
     /// Its name.
     pub name: String,
+    /// Name for people; empty means the name of the file.
+    #[serde(default)]
+    pub label: String,
+    /// Lines of text for people.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Path of its main file.
     pub file: String,
     /// Problems of the file.

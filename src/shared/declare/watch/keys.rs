@@ -2,7 +2,8 @@
 
 use super::{Alert, Missed, NAME_ALLOWED, Schedule, Watch, is_name};
 use crate::declare::reader::Reader;
-use archivist_core::model::{CheckKind, PageUrl};
+use archivist_core::model::{CheckKind, PageUrl, PersonaName};
+use archivist_core::text::is_value_name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use std::time::Duration;
 pub const SECTION: &str = "Watch";
 
 /// All keys, without '='.
-pub const KEYS: [&str; 20] = [
+pub const KEYS: [&str; 24] = [
+    "Label",
+    "Notes",
     "URL",
     "URLFile",
     "Status",
@@ -32,6 +35,8 @@ pub const KEYS: [&str; 20] = [
     "ArchiveTags",
     "ArchivePlugins",
     "ArchivePages",
+    "ArchivePersona",
+    "ArchiveSettings",
 ];
 
 const SCHEDULES: [(&str, CheckKind); 4] = [
@@ -50,6 +55,9 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
             "'{name}' cannot be the name of a watch: {NAME_ALLOWED}"
         ));
     }
+    watch.label = reader.value("Label", text).unwrap_or_default();
+    let notes = reader.all("Notes").into_iter();
+    watch.notes = notes.map(|entry| entry.value.clone()).collect();
     watch.urls = urls(reader);
     watch.url_file = reader.value("URLFile", absolute);
     for (key, kind) in SCHEDULES {
@@ -73,6 +81,7 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     watch.archiving.tags = words(reader, "ArchiveTags");
     watch.archiving.plugins = words(reader, "ArchivePlugins");
     watch.archiving.only_new = reader.value("ArchivePages", only_new).unwrap_or(false);
+    watch.archiving.settings = settings(reader);
     if !reader.has_errors() && watch.urls.is_empty() && watch.url_file.is_none() {
         reader.refuse_all("nothing to watch: neither URL= nor URLFile= is set in [Watch]");
     }
@@ -108,6 +117,37 @@ fn urls(reader: &mut Reader<'_>) -> Vec<String> {
         }
     }
     urls
+}
+
+/// Returns the settings of the crawls: those of `ArchiveSettings=`, one in each assignment, and the
+/// persona.
+fn settings(reader: &mut Reader<'_>) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let persona = reader.value("ArchivePersona", |name| {
+        let name = name.parse::<PersonaName>();
+        name.map_err(|error| error.to_string())
+    });
+    settings.extend(persona.map(|name| ("ACTIVE_PERSONA".to_owned(), name.to_string())));
+    for entry in reader.all("ArchiveSettings") {
+        match entry.value.split_once('=') {
+            Some((key, value)) if is_value_name(key) => {
+                settings.insert(key.to_owned(), value.to_owned());
+            }
+            _ => {
+                let what = format!(
+                    "'{}' is not KEY=VALUE of a plugin's setting, such as WGET_TIMEOUT=30; write \
+                     each setting on a line of its own",
+                    entry.value
+                );
+                reader.refuse(entry, &what);
+            }
+        }
+    }
+    settings
+}
+
+fn text(value: &str) -> Result<String, String> {
+    Ok(value.to_owned())
 }
 
 fn absolute(value: &str) -> Result<PathBuf, String> {

@@ -2,6 +2,7 @@
 //! timers from it, and the orchestrator checks.
 
 mod alert;
+mod cron;
 mod keys;
 mod schedule;
 
@@ -35,6 +36,8 @@ pub struct Archiving {
     pub tags: Vec<String>,
     /// Plugins that run; empty means all.
     pub plugins: Vec<String>,
+    /// Settings of the crawls, including persona and limits.
+    pub settings: BTreeMap<String, String>,
     /// Skip pages that are archived already: with a depth of 0 the given ones, otherwise those that
     /// links lead to.
     pub only_new: bool,
@@ -45,6 +48,10 @@ pub struct Archiving {
 pub struct Watch {
     /// Name of the file without `.watch`.
     pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// Lines of text for people.
+    pub notes: Vec<String>,
     /// Sites that are checked, normalised.
     pub urls: Vec<String>,
     /// File with further URLs, one per line.
@@ -71,6 +78,8 @@ impl Watch {
     pub fn new(name: &str) -> Watch {
         Watch {
             name: name.to_owned(),
+            label: String::new(),
+            notes: Vec::new(),
             urls: Vec::new(),
             url_file: None,
             schedules: BTreeMap::new(),

@@ -1,5 +1,6 @@
-//! Schedules: `every 5min`, calendar expressions of systemd.time(7), `no`.
+//! Schedules: `every 5min`, calendar expressions of systemd.time(7), cron expressions, `no`.
 
+use super::cron;
 use archivist_core::text::{exact_span, parse_span};
 use std::time::Duration;
 
@@ -59,21 +60,55 @@ impl Schedule {
         if ["no", "off", "false", "never"].contains(&text) {
             return Ok(Schedule::off());
         }
-        if let Some(span) = text.strip_prefix("every ") {
-            let span = parse_span(span).filter(|span| *span >= Duration::from_secs(1));
-            return span.map(Schedule::every).ok_or_else(|| {
-                format!("'{text}' is not 'every' and a time span of 1s or more, like: every 5min")
+        let every = text.split_at_checked("every ".len());
+        if let Some((_, span)) = every.filter(|(word, _)| word.eq_ignore_ascii_case("every ")) {
+            return match (named(span), parse_span(span)) {
+                (Some(name), _) => Ok(Schedule::calendar(name)),
+                (None, Some(span)) if span >= Duration::from_secs(1) => Ok(Schedule::every(span)),
+                _ => Err(format!(
+                    "'{text}' is not 'every' and a time span of 1s or more, such as 'every 5min', \
+                     'every 6 hours' or 'every day'"
+                )),
+            };
+        }
+        if let Some(name) = named(text.strip_prefix('@').unwrap_or(text)) {
+            return Ok(Schedule::calendar(name));
+        }
+        if cron::is_cron(text) {
+            return Ok(Schedule {
+                when: When::Calendar(cron::calendar(text)?),
+                words: text.to_owned(),
             });
+        }
+        if parse_span(text).is_some() {
+            return Err(format!("'{text}' is a time span; write 'every {text}'"));
         }
         let fine = |c: char| c.is_ascii_alphanumeric() || " *-/:.,~+_".contains(c);
         if text.is_empty() || !text.chars().all(fine) {
             Err(format!(
-                "'{text}' is neither 'every SPAN', nor a calendar expression of systemd.time(7), nor 'no'"
+                "'{text}' is neither 'every SPAN', nor a calendar expression of systemd.time(7), nor a \
+                 cron expression, nor 'no'"
             ))
         } else {
             Ok(Schedule::calendar(text))
         }
     }
+}
+
+/// Returns systemd's name of a schedule that other programs, such as cron, call by similar names.
+fn named(text: &str) -> Option<&'static str> {
+    const NAMES: [(&str, &[&str]); 6] = [
+        ("minutely", &["minute", "minutely"]),
+        ("hourly", &["hour", "hourly"]),
+        ("daily", &["day", "daily", "midnight"]),
+        ("weekly", &["week", "weekly"]),
+        ("monthly", &["month", "monthly"]),
+        ("yearly", &["year", "yearly", "annually"]),
+    ];
+    let mut all = NAMES.into_iter();
+    let is_name = |name: &&str| name.eq_ignore_ascii_case(text);
+    all.find(|(_, names)| names.iter().any(is_name))
+        .map(|(name, _)| name)
 }
 
 /// Returns the calendar expression for a span that divides the minute, hour or day: such runs have
@@ -124,6 +159,15 @@ mod tests {
             ("every 6h", "0/6:00"),
             ("every 1d", "daily"),
             ("every 1w", "weekly"),
+            ("every 6 hours", "0/6:00"),
+            ("Every day", "daily"),
+            ("every month", "monthly"),
+            ("hourly", "hourly"),
+            ("Day", "daily"),
+            ("@weekly", "weekly"),
+            ("year", "yearly"),
+            ("*/5 * * * *", "*-*-* *:0/5:00"),
+            ("Mon 04:00", "Mon 04:00"),
         ] {
             assert_eq!(calendar(text), want, "{text}");
         }
@@ -148,8 +192,12 @@ mod tests {
             "daily\n[Service]",
             "%n",
             "every 1ms",
+            "every now",
+            "* * * * 9",
         ] {
             assert!(Schedule::parse(bad).is_err(), "{bad:?}");
         }
+        let error = Schedule::parse("6 hours").unwrap_err();
+        assert!(error.ends_with("write 'every 6 hours'"), "{error}");
     }
 }

@@ -42,7 +42,9 @@ fn every_key_is_read() {
         "[Unit]\nDescription=other\n[Watch]\nURL=http://a.example http://b.example\nURL=http://a.example/\n\
          URLFile=/etc/sites\nStatus=every 7min\nLighthouse=no\nCrawl=Mon 03:00\nArchive=daily\n\
          Missed=skip\nSpread=1min\nRetention=30d\nStatusRetention=7d\nDownAfter=3\nOnDown=pager.service\n\
-         OnRecovery=/bin/true up\nArchiveDepth=1\nArchiveTags=news,feeds\nArchivePages=only-new\n",
+         OnRecovery=/bin/true up\nLabel=The shop\nNotes=Ask Eve\nNotes=first\n\
+         ArchivePersona=member\nArchiveSettings=WGET_ARGS=[\"-q\", \"-4\"]\n\
+         ArchiveSettings=CRAWL_MAX_URLS=50\nArchiveDepth=1\nArchiveTags=news,feeds\nArchivePages=only-new\n",
     );
     assert_eq!(problems, [""; 0]);
     assert_eq!(watch.urls.len(), 2);
@@ -55,6 +57,15 @@ fn every_key_is_read() {
     assert_eq!(CheckKind::SCHEDULED.map(days), [7, 30, 30, 30]);
     assert_eq!(days(CheckKind::Alert), 7);
     assert_eq!(watch.archiving.tags, ["news", "feeds"]);
+    assert_eq!(watch.label, "The shop");
+    assert_eq!(watch.notes, ["Ask Eve", "first"]);
+    let settings = [
+        ("ACTIVE_PERSONA", "member"),
+        ("CRAWL_MAX_URLS", "50"),
+        ("WGET_ARGS", r#"["-q", "-4"]"#),
+    ];
+    let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(watch.archiving.settings, settings.into());
     assert!(watch.archiving.only_new && watch.archiving.depth == 1);
 }
 
@@ -62,9 +73,9 @@ fn every_key_is_read() {
 fn bad_values_are_located_and_the_rest_is_read() {
     let (watch, problems) = read(
         "[Watch]\nURL=http://a.example\nURL=nothing at all\nStats=daily\nStatus=every now and then\n\
-         OnDown=curl\nRetention=long\n",
+         OnDown=curl\nRetention=long\nArchiveSettings=timeout=3\nArchivePersona=../x\n",
     );
-    assert_eq!(problems.len(), 4, "{problems:#?}");
+    assert_eq!(problems.len(), 6, "{problems:#?}");
     assert!(
         problems[0].starts_with("site.watch:3: 'nothing'"),
         "{}",
