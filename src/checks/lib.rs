@@ -5,7 +5,7 @@
 mod client;
 mod crawl;
 mod follow;
-mod lighthouse;
+pub mod lighthouse;
 mod reach;
 mod request;
 mod result;

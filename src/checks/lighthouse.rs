@@ -17,8 +17,10 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(170);
 /// Longest report, in bytes.
 const REPORT: usize = 64 << 20;
+/// Oldest node that this version of lighthouse supports: major and minor version.
+pub const NODE_NEEDED: (u32, u32) = (18, 16);
 /// How to install lighthouse on Debian: this version runs with Debian's node.
-const HOW: &str = "apt install chromium npm && npm install --global lighthouse@12";
+pub const INSTALL: &str = "apt install chromium npm && npm install --global lighthouse@12";
 
 /// Hint if the check must not reach the loopback.
 const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
@@ -66,29 +68,45 @@ impl Trouble {
     }
 }
 
+/// The programs of a check, if they are installed.
+pub struct Programs {
+    pub lighthouse: Option<PathBuf>,
+    pub chromium: Option<PathBuf>,
+}
+
+impl Programs {
+    fn in_directories(search: &[PathBuf]) -> Programs {
+        let find = |names: &[&str]| {
+            let mut places = search
+                .iter()
+                .flat_map(|directory| names.iter().map(move |name| directory.join(name)));
+            places.find(|path| is_program(path))
+        };
+        Programs {
+            lighthouse: find(&["lighthouse"]),
+            chromium: find(&["chromium", "chromium-browser", "google-chrome"]),
+        }
+    }
+}
+
+/// Returns the programs that a check with this library uses.
+pub fn programs(library: Option<&Path>) -> Programs {
+    Programs::in_directories(&search(library))
+}
+
 fn look(request: &Request) -> Result<Report, Trouble> {
     let settings = &request.settings;
     let search = search(settings.lib_dir.as_deref());
-    let find = |named: &Option<PathBuf>, names: &[&str]| {
-        let named = named.clone().into_iter();
-        let places = || {
-            search
-                .iter()
-                .flat_map(|dir| names.iter().map(move |name| dir.join(name)))
-        };
-        named.chain(places()).find(|path| is_program(path))
-    };
+    let found = Programs::in_directories(&search);
+    let named = |program: &Option<PathBuf>| program.clone().filter(|path| is_program(path));
     let missing = |what: &str| Trouble {
         missing: true,
-        text: format!("{what} is not installed: {HOW}"),
+        text: format!("{what} is not installed: {INSTALL}"),
     };
-    let lighthouse =
-        find(&settings.lighthouse, &["lighthouse"]).ok_or_else(|| missing("lighthouse"))?;
-    let chromium = find(
-        &settings.chromium,
-        &["chromium", "chromium-browser", "google-chrome"],
-    )
-    .ok_or_else(|| missing("chromium"))?;
+    let lighthouse = named(&settings.lighthouse).or(found.lighthouse);
+    let lighthouse = lighthouse.ok_or_else(|| missing("lighthouse"))?;
+    let chromium = named(&settings.chromium).or(found.chromium);
+    let chromium = chromium.ok_or_else(|| missing("chromium"))?;
     let scratch =
         Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
     let budget = settings.deadline(DEADLINE);

@@ -8,41 +8,22 @@
 # KEEP=DIRECTORY, a new one, has what was said afterwards; judge.py prints the table of what is there so far.
 source "$(dirname "$(readlink -f "$0")")/../capsule/lib.sh"
 source "$ROOT/tests/capsule/archivist.sh"
+source "$ROOT/tests/capsule/registries.sh"
 
 HERE=$ROOT/tests/abx
 ROUNDS=${ROUNDS:-3}
 DL_VERSION=1.11.86
 PAGES=(tour page/1 page/2 page/3 js-title icon redirect/2 document.pdf logo.png download feed.xml notes.txt missing)
-# Variables with the sources of packages and the proxies of the machine; the capsule gets the same.
-SETTINGS=(PIP_INDEX_URL PIP_EXTRA_INDEX_URL npm_config_registry HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy)
 
 out=${KEEP:-$work/said}
 mkdir "$out"
 
 clean() { stop_site; }
 
-settings() {
-    local name
-    for name in "${SETTINGS[@]}"; do [[ -z ${!name-} ]] || echo "$name=${!name}"; done
-}
-
-# may_skip COMMAND…: what fetches; a failure of the network is no failure of ours.
-may_skip() {
-    "$@" >"$work/fetch" 2>&1 && return 0
-    cat "$work/fetch"
-    ! grep -qE "$UNREACHABLE" "$work/fetch" || skip "a registry cannot be reached: $*"
-    fail "$*"
-}
-UNREACHABLE='Temporary failure|Could not resolve|Failed to fetch|Connection refused|NewConnectionError|ConnectTimeout|ProxyError'
-UNREACHABLE+='|SSLError|CERTIFICATE_VERIFY_FAILED|No matching distribution|ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|SELF_SIGNED'
-
-# The certificates that the machine trusts on top of Debian's, and what README.md says to install.
+# What README.md says to install.
 prepare() {
     local words
-    if compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
-        tar -C /usr/local/share -cf - ca-certificates | in_capsule tar -C /usr/local/share -xf -
-        in_capsule update-ca-certificates >/dev/null 2>&1
-    fi
+    trust_certificates
     may_skip in_capsule apt-get -q update
     may_skip apt_in_capsule install --no-install-recommends python3-venv git
     mapfile -t words < <(settings)

@@ -2,6 +2,7 @@
 //! problem.
 
 mod host;
+mod lighthouse;
 mod service;
 mod watches;
 

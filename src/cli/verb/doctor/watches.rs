@@ -1,6 +1,6 @@
 //! Checks of watches and pools: files with problems, timers and pools that are not started.
 
-use super::Check;
+use super::{Check, lighthouse};
 use crate::client::server::systemctl;
 use crate::verb::watch::timers::{self, Timers, start_command};
 use archivist_generator::Pool;
@@ -13,6 +13,7 @@ pub async fn checks(watches: &[Watch], scope: &Scope) -> Vec<Check> {
     if !watches.is_empty() {
         let timers = timers::all(scope).await;
         checks.extend(watch_checks(watches, timers.as_ref(), scope));
+        checks.extend(lighthouse::check(watches, scope));
     }
     checks.extend(pool_checks(scope).await);
     checks
