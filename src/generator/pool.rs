@@ -4,6 +4,7 @@
 
 mod health;
 mod restarts;
+mod title;
 
 use super::Context;
 use super::install;
@@ -15,13 +16,15 @@ use archivist_shared::declare::reader::Reader;
 use restarts::Restarts;
 use std::path::PathBuf;
 use std::time::Duration;
+use title::titled;
 
 /// Keys of [Pool].
-pub const KEYS: [&str; 15] = [
+pub const KEYS: [&str; 16] = [
     "Description",
     "Exec",
     "Workers",
     "WorkerName",
+    "ProcessTitle",
     "Environment",
     "Monitor",
     "HeartbeatSec",
@@ -144,7 +147,17 @@ fn worker(
     file.set("Service", "Type", "exec");
     file.set("Service", "Slice", &names.slice());
     if let Some(exec) = reader.required("Exec", "/usr/bin/my-worker --number %i") {
-        file.set("Service", "ExecStart", &exec.value);
+        let titled = if reader.flag("ProcessTitle").unwrap_or(false) {
+            titled(&exec.value, reader.name())
+        } else {
+            Ok(exec.value.clone())
+        };
+        match titled {
+            Ok(start) => {
+                file.set("Service", "ExecStart", &start);
+            }
+            Err(error) => reader.refuse(exec, &error),
+        }
     }
     set_environment(reader, names, &mut file);
     if monitored {

@@ -229,6 +229,34 @@ runs_without_a_file() {
     assert_status 1 archivist pool status testrun
 }
 
+has_args() { [[ $(in_capsule ps -o args= -p "$(query ".workers[$1].pid" pool status testrun)") == "$2" ]]; }
+
+names_workers_in_process_lists() {
+    archivist pool run -n 2 --name testrun --set ProcessTitle=yes -- /usr/bin/sleep 1000 >/dev/null
+    has_args 1 'testrun[1] 1000' || fail "the process list has: $(in_capsule ps -eo args | grep 1000)"
+    archivist pool remove testrun
+}
+
+# Also if the command cannot clean up.
+ends_with_its_command() {
+    local signal
+    for signal in INT TERM KILL; do
+        in_capsule sh -c "archivist pool run --attached -n 2 --name testrun -- /usr/bin/sleep 1000 >/dev/null 2>&1 & echo \$! >$state/attached"
+        wait_for 20 has_two
+        in_capsule sh -c "kill -$signal \$(cat $state/attached)"
+        wait_for 20 has_no_worker
+        [[ $signal == KILL ]] || wait_for 20 is_not_declared
+    done
+    archivist pool remove testrun
+    assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-attached-*')" "scopes that are left"
+}
+
+has_two() { [[ $(query '.running' pool status testrun 2>/dev/null) == 2 ]]; }
+
+has_no_worker() { [[ -z $(in_capsule systemctl list-units --plain --no-legend 'archivist-pool-testrun@*.service') ]]; }
+
+is_not_declared() { in_capsule test ! -e /run/archivist/testrun.pool; }
+
 removes() {
     needs runs_workers_by_index
     archivist pool remove testpool
@@ -238,4 +266,5 @@ removes() {
 }
 
 cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
-    ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file removes
+    ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file \
+    names_workers_in_process_lists ends_with_its_command removes

@@ -111,7 +111,7 @@ async fn own_scope(scope: &Scope) -> String {
     let _ = getrandom::fill(&mut bytes);
     let name = names.run_scope(std::process::id(), u32::from_ne_bytes(bytes));
     let slice = names.top_slice();
-    let entering = enter_scope(scope.user, &name, &slice, 0);
+    let entering = enter_scope(scope.user, &name, "archivist orchestrator", &slice, 0);
     match tokio::time::timeout(REPLY_TIMEOUT, entering).await {
         Ok(Ok(())) => name,
         Ok(Err(error)) => {

@@ -9,13 +9,14 @@ use zbus::Variant;
 pub async fn enter_scope(
     user: bool,
     name: &str,
+    description: &str,
     slice: &str,
     pid: u32,
 ) -> Result<(), ManagerError> {
     let fail = |error: zbus::Error| explain("start unit", name, &error);
     let client = SystemdClient::connect(user).await?;
     let properties: Vec<(&str, Variant<'_>)> = vec![
-        ("Description", Variant::from("archivist run".to_owned())),
+        ("Description", Variant::from(description.to_owned())),
         ("Slice", Variant::from(slice.to_owned())),
         ("PIDs", Variant::from(vec![pid])),
         (

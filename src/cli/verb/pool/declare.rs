@@ -2,7 +2,7 @@
 //! them.
 
 use super::control::{begin, stop_wholly, tell};
-use super::{connect, declared, failure, find};
+use super::{attached, connect, declared, failure, find};
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_generator as generate;
@@ -45,6 +45,9 @@ pub struct RunArgs {
     /// Name of the pool; generated if missing
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Wait, and stop and remove the pool at the end of this command
+    #[arg(long)]
+    attached: bool,
     #[command(flatten)]
     parts: Parts,
 }
@@ -96,19 +99,42 @@ pub async fn run(mut args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let here = here()?;
     find_from(&here, &mut args.parts);
     check_program(&args.parts)?;
-    let place = [(
+    let mut place = vec![(
         "Service",
         "WorkingDirectory",
         here.to_string_lossy().replace('%', "%%"),
     )];
+    if args.attached {
+        let command = attached::scope_of(&name);
+        place.extend(["BindsTo", "After"].map(|key| ("Unit", key, command.clone())));
+    }
     let text = text_of(&args.parts, &place, &[])?;
     let path = runtime(scope).join(format!("{name}.pool"));
     make(&name, &path, &text, scope)?;
     let systemd = connect(scope).await?;
+    if args.attached {
+        let ran = run_attached(&systemd, &name, scope).await;
+        let removed = remove(RemoveArgs { names: vec![name] }, scope).await;
+        return ran.and_then(|exit| removed.map(|_| exit));
+    }
     systemd.reload().await.map_err(failure)?;
     let pool = find(&name, scope)?;
     style::print(&format!("{name}\n"))?;
     start(&systemd, pool).await
+}
+
+/// Starts a pool, and returns when it must end. The exit status says whether all workers started.
+async fn run_attached(systemd: &SystemdClient, name: &str, scope: &Scope) -> Result<Exit, Failure> {
+    let mut signals = attached::EndSignals::caught()?;
+    attached::enter(name, scope).await?;
+    systemd.reload().await.map_err(failure)?;
+    let pool = find(name, scope)?;
+    style::print(&format!("{name}\n"))?;
+    let exit = start(systemd, pool.clone()).await?;
+    if matches!(exit, Exit::Done) {
+        attached::ended(systemd, &pool, &mut signals).await?;
+    }
+    Ok(exit)
 }
 
 fn here() -> Result<PathBuf, Failure> {

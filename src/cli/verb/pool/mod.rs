@@ -1,6 +1,7 @@
 //! `archivist pool`: workers that systemd keeps running. Everything is requested from systemd; the
 //! orchestrator is not involved.
 
+mod attached;
 mod control;
 mod declare;
 mod health;

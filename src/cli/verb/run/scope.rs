@@ -20,7 +20,7 @@ pub async fn enter(scope: &Scope) {
     let slice = names.top_slice();
     let managers: &[bool] = if scope.user { &[true] } else { &[false, true] };
     for user in managers {
-        let entering = enter_scope(*user, &name, &slice, pid);
+        let entering = enter_scope(*user, &name, "archivist run", &slice, pid);
         match tokio::time::timeout(PATIENCE, entering).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => tracing::debug!("{error}, continuing without a scope"),
