@@ -70,7 +70,9 @@ impl Trouble {
 
 /// The programs of a check, if they are installed.
 pub struct Programs {
+    /// Path of lighthouse.
     pub lighthouse: Option<PathBuf>,
+    /// Path of the browser.
     pub chromium: Option<PathBuf>,
 }
 

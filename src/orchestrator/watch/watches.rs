@@ -127,6 +127,7 @@ impl Turn<'_> {
                 tags: how.tags.clone(),
                 plugins: how.plugins.clone(),
                 config: how.settings.clone(),
+                only_new: false,
             };
             // Root declares watches.
             const ROOT: u32 = 0;

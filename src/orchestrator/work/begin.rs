@@ -338,7 +338,14 @@ impl Turn<'_> {
         };
         let way_out = self.way_out(crawl.id)?;
         if !way_out.is_own && !self.engine.scope.user {
-            bind_read_only.extend(self.engine.addresses.resolver_paths.iter().cloned());
+            bind_read_only.extend(
+                self.engine
+                    .start_facts
+                    .addresses
+                    .resolver_paths
+                    .iter()
+                    .cloned(),
+            );
         }
         Ok(UnitSpec::hook(
             &self.engine.names,

@@ -92,6 +92,7 @@ pub enum Which {
     Failed,
     /// Those of this plugin or hook, which also runs on pages that have no result of it.
     Hook(String),
+    /// All results of the pages.
     All,
     /// Those that a sealed page lacks of the plugins that its crawl would use now.
     Missing,
@@ -131,7 +132,9 @@ pub enum Request {
     },
     /// Answers with those of these settings that no plugin has.
     UnknownSettings {
+        /// Names of settings.
         names: Vec<String>,
+        /// Gets a JSON list of names.
         reply: Reply<String>,
     },
     /// Answers when the crawl or snapshot is final and none of its units runs, or the run has ended.

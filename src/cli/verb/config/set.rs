@@ -4,7 +4,7 @@ use super::to_failure;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::systemctl;
 use crate::display::style;
-use archivist_core::text::Problem;
+use archivist_core::text::{Problem, is_value_name};
 use archivist_plugin::{Catalogue, Trust};
 use archivist_shared::config::fragments::Fragment;
 use archivist_shared::config::{Scope, Settings, fragments, ini, inputs, keys};
@@ -97,7 +97,7 @@ fn section(key: &str, known: &[String]) -> Result<&'static str, String> {
     if let Some(key) = keys::KEYS.iter().find(|known| known.name == key) {
         return Ok(key.section);
     }
-    if !keys::is_value_name(key) {
+    if !is_value_name(key) {
         return Err(keys::explain_unknown("Orchestrator", key));
     }
     if known.iter().any(|known| known == key) {
