@@ -75,8 +75,8 @@ impl Link {
         }
     }
 
-    /// Returns the InvocationID of the newest run of a hook when the journal has everything that it logged; an
-    /// empty text if the orchestrator refuses the call.
+    /// Returns the InvocationID of the newest run of a hook when the journal has everything that it
+    /// logged; an empty text if the orchestrator refuses the call.
     pub async fn invocation(&self, hook: &str) -> Result<String, ClientError> {
         loop {
             match self.proxy().invocation(&self.token, hook).await {

@@ -1,10 +1,10 @@
 //! The order of the hooks of one crawl or snapshot as a state machine: events in, actions out.
 //!
-//! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only until
-//! it is ready, and for a finite background hook not at all: what later hooks miss of it, they get
-//! from their retry. When all hooks have started, finite background hooks get the rest
-//! of their time. Then foreground hooks that found nothing while finite hooks were running
-//! are retried, with the daemons still running. Finally all daemons are stopped at once, the last
+//! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only
+//! until it is ready, and for a finite background hook not at all: what later hooks miss of it,
+//! they get from their retry. When all hooks have started, finite background hooks get the rest of
+//! their time. Then foreground hooks that found nothing while finite hooks were running are
+//! retried, with the daemons still running. Finally all daemons are stopped at once, the last
 //! started first. Each gets the rest of its plugin's time limit as grace, and is then killed.
 //!
 //! If no hook runs in the foreground, the daemons are the work: each gets its own time to end by

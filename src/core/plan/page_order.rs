@@ -1,12 +1,14 @@
-//! The order in which pages start: the turns of the hosts of a crawl, and the order of the pages of one host.
-//! This is the only place that decides it. The database has an index for the order of pages
-//! (`snapshot_lane`), so that `Tx::view` of the store reads only the first pages of each host.
+//! The order in which pages start: the turns of the hosts of a crawl, and the order of the pages of
+//! one host. This is the only place that decides it. The database has an index for the order of
+//! pages (`snapshot_lane`), so that `Tx::view` of the store reads only the first pages of each
+//! host.
 
 use super::view::{Due, HostId};
 use crate::model::{SnapshotId, Time};
 
 /// The place of a queued page among the pages of its host: pages start in ascending order. The page
-/// that is due first is first; of pages that are due at the same time, the one that was queued first.
+/// that is due first is first; of pages that are due at the same time, the one that was queued
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PagePosition {
     /// When the page is due: when it was queued, or the end of its back-off.
@@ -24,15 +26,15 @@ pub struct HostRange {
     pub up_to: HostId,
 }
 
-/// Returns in which order the hosts of a crawl have their turns: by number, from the host after `last`, where a
-/// page started last, round to `last` itself.
+/// Returns in which order the hosts of a crawl have their turns: by number, from the host after
+/// `last`, where a page started last, round to `last` itself.
 pub fn host_turns(last: HostId) -> [HostRange; 2] {
     let range = |after, up_to| HostRange { after, up_to };
     [range(last, HostId(i64::MAX)), range(HostId(i64::MIN), last)]
 }
 
-/// Merges the due pages of several hosts, given in the order of the hosts' turns: the first page of each host,
-/// then the second of each, and so on, at most `limit` in total.
+/// Merges the due pages of several hosts, given in the order of the hosts' turns: the first page of
+/// each host, then the second of each, and so on, at most `limit` in total.
 pub fn take_turns(hosts: &[Vec<Due>], limit: usize) -> Vec<Due> {
     let rounds = hosts.iter().map(Vec::len).max().unwrap_or(0);
     let turns =

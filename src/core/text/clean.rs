@@ -1,11 +1,11 @@
 //! Untrusted text (from pages, hooks and files) made safe to print. A terminal obeys control
-//! characters, and bidirectional formatting (Unicode, UAX #9) reorders the text around it in a browser
-//! too, so both use the same rule. Escaping HTML is left to the template.
+//! characters, and bidirectional formatting (Unicode, UAX #9) reorders the text around it in a
+//! browser too, so both use the same rule. Escaping HTML is left to the template.
 
 use std::borrow::Cow;
 
-/// Returns whether a terminal or browser obeys `c` instead of showing it: control characters (C0, DEL,
-/// C1), bidirectional formatting, and the line and paragraph separators.
+/// Returns whether a terminal or browser obeys `c` instead of showing it: control characters (C0,
+/// DEL, C1), bidirectional formatting, and the line and paragraph separators.
 pub fn is_unsafe(c: char) -> bool {
     matches!(
         c,
@@ -33,8 +33,8 @@ pub fn clean_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns `text` trimmed, cleaned like [`clean`] and cut to `max` characters, with `…` in place of the
-/// rest.
+/// Returns `text` trimmed, cleaned like [`clean`] and cut to `max` characters, with `…` in place of
+/// the rest.
 pub fn clean_to(text: &str, max: usize) -> String {
     let mut chars = text.trim().chars();
     let mut out: String = chars.by_ref().take(max).map(safe).collect();
@@ -44,8 +44,9 @@ pub fn clean_to(text: &str, max: usize) -> String {
     out
 }
 
-/// Returns an equal JSON document in which every [unsafe](is_unsafe) character is written as `\uXXXX`.
-/// Line feeds stay: JSON strings cannot contain them, so they can only stand between values.
+/// Returns an equal JSON document in which every [unsafe](is_unsafe) character is written as
+/// `\uXXXX`. Line feeds stay: JSON strings cannot contain them, so they can only stand between
+/// values.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let escaped = |c: char| c != '\n' && is_unsafe(c);
     if !json.contains(escaped) {

@@ -8,8 +8,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the number at the start of `text`; returns it with the rest of the text. Digits after the
-    /// sixth decimal place are dropped.
+    /// Reads the number at the start of `text`; returns it with the rest of the text. Digits after
+    /// the sixth decimal place are dropped.
     pub fn read(text: &str) -> Option<(Decimal, &str)> {
         let digits = |t: &str| t.bytes().take_while(u8::is_ascii_digit).count();
         let (whole, rest) = text.split_at(digits(text));

@@ -1,6 +1,6 @@
 //! Text that people write and read: sizes, time spans, corrections of misspelt names, and untrusted
-//! text made safe to print. Every program uses these, so a value looks the same in a terminal, in the
-//! journal and on a page.
+//! text made safe to print. Every program uses these, so a value looks the same in a terminal, in
+//! the journal and on a page.
 
 mod clean;
 mod decimal;

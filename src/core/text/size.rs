@@ -12,9 +12,9 @@ const UNITS: [(char, u64); 4] = [
     ('K', 1 << 10),
 ];
 
-/// Reads a size in bytes: `4096`, `64M`, `1.5 GB`, `10KiB`. Units count in 1024s; upper and lower case
-/// are the same. A number of bytes must be whole: `0.5` would be no bytes, which many settings read as
-/// "no limit".
+/// Reads a size in bytes: `4096`, `64M`, `1.5 GB`, `10KiB`. Units count in 1024s; upper and lower
+/// case are the same. A number of bytes must be whole: `0.5` would be no bytes, which many settings
+/// read as "no limit".
 pub fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = Decimal::read(text.trim())?;
     let unit = unit.trim_start().to_ascii_uppercase();
@@ -29,7 +29,8 @@ pub fn parse_size(text: &str) -> Option<u64> {
     number.times(unit)
 }
 
-/// Returns a size that [`parse_size`] reads back exactly, with the largest unit that divides it: `64M`.
+/// Returns a size that [`parse_size`] reads back exactly, with the largest unit that divides it:
+/// `64M`.
 pub fn exact_size(bytes: u64) -> String {
     let fits = |unit: u64| bytes >= unit && bytes.is_multiple_of(unit);
     match UNITS.iter().find(|(_, unit)| fits(*unit)) {

@@ -66,8 +66,8 @@ pub fn exact_span(span: Duration) -> String {
     }
 }
 
-/// Returns a time span rounded for people, in at most two units: `0.3s`, `42s`, `3min 4s`, `2h 5min`,
-/// `3d 1h`.
+/// Returns a time span rounded for people, in at most two units: `0.3s`, `42s`, `3min 4s`, `2h
+/// 5min`, `3d 1h`.
 pub fn human_span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {

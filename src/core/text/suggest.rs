@@ -3,12 +3,13 @@
 /// Most names that [`similar`] returns.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// Longest name that is compared, in characters: the comparison takes time in the product of lengths.
+/// Longest name that is compared, in characters: the comparison takes time in the product of
+/// lengths.
 const COMPARED_MAX: usize = 100;
 
-/// Returns at most three of the `known` names that resemble `typed`, the nearest first. A name resembles
-/// another if one contains the other, or if at most a third of the letters (four at most) are added,
-/// missing or different. Upper and lower case are the same.
+/// Returns at most three of the `known` names that resemble `typed`, the nearest first. A name
+/// resembles another if one contains the other, or if at most a third of the letters (four at most)
+/// are added, missing or different. Upper and lower case are the same.
 pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let comparable = |name: &str| -> String {
         let lower = name.chars().flat_map(char::to_lowercase);

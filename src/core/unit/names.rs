@@ -146,8 +146,8 @@ impl Names {
         self.network_of(self.crawl_slice(id), neighbours)
     }
 
-    /// The network that checks with a browser have to themselves, all that run at one time: the browser
-    /// listens on the loopback.
+    /// The network that checks with a browser have to themselves, all that run at one time: the
+    /// browser listens on the loopback.
     pub fn check_network(&self, neighbours: bool) -> Network {
         self.network_of(self.check_slice(Pool::Slow), neighbours)
     }

@@ -24,8 +24,8 @@ pub enum Property {
         /// Flags of systemd, such as `no-env-expand`.
         flags: Vec<&'static str>,
     },
-    /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`, and
-    /// "what is mounted below".
+    /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`,
+    /// and "what is mounted below".
     Binds(Vec<(String, String)>),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),

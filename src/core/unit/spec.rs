@@ -55,8 +55,8 @@ pub struct UnitSpec {
     pub notify: bool,
     /// Variables with their values, without expansion.
     pub environment: Vec<(String, String)>,
-    /// Program that gets `argv`, `environment` and `working_directory` and executes them. Without it
-    /// they are properties of the unit, which every local user can read.
+    /// Program that gets `argv`, `environment` and `working_directory` and executes them. Without
+    /// it they are properties of the unit, which every local user can read.
     pub launcher: Option<String>,
     /// Working directory; the default of systemd is `/`.
     pub working_directory: Option<PathBuf>,
@@ -200,7 +200,8 @@ fn stdin_of(launcher: Option<&String>) -> Stdio {
 impl UnitSpec {
     /// Returns what the launcher reads from standard input: the working directory or nothing, the
     /// number of arguments, the arguments, and `NAME=value` for each variable, each terminated by a
-    /// NUL. `None` without a launcher. Text with a NUL cannot be passed to any program and is dropped.
+    /// NUL. `None` without a launcher. Text with a NUL cannot be passed to any program and is
+    /// dropped.
     pub fn launch(&self) -> Option<Vec<u8>> {
         self.launcher.as_ref()?;
         let passable = |text: &&String| !text.contains('\0');

@@ -1,6 +1,6 @@
 //! The browser process: Debian's chromium, headless, always inside its own sandbox, controlled over
-//! a pipe. Its profile, a copy of the persona's if there is one, is in a temporary directory that is
-//! removed when the process ends.
+//! a pipe. Its profile, a copy of the persona's if there is one, is in a temporary directory that
+//! is removed when the process ends.
 
 use super::cookies;
 use super::load::window;

@@ -1,7 +1,7 @@
-//! What failed, or is missing, is retried: a page, a crawl, or the whole archive. Of very many pages one turn takes a
-//! piece, so that others are answered in between. A crawl of many pages that is over is reopened
-//! with the first of them and begun after the last; should we end in between, the caller has no
-//! answer and asks again.
+//! What failed, or is missing, is retried: a page, a crawl, or the whole archive. Of very many
+//! pages one turn takes a piece, so that others are answered in between. A crawl of many pages that
+//! is over is reopened with the first of them and begun after the last; should we end in between,
+//! the caller has no answer and asks again.
 
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::programs::library::installed_names;
@@ -197,8 +197,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Queues the hooks that a page lacks, see [`lacks`]: all of them, or those of a plugin or hook.
-    /// Returns their number.
+    /// Queues the hooks that a page lacks, see [`lacks`]: all of them, or those of a plugin or
+    /// hook. Returns their number.
     fn requeue_missing(&self, page: &SnapshotWork, of: Option<&str>) -> TurnResult<usize> {
         let owner = Owner::Snapshot(page.id);
         let crawl = self.crawl_of(page.crawl)?;

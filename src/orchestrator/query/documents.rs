@@ -1,5 +1,5 @@
-//! Makes documents of the bus from rows of the store. Documents are for users: they have no user names and
-//! passwords in URLs, and no secret settings.
+//! Makes documents of the bus from rows of the store. Documents are for users: they have no user
+//! names and passwords in URLs, and no secret settings.
 
 use crate::store::{BinaryRow, CheckEntry, CheckFilter, CrawlEntry, ListFilter, ResultRow};
 use crate::store::{RunEntry, SnapshotEntry, SpanEntry, SpanPageEntry};
@@ -13,8 +13,8 @@ pub fn documents<D: From<R>, R>(rows: Vec<R>) -> Vec<D> {
 }
 
 impl From<&report::Filter> for ListFilter {
-    /// A limited list is for an answer over the bus and ends at [`report::ANSWER_BYTES`]; an unlimited one is
-    /// for the orchestrator itself.
+    /// A limited list is for an answer over the bus and ends at [`report::ANSWER_BYTES`]; an
+    /// unlimited one is for the orchestrator itself.
     fn from(filter: &report::Filter) -> ListFilter {
         ListFilter {
             status: filter.status.clone(),

@@ -8,8 +8,8 @@ use std::time::Duration;
 const OPEN: &str = "status NOT IN ('sealed', 'cancelled')";
 
 impl Tx<'_> {
-    /// Shifts all due times and the start times of open crawls and snapshots, from which the time limits of
-    /// crawls are counted, by the milliseconds by which the wall clock was set.
+    /// Shifts all due times and the start times of open crawls and snapshots, from which the time
+    /// limits of crawls are counted, by the milliseconds by which the wall clock was set.
     pub fn clock_set(&self, by: i64) -> Result<()> {
         for sql in [
             format!(
@@ -26,9 +26,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Makes every row due now that is due later than possible: a retry later than `longest` from now, or a
-    /// host delayed for more than `host`. The clock was set back while no orchestrator was running. Returns
-    /// how many rows these were.
+    /// Makes every row due now that is due later than possible: a retry later than `longest` from
+    /// now, or a host delayed for more than `host`. The clock was set back while no orchestrator
+    /// was running. Returns how many rows these were.
     pub fn bring_forward(&self, now: Time, longest: Duration, host: Duration) -> Result<usize> {
         let mut count = 0;
         for (sql, longest) in [

@@ -1,7 +1,7 @@
 //! Finds damage that a disk did to the database, before the database is used.
 //!
-//! SQLite notices a damaged page only when it reads it. It takes a damaged write-ahead log for one that ends at the
-//! damage, and so loses the transactions after it silently.
+//! SQLite notices a damaged page only when it reads it. It takes a damaged write-ahead log for one
+//! that ends at the damage, and so loses the transactions after it silently.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
@@ -22,8 +22,9 @@ pub fn log_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Reads the whole database on a connection of its own and returns what is wrong with it, if anything. It takes seconds
-/// of CPU time for a million snapshots. A database that cannot be read at the moment does not count as damaged.
+/// Reads the whole database on a connection of its own and returns what is wrong with it, if
+/// anything. It takes seconds of CPU time for a million snapshots. A database that cannot be read
+/// at the moment does not count as damaged.
 pub fn check(path: &Path) -> Option<String> {
     let is_damage = |error: &rusqlite::Error| {
         let code = error.sqlite_error_code();
@@ -48,9 +49,9 @@ fn integrity(path: &Path) -> rusqlite::Result<String> {
     connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
 }
 
-/// Whether acknowledged transactions are lost with a damaged part of the write-ahead log at `path`. A transaction that was
-/// being written when the machine stopped does not count. Neither does the last transaction if it is the damaged one,
-/// because both look the same.
+/// Whether acknowledged transactions are lost with a damaged part of the write-ahead log at `path`.
+/// A transaction that was being written when the machine stopped does not count. Neither does the
+/// last transaction if it is the damaged one, because both look the same.
 ///
 /// # Errors
 /// If the file cannot be read. A file that does not exist is not damaged.
@@ -88,8 +89,9 @@ pub fn log_is_damaged(path: &Path) -> io::Result<bool> {
             sum.add(&page, big_endian);
             is_whole = is_ours && sum == Sum(word(&frame, 16), word(&frame, 20));
         }
-        // After the damage. Frames that an earlier log left have other salts, and no current frames follow them. A frame
-        // with other salts before a current frame therefore is a current one with damaged salts.
+        // After the damage. Frames that an earlier log left have other salts, and no current frames
+        // follow them. A frame with other salts before a current frame therefore is a current one
+        // with damaged salts.
         if is_whole || word(&frame, 4) == 0 {
             continue;
         }

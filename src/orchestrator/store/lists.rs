@@ -65,8 +65,9 @@ fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
     texts.into_iter().map(String::len).sum()
 }
 
-/// Returns the SQL condition for the rows of a crawl. The next piece of a long list is read along the ids
-/// (`+` excludes the crawl's index, with which SQLite would sort all rows of the crawl for each piece).
+/// Returns the SQL condition for the rows of a crawl. The next piece of a long list is read along
+/// the ids (`+` excludes the crawl's index, with which SQLite would sort all rows of the crawl for
+/// each piece).
 fn of_crawl(filter: &ListFilter) -> &'static str {
     match filter.before {
         Some(_) => "+crawl_id =",

@@ -1,5 +1,6 @@
-//! The database: one SQLite file with one writer. Each transaction that writes first checks that this process
-//! still is the active runner of the data directory. The store returns rows; `query/` makes documents of them.
+//! The database: one SQLite file with one writer. Each transaction that writes first checks that
+//! this process still is the active runner of the data directory. The store returns rows; `query/`
+//! makes documents of them.
 
 mod clock;
 mod column;
@@ -95,8 +96,9 @@ pub struct Store {
     durability: Durability,
 }
 
-/// What a commit survives. SQLite writes the write-ahead log to the disk at the next commit that survives a loss
-/// of power, and before each checkpoint, so a loss of power takes the last transactions as a whole.
+/// What a commit survives. SQLite writes the write-ahead log to the disk at the next commit that
+/// survives a loss of power, and before each checkpoint, so a loss of power takes the last
+/// transactions as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// The end of any process.

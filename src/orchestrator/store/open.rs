@@ -87,7 +87,8 @@ impl OpenError {
     }
 }
 
-/// Returns the kind of the file system if SQLite's write-ahead log cannot rely on its locks and shared memory.
+/// Returns the kind of the file system if SQLite's write-ahead log cannot rely on its locks and
+/// shared memory.
 fn network_file_system(path: &Path) -> Option<&'static str> {
     const CIFS: i64 = 0xff53_4d42_u32 as i64;
     const SMB2: i64 = 0xfe53_4d42_u32 as i64;
@@ -100,9 +101,10 @@ fn network_file_system(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Removes access to the database's files for all but their owner: a process that can read them can also lock
-/// them (fcntl(2)), and they contain the tokens of workers. Files that SQLite creates later have the mode of the
-/// database (SQLite's manual, "Temporary Files"). A file whose mode cannot be changed is logged.
+/// Removes access to the database's files for all but their owner: a process that can read them can
+/// also lock them (fcntl(2)), and they contain the tokens of workers. Files that SQLite creates
+/// later have the mode of the database (SQLite's manual, "Temporary Files"). A file whose mode
+/// cannot be changed is logged.
 fn make_private(path: &Path) {
     let of = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -133,8 +135,8 @@ fn make_private(path: &Path) {
 const MODE: u32 = 0o600;
 
 impl Store {
-    /// Opens or creates the database at `path` and migrates it to the newest schema. The store cannot write
-    /// until [`Store::promote`] made this process the active runner.
+    /// Opens or creates the database at `path` and migrates it to the newest schema. The store
+    /// cannot write until [`Store::promote`] made this process the active runner.
     pub fn open(path: &Path) -> Result<Store, OpenError> {
         let directory = path.parent().unwrap_or(Path::new("."));
         if let Some(kind) = network_file_system(directory) {
@@ -224,8 +226,8 @@ fn newest() -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Returns kind, name and definition of everything in a database; spaces in definitions do not count. Other
-/// programs may have added to them.
+/// Returns kind, name and definition of everything in a database; spaces in definitions do not
+/// count. Other programs may have added to them.
 fn definitions(connection: &Connection) -> rusqlite::Result<BTreeSet<(String, String, String)>> {
     let mut statement =
         connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql <> ''")?;

@@ -1,5 +1,5 @@
-//! The runners of a data directory: the orchestrators that work on it or wait for it, and the epoch, with which only
-//! the active one of them can write.
+//! The runners of a data directory: the orchestrators that work on it or wait for it, and the
+//! epoch, with which only the active one of them can write.
 
 use super::{Result, Store, StoreError, Tx};
 use archivist_core::model::{ProcessLocation, Runner, Time};
@@ -58,9 +58,9 @@ fn insert(connection: &Connection, state: &str, runner: &Runner) -> Result<i64> 
 }
 
 impl Store {
-    /// Registers `me` as waiting and returns its rank: `me.rank` if it is not 0; the rank of the unit's last process
-    /// if this process is its `heir`; or a new rank, higher than all others. `hold` locks a rank before other
-    /// processes can see it, and returns whether it could.
+    /// Registers `me` as waiting and returns its rank: `me.rank` if it is not 0; the rank of the
+    /// unit's last process if this process is its `heir`; or a new rank, higher than all others.
+    /// `hold` locks a rank before other processes can see it, and returns whether it could.
     ///
     /// # Errors
     /// [`StoreError::Rank`] if a new rank cannot be locked.
@@ -100,9 +100,9 @@ impl Store {
         Ok(rank)
     }
 
-    /// Passes all other runners to `judge`, and makes the holder of `rank` the active runner if the answer is
-    /// [`Gate::Pass`]. That begins a new epoch, in which the runner before cannot write. Judgement and promotion are
-    /// one transaction.
+    /// Passes all other runners to `judge`, and makes the holder of `rank` the active runner if the
+    /// answer is [`Gate::Pass`]. That begins a new epoch, in which the runner before cannot write.
+    /// Judgement and promotion are one transaction.
     pub fn promote(
         &mut self,
         rank: i64,
@@ -139,8 +139,8 @@ impl Store {
         Ok(verdict)
     }
 
-    /// Makes a new runner active, whatever other runners there are. Only tests call it; the program goes through
-    /// [`Store::register`] and [`Store::promote`].
+    /// Makes a new runner active, whatever other runners there are. Only tests call it; the program
+    /// goes through [`Store::register`] and [`Store::promote`].
     pub fn take_over(&mut self, unit: &str, boot: &str, now: Time) -> Result<i64> {
         let me = Runner {
             unit: unit.to_owned(),
@@ -165,7 +165,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the runners that have not ended, as far as the table knows. Needs no epoch and waits for no writer.
+    /// Returns the runners that have not ended, as far as the table knows. Needs no epoch and waits
+    /// for no writer.
     pub fn runners(&self) -> Result<Vec<Runner>> {
         standing(&self.connection)
     }
@@ -210,7 +211,8 @@ pub fn current(connection: &Connection) -> rusqlite::Result<Option<i64>> {
         .optional()
 }
 
-/// Checks on a connection of its own, right before each call to systemd, that this runner still is the active one.
+/// Checks on a connection of its own, right before each call to systemd, that this runner still is
+/// the active one.
 pub struct Fence {
     connection: Mutex<Connection>,
     epoch: i64,

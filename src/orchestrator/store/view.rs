@@ -1,5 +1,5 @@
-//! Reads what the plan decides from: the first rows of the queues and the counts of running units. The plan
-//! decides the order of pages (core, plan/page_order.rs); the queries here follow it.
+//! Reads what the plan decides from: the first rows of the queues and the counts of running units.
+//! The plan decides the order of pages (core, plan/page_order.rs); the queries here follow it.
 
 use super::column::{column, counter};
 use super::{Counts, Result, Tx};
@@ -11,8 +11,8 @@ use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// SQL query for open runs of earlier attempts: workers that were replaced or cancelled, and hooks whose
-/// result is not started any more. Their owner stays in the queue until they have ended.
+/// SQL query for open runs of earlier attempts: workers that were replaced or cancelled, and hooks
+/// whose result is not started any more. Their owner stays in the queue until they have ended.
 const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <> 'ended' AND CASE
     run.kind
     WHEN 'crawl' THEN (SELECT c.status FROM crawl c WHERE c.id = run.crawl_id)
@@ -30,8 +30,8 @@ struct DuePagesQuery<'a> {
 }
 
 impl Tx<'_> {
-    /// Returns the view at `now`. Reading it takes no longer for longer queues. `pace` is the delay between
-    /// two starts on a host that asks for no longer one.
+    /// Returns the view at `now`. Reading it takes no longer for longer queues. `pace` is the delay
+    /// between two starts on a host that asks for no longer one.
     pub fn view(&self, limits: &Limits, pace: Duration, now: Time) -> Result<View> {
         // Paused crawls and snapshots hold no slot.
         let sql = format!(
@@ -108,8 +108,8 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns the due pages of a crawl in the order of the plan. Hosts that may not start a page now are left
-    /// out, however many of their pages wait.
+    /// Returns the due pages of a crawl in the order of the plan. Hosts that may not start a page
+    /// now are left out, however many of their pages wait.
     fn due_snapshots(
         &self,
         query: &DuePagesQuery<'_>,
@@ -146,8 +146,8 @@ impl Tx<'_> {
         Ok(retries_first(&retries, &take_turns(&pages, enough), enough))
     }
 
-    /// Returns the pages of a crawl that are due for a retry and whose hosts may start a page now, the one that
-    /// is due first first.
+    /// Returns the pages of a crawl that are due for a retry and whose hosts may start a page now,
+    /// the one that is due first first.
     fn due_retries(
         &self,
         query: &DuePagesQuery<'_>,
@@ -210,8 +210,8 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Returns the first due pages of a crawl on one host, in the order of [`PagePosition`], which the index
-    /// has too.
+    /// Returns the first due pages of a crawl on one host, in the order of [`PagePosition`], which
+    /// the index has too.
     fn first_pages(&self, query: &DuePagesQuery<'_>, host: HostId, limit: u32) -> Result<Vec<Due>> {
         let sql = format!(
             "SELECT retry_at, id FROM snapshot INDEXED BY snapshot_lane
@@ -236,7 +236,8 @@ impl Tx<'_> {
         Ok(pages.iter().map(|page| Due { id: page.id, host }).collect())
     }
 
-    /// Returns the number of open runs of snapshot workers by crawl, including workers that are ending.
+    /// Returns the number of open runs of snapshot workers by crawl, including workers that are
+    /// ending.
     fn snapshot_workers(&self) -> Result<HashMap<CrawlId, u32>> {
         let sql = format!(
             "SELECT crawl_id, count(*) FROM run INDEXED BY run_open
@@ -247,8 +248,8 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns how many rows of a kind (`crawl`, `snapshot`, `result`) have each status, of one crawl or of
-    /// all crawls.
+    /// Returns how many rows of a kind (`crawl`, `snapshot`, `result`) have each status, of one
+    /// crawl or of all crawls.
     pub fn counts(&self, kind: &str, crawl: Option<CrawlId>) -> Result<Counts> {
         let mut statement = self.inner.prepare_cached(
             "SELECT status, n FROM tally WHERE kind = ?1 AND crawl_id = ?2 AND n > 0",

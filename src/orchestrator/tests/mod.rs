@@ -1,5 +1,5 @@
-//! Runs turns with a real database and a simulated systemd: random operations, with every invariant checked after
-//! each turn, until everything has ended.
+//! Runs turns with a real database and a simulated systemd: random operations, with every invariant
+//! checked after each turn, until everything has ended.
 
 mod bed;
 mod cancel;

@@ -16,7 +16,8 @@ impl Engine {
     /// it.
     ///
     /// # Errors
-    /// If the persona was chosen, and is not there or not for all of `users`. `Default` need not be there.
+    /// If the persona was chosen, and is not there or not for all of `users`. `Default` need not be
+    /// there.
     pub fn persona(&self, config: &Values, users: &Users) -> Result<Option<PathBuf>, String> {
         let chosen = config.get(ACTIVE);
         let named = chosen.or_else(|| self.settings.values.get(ACTIVE));

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 const OWN_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The file with the name servers.
 pub const RESOLVERS: &str = "/etc/resolv.conf";
-/// What `/etc/resolv.conf` may be a link to, and the socket of nss-resolve(8). Hooks see nothing else
-/// in /run, and in a network of their own not even these.
+/// What `/etc/resolv.conf` may be a link to, and the socket of nss-resolve(8). Hooks see nothing
+/// else in /run, and in a network of their own not even these.
 const RESOLVER_PATHS: [&str; 3] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
@@ -73,8 +73,8 @@ impl WayOut {
 pub struct MachineAddresses {
     pub hosts: Hosts,
     pub name_servers: Vec<IpAddr>,
-    /// Those of [`RESOLVER_PATHS`] that exist, for optional bind mounts. A missing one would cost each
-    /// hook two walks along its path.
+    /// Those of [`RESOLVER_PATHS`] that exist, for optional bind mounts. A missing one would cost
+    /// each hook two walks along its path.
     pub resolver_paths: Vec<PathBuf>,
 }
 

@@ -191,8 +191,8 @@ fn own_profile(variables: &mut Variables, places: &HookDirectories, context: &Ho
     }
 }
 
-/// Paths of Python and node modules, unbuffered output, and settings that prevent downloads by hooks: `uv run` starts
-/// a hook offline from the existing environment in a fraction of a second.
+/// Paths of Python and node modules, unbuffered output, and settings that prevent downloads by
+/// hooks: `uv run` starts a hook offline from the existing environment in a fraction of a second.
 fn tools(variables: &mut Variables, places: &HookDirectories) {
     let under = |path: &str| places.lib_dir.join(path).to_string_lossy().into_owned();
     variables.unless_set("LIB_BIN_DIR", &under("bin"));

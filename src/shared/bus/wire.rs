@@ -36,8 +36,8 @@ pub trait Manager {
     /// Replaces settings of a crawl by those in a JSON object of strings.
     fn amend(&self, crawl: &str, config: &str) -> zbus::Result<()>;
     /// Queues failed and skipped results again. An empty `hook` means all of them; an empty `id`
-    /// means every page with a failed result that was not cancelled. With an `id`, `hook` also runs on
-    /// pages that have no result of it. Returns the number of queued results.
+    /// means every page with a failed result that was not cancelled. With an `id`, `hook` also runs
+    /// on pages that have no result of it. Returns the number of queued results.
     fn retry(&self, id: &str, hook: &str) -> zbus::Result<u32>;
     /// Queues all results of a crawl or snapshot again. Returns their number.
     fn retry_all(&self, id: &str) -> zbus::Result<u32>;
@@ -46,7 +46,8 @@ pub trait Manager {
     fn update(&self, id: &str) -> zbus::Result<u32>;
     /// Returns [`crate::bus::documents::report::Status`].
     fn status(&self) -> zbus::Result<String>;
-    /// `what` is crawls, snapshots, results, runs, timeline or binaries; `filter` a [`crate::bus::documents::report::Filter`].
+    /// `what` is crawls, snapshots, results, runs, timeline or binaries; `filter` a
+    /// [`crate::bus::documents::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
@@ -106,9 +107,9 @@ pub trait Worker {
     /// Records a result with what the hook found ([`crate::bus::documents::work::Report`]); returns
     /// after the commit, with the recorded verdict ([`archivist_core::model::Verdict`]).
     fn report(&self, token: &str, report: &str) -> zbus::Result<String>;
-    /// Returns the InvocationID of the newest run of a hook, so that the worker can read in the journal what a
-    /// hook wrote that failed without a reason; an empty text if the run has not ended. Answers when journald has
-    /// written everything that the run logged.
+    /// Returns the InvocationID of the newest run of a hook, so that the worker can read in the
+    /// journal what a hook wrote that failed without a reason; an empty text if the run has not
+    /// ended. Answers when journald has written everything that the run logged.
     fn invocation(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For the worker of a crawl, after its setup: returns when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;

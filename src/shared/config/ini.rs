@@ -17,7 +17,8 @@ pub struct Entry {
     pub location: Location,
 }
 
-/// Assignments of a file in their order, and the lines that are neither section, assignment nor comment.
+/// Assignments of a file in their order, and the lines that are neither section, assignment nor
+/// comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Assignments in the order of the file.

@@ -1,5 +1,5 @@
-//! Has the bus start a service, and stops waiting for its name once the start has failed: the bus itself does not
-//! notice that a unit failed, and waits for 25 s.
+//! Has the bus start a service, and stops waiting for its name once the start has failed: the bus
+//! itself does not notice that a unit failed, and waits for 25 s.
 
 use super::jobs::{JOB_REMOVED, end_of_job};
 use super::{SystemdClient, reading};
@@ -38,8 +38,9 @@ pub async fn activate(connection: &Connection, name: &str, unit: &str) -> zbus::
     }
 }
 
-/// Returns why the unit does not start: the result of its first job that did not end as `done`. The bus asks systemd
-/// once for all callers that wait. If that start failed before this call, the unit is started again from here.
+/// Returns why the unit does not start: the result of its first job that did not end as `done`. The
+/// bus asks systemd once for all callers that wait. If that start failed before this call, the unit
+/// is started again from here.
 async fn failure(systemd: &SystemdClient, unit: &str, mut jobs: MessageStream) -> String {
     loop {
         let Ok(message) = tokio::time::timeout(QUEUE_TIME, jobs.next()).await else {

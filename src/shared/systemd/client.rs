@@ -1,4 +1,5 @@
-//! The connection to the service manager, and the calls that the orchestrator and the command line both make.
+//! The connection to the service manager, and the calls that the orchestrator and the command line
+//! both make.
 
 use super::error::explain;
 use super::{ErrorKind, ManagerError, reading};
@@ -14,8 +15,8 @@ pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// Well-known name of systemd on the bus.
 pub(super) const SYSTEMD: &str = "org.freedesktop.systemd1";
 
-/// Calls that wait for their answer at the same time; further calls wait for these. The bus refuses calls beyond 128
-/// of one connection (`max_replies_per_connection`, dbus-daemon(1)).
+/// Calls that wait for their answer at the same time; further calls wait for these. The bus refuses
+/// calls beyond 128 of one connection (`max_replies_per_connection`, dbus-daemon(1)).
 const CALLS_MAX: usize = 64;
 /// Why a guarded call was not made.
 const DISPLACED: &str = "another orchestrator is active on this data directory";
@@ -50,8 +51,8 @@ pub struct SystemdClient {
 }
 
 impl SystemdClient {
-    /// Connects over the system bus, or for `user` over the session bus to a user's own manager. Signals do not
-    /// arrive before [`SystemdClient::subscribe`].
+    /// Connects over the system bus, or for `user` over the session bus to a user's own manager.
+    /// Signals do not arrive before [`SystemdClient::subscribe`].
     pub async fn connect(user: bool) -> Result<SystemdClient, ManagerError> {
         SystemdClient::over(builder(user)).await
     }
@@ -73,7 +74,8 @@ impl SystemdClient {
         }
     }
 
-    /// Asks `guard` right before every call that changes something, and fails the call if it returns false.
+    /// Asks `guard` right before every call that changes something, and fails the call if it
+    /// returns false.
     pub(super) fn guarded_by(self, guard: Guard) -> SystemdClient {
         let guard = Some(guard);
         SystemdClient { guard, ..self }
@@ -168,7 +170,8 @@ impl SystemdClient {
         killed(unit, self.call("KillUnit", &body).await)
     }
 
-    /// Resets the failed state and the start counter of a unit. A unit that is not loaded is not an error.
+    /// Resets the failed state and the start counter of a unit. A unit that is not loaded is not an
+    /// error.
     pub async fn reset_failed(&self, unit: &str) -> Result<(), ManagerError> {
         gone_is_fine(
             "reset unit",
@@ -202,7 +205,8 @@ pub(super) fn gone_is_fine(
     }
 }
 
-/// Returns the path of a unit's object: all bytes but `[A-Za-z0-9]` become `_xx` (sd_bus_path_encode(3)).
+/// Returns the path of a unit's object: all bytes but `[A-Za-z0-9]` become `_xx`
+/// (sd_bus_path_encode(3)).
 pub(super) fn unit_path(unit: &str) -> String {
     use std::fmt::Write;
     let mut path = String::from("/org/freedesktop/systemd1/unit/");

@@ -1,8 +1,9 @@
-//! Reduces systemd's signals to hints. One task drains the signals and never awaits anything else; the main loop reads the
-//! unit of a hint again.
+//! Reduces systemd's signals to hints. One task drains the signals and never awaits anything else;
+//! the main loop reads the unit of a hint again.
 //!
-//! Every process on the bus can send signals to a connection by its unique name, which no match rule prevents (Match Rules
-//! in the D-Bus specification). Therefore only signals of trusted senders count.
+//! Every process on the bus can send signals to a connection by its unique name, which no match
+//! rule prevents (Match Rules in the D-Bus specification). Therefore only signals of trusted
+//! senders count.
 
 use super::client::SYSTEMD;
 use super::hint_queue::{Hint, HintQueue};
@@ -13,8 +14,8 @@ use tokio::sync::watch;
 use zbus::message::Type;
 use zbus::{Message, MessageStream, OwnedObjectPath};
 
-/// The manager's signals that become hints (it sends several times as many others), changes of services, and the arrival
-/// of systemd on the bus.
+/// The manager's signals that become hints (it sends several times as many others), changes of
+/// services, and the arrival of systemd on the bus.
 pub const MATCH_RULES: &[&str] = &[
     "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'",
     "type='signal',sender='org.freedesktop.systemd1',path='/org/freedesktop/systemd1',interface='org.freedesktop.systemd1.Manager',member='UnitRemoved'",

@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 /// A hint that something may have happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// The main process of a unit of this instance has ended. The fields are evidence if the unit is unloaded before it is
-    /// read.
+    /// The main process of a unit of this instance has ended. The fields are evidence if the unit
+    /// is unloaded before it is read.
     Exited {
         /// Name of the unit.
         unit: String,

@@ -1,5 +1,5 @@
-//! Jobs and properties of units, for verbs of the command line that do what systemctl(1) does. systemd decides whether
-//! the caller may.
+//! Jobs and properties of units, for verbs of the command line that do what systemctl(1) does.
+//! systemd decides whether the caller may.
 
 use super::client::unit_path;
 use super::error::{explain, name_and_text};
@@ -125,9 +125,9 @@ impl SystemdClient {
         Ok(Properties(all))
     }
 
-    /// Queues a job for each of `units` and, with `wait`, waits for the end of all jobs; systemd limits how long
-    /// each takes. Returns the jobs that did not end as `done` or `skipped`. Stopping a unit that is not loaded is
-    /// not an error.
+    /// Queues a job for each of `units` and, with `wait`, waits for the end of all jobs; systemd
+    /// limits how long each takes. Returns the jobs that did not end as `done` or `skipped`.
+    /// Stopping a unit that is not loaded is not an error.
     pub async fn run(
         &self,
         job: Job,
@@ -170,7 +170,8 @@ impl SystemdClient {
         Ok(undone)
     }
 
-    /// Returns the signals about ended jobs. Call it before the first job is queued, so that no signal is missed.
+    /// Returns the signals about ended jobs. Call it before the first job is queued, so that no
+    /// signal is missed.
     async fn ends_of_jobs(&self) -> Result<MessageStream, ManagerError> {
         let fail = |error: zbus::Error| explain("watch", "systemd's jobs", &error);
         let queue = NonZeroUsize::new(4096);
@@ -178,8 +179,8 @@ impl SystemdClient {
         stream.map_err(fail)
     }
 
-    /// Deletes the state of a unit that does not run, such as the time at which a timer elapsed last. A unit
-    /// without state is not an error.
+    /// Deletes the state of a unit that does not run, such as the time at which a timer elapsed
+    /// last. A unit without state is not an error.
     pub async fn clean(&self, unit: &str) -> Result<(), ManagerError> {
         match self.call("CleanUnit", &(unit, ["state"].as_slice())).await {
             Ok(_) => Ok(()),
@@ -199,7 +200,8 @@ impl SystemdClient {
             .map_err(|error| explain("reload", "systemd", &error))
     }
 
-    /// Returns the signals about changes of a unit's properties. The caller reads the unit after a signal.
+    /// Returns the signals about changes of a unit's properties. The caller reads the unit after a
+    /// signal.
     pub async fn changes(&self, unit: &str) -> Result<MessageStream, ManagerError> {
         let fail = |error: zbus::Error| explain("watch unit", unit, &error);
         let rule = format!(

@@ -10,8 +10,9 @@ const SOCKET: &str = "/run/systemd/journal/io.systemd.journal";
 const SYNCHRONIZE: &[u8] = b"{\"method\":\"io.systemd.Journal.Synchronize\",\"parameters\":{}}\0";
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns when journald has written everything that units logged before the call, or after 2 s. Only root may
-/// make the call; for other users it fails, and the journal may lack the latest lines.
+/// Returns when journald has written everything that units logged before the call, or after 2 s.
+/// Only root may make the call; for other users it fails, and the journal may lack the latest
+/// lines.
 pub async fn synchronize_journal() {
     match tokio::time::timeout(REPLY_TIMEOUT, synchronize()).await {
         Ok(Ok(())) => {}

@@ -1,7 +1,8 @@
-//! Files that systemd leaves of unloaded units. For `LogExtraFields=` PID 1 writes a file that journald reads and every
-//! local user can read, and does not remove it with the unit (seen on 252 and 257; `unit_unlink_state_files()` in unit.c
-//! removes a file of another name). PID 1 writes the file at each start, and not when it is reloaded or re-executed. A
-//! user's manager writes no such file.
+//! Files that systemd leaves of unloaded units. For `LogExtraFields=` PID 1 writes a file that
+//! journald reads and every local user can read, and does not remove it with the unit (seen on 252
+//! and 257; `unit_unlink_state_files()` in unit.c removes a file of another name). PID 1 writes the
+//! file at each start, and not when it is reloaded or re-executed. A user's manager writes no such
+//! file.
 
 use archivist_core::unit::Names;
 use std::io;

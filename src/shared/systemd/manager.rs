@@ -1,4 +1,5 @@
-//! The orchestrator's client of systemd: starts, reads, signals and releases units, and passes signals on as hints.
+//! The orchestrator's client of systemd: starts, reads, signals and releases units, and passes
+//! signals on as hints.
 
 use super::client::{PROPERTIES, gone_is_fine, killed, unit_path};
 use super::error::{explain, is_away};
@@ -14,7 +15,8 @@ use tokio::sync::watch;
 use zbus::connection::Builder;
 use zbus::{Message, MessageStream};
 
-/// Signals that may queue before they are read. zbus stops the whole connection when the queue is full.
+/// Signals that may queue before they are read. zbus stops the whole connection when the queue is
+/// full.
 const SIGNALS_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).unwrap();
 
 /// How a finished unit is released, so that systemd unloads it.
@@ -37,7 +39,8 @@ impl Release {
     }
 }
 
-/// The orchestrator's connection to the service manager: starts, reads and releases the units of one instance.
+/// The orchestrator's connection to the service manager: starts, reads and releases the units of
+/// one instance.
 #[derive(Clone)]
 pub struct Manager {
     pub(super) client: SystemdClient,
@@ -49,8 +52,8 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Connects over the system bus, or over the session bus to a user's own manager. Hints go to `hints` until
-    /// the connection ends, which is a hint as well.
+    /// Connects over the system bus, or over the session bus to a user's own manager. Hints go to
+    /// `hints` until the connection ends, which is a hint as well.
     pub async fn connect(
         user: bool,
         names: Names,
@@ -87,7 +90,8 @@ impl Manager {
         })
     }
 
-    /// Asks `guard` right before every call that changes something, and fails the call if it returns false.
+    /// Asks `guard` right before every call that changes something, and fails the call if it
+    /// returns false.
     pub fn guarded_by(self, guard: Guard) -> Manager {
         let client = self.client.guarded_by(guard);
         Manager { client, ..self }
@@ -105,8 +109,9 @@ impl Manager {
         self.again(None, method, body).await
     }
 
-    /// Makes a call that may be made twice. If it is lost because systemd re-executes itself, it is repeated when
-    /// systemd is back. `path` is that of a unit whose properties are read, `None` for the manager object.
+    /// Makes a call that may be made twice. If it is lost because systemd re-executes itself, it is
+    /// repeated when systemd is back. `path` is that of a unit whose properties are read, `None`
+    /// for the manager object.
     async fn again<B>(
         &self,
         path: Option<&str>,
@@ -130,9 +135,10 @@ impl Manager {
         }
     }
 
-    /// Queues the start of a transient unit with `descriptors` for its streams, in the order stdin, stdout. Hints
-    /// report whether it started or failed. A call that is lost is repeated when systemd is back. If the unit
-    /// exists by then, the first call had an effect, and its error is returned: the result is unknown.
+    /// Queues the start of a transient unit with `descriptors` for its streams, in the order stdin,
+    /// stdout. Hints report whether it started or failed. A call that is lost is repeated when
+    /// systemd is back. If the unit exists by then, the first call had an effect, and its error is
+    /// returned: the result is unknown.
     pub async fn start(
         &self,
         spec: &UnitSpec,
@@ -170,7 +176,8 @@ impl Manager {
         self.client.call("StartTransientUnit", &body).await
     }
 
-    /// Reads the state, result and accounting of a unit; a unit that is not loaded has the state `not-found`.
+    /// Reads the state, result and accounting of a unit; a unit that is not loaded has the state
+    /// `not-found`.
     pub async fn read(&self, unit: &str) -> Result<Reading, ManagerError> {
         let path = unit_path(unit);
         let fail = |error: zbus::Error| explain("read unit", unit, &error);
@@ -182,7 +189,8 @@ impl Manager {
         self.read_parts(unit, &path).await.map_err(fail)
     }
 
-    /// The unit may change between the answers. The state is read first, so that the rest is at least as new.
+    /// The unit may change between the answers. The state is read first, so that the rest is at
+    /// least as new.
     async fn read_parts(&self, unit: &str, path: &str) -> zbus::Result<Reading> {
         let names = vec![unit];
         let invocation = ("org.freedesktop.systemd1.Unit", "InvocationID");
@@ -195,8 +203,8 @@ impl Manager {
         reading::parse(&listed, &invocation, &service)
     }
 
-    /// Sends a signal to processes of a unit; twice if systemd re-executes itself meanwhile. A unit without
-    /// processes is not an error.
+    /// Sends a signal to processes of a unit; twice if systemd re-executes itself meanwhile. A unit
+    /// without processes is not an error.
     pub async fn kill(&self, unit: &str, whom: Whom, signal: i32) -> Result<(), ManagerError> {
         killed(
             unit,

@@ -1,5 +1,6 @@
-//! The client of systemd, over its D-Bus interface (org.freedesktop.systemd1(5)). [`SystemdClient`] has the connection and
-//! the calls that several programs make, [`Manager`] those of the orchestrator.
+//! The client of systemd, over its D-Bus interface (org.freedesktop.systemd1(5)). [`SystemdClient`]
+//! has the connection and the calls that several programs make, [`Manager`] those of the
+//! orchestrator.
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,7 @@
-//! Reads properties in a message (`a{sv}`) in one pass and skips those that are not needed. A service has 300 properties, of
-//! which a dozen matter; making serde values of all of them was a quarter of the orchestrator's CPU time for a hook. The format is
-//! in the D-Bus specification, section Message Protocol, Marshalling.
+//! Reads properties in a message (`a{sv}`) in one pass and skips those that are not needed. A
+//! service has 300 properties, of which a dozen matter; making serde values of all of them was a
+//! quarter of the orchestrator's CPU time for a hook. The format is in the D-Bus specification,
+//! section Message Protocol, Marshalling.
 
 use zbus::message::Body;
 use zbus::wire::Endian;
@@ -174,8 +175,8 @@ fn length_of_type(signature: &[u8], depth: u32) -> Option<usize> {
     }
 }
 
-/// Calls `see` for every property of a body that is a dictionary, or that has one after `texts` texts. Returns `None` if
-/// the body has another type.
+/// Calls `see` for every property of a body that is a dictionary, or that has one after `texts`
+/// texts. Returns `None` if the body has another type.
 pub fn each<'m>(
     body: &'m Body,
     texts: usize,

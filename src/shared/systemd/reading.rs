@@ -7,8 +7,9 @@ use zbus::{Message, OwnedObjectPath, OwnedVariant};
 /// Value of a counter that systemd does not keep.
 const UNSET: u64 = u64::MAX;
 
-/// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description, LoadState=,
-/// ActiveState=, SubState= and the unit it follows, its path, and the id, type and path of its job.
+/// A unit in the answers of ListUnitsByNames and ListUnitsByPatterns: its name, description,
+/// LoadState=, ActiveState=, SubState= and the unit it follows, its path, and the id, type and path
+/// of its job.
 pub type Row = (
     String,
     String,
@@ -74,7 +75,8 @@ impl Service {
         }
     }
 
-    /// Reads the peak from the kernel: systemd before 254 has no property MemoryPeak. Works as long as the cgroup exists.
+    /// Reads the peak from the kernel: systemd before 254 has no property MemoryPeak. Works as long
+    /// as the cgroup exists.
     fn memory_peak_of_kernel(&self) -> Option<u64> {
         let group = self.control_group.as_deref().filter(|g| !g.is_empty())?;
         let file = format!("/sys/fs/cgroup{group}/memory.peak");
@@ -88,8 +90,8 @@ fn time(usec: Option<u64>) -> Option<Time> {
     i64::try_from(usec / 1000).ok().map(Time)
 }
 
-/// Parses the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll for the interface
-/// Service.
+/// Parses the answers of ListUnitsByNames for one unit, of Get for its InvocationID, and of GetAll
+/// for the interface Service.
 pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
     let rows: Vec<Row> = listed.body().deserialize()?;
     let row = rows.into_iter().next();

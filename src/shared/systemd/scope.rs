@@ -4,8 +4,8 @@ use super::error::explain;
 use super::{ManagerError, SystemdClient};
 use zbus::Variant;
 
-/// Moves a process of the caller into a new scope, which ends with the last process in it. `pid` 0 is the caller
-/// itself, in any PID namespace.
+/// Moves a process of the caller into a new scope, which ends with the last process in it. `pid` 0
+/// is the caller itself, in any PID namespace.
 pub async fn enter_scope(
     user: bool,
     name: &str,

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::OwnedFd;
 
-/// Returns a file without a name that contains `bytes` and cannot be changed (memfd_create(2), F_ADD_SEALS).
+/// Returns a file without a name that contains `bytes` and cannot be changed (memfd_create(2),
+/// F_ADD_SEALS).
 pub fn sealed(bytes: &[u8]) -> std::io::Result<OwnedFd> {
     let memory = memfd_create(
         "assignment",

@@ -22,10 +22,11 @@ impl Manager {
         }
     }
 
-    /// Returns the loaded workers, hooks and slices of crawls of this instance. Removes the files of units that
-    /// are not loaded.
+    /// Returns the loaded workers, hooks and slices of crawls of this instance. Removes the files
+    /// of units that are not loaded.
     pub async fn list(&self) -> Result<Vec<LoadedUnit>, ManagerError> {
-        // The files are listed before the units, so that the file of a unit that starts meanwhile stays.
+        // The files are listed before the units, so that the file of a unit that starts meanwhile
+        // stays.
         let files = self.log_field_files.as_ref();
         let left = files.map(LogFieldFiles::units).unwrap_or_default();
         let listed = self.list_loaded().await?;

@@ -1,5 +1,5 @@
-//! The last lines that a hook wrote to standard error. They are in the journal, which journalctl(1) reads: a parser
-//! of journal files in the worker would be code for five lines of text.
+//! The last lines that a hook wrote to standard error. They are in the journal, which journalctl(1)
+//! reads: a parser of journal files in the worker would be code for five lines of text.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,8 +17,8 @@ const ENTRIES_MAX: usize = 50;
 const OUTPUT_MAX: u64 = 1 << 20;
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the last lines of an invocation (its id in hexadecimal digits), oldest first, separated by line feeds; an
-/// empty text if it wrote nothing, or if this user may not read the journal.
+/// Returns the last lines of an invocation (its id in hexadecimal digits), oldest first, separated
+/// by line feeds; an empty text if it wrote nothing, or if this user may not read the journal.
 pub async fn last_lines(invocation: &str) -> String {
     if invocation.is_empty() || !invocation.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return String::new();
@@ -61,8 +61,8 @@ async fn read(invocation: &str) -> io::Result<Vec<u8>> {
     Ok(output)
 }
 
-/// Returns at most [`LINES_MAX`] lines with [`TEXT_MAX`] bytes, oldest first. `lines` begin with the newest. A single
-/// line that is longer loses its beginning.
+/// Returns at most [`LINES_MAX`] lines with [`TEXT_MAX`] bytes, oldest first. `lines` begin with
+/// the newest. A single line that is longer loses its beginning.
 fn shorten<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let mut kept: VecDeque<String> = VecDeque::new();
     let mut left = TEXT_MAX;

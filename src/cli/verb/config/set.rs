@@ -1,4 +1,5 @@
-//! `archivist config --set`: settings in a drop-in of archivist.conf(5) that belongs to this command.
+//! `archivist config --set`: settings in a drop-in of archivist.conf(5) that belongs to this
+//! command.
 
 use super::to_failure;
 use crate::client::exit::{Exit, Failure};

@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and npm put node. The library is not searched: hooks own it, so that the caller must
-/// not execute its programs.
+/// Where Debian and npm put node. The library is not searched: hooks own it, so that the caller
+/// must not execute its programs.
 const NODE: [&str; 2] = ["/usr/local/bin/node", "/usr/bin/node"];
 
 /// Major and minor version.

@@ -1,6 +1,6 @@
 //! `archivist pool run --attached`: a pool that ends with the command that started it. The command
-//! runs in a scope, to which the workers are bound, so that systemd stops them even if the command is
-//! killed.
+//! runs in a scope, to which the workers are bound, so that systemd stops them even if the command
+//! is killed.
 
 use super::failure;
 use crate::client::exit::Failure;

@@ -1,6 +1,6 @@
 //! Ends a worker whose health check failed: SIGTERM, then SIGKILL after its StopSec=. systemd
-//! restarts it like any worker that fails, unless it is being stopped. A check that was not executed
-//! does not end its worker.
+//! restarts it like any worker that fails, unless it is being stopped. A check that was not
+//! executed does not end its worker.
 
 use super::{connect, failure};
 use crate::client::exit::{Exit, Failure};

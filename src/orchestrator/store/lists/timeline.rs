@@ -69,8 +69,8 @@ const COLUMNS: &str = "run.id, run.unit, run.kind, run.owner, run.plugin, run.ho
             AND result.plugin = run.plugin AND result.hook = run.hook) END";
 
 impl Tx<'_> {
-    /// Returns the runs of a crawl and its snapshots, or of a snapshot, after `filter.after`, at most
-    /// `filter.limit` of them.
+    /// Returns the runs of a crawl and its snapshots, or of a snapshot, after `filter.after`, at
+    /// most `filter.limit` of them.
     pub fn list_spans(&self, filter: impl Into<ListFilter>) -> Result<Vec<SpanEntry>> {
         let filter = filter.into();
         let after = filter.after.map_or(0, |run| run.0);
@@ -151,7 +151,8 @@ mod tests {
         }
     }
 
-    /// Records four runs: of a crawl's worker, of its snapshot's worker, and of two attempts of a hook.
+    /// Records four runs: of a crawl's worker, of its snapshot's worker, and of two attempts of a
+    /// hook.
     fn filled(tx: &Tx<'_>) -> Vec<RunId> {
         tx.add_crawl(&NewCrawl {
             url: "https://a/",

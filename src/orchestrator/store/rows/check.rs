@@ -1,5 +1,5 @@
-//! Rows of checks. A check is queued, then it has one unit, then a result. Its row is also its run: the id
-//! comes from the sequence of runs, so that no check and run have the same id.
+//! Rows of checks. A check is queued, then it has one unit, then a result. Its row is also its run:
+//! the id comes from the sequence of runs, so that no check and run have the same id.
 
 use crate::store::column::{column, optional};
 use crate::store::{Result, StoreError, Tx, millis};
@@ -123,7 +123,8 @@ impl Tx<'_> {
         Ok(id)
     }
 
-    /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or running.
+    /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or
+    /// running.
     pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
         let open: bool = self
             .inner
@@ -182,8 +183,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records the result of a check: how its unit ended, if it had one, whether the site is good, if that is
-    /// known, and what the check found. Returns `false` if the check was done already.
+    /// Records the result of a check: how its unit ended, if it had one, whether the site is good,
+    /// if that is known, and what the check found. Returns `false` if the check was done already.
     pub fn end_check(
         &self,
         id: RunId,

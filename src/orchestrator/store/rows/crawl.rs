@@ -22,7 +22,8 @@ pub struct NewCrawl<'a> {
     pub now: Time,
 }
 
-/// Ids of the users whose settings a crawl has: the user who added the crawl and those who amended it.
+/// Ids of the users whose settings a crawl has: the user who added the crawl and those who amended
+/// it.
 pub type Users = BTreeSet<u32>;
 
 /// A crawl as the orchestrator and its worker use it.
@@ -54,7 +55,8 @@ pub struct CrawlWork {
     pub hook_user: u32,
     /// Users whose settings it has.
     pub users: Users,
-    /// Name of the persona of its latest attempt, empty if it had none; `None` before the first attempt.
+    /// Name of the persona of its latest attempt, empty if it had none; `None` before the first
+    /// attempt.
     pub persona: Option<String>,
 }
 
@@ -144,8 +146,8 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns one start URL for each host of a crawl. The start URLs have the creation time of the crawl;
-    /// URLs that pages or hooks name are added later.
+    /// Returns one start URL for each host of a crawl. The start URLs have the creation time of the
+    /// crawl; URLs that pages or hooks name are added later.
     pub fn start_hosts(&self, id: CrawlId) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT min(snapshot.url) FROM snapshot JOIN crawl ON crawl.id = crawl_id
@@ -185,8 +187,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records that all snapshots of a crawl are final and its background hooks end now. A snapshot that is
-    /// retried later waits for the next worker of the crawl.
+    /// Records that all snapshots of a crawl are final and its background hooks end now. A snapshot
+    /// that is retried later waits for the next worker of the crawl.
     pub fn release_crawl(&self, id: CrawlId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET ready = 2 WHERE id = ?1 AND ready = 1")?
@@ -202,8 +204,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Chooses the user for the hooks of a crawl that starts: the one of `users` that the fewest running
-    /// crawls have. The choice is final, because that user owns the files of the hooks.
+    /// Chooses the user for the hooks of a crawl that starts: the one of `users` that the fewest
+    /// running crawls have. The choice is final, because that user owns the files of the hooks.
     pub fn choose_hook_user(&self, id: CrawlId, users: u32) -> Result<()> {
         self.inner
             .prepare_cached(

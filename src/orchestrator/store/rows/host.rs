@@ -68,8 +68,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records that a snapshot starts on a host: the host had its turn in the crawl, and the next snapshot
-    /// starts at `next_at` at the earliest.
+    /// Records that a snapshot starts on a host: the host had its turn in the crawl, and the next
+    /// snapshot starts at `next_at` at the earliest.
     pub fn begin_on_host(&self, crawl: CrawlId, host: HostId, next_at: Time) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE crawl SET last_host = ?2 WHERE id = ?1")?

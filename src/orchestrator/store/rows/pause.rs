@@ -8,7 +8,8 @@ pub(crate) const AWAKE: &str =
     "(SELECT c.status FROM crawl c WHERE c.id = run.crawl_id) <> 'paused'
     AND coalesce((SELECT s.status FROM snapshot s WHERE s.id = run.snapshot_id), '') <> 'paused'";
 
-/// SQL condition on a row of `run` that is the worker of a crawl: it waits for paused snapshots only.
+/// SQL condition on a row of `run` that is the worker of a crawl: it waits for paused snapshots
+/// only.
 pub(crate) const WAITS_FOR_PAUSED: &str =
     "(SELECT c.ready FROM crawl c WHERE c.id = run.crawl_id) = 1
     AND EXISTS (SELECT 1 FROM tally WHERE kind = 'snapshot' AND crawl_id = run.crawl_id
@@ -47,8 +48,9 @@ impl Tx<'_> {
             .query_row([owner.to_string()], |row| row.get(0))?)
     }
 
-    /// Records that a run of a worker or hook is paused. The unit of a hook is then frozen and must be thawed
-    /// before it is stopped. A paused run that reaches its time limit is not blamed for it.
+    /// Records that a run of a worker or hook is paused. The unit of a hook is then frozen and must
+    /// be thawed before it is stopped. A paused run that reaches its time limit is not blamed for
+    /// it.
     pub fn note_paused(&self, id: RunId) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE run SET frozen = 1 WHERE id = ?1")?
@@ -56,8 +58,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Returns the units of a crawl's hooks that were ever frozen, including those of ended runs: the
-    /// orchestrator may have died between recording the end and releasing the unit.
+    /// Returns the units of a crawl's hooks that were ever frozen, including those of ended runs:
+    /// the orchestrator may have died between recording the end and releasing the unit.
     pub fn units_once_frozen(&self, crawl: CrawlId) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(
             "SELECT DISTINCT unit FROM run WHERE crawl_id = ?1 AND frozen = 1 AND kind = 'hook'",

@@ -77,7 +77,8 @@ fn ids(owner: Owner, crawl: CrawlId) -> (i64, Option<i64>) {
 }
 
 impl Tx<'_> {
-    /// Returns how often hooks of each plugin succeeded and failed, also in attempts that were retried.
+    /// Returns how often hooks of each plugin succeeded and failed, also in attempts that were
+    /// retried.
     pub fn uses(&self) -> Result<BTreeMap<String, Uses>> {
         let mut statement = self
             .inner
@@ -111,8 +112,8 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Records a result as started and counts the attempt, before the hook starts. Returns the number of
-    /// attempts.
+    /// Records a result as started and counts the attempt, before the hook starts. Returns the
+    /// number of attempts.
     pub fn start_result(
         &self,
         owner: Owner,
@@ -170,7 +171,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records how a hook ended. Returns `false` if the result was final already; it stays as it is.
+    /// Records how a hook ended. Returns `false` if the result was final already; it stays as it
+    /// is.
     pub fn finish_result(
         &self,
         owner: Owner,
@@ -237,10 +239,11 @@ impl Tx<'_> {
         Ok(rows)
     }
 
-    /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of those with ids
-    /// above `after` and up to `to`. Of a crawl: its final snapshots. Without a crawl: the sealed snapshots, except
-    /// those of cancelled crawls; of these, if `failed`, only those that have a failed result. `hook`, the name of
-    /// a plugin or hook, limits it to results of that.
+    /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of
+    /// those with ids above `after` and up to `to`. Of a crawl: its final snapshots. Without a
+    /// crawl: the sealed snapshots, except those of cancelled crawls; of these, if `failed`, only
+    /// those that have a failed result. `hook`, the name of a plugin or hook, limits it to results
+    /// of that.
     pub fn snapshots_to_retry(
         &self,
         crawl: Option<CrawlId>,
@@ -248,7 +251,8 @@ impl Tx<'_> {
         (after, to): (i64, i64),
         limit: usize,
     ) -> Result<Vec<(CrawlId, SnapshotId)>> {
-        // "+" makes SQLite search by id; with an index of crawl or status it reads all of their rows.
+        // "+" makes SQLite search by id; with an index of crawl or status it reads all of their
+        // rows.
         self.inner
             .prepare_cached(
                 "SELECT s.crawl_id, s.id FROM snapshot s
@@ -276,8 +280,8 @@ impl Tx<'_> {
             .collect()
     }
 
-    /// Queues failed and skipped results of an owner again, or all results of `hook`, the name of a plugin or
-    /// hook. Returns how many these were.
+    /// Queues failed and skipped results of an owner again, or all results of `hook`, the name of a
+    /// plugin or hook. Returns how many these were.
     pub fn requeue_results(&self, owner: Owner, hook: Option<&str>) -> Result<usize> {
         let rows = self
             .inner

@@ -59,8 +59,9 @@ impl Tx<'_> {
             .query_row([], |row| optional(row, 0))?)
     }
 
-    /// Deletes expired results, and returns their number. An archive check whose crawl is still open
-    /// stays for its retention again: its row is the only record that the crawl belongs to the watch.
+    /// Deletes expired results, and returns their number. An archive check whose crawl is still
+    /// open stays for its retention again: its row is the only record that the crawl belongs to the
+    /// watch.
     pub fn prune_checks(&self, now: Time) -> Result<usize> {
         self.inner
             .prepare_cached(

@@ -202,8 +202,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Records how a run ended and what it used. Returns `false` if it had ended already; the row stays as
-    /// it is.
+    /// Records how a run ended and what it used. Returns `false` if it had ended already; the row
+    /// stays as it is.
     pub fn end_run(
         &self,
         id: RunId,
@@ -240,8 +240,9 @@ impl Tx<'_> {
         Ok(rows == 1)
     }
 
-    /// Undoes the count of the attempt that an open run belongs to, because the machine crashed during it. At
-    /// most [`FORGIVEN_MAX`] times for one unit: what crashes the machine each time is quarantined in the end.
+    /// Undoes the count of the attempt that an open run belongs to, because the machine crashed
+    /// during it. At most [`FORGIVEN_MAX`] times for one unit: what crashes the machine each time
+    /// is quarantined in the end.
     pub fn forgive_attempt(&self, run: &RunRow) -> Result<()> {
         let lost = serde_json::to_string(&Outcome::Lost)?;
         let before: i64 = self

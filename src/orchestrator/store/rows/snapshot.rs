@@ -50,11 +50,12 @@ pub struct SnapshotWork {
 }
 
 impl Tx<'_> {
-    /// Queues pages of a crawl in their order, except those that the crawl has already. Returns the ids and
-    /// URLs of the new snapshots.
+    /// Queues pages of a crawl in their order, except those that the crawl has already. Returns the
+    /// ids and URLs of the new snapshots.
     ///
-    /// It is one statement because each statement that fires a trigger opens a statement journal, which is
-    /// most of the cost of a row: many pages in one statement cost a third of one page in each.
+    /// It is one statement because each statement that fires a trigger opens a statement journal,
+    /// which is most of the cost of a row: many pages in one statement cost a third of one page in
+    /// each.
     pub fn add_snapshots(
         &self,
         crawl: CrawlId,
@@ -186,8 +187,8 @@ impl Tx<'_> {
             .collect()
     }
 
-    /// Cancels the snapshots of a crawl that were never started. Returns how many these were. `pause` is
-    /// called after every 10,000 rows.
+    /// Cancels the snapshots of a crawl that were never started. Returns how many these were.
+    /// `pause` is called after every 10,000 rows.
     pub fn cancel_unbegun(
         &self,
         crawl: CrawlId,
@@ -206,7 +207,8 @@ impl Tx<'_> {
         }
     }
 
-    /// Cancels at most `limit` snapshots of a crawl that were never started. Returns how many these were.
+    /// Cancels at most `limit` snapshots of a crawl that were never started. Returns how many these
+    /// were.
     pub fn cancel_some_unbegun(
         &self,
         crawl: CrawlId,

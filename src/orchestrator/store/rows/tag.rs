@@ -24,8 +24,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Tags a snapshot, unless it has [`PAGE_TAGS_MAX`] tags: each hook can name tags, and each attempt
-    /// others.
+    /// Tags a snapshot, unless it has [`PAGE_TAGS_MAX`] tags: each hook can name tags, and each
+    /// attempt others.
     pub fn tag_snapshot(&self, snapshot: SnapshotId, name: &str) -> Result<()> {
         let count: i64 = self
             .inner

@@ -1,5 +1,5 @@
-//! What a crawl has used of its limits, and the pages that the limits exclude. The sums are in the table
-//! of counts and updated with each change, because summing over the rows takes too long.
+//! What a crawl has used of its limits, and the pages that the limits exclude. The sums are in the
+//! table of counts and updated with each change, because summing over the rows takes too long.
 
 use crate::store::column::optional;
 use crate::store::{Result, Tx};
@@ -36,7 +36,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Counts the bytes of a result that is about to be recorded, instead of those of its last attempt.
+    /// Counts the bytes of a result that is about to be recorded, instead of those of its last
+    /// attempt.
     pub fn count_bytes(
         &self,
         crawl: CrawlId,
@@ -104,9 +105,9 @@ impl Tx<'_> {
             .optional()?)
     }
 
-    /// Marks pages of these crawls that were cancelled for one of `reasons` as not retried, when other pages are
-    /// retried: the end of the crawl then no longer depends on them. Only pages with ids above `after` and up to
-    /// `to` are marked.
+    /// Marks pages of these crawls that were cancelled for one of `reasons` as not retried, when
+    /// other pages are retried: the end of the crawl then no longer depends on them. Only pages
+    /// with ids above `after` and up to `to` are marked.
     pub fn leave_behind(
         &self,
         crawls: &BTreeSet<CrawlId>,

@@ -13,9 +13,9 @@ pub enum Alert {
 }
 
 impl Alert {
-    /// Reads the value of `OnDown=` or `OnRecovery=`, split into words as a POSIX shell would, without
-    /// expansions. A single word with the suffix of a unit is a unit; anything else is a command line
-    /// that begins with an absolute path.
+    /// Reads the value of `OnDown=` or `OnRecovery=`, split into words as a POSIX shell would,
+    /// without expansions. A single word with the suffix of a unit is a unit; anything else is a
+    /// command line that begins with an absolute path.
     pub fn parse(text: &str) -> Result<Alert, String> {
         let words = shlex::split(text)
             .ok_or_else(|| format!("'{text}' has an open quote or ends in a backslash"))?;

@@ -93,8 +93,8 @@ impl Watch {
         }
     }
 
-    /// Reads the `[Watch]` section; unknown keys and other sections are not looked at. A bad value is a
-    /// problem of `reader`, and the key keeps its default.
+    /// Reads the `[Watch]` section; unknown keys and other sections are not looked at. A bad value
+    /// is a problem of `reader`, and the key keeps its default.
     pub fn read(reader: &mut Reader<'_>) -> Watch {
         keys::read(reader)
     }
@@ -139,7 +139,8 @@ impl Watch {
 pub const NAME_ALLOWED: &str =
     "a letter or digit followed by letters, digits, '_', '.' and '-' (100 at most)";
 
-/// Returns whether a watch can have this name. It becomes part of unit names, where it is not escaped.
+/// Returns whether a watch can have this name. It becomes part of unit names, where it is not
+/// escaped.
 pub fn is_name(name: &str) -> bool {
     Kind::Watch.allows(name)
 }
