@@ -13,6 +13,7 @@ settings() {
 
 # may_skip COMMAND…: what fetches; a failure of the network is no failure of ours.
 may_skip() {
+    # shellcheck disable=SC2154 # the directory of the script that sources this
     "$@" >"$work/fetch" 2>&1 && return 0
     cat "$work/fetch"
     ! grep -qE "$UNREACHABLE" "$work/fetch" || skip "a registry cannot be reached: $*"
