@@ -135,7 +135,7 @@ takes_the_crawl_along() {
     assert_eq "aborted by request" "$(newest crawls '.[0].reason')" "reason after Ctrl-C without a terminal"
     on_terminal 129 "$(interrupted_then 'hang-up')" --plugins $held http://hangup.test/
     wait_for 20 is_cancelled
-    assert_contains "$(newest crawls '.[0].reason')" "is gone" "reason after the terminal was closed"
+    assert_contains "$(newest crawls '.[0].reason')" "the command that ran it in the foreground has ended" "reason after the terminal was closed"
     assert_nothing_is_left
 }
 

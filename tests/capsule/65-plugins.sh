@@ -200,6 +200,6 @@ everything_that_is_missing_is_brought() {
     assert_contains "$output" "test-tool: $tool" "the program"
 }
 
-cases missing_is_said is_brought is_used an_old_one_does_not_do what_was_there_is_known claims_are_checked \
-    everything_that_is_missing_is_brought directories_are_added a_new_plugin_is_known_at_once \
+cases missing_is_said is_brought is_used an_old_one_does_not_do everything_that_is_missing_is_brought \
+    what_was_there_is_known claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
     complete_pages_get_what_they_lack
