@@ -5,7 +5,7 @@
 # letter of a title, cannot be detected. A short run is always the same; SEED=N repeats a full one.
 source "$(dirname "$0")/lib.sh"
 
-COUNT=$(times 24 400) SEED=${SEED-$(times 1 $RANDOM)}
+COUNT=${COUNT-$(times 24 400)} SEED=${SEED-$(times 1 $RANDOM)}
 data=/var/lib/archivist
 
 clean() {

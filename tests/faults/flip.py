@@ -49,6 +49,14 @@ def flip(path, rng):
         file.write(content)
 
 
+def damage(path):
+    """What SQLite finds wrong with the database; empty if nothing."""
+    try:
+        return "; ".join(row[0] for row in sqlite3.connect(path).execute("PRAGMA integrity_check") if row[0] != "ok")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return str(error)
+
+
 def digest(path):
     """What is in the database, by SQLite's own account; None if it finds it damaged."""
     work = KEPT + "/look"
@@ -95,7 +103,7 @@ def start(expect_refusal):
     """Whether it works, and what it said. A damaged page may be met only when all has been read."""
     since = cursor()
     run("systemctl", "start", SERVICE)
-    deadline = time.monotonic() + (15 if expect_refusal else 0.3)
+    deadline = time.monotonic() + (60 if expect_refusal else 0.3)
     while show("ActiveState") != "failed" and time.monotonic() < deadline:
         time.sleep(0.05)
     works = show("ActiveState") == "active"
@@ -143,13 +151,14 @@ def main(seed, count):
             restore(kind.removesuffix("-wal"))
             flip(DATABASE + ("-wal" if kind == "log-wal" else ""), rng)
             after = digest(DATABASE)
+            found = damage(KEPT + "/look") if after is None else "other content"
             works, words = start(after is None)
             if not works:
                 note("refused" if any(hint in words for hint in HINTS) else "silent", name + ": " + words)
             elif LOST in words:
                 note("told")
             elif after is None or (kind == "log-wal" and after not in known):
-                note("silent", name)
+                note("silent", "%s: %s" % (name, found))
             else:
                 note("no-effect")
         stop()
