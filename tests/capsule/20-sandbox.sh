@@ -1,6 +1,7 @@
 #!/bin/bash
 # The drop-ins that the package ships, as they work on transient units: exposure, and what a hostile hook, a worker and
 # Chromium can and cannot do.
+# In a short run on testing, too.
 source "$(dirname "$0")/lib.sh"
 
 state=/var/lib/archivist

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Hooks, members of the group and other users that send excessive input: little of it is stored, and other callers do not wait.
 # The figures are the times of `Status` for another caller meanwhile: calls, median, maximum in ms.
-# In a short run when nothing else runs, as it asserts times, and on the newest release alone.
+# In a short run when nothing else runs, as it asserts times, and on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A site is archived at depth 1, every worker and hook a unit; what is there afterwards, and what is not there any more.
+# In a short run on testing, too.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The archive in a browser without a server: a page for every snapshot, lists, valid links.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The contract of hooks beyond what built-in plugins use: concurrent hooks, daemons, and the records of hooks of a crawl.
-# In a short run on the newest release alone: the contract does not depend on systemd.
+# In a short run on the stable release alone: the contract does not depend on systemd.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
@@ -111,8 +111,7 @@ SH
 RECORDS
 }
 
-# Capsules share the network of the machine.
-[[ ${RELEASE-} == trixie ]] && port=14911 || port=14910
+port=$((14910 + release_number))
 
 sonic_plugin() {
     sed "s/PORT/$port/" <<'SH' | plugin testsonic on_CrawlSetup__55_testsonic.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A running crawl survives when any process is killed, restarted or removed: it ends, no hook runs twice concurrently, and no
 # page is lost.
+# In a short run on testing, too.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # `archivist run`: the table, Ctrl-C, the crawl after the death of the command, input and output records, the scope.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

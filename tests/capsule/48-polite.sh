@@ -1,7 +1,7 @@
 #!/bin/bash
 # Limits for hosts: a delay between starts, Retry-After, robots.txt; hosts do not delay each other. A full
 # disk stops new work until there is space.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

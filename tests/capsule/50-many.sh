@@ -1,7 +1,7 @@
 #!/bin/bash
 # Very many pages with a trivial plugin: all sealed, none lost, no unit left. Prints the cost of a page, of a unit without
 # archivist, and of a process.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Bad URLs, bad plugins, a full disk, a broken database and configuration: each is a clear error or a recorded failure, the rest
 # continues, nothing is lost.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 

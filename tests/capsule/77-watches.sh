@@ -8,9 +8,7 @@ source "$(dirname "$0")/archivist.sh"
 own=/srv/watches
 stand_in=/run/systemd/system/archivist-check-lighthouse-.service.d/90-test.conf
 database=/var/lib/archivist/archivist.sqlite3
-# Capsules have the machine's network: each release its own.
-port=18477
-[[ ${RELEASE-} != trixie ]] || port=18487
+port=$((18477 + release_number))
 
 clean() {
     in_capsule sh -c 'systemctl stop "archivist-watch-*.timer"; rm -f /etc/archivist/*.watch' || true

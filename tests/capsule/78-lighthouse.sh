@@ -1,15 +1,13 @@
 #!/bin/bash
 # npm's lighthouse with Debian's chromium and node: scores of a page on the loopback, and of a page that is measured in a network of
 # its own; doctor says what is required. With EXTENT=full, because npm takes minutes to install.
-# In a short run on the newest release alone.
+# In a short run on the stable release alone.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 source "$(dirname "$0")/registries.sh"
 
 own=/srv/lighthouse
-# Capsules have the machine's network: each release its own.
-port=18597
-[[ ${RELEASE-} != trixie ]] || port=18598
+port=$((18597 + release_number))
 
 clean() {
     in_capsule sh -c 'systemctl stop "archivist-watch-light*.timer" "archivist-check-lighthouse-*.service" test-lighthouse.service 2>/dev/null

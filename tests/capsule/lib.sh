@@ -51,6 +51,11 @@ leaves_nothing_behind() {
     if defined assert_nothing_is_left; then assert_nothing_is_left; else assert_system_running; fi
 }
 
+# Capsules share the network of the machine: each release adds its number to the port of a test.
+declare -A release_numbers=([bookworm]=0 [trixie]=1 [forky]=2)
+# shellcheck disable=SC2034 # for the tests
+release_number=${release_numbers[${RELEASE-bookworm}]}
+
 # apt_in_capsule ARGUMENT…: runs apt-get quietly, without network, like the script of an administrator.
 apt_in_capsule() {
     in_capsule env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 "$@"

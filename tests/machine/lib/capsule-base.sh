@@ -3,13 +3,13 @@
 
 CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/archivist-capsule}
 
-RELEASES=(bookworm trixie)
+RELEASES=(bookworm trixie forky)
 
 # A bootable system with user managers; the packages that archivist recommends, so that its installation requires
 # no network; fonts for screenshots; python3 for the test site.
 BASE_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd
-    ca-certificates passwd procps python3
+    ca-certificates mount passwd procps python3
     wget curl chromium fonts-dejavu-core
     iproute2 passt
 )
@@ -78,6 +78,8 @@ run_mmdebstrap() {
     local release=$1 root=$2 line options=() sources=()
     shift 2
     while IFS= read -r line; do options+=("--aptopt=$line"); done < <(apt_transport_settings)
+    # Testing has Release files of a week's validity, and a mirror that is a snapshot serves an older one.
+    [[ $release != forky ]] || options+=('--aptopt=Acquire::Check-Valid-Until "false";')
     mapfile -t sources < <(apt_sources_for "$release")
     # force-unsafe-io: after a power cut, an incomplete base has not been renamed to its final name.
     mmdebstrap --quiet --mode=root --variant=apt --dpkgopt=force-unsafe-io \
