@@ -9,7 +9,7 @@ RELEASES=(bookworm trixie forky)
 # no network; fonts for screenshots; python3 for the test site.
 BASE_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd
-    ca-certificates mount passwd procps python3
+    bsdutils ca-certificates mount passwd procps python3
     wget curl chromium fonts-dejavu-core
     iproute2 passt
 )
