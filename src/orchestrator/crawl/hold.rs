@@ -27,18 +27,11 @@ impl Holds {
         reply: &Reply<OwnedFd>,
         events: &mpsc::UnboundedSender<Event>,
     ) {
-        let pair = UnixStream::pair().and_then(|(ours, theirs)| {
-            let theirs = theirs.into_std()?;
-            theirs.set_nonblocking(false)?;
-            Ok((ours, theirs))
-        });
-        let (ours, theirs) = match pair {
+        let (ours, theirs) = match socket_pair() {
             Ok(pair) => pair,
-            Err(error) => {
+            Err(refusal) => {
                 let _ = events.send(Event::Abandoned { crawl, cancel });
-                return reply.send(Err(Refusal::Failed(format!(
-                    "failed to create a socket pair: {error}"
-                ))));
+                return reply.send(Err(refusal));
             }
         };
         let (sender, released) = oneshot::channel();
@@ -55,13 +48,23 @@ impl Holds {
                 _ = released => {}
             }
         });
-        reply.send(Ok(theirs.into()));
+        reply.send(Ok(theirs));
     }
 
     /// Closes the descriptors of all holders of a crawl, which is over.
     pub fn release(&mut self, crawl: CrawlId) {
         self.holders.remove(&crawl);
     }
+}
+
+/// Returns the end of the orchestrator and the end of a caller, which blocks.
+pub(crate) fn socket_pair() -> Result<(UnixStream, OwnedFd), Refusal> {
+    let pair = UnixStream::pair().and_then(|(ours, theirs)| {
+        let theirs = theirs.into_std()?;
+        theirs.set_nonblocking(false)?;
+        Ok((ours, theirs.into()))
+    });
+    pair.map_err(|error| Refusal::Failed(format!("failed to create a socket pair: {error}")))
 }
 
 /// Returns when the other end is closed. Data from it is ignored.

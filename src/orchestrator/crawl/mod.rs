@@ -3,6 +3,7 @@
 pub mod add;
 pub mod children;
 pub mod follow;
+pub mod followers;
 pub mod foreground;
 pub mod freezer;
 pub mod hold;

@@ -1,8 +1,9 @@
 //! Performs actions. Calls to systemd run in tasks of their own; their results are events.
 
+use crate::crawl::followers::Followers;
 use crate::crawl::freezer;
 use crate::crawl::freezer::Freezer;
-use crate::crawl::hold::{Holds, hung_up};
+use crate::crawl::hold::Holds;
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
@@ -15,23 +16,18 @@ use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::measure::{HookDirs, measured};
 use archivist_core::model::{AnyId, CrawlId, Reading, RunId, Time};
 use archivist_core::plan::Evidence;
-use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
-use archivist_shared::bus::callers::Claim;
+use archivist_shared::bus::call::{Reply, Request, WatchCall, Work};
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::synchronize_journal;
 use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom};
 use std::collections::{BTreeSet, HashMap};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
-/// Lines that are kept for a slow follower; further lines are dropped.
-const FOLLOWER_QUEUE: usize = 4096;
 
 pub struct Performer {
     manager: Manager,
@@ -43,7 +39,7 @@ pub struct Performer {
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     /// Callers that wait until no unit of a crawl or snapshot runs.
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
-    followers: HashMap<CrawlId, Vec<mpsc::Sender<String>>>,
+    followers: Followers,
     holds: Holds,
     freezer: Freezer,
     parked: Vec<Work>,
@@ -67,7 +63,7 @@ impl Performer {
             joined: HashMap::new(),
             awaiting: HashMap::new(),
             awaiting_units: HashMap::new(),
-            followers: HashMap::new(),
+            followers: Followers::default(),
             holds: Holds::default(),
             freezer: Freezer::default(),
             parked: Vec::new(),
@@ -82,7 +78,7 @@ impl Performer {
 
     /// Crawls that have followers.
     pub fn followed(&self) -> BTreeSet<CrawlId> {
-        self.followers.keys().copied().collect()
+        self.followers.crawls()
     }
 
     /// Runs whose start systemd has not answered.
@@ -205,7 +201,7 @@ impl Performer {
                 first,
                 claim,
                 reply,
-            } => self.follow(crawl, first, claim, &reply),
+            } => self.followers.follow(crawl, first, claim, &reply),
             Action::Measure(dirs) => self.measure(dirs),
             Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
             Action::Hold {
@@ -223,7 +219,7 @@ impl Performer {
                 engine.held.remove(&crawl);
                 self.holds.release(crawl);
             }
-            Action::Tell { crawl, line, last } => self.tell(crawl, &line, last),
+            Action::Tell { crawl, line, last } => self.followers.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
             Action::Log(entry) => entry.write(),
             Action::Again(event) => {
@@ -419,71 +415,4 @@ impl Performer {
             reply.send(Ok(text.clone()));
         }
     }
-
-    /// `claim` counts for the follower until it closes the socket or the crawl is over.
-    fn follow(&mut self, crawl: CrawlId, first: Vec<String>, claim: Claim, reply: &Reply<OwnedFd>) {
-        let pair = tokio::net::UnixStream::pair().and_then(|(ours, theirs)| {
-            let theirs = theirs.into_std()?;
-            theirs.set_nonblocking(false)?;
-            Ok((ours, theirs))
-        });
-        let (ours, theirs) = match pair {
-            Ok(pair) => pair,
-            Err(error) => {
-                let refusal = Refusal::Failed(format!("failed to create a socket pair: {error}"));
-                return reply.send(Err(refusal));
-            }
-        };
-        let (sender, mut lines) = mpsc::channel::<String>(FOLLOWER_QUEUE);
-        tokio::spawn(async move {
-            let _claim = claim;
-            let (from, mut to) = ours.into_split();
-            let telling = async {
-                while let Some(line) = lines.recv().await {
-                    if to.write_all(line.as_bytes()).await.is_err() {
-                        return;
-                    }
-                }
-            };
-            // There may be nothing to send for days.
-            tokio::select! {
-                () = telling => {}
-                () = hung_up(from) => {}
-            }
-        });
-        // A final crawl has no further changes.
-        let over = first.last().is_some_and(|line| is_final(line));
-        for line in first {
-            let _ = sender.try_send(line);
-        }
-        if !over {
-            let followers = self.followers.entry(crawl).or_default();
-            followers.retain(|follower| !follower.is_closed());
-            followers.push(sender);
-        }
-        reply.send(Ok(theirs.into()));
-    }
-
-    fn tell(&mut self, crawl: CrawlId, line: &str, last: bool) {
-        let Some(followers) = self.followers.get_mut(&crawl) else {
-            return;
-        };
-        followers.retain(|follower| {
-            !matches!(
-                follower.try_send(line.to_owned()),
-                Err(mpsc::error::TrySendError::Closed(_))
-            )
-        });
-        if last || followers.is_empty() {
-            self.followers.remove(&crawl);
-        }
-    }
-}
-
-fn is_final(line: &str) -> bool {
-    use archivist_shared::bus::documents::report::CrawlEvent;
-    matches!(
-        serde_json::from_str::<CrawlEvent>(line),
-        Ok(CrawlEvent::Crawl { crawl }) if crawl.status.is_final()
-    )
 }
