@@ -167,6 +167,23 @@ is_in_a_scope() {
     assert_nothing_is_left
 }
 
+is_registered() { [[ $(query '.commands | map(.pid)' status) == "$pid" ]]; }
+
+is_shown_by_status() {
+    local want
+    background http://shown.test/
+    wait_for 20 is_registered
+    want="Foreground: run of http://shown.test/, crawl $(newest crawls '.[0].id'), in $(in_capsule readlink "/proc/$pid/cwd"), pid $pid, since "
+    assert_contains "$(archivist status)" "$want" "archivist status"
+    restart
+    wait_for 20 is_registered
+    assert_contains "$(archivist status)" "$want" "with the next orchestrator"
+    in_capsule touch $signs/go
+    wait_for 20 run_is_over
+    wait_for 20 eval '[[ $(archivist status) != *Foreground* ]]'
+    assert_nothing_is_left
+}
+
 # types LINES: prints the type of each record with its distinguishing value.
 types() { jq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
 
@@ -254,4 +271,4 @@ copies() {
 }
 
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
-    goes_on_with_the_next_orchestrator is_in_a_scope records records_of_others records_of_other_archives takes_up_a_crawl copies
+    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status records records_of_others records_of_other_archives takes_up_a_crawl copies

@@ -9,9 +9,10 @@ use crate::verb::show;
 use crate::verb::show::Block;
 use archivist_core::model::AnyId;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Runner, Status};
+use archivist_shared::bus::documents::report::{Command, Runner, Status};
 use archivist_shared::config::Scope;
 use clap::Args;
+use std::collections::BTreeSet;
 
 #[derive(Args)]
 pub struct StatusArgs {
@@ -68,8 +69,11 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     if let Some(next) = status.next {
         block.line("Next", text::stamp_and_age(next, style));
     }
-    // A single runner needs no line.
-    if status.runners.len() > 1 {
+    for command in &status.commands {
+        block.line("Foreground", foreground(command, style));
+    }
+    // A single runner needs no line if it is the service.
+    if status.runners.len() > 1 || status.runners.iter().any(|runner| runner.unit != unit) {
         for runner in &status.runners {
             block.line("Runner", summary(runner, style));
         }
@@ -88,6 +92,29 @@ pub fn network(status: &Status) -> String {
     clean(&status.network) + kept
 }
 
+/// `run of https://…, crawl c12, in /home/me, pid 123, since …`
+fn foreground(command: &Command, style: &Style) -> String {
+    let mut words = vec![clean(&command.verb)];
+    let targets = &command.targets;
+    if let Some(first) = targets.first() {
+        let more = match targets.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        words[0] += &format!(" of {}{more}", clean(&first.url));
+        let crawls: BTreeSet<_> = targets.iter().map(|target| target.crawl).collect();
+        let ids: Vec<String> = crawls.iter().map(ToString::to_string).collect();
+        let word = if ids.len() == 1 { "crawl" } else { "crawls" };
+        words.push(format!("{word} {}", ids.join(" ")));
+    }
+    if !command.directory.is_empty() {
+        words.push(format!("in {}", clean(&command.directory)));
+    }
+    words.extend(command.pid.map(|pid| format!("pid {pid}")));
+    words.push(format!("since {}", text::stamp_and_age(command.since, style)));
+    words.join(", ")
+}
+
 /// `active, archivist-orchestrator.service (pid 12) since …`
 fn summary(runner: &Runner, style: &Style) -> String {
     let unit = match runner.unit.as_str() {
@@ -98,17 +125,24 @@ fn summary(runner: &Runner, style: &Style) -> String {
         Some(place) => format!(" {}", clean(place)),
         None => String::new(),
     };
+    // Services work in the root directory.
+    let directory = runner.directory.as_deref().filter(|path| *path != "/");
+    let directory = directory.map(|path| format!(" in {}", clean(path)));
     let since = text::stamp_and_age(runner.since, style);
-    let state = clean(&runner.state);
-    format!("{state}, {unit} (pid {}){place} since {since}", runner.pid)
+    format!(
+        "{}, {unit} (pid {}){place}{} since {since}",
+        clean(&runner.state),
+        runner.pid,
+        directory.unwrap_or_default()
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use archivist_core::model::Time;
-    use archivist_shared::bus::documents::report::{Counts, Run};
+    use archivist_core::model::{CrawlId, Time};
+    use archivist_shared::bus::documents::report::{Counts, Run, Target};
 
     fn runner(state: &str, unit: &str, place: Option<&str>) -> Runner {
         Runner {
@@ -119,7 +153,56 @@ mod tests {
             since: Time(sample::NOW.0 - 60_000),
             epoch: 3,
             place: place.map(Into::into),
+            directory: None,
         }
+    }
+
+    fn target(id: &str, crawl: i64, url: &str) -> Target {
+        Target {
+            id: id.parse().unwrap(),
+            crawl: CrawlId(crawl),
+            url: url.into(),
+        }
+    }
+
+    #[test]
+    fn commands_in_the_foreground_and_orchestrators_outside_the_service() {
+        let mut command = Command {
+            verb: "run".into(),
+            targets: vec![target("c12", 12, "https://example.com/")],
+            directory: "/home/me/x".into(),
+            pid: Some(123),
+            user: Some(1000),
+            since: Time(sample::NOW.0 - 60_000),
+        };
+        let style = Style::plain(sample::NOW);
+        let since = "since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago";
+        assert_eq!(
+            foreground(&command, &style),
+            format!("run of https://example.com/, crawl c12, in /home/me/x, pid 123, {since}")
+        );
+        command.targets = vec![
+            target("s3", 12, "https://example.com/\u{1b}[31m"),
+            target("s4", 12, "https://example.com/b"),
+            target("c13", 13, "https://example.com/c"),
+        ];
+        let line = foreground(&command, &style);
+        let want = "run of https://example.com/\u{fffd}[31m and 2 more, crawls c12 c13, in";
+        assert!(line.starts_with(want), "{line}");
+
+        let unit = "archivist-orchestrator.service";
+        let mut status = Status {
+            runners: vec![runner("active", unit, None)],
+            ..Status::default()
+        };
+        assert!(!overall(&status, unit, &style).contains("Runner"));
+        status.runners = vec![Runner {
+            directory: Some("/srv".into()),
+            ..runner("active", "archivist-run-9-0.scope", None)
+        }];
+        let text = overall(&status, unit, &style);
+        let want = format!("Runner: active, archivist-run-9-0.scope (pid 412) in /srv {since}");
+        assert!(text.contains(&want), "{text}");
     }
 
     #[test]
@@ -145,6 +228,7 @@ mod tests {
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),
             next: Some(Time(sample::NOW.0 + 60_000)),
+            commands: Vec::new(),
             runners: vec![
                 runner("active", "archivist-run-412-0badcafe.scope", None),
                 runner("waiting", "", Some("in another PID namespace")),

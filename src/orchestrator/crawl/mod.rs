@@ -1,7 +1,9 @@
-//! Calls of users: adding, holding, cancelling, retrying and following crawls.
+//! Calls of users: adding, holding, cancelling, retrying and following crawls, and the commands that
+//! do it in the foreground.
 
 pub mod add;
 pub mod children;
+pub mod commands;
 pub mod follow;
 pub mod followers;
 pub mod foreground;

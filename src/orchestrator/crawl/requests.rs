@@ -1,6 +1,7 @@
 //! Calls of users.
 
 use crate::crawl::add::Progress;
+use crate::crawl::commands::RegisteredCommand;
 use crate::crawl::retry::Retried;
 use crate::main_loop::action::{Action, Answer};
 use crate::main_loop::event::Event;
@@ -154,6 +155,22 @@ impl Turn<'_> {
                 claim,
                 reply,
             } => self.hold(*crawl, *cancel, claim, reply)?,
+            Request::Register {
+                command,
+                pid,
+                user,
+                claim,
+                reply,
+            } => self.actions.push(Action::Register {
+                command: RegisteredCommand {
+                    since: command.since.unwrap_or(self.now).min(self.now),
+                    registration: command.clone(),
+                    pid: *pid,
+                    user: *user,
+                },
+                claim: claim.clone(),
+                reply: reply.clone(),
+            }),
             Request::Interrupt { id, reply } => {
                 let interrupted = self.interrupt(*id)?;
                 self.answer_text(reply, serde_json::to_string(&interrupted)?);

@@ -1,5 +1,6 @@
 //! What the loop does after the commit.
 
+use crate::crawl::commands::RegisteredCommand;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::starts::Output;
@@ -123,6 +124,14 @@ pub enum Action {
         claim: Claim,
         reply: Reply<OwnedFd>,
     },
+    /// A command in the foreground registers.
+    Register {
+        command: RegisteredCommand,
+        claim: Claim,
+        reply: Reply<OwnedFd>,
+    },
+    /// The registered command of this number has ended.
+    Deregister(u64),
     /// A command that held the crawl has ended.
     Unhold(CrawlId),
     /// No unit of the crawl is left: release the commands that hold it.

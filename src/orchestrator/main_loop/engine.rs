@@ -1,6 +1,7 @@
 //! What the orchestrator keeps between turns: settings, plugins, and what is derived from them.
 //! Everything else is in the database.
 
+use crate::crawl::commands::Commands;
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::facts::{Facts, StartFacts};
 use crate::programs::library::{Library, installed_names};
@@ -34,6 +35,8 @@ pub struct OwnRunner {
     pub rank: i64,
     pub place: ProcessLocation,
     pub locks: RunnerLocks,
+    /// Working directory of this process; empty if unknown.
+    pub directory: String,
 }
 
 /// The programs of archivist that units run.
@@ -65,6 +68,8 @@ pub struct Engine {
     pub versions: HashMap<PathBuf, String>,
     /// Crawls that commands hold in the foreground, and how many of them.
     pub held: HashMap<CrawlId, u32>,
+    /// Commands in the foreground that registered themselves.
+    pub commands: Commands,
     /// Which runner this is; none in tests.
     pub me: Option<OwnRunner>,
     /// The load before this turn.
@@ -104,6 +109,7 @@ impl Engine {
             library: Library::new(),
             versions: HashMap::new(),
             held: HashMap::new(),
+            commands: Commands::default(),
             me: None,
             load: Load::default(),
             shortage: Shortage::default(),

@@ -48,6 +48,8 @@ pub enum Event {
         crawl: CrawlId,
         cancel: bool,
     },
+    /// The registered command of this number has ended.
+    CommandEnded(u64),
     /// The wall clock was set by this number of milliseconds.
     ClockSet(i64),
     /// The bus closed the connection.

@@ -1,5 +1,6 @@
 //! Performs actions. Calls to systemd run in tasks of their own; their results are events.
 
+use crate::crawl::commands;
 use crate::crawl::followers::Followers;
 use crate::crawl::freezer;
 use crate::crawl::freezer::Freezer;
@@ -214,6 +215,12 @@ impl Performer {
                 self.holds
                     .hold((crawl, cancel), claim, &reply, &self.events);
             }
+            Action::Register {
+                command,
+                claim,
+                reply,
+            } => commands::register(&mut engine.commands, command, claim, &reply, &self.events),
+            Action::Deregister(number) => engine.commands.remove(number),
             Action::Unhold(crawl) => engine.unhold(crawl),
             Action::ReleaseHolds(crawl) => {
                 engine.held.remove(&crawl);

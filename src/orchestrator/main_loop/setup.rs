@@ -211,6 +211,9 @@ pub async fn open(
         rank: me.row.rank,
         place: me.row.place.clone(),
         locks: me.locks.clone(),
+        directory: std::env::current_dir()
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default(),
     });
     engine.filter_holds = crate::work::way_out::filter_holds(&manager, scope).await;
     crate::work::reach::warn(&engine);

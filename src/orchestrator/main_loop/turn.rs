@@ -189,6 +189,10 @@ impl Turn<'_> {
             Event::Measured(writers) => self.measured(writers),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
+            Event::CommandEnded(number) => {
+                self.actions.push(Action::Deregister(*number));
+                Ok(())
+            }
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read again before the turn.
             Event::Hinted(_)
@@ -330,7 +334,9 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             Request::Retry { reply, .. } | Request::Proceed { reply, .. } => {
                 Answer::Number(reply.clone(), Err(refusal))
             }
-            Request::Watch { reply, .. } | Request::Hold { reply, .. } => {
+            Request::Watch { reply, .. }
+            | Request::Hold { reply, .. }
+            | Request::Register { reply, .. } => {
                 Answer::NoDescriptor(reply.clone(), refusal)
             }
         }),

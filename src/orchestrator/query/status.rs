@@ -35,6 +35,7 @@ impl Turn<'_> {
             running,
             next: view.next_due,
             runners: self.runners()?,
+            commands: self.commands()?,
             blocked: view.blocked().map(str::to_owned),
             network: self.engine.network_line(),
             address_filter: self.engine.filter_holds,
@@ -47,6 +48,11 @@ impl Turn<'_> {
         };
         let runners = self.tx.runners()?;
         let is_alive = |runner: &Runner| self.engine.facts.is_running(runner.rank);
-        Ok(gate::reported(&runners, me.rank, &me.place, is_alive))
+        let mut reported = gate::reported(&runners, me.rank, &me.place, is_alive);
+        let own = reported.iter_mut().find(|runner| runner.state == "active");
+        if let Some(own) = own {
+            own.directory = Some(me.directory.clone()).filter(|directory| !directory.is_empty());
+        }
+        Ok(reported)
     }
 }

@@ -10,7 +10,7 @@
 //! | in ArchiveBox's takeover_util | here |
 //! |---|---|
 //! | runtime_stack_owner_types, foreground_runner_owner_types | one kind of runner: the orchestrator; commands in the foreground are its callers |
-//! | current_command | `Store::register` |
+//! | current_command | `Store::register`; for commands in the foreground `Manager.Register` |
 //! | live_processes, newest_live_process, command_is_newest | `Store::runners`, `RunnerLocks::is_alive`, `gate()` |
 //! | runtime_stack_owner, foreground_runner_owner | the active row; the owner of the bus name |
 //! | command_owns_runtime_stack, command_owns_foreground_runner | `Fence::holds` |
@@ -435,6 +435,7 @@ pub fn reported(
             since: runner.since,
             epoch: runner.epoch,
             place: Some(place.to_owned()).filter(|place| !place.is_empty()),
+            directory: None,
         }
     });
     shown.collect()

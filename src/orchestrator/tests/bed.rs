@@ -290,6 +290,10 @@ impl Bed {
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
             Action::Withhold(run) => self.starts.on_ended(run),
             Action::Hold { crawl, .. } => *self.engine.held.entry(crawl).or_default() += 1,
+            Action::Register { command, .. } => {
+                self.engine.commands.add(command);
+            }
+            Action::Deregister(number) => self.engine.commands.remove(number),
             Action::Unhold(crawl) => self.engine.unhold(crawl),
             Action::ReleaseHolds(crawl) => {
                 self.engine.held.remove(&crawl);

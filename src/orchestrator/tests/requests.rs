@@ -2,9 +2,10 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId, Time};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Which};
 use archivist_shared::bus::documents::report::{AddOptions, Added, Details, Filter};
+use archivist_shared::bus::documents::report::{Registration, Status};
 use std::sync::Arc;
 
 impl Bed {
@@ -314,4 +315,38 @@ fn many_pages_are_left_behind_in_chunks() {
     }
     let left = bed.look(|tx| tx.left_for(crawl, &crate::work::ends::WITH_CRAWL));
     assert_eq!(left, None);
+}
+
+#[test]
+fn status_shows_registered_commands_until_they_end() {
+    let mut bed = Bed::new();
+    bed.add(2);
+    let registration = Registration {
+        verb: "run".into(),
+        targets: ["c1", "s2", "s99"].map(|id| id.parse().unwrap()).into(),
+        directory: "/home/me".into(),
+        // A clock ahead of the orchestrator's.
+        since: Some(Time(bed.now.0 + 1)),
+    };
+    bed.request(|reply| Request::Register {
+        command: registration,
+        pid: Some(12),
+        user: Some(1000),
+        claim: Default::default(),
+        reply,
+    });
+    let status = |bed: &mut Bed| {
+        let answer = bed.request(|reply| Request::Status { reply });
+        let status: Status = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+        status.commands
+    };
+    let [command] = &status(&mut bed)[..] else {
+        panic!("one command");
+    };
+    let shown = command.targets.iter();
+    let shown: Vec<String> = shown.map(|to| format!("{} {} {}", to.id, to.crawl, to.url)).collect();
+    assert_eq!(shown, ["c1 c1 http://0.example/", "s2 c1 http://1.example/"]);
+    assert_eq!((command.pid, command.since), (Some(12), bed.now));
+    bed.turn(vec![Event::CommandEnded(1)]);
+    assert_eq!(status(&mut bed), []);
 }

@@ -1,7 +1,7 @@
 //! Calls of the two D-Bus interfaces as values, each with the handle for its answer.
 
 use super::callers::Claim;
-use crate::bus::documents::report::{AddOptions, Filter, Refused};
+use crate::bus::documents::report::{AddOptions, Filter, Refused, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
 use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId};
@@ -253,6 +253,19 @@ pub enum Request {
         /// Counts for the caller while the descriptor is open.
         claim: Claim,
         /// Gets a descriptor that closes when the crawl has ended and none of its units runs.
+        reply: Reply<OwnedFd>,
+    },
+    /// Register a command in the foreground, for `Status`.
+    Register {
+        /// What the command says about itself.
+        command: Registration,
+        /// Its process, as the bus reports it.
+        pid: Option<u32>,
+        /// Its user, as the bus reports it.
+        user: Option<u32>,
+        /// Counts for the caller while the descriptor is open.
+        claim: Claim,
+        /// Gets a descriptor that is open on both sides while the command is registered.
         reply: Reply<OwnedFd>,
     },
     /// Interrupt the hooks that a held crawl or its snapshot waits for.

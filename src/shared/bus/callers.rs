@@ -19,8 +19,8 @@ const LARGE: usize = 2;
 pub enum Kind {
     /// Calls that wait: for a list, or for the end of a check.
     Call,
-    /// Descriptors of which the orchestrator holds the other end: followed crawls and commands in
-    /// the foreground.
+    /// Descriptors of which the orchestrator holds the other end: followed crawls, and commands in
+    /// the foreground with their crawls.
     Descriptor,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
     fn what(self) -> &'static str {
         match self {
             Kind::Call => "pending calls",
-            Kind::Descriptor => "descriptors of crawls that are followed or held",
+            Kind::Descriptor => "descriptors of crawls that are followed or held, and of commands",
         }
     }
 }
@@ -51,6 +51,16 @@ pub async fn user(connection: &Connection, header: &Header<'_>) -> fdo::Result<U
     let bus = DBusProxy::new(connection).await?;
     let user = bus.get_connection_unix_user(sender.clone().into()).await?;
     Ok(Some(user))
+}
+
+/// Process of the sender of this call; `None` on a connection without a bus.
+pub async fn process(connection: &Connection, header: &Header<'_>) -> fdo::Result<Option<u32>> {
+    let Some(sender) = header.sender().filter(|_| connection.is_bus()) else {
+        return Ok(None);
+    };
+    let bus = DBusProxy::new(connection).await?;
+    let pid = bus.get_connection_unix_process_id(sender.clone().into());
+    Ok(Some(pid.await?))
 }
 
 type Counts = Mutex<HashMap<(User, Kind), usize>>;

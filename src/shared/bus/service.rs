@@ -3,11 +3,11 @@
 mod worker;
 
 use super::call::{Call, Refusal, Reply, Request, WatchCall, Which};
-use super::callers::{Callers, Claim, Kind, User, user};
+use super::callers::{Callers, Claim, Kind, User, process, user};
 use super::client::Address;
 use super::list;
 use super::wire::PATH;
-use crate::bus::documents::report::{AddOptions, Added, Filter};
+use crate::bus::documents::report::{AddOptions, Added, Filter, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::connection::builder;
 use archivist_core::model::{AnyId, CheckKind, Owner, cut};
@@ -343,6 +343,25 @@ impl Manager {
     ) -> fdo::Result<OwnedFd> {
         let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
         self.hold_for(crawl, cancel, claim).await
+    }
+
+    async fn register(
+        &self,
+        command: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
+        let command = document::<Registration>(command)?.bounded();
+        let (user, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let pid = process(connection, &header).await?;
+        let make = |reply| Request::Register {
+            command,
+            pid,
+            user,
+            claim,
+            reply,
+        };
+        Ok(request(&self.0, make).await?.into())
     }
 
     async fn interrupt(&self, id: &str) -> fdo::Result<String> {

@@ -66,6 +66,9 @@ pub trait Manager {
     /// caller closes it earlier, interrupted hooks are skipped and, if `cancel`, the crawl is
     /// cancelled.
     fn hold(&self, crawl: &str, cancel: bool) -> zbus::Result<OwnedFd>;
+    /// Registers a command in the foreground, a [`crate::bus::documents::report::Registration`],
+    /// for `status`, until the returned descriptor is closed.
+    fn register(&self, command: &str) -> zbus::Result<OwnedFd>;
     /// Interrupts the hooks that a held crawl, or one of its snapshots, waits for; later hooks wait
     /// for `proceed`. Returns [`crate::bus::documents::report::Interrupted`].
     fn interrupt(&self, id: &str) -> zbus::Result<String>;

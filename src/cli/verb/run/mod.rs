@@ -7,6 +7,7 @@ mod draft;
 mod input;
 mod interrupt;
 mod printed;
+mod registration;
 mod scope;
 mod stream;
 mod takeover_notice;
@@ -177,7 +178,11 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     }
     scope::enter(scope).await;
     let mut work = Work::new(&server, since, args.wants_records(), &jobs);
-    let exit = work.until_the_end(jobs, interrupts).await?;
+    let registered = registration::keep(&server, registration::of(&jobs, since));
+    let exit = tokio::select! {
+        exit = work.until_the_end(jobs, interrupts) => exit?,
+        never = registered => match never {},
+    };
     if let Some(directory) = &args.output {
         for (id, path) in work.directories().await? {
             copy::tree(&path, &directory.join(id.to_string()))?;

@@ -138,7 +138,7 @@ pub async fn follow(
 
 /// Waits until the orchestrator closes the descriptor: nothing of the crawl runs any more, or the
 /// orchestrator has ended.
-async fn until_released(hold: OwnedFd) {
+pub async fn until_released(hold: OwnedFd) {
     let stream = std::os::unix::net::UnixStream::from(hold);
     let waiting = async {
         stream.set_nonblocking(true)?;

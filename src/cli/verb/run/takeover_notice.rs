@@ -52,6 +52,7 @@ mod tests {
             since: Time(0),
             epoch: 1,
             place: None,
+            directory: None,
         }
     }
 

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod add;
+mod status;
 mod timeline;
 
 pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
+pub use status::{Command, Registration, Runner, Status, Target};
 pub use timeline::{Span, SpanPage};
 
 /// Counts by the name of the state.
@@ -230,59 +232,6 @@ pub struct Plugins {
     pub plugins: Vec<Plugin>,
     /// Plugins and files that cannot be used.
     pub problems: Vec<PluginProblem>,
-}
-
-/// An orchestrator that uses or waits for this data directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Runner {
-    /// `active` or `waiting`.
-    pub state: String,
-    /// In its own PID namespace.
-    pub pid: u32,
-    /// Unit of the process; empty if unknown.
-    pub unit: String,
-    /// Components that it runs, or would run.
-    pub components: String,
-    /// When it registered.
-    pub since: Time,
-    /// Epoch in which an active orchestrator writes.
-    pub epoch: i64,
-    /// Where the process is, if not on this machine in this PID namespace.
-    #[serde(default)]
-    pub place: Option<String>,
-}
-
-/// `archivist status`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Status {
-    /// Version of archivist.
-    pub version: String,
-    /// Version of systemd.
-    pub systemd: String,
-    /// Path of the data directory.
-    pub data: String,
-    /// STATUS= of the unit (sd_notify(3)).
-    pub line: String,
-    /// Number of crawls by status.
-    pub crawls: Counts,
-    /// Number of snapshots by status.
-    pub snapshots: Counts,
-    /// Running units.
-    pub running: Vec<Run>,
-    /// Next time at which something becomes due.
-    pub next: Option<Time>,
-    /// The active orchestrator of this data directory, and those that wait for it to stop.
-    #[serde(default)]
-    pub runners: Vec<Runner>,
-    /// Why nothing starts although something is due.
-    #[serde(default)]
-    pub blocked: Option<String>,
-    /// Network of hooks, and what they may reach.
-    #[serde(default)]
-    pub network: String,
-    /// Whether address filters of units work on this machine; `None` if not tested.
-    #[serde(default)]
-    pub address_filter: Option<bool>,
 }
 
 /// Everything about one id.

@@ -38,7 +38,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 30;
+const METHODS: usize = 31;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -98,6 +98,7 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         26 => workers.report(a, b).await.is_ok(),
         27 => people.retry_all(a).await.is_ok(),
         28 => people.update(a).await.is_ok(),
+        29 => people.register(a).await.is_ok(),
         _ => workers.snapshots_done(a).await.is_ok(),
     }
 }

@@ -1,0 +1,46 @@
+//! The registration of this command, so that `archivist status` shows it. Archiving does not depend
+//! on it.
+
+use super::stream::{Job, until_released};
+use crate::client::server::Server;
+use archivist_core::model::{Owner, Time};
+use archivist_shared::bus::documents::report::Registration;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+/// A registration that ends earlier is one that the orchestrator does not keep.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Returns what this command says about itself. `since`: when it started.
+pub fn of(jobs: &[Job], since: Time) -> Registration {
+    let directory = std::env::current_dir().unwrap_or_default();
+    Registration {
+        verb: "run".to_owned(),
+        targets: jobs.iter().flat_map(targets).collect(),
+        directory: directory.to_string_lossy().into_owned(),
+        since: Some(since),
+    }
+}
+
+fn targets(job: &Job) -> Vec<Owner> {
+    if job.only.is_empty() {
+        vec![Owner::Crawl(job.crawl)]
+    } else {
+        job.only.iter().copied().map(Owner::Snapshot).collect()
+    }
+}
+
+/// Keeps the command registered, also with later orchestrators, until the caller drops this future.
+pub async fn keep(server: &Server, command: Registration) -> Infallible {
+    let document = serde_json::to_string(&command).unwrap_or_default();
+    loop {
+        let begin = Instant::now();
+        match server.call(|| server.proxy().register(&document)).await {
+            Ok(descriptor) => until_released(descriptor.into()).await,
+            Err(failure) => tracing::debug!("{}, ignoring", failure.message()),
+        }
+        if begin.elapsed() < SHORT {
+            return std::future::pending().await;
+        }
+    }
+}

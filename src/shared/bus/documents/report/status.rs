@@ -1,0 +1,141 @@
+//! Documents of `status`, and what commands in the foreground say about themselves.
+
+use super::{Counts, Run};
+use archivist_core::model::{CrawlId, Owner, Time, cut};
+use serde::{Deserialize, Serialize};
+
+/// An orchestrator that uses or waits for this data directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// `active` or `waiting`.
+    pub state: String,
+    /// In its own PID namespace.
+    pub pid: u32,
+    /// Unit of the process; empty if unknown.
+    pub unit: String,
+    /// Components that it runs, or would run.
+    pub components: String,
+    /// When it registered.
+    pub since: Time,
+    /// Epoch in which an active orchestrator writes.
+    pub epoch: i64,
+    /// Where the process is, if not on this machine in this PID namespace.
+    #[serde(default)]
+    pub place: Option<String>,
+    /// Working directory of the orchestrator that answers; `None` for others.
+    #[serde(default)]
+    pub directory: Option<String>,
+}
+
+/// `archivist status`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Status {
+    /// Version of archivist.
+    pub version: String,
+    /// Version of systemd.
+    pub systemd: String,
+    /// Path of the data directory.
+    pub data: String,
+    /// STATUS= of the unit (sd_notify(3)).
+    pub line: String,
+    /// Number of crawls by status.
+    pub crawls: Counts,
+    /// Number of snapshots by status.
+    pub snapshots: Counts,
+    /// Running units.
+    pub running: Vec<Run>,
+    /// Next time at which something becomes due.
+    pub next: Option<Time>,
+    /// The active orchestrator of this data directory, and those that wait for it to stop.
+    #[serde(default)]
+    pub runners: Vec<Runner>,
+    /// Commands that work in the foreground, the oldest first.
+    #[serde(default)]
+    pub commands: Vec<Command>,
+    /// Why nothing starts although something is due.
+    #[serde(default)]
+    pub blocked: Option<String>,
+    /// Network of hooks, and what they may reach.
+    #[serde(default)]
+    pub network: String,
+    /// Whether address filters of units work on this machine; `None` if not tested.
+    #[serde(default)]
+    pub address_filter: Option<bool>,
+}
+
+/// Most crawls and snapshots of one registration; further ones are left out.
+pub const TARGETS_MAX: usize = 100;
+
+/// What a command in the foreground says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Registration {
+    /// Its verb, such as `run`.
+    pub verb: String,
+    /// Crawls and snapshots that it works on.
+    pub targets: Vec<Owner>,
+    /// Its working directory; empty if unknown.
+    pub directory: String,
+    /// When it started; `None` means now.
+    pub since: Option<Time>,
+}
+
+impl Registration {
+    /// Returns the registration with texts and list limited, as it is kept while the command runs.
+    pub fn bounded(mut self) -> Registration {
+        self.verb = cut(self.verb);
+        self.directory = cut(self.directory);
+        self.targets.truncate(TARGETS_MAX);
+        self.targets.shrink_to_fit();
+        self
+    }
+}
+
+/// A registered command in the foreground.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// Its verb, such as `run`.
+    pub verb: String,
+    /// Crawls and snapshots that it works on.
+    pub targets: Vec<Target>,
+    /// Its working directory; empty if unknown.
+    pub directory: String,
+    /// Its process, as the bus reports it.
+    pub pid: Option<u32>,
+    /// Its user, as the bus reports it.
+    pub user: Option<u32>,
+    /// When it started.
+    pub since: Time,
+}
+
+/// A crawl or snapshot that a command works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The crawl or snapshot.
+    pub id: Owner,
+    /// Its crawl, which is `id` for a crawl.
+    pub crawl: CrawlId,
+    /// Address of the page, or the first one of the crawl.
+    pub url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_core::model::TEXT_MAX;
+
+    #[test]
+    fn registration_of_any_size_is_limited() {
+        let large = Registration {
+            verb: "run".into(),
+            targets: vec![Owner::Crawl(CrawlId(1)); TARGETS_MAX + 1],
+            directory: "x".repeat(2 * TEXT_MAX),
+            since: None,
+        };
+        let kept = large.bounded();
+        assert_eq!(kept.targets.len(), TARGETS_MAX);
+        assert!(kept.directory.len() < TEXT_MAX + 9);
+        let empty: Registration = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty, Registration::default());
+    }
+}
