@@ -182,6 +182,7 @@ fn crawl(status: Lifecycle) -> Crawl {
         attempts: 1,
         snapshots: Default::default(),
         results: Default::default(),
+        uses: Default::default(),
         directory: None,
     }
 }
@@ -203,6 +204,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         retry_at: None,
         attempts: 1,
         results: Default::default(),
+        uses: Default::default(),
         directory: None,
         current_step: None,
         bookmarked_at: None,

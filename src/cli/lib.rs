@@ -53,7 +53,7 @@ enum Verb {
     Run(run::RunArgs),
     /// Show the state of the orchestrator, or of one crawl or snapshot
     Status(status::StatusArgs),
-    /// List crawls, snapshots, results or runs
+    /// List crawls, snapshots, results, runs or web hosts
     List(list::ListArgs),
     /// Show everything about a crawl or snapshot
     Show(show::ShowArgs),

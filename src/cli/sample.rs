@@ -2,7 +2,9 @@
 
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
 use archivist_core::model::{SnapshotId, Time};
-use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
+use archivist_shared::bus::documents::report::{
+    Counts, Crawl, HookResult, Run, Snapshot, Uses,
+};
 
 /// 2026-11-21T09:25:05.123Z
 pub const NOW: Time = Time(1_795_253_105_123);
@@ -28,6 +30,7 @@ pub fn crawl(id: i64) -> Crawl {
         attempts: 1,
         snapshots: Counts::new(),
         results: Counts::new(),
+        uses: Uses::default(),
         directory: Some("/var/lib/archivist/archive/20261121/example.com/c1".into()),
     }
 }
@@ -49,6 +52,10 @@ pub fn snapshot(id: i64) -> Snapshot {
         retry_at: None,
         attempts: 1,
         results: Counts::from([("succeeded".into(), 1), ("failed".into(), 1)]),
+        uses: Uses {
+            succeeded: 1,
+            failed: 1,
+        },
         directory: Some("/var/lib/archivist/archive/20261121/example.com/s3".into()),
         current_step: None,
         bookmarked_at: None,

@@ -92,7 +92,7 @@ answers_in_json() {
     needs archives_a_site
     local id verb
     id=$(page missing '.id')
-    for verb in "status" "status $crawl" "list crawls" "list snapshots" "list results" "list runs" "show $crawl" "show $id" plugins doctor config; do
+    for verb in "status" "status $crawl" "list crawls" "list snapshots" "list results" "list runs" "list hosts" "show $crawl" "show $id" plugins doctor config; do
         # shellcheck disable=SC2086 # words
         query 'type' $verb >/dev/null || fail "archivist $verb --json"
     done
@@ -103,6 +103,18 @@ answers_in_json() {
     assert_eq "1 crawl hook snapshot sealed" "$(archivist add --json --wait --plugins headers "${site}page/2" |
         jq --raw-output --slurp '[.[0].accepted, (.[1:] | map(.event) | unique[]),
             (map(select(.event == "crawl")) | last.crawl.status)] | join(" ")')" "add --wait --json"
+}
+
+# Of pages, crawls, hosts and the machine, as their results show it.
+shows_health() {
+    needs archives_a_site
+    local failed
+    failed=$(query 'length' list results "$crawl" --status failed --limit 0)
+    assert_eq "$failed" "$(query '.crawl.crawl.uses | field("failed")' show "$crawl")" "failed results of the crawl"
+    assert_eq "$failed" "$(query 'only | .uses | field("failed")' list hosts "$crawl")" "failed results of the host"
+    [[ $(archivist show "$(page missing '.id')") =~ Health:\ [0-9]+%:\ [0-9]+\ succeeded,\ [1-9] ]] || fail "no health of a page"
+    [[ $(archivist status) =~ Health:\ [0-9]+%: ]] || fail "no health of the machine"
+    assert_contains "$(archivist doctor || true)" "health" "archivist doctor"
 }
 
 # The picture is well-formed XML without a script, has every run, and knows when what worked in the background was ready.
@@ -212,6 +224,6 @@ obeys_systemctl_edit() {
     assert_nothing_is_left
 }
 
-cases archives_a_site keeps_what_was_there tells_the_story answers_in_json draws_what_ran \
+cases archives_a_site keeps_what_was_there tells_the_story answers_in_json shows_health draws_what_ran \
     is_the_tree_that_was_designed stopping_the_slice_leaves_nothing cancels_and_retries retries_all_that_failed \
     obeys_systemctl_edit

@@ -3,7 +3,7 @@
 use crate::client::exit::Failure;
 use crate::client::server::{Server, decode};
 use archivist_shared::bus::documents::report::{
-    ANSWER_BYTES, Crawl, Filter, HookResult, ROWS_MAX, Run, Snapshot,
+    ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -39,6 +39,13 @@ impl Row for Run {
     const WHAT: &str = "runs";
     fn number(&self) -> Option<i64> {
         Some(self.id.0)
+    }
+}
+
+impl Row for Host {
+    const WHAT: &str = "hosts";
+    fn number(&self) -> Option<i64> {
+        Some(self.last_result)
     }
 }
 

@@ -1,11 +1,12 @@
-//! Tables of crawls, snapshots, results and runs.
+//! Tables of crawls, snapshots, results, runs and web hosts.
 
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::model::{EXIT_SKIPPED, Outcome};
-use archivist_core::text::human_size;
-use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot};
+use archivist_core::text::{human_size, human_span};
+use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Host, Run, Snapshot};
+use std::time::Duration;
 
 fn count(counts: &Counts, states: &[&str]) -> u64 {
     states.iter().filter_map(|state| counts.get(*state)).sum()
@@ -177,10 +178,38 @@ pub fn runs(runs: &[Run], style: &Style) -> Table {
     table
 }
 
+pub fn hosts(hosts: &[Host], style: &Style) -> Table {
+    let mut table = Table::new(&[
+        "HOST…", "PAGES", "RESULTS", "FAILED", "HEALTH", "LAST", "DELAY", "ASKED…",
+    ]);
+    for host in hosts {
+        let health = host.uses.health();
+        let delay = match host.delay_ms {
+            0 => String::new(),
+            millis => human_span(Duration::from_millis(millis)),
+        };
+        table.row([
+            host.name.as_str().into(),
+            host.pages.to_string().into(),
+            host.uses.all().to_string().into(),
+            match host.uses.failed {
+                0 => Cell::default(),
+                n => Cell::toned(n.to_string(), Tone::Bad),
+            },
+            health.map(|n| format!("{n}%")).unwrap_or_default().into(),
+            text::when(host.used_at, style).into(),
+            delay.into(),
+            host.asked.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
+    use archivist_shared::bus::documents::report::Uses;
 
     fn style() -> Style {
         Style::plain(sample::NOW)
@@ -236,6 +265,29 @@ mod tests {
             text,
             "ID  UNIT                            TRY  STATUS  OUTCOME  TIME  CPU     MEMORY\n\
              r7  archivist-hook-wget-s3.service  1    ended   success  1.2s  1.204s  12.5M\n"
+        );
+    }
+
+    #[test]
+    fn hosts_and_their_health() {
+        let host = |name: &str, failed: u64| Host {
+            name: name.into(),
+            pages: 3,
+            uses: Uses {
+                succeeded: 2,
+                failed,
+            },
+            used_at: Some(sample::NOW),
+            last_result: 9,
+            delay_ms: failed * 1500,
+            asked: (failed > 0).then(|| "too many requests\u{1b}[31m".into()),
+        };
+        let text = hosts(&[host("a.example", 0), host("b.example", 1)], &style());
+        assert_eq!(
+            text.render(&style()),
+            "HOST       PAGES  RESULTS  FAILED  HEALTH  LAST                      DELAY  ASKED\n\
+             a.example  3      2                100%    2026-11-21T09:25:05.123Z\n\
+             b.example  3      3        1       66%     2026-11-21T09:25:05.123Z  1.5s   too many requests\u{fffd}[31m\n"
         );
     }
 }

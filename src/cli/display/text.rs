@@ -3,7 +3,7 @@
 use crate::display::style::{Style, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
 use archivist_core::text::human_span;
-use archivist_shared::bus::documents::report::Counts;
+use archivist_shared::bus::documents::report::{Counts, Uses};
 use std::time::Duration;
 
 /// Returns `text` in at most `width` columns, with `…` in place of its middle.
@@ -100,6 +100,17 @@ pub fn counts(counts: &Counts, states: &[&str]) -> String {
         "none".to_owned()
     } else {
         words.join(", ")
+    }
+}
+
+/// `97%: 32 succeeded, 1 failed`; empty without any.
+pub fn health(uses: Uses) -> String {
+    match uses.health() {
+        Some(percent) => format!(
+            "{percent}%: {} succeeded, {} failed",
+            uses.succeeded, uses.failed
+        ),
+        None => String::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `archivist list`: crawls, snapshots, results or runs, newest first.
+//! `archivist list`: crawls, snapshots, results, runs or web hosts, newest first.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::paging::{Paging, Row};
@@ -38,6 +38,7 @@ enum What {
     Snapshots,
     Results,
     Runs,
+    Hosts,
 }
 
 impl What {
@@ -47,6 +48,7 @@ impl What {
             What::Snapshots => "snapshots",
             What::Results => "results",
             What::Runs => "runs",
+            What::Hosts => "hosts",
         }
     }
 
@@ -55,6 +57,7 @@ impl What {
             What::Crawls | What::Snapshots => text::lifecycles().to_vec(),
             What::Results => text::result_states().to_vec(),
             What::Runs => vec!["starting", "running", "ended"],
+            What::Hosts => Vec::new(),
         }
     }
 }
@@ -80,6 +83,7 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
             list(&args, paging, &style, table).await
         }
         What::Runs => list(&args, paging, &style, rows::runs).await,
+        What::Hosts => list(&args, paging, &style, rows::hosts).await,
     }
 }
 
@@ -135,6 +139,10 @@ fn indent(text: &str) -> String {
 
 fn check_status(what: What, status: &str) -> Result<(), Failure> {
     let states = what.states();
+    if states.is_empty() {
+        let what = what.as_str();
+        return Err(Failure::usage(format!("{what} have no states")));
+    }
     if states.contains(&status) {
         Ok(())
     } else {
@@ -166,6 +174,8 @@ mod tests {
             error.message(),
             "'failed' is not a state of crawls; there are queued, started, sealed, paused, cancelled"
         );
+        let error = check_status(What::Hosts, "failed").unwrap_err();
+        assert_eq!(error.message(), "hosts have no states");
         assert!(check_status(What::Results, "failed").is_ok());
         assert!(check_status(What::Runs, "running").is_ok());
     }

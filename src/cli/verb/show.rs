@@ -223,6 +223,7 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
     }
     block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
     block.line("Results", results(&crawl.results));
+    block.line("Health", text::health(crawl.uses));
     block.line("Directory", crawl.directory.clone().unwrap_or_default());
     title(
         &crawl.id.to_string(),
@@ -268,6 +269,7 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], style: &Style) -> String {
         block.line("Step", step.to_string());
     }
     block.line("Results", results(&snapshot.results));
+    block.line("Health", text::health(snapshot.uses));
     block.line("Directory", snapshot.directory.clone().unwrap_or_default());
     title(
         &snapshot.id.to_string(),

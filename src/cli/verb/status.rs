@@ -66,6 +66,7 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
         "Pages",
         text::counts(&status.snapshots, &text::lifecycles()),
     );
+    block.line("Health", text::health(status.uses));
     if let Some(next) = status.next {
         block.line("Next", text::stamp_and_age(next, style));
     }
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use crate::sample;
     use archivist_core::model::{CrawlId, Time};
-    use archivist_shared::bus::documents::report::{Counts, Run, Target};
+    use archivist_shared::bus::documents::report::{Counts, Run, Target, Uses};
 
     fn runner(state: &str, unit: &str, place: Option<&str>) -> Runner {
         Runner {
@@ -224,6 +225,10 @@ mod tests {
             crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
             snapshots: Counts::from([("queued".into(), 20)]),
             running: vec![running, starting],
+            uses: Uses {
+                succeeded: 32,
+                failed: 1,
+            },
             blocked: Some("no room".into()),
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),
@@ -244,6 +249,7 @@ mod tests {
    Network: one for each crawl (Network=auto), Reach=public; address filters have no effect here
     Crawls: 3 queued, 1 started
      Pages: 20 queued
+    Health: 96%: 32 succeeded, 1 failed
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
     Runner: active, archivist-run-412-0badcafe.scope (pid 412) since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
     Runner: waiting, no unit (pid 412) in another PID namespace since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago

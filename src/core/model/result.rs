@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A file that a hook left.
@@ -22,6 +23,27 @@ pub struct Uses {
     pub succeeded: u64,
     /// Runs that failed.
     pub failed: u64,
+}
+
+impl Uses {
+    /// Returns the uses that results by status show: a skipped or open result is none.
+    pub fn of_results(counts: &BTreeMap<String, u64>) -> Uses {
+        let count = |state: ResultState| counts.get(state.as_str()).copied().unwrap_or(0);
+        Uses {
+            succeeded: count(ResultState::Succeeded) + count(ResultState::NoResults),
+            failed: count(ResultState::Failed),
+        }
+    }
+
+    /// Returns how many there were.
+    pub fn all(self) -> u64 {
+        self.succeeded.saturating_add(self.failed)
+    }
+
+    /// Returns the share that succeeded, in percent, rounded down; `None` without any use.
+    pub fn health(self) -> Option<u64> {
+        self.succeeded.saturating_mul(100).checked_div(self.all())
+    }
 }
 
 impl std::iter::Sum for Uses {
@@ -200,5 +222,19 @@ mod tests {
                 "{outcome}"
             );
         }
+    }
+
+    #[test]
+    fn health_is_the_share_that_did_not_fail() {
+        let counts = |counts: &[(&str, u64)]| {
+            let counts = counts.iter().map(|(state, n)| ((*state).to_owned(), *n));
+            Uses::of_results(&counts.collect())
+        };
+        assert_eq!(counts(&[("skipped", 3), ("started", 1)]).health(), None);
+        let some = counts(&[("succeeded", 1), ("noresults", 1), ("failed", 1), ("skipped", 9)]);
+        assert_eq!((some.succeeded, some.failed, some.health()), (2, 1, Some(66)));
+        // Complete health is never rounded up to.
+        assert_eq!(counts(&[("succeeded", 999), ("failed", 1)]).health(), Some(99));
+        assert_eq!(counts(&[("failed", 1)]).health(), Some(0));
     }
 }

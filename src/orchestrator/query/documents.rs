@@ -1,9 +1,11 @@
 //! Makes documents of the bus from rows of the store. Documents are for users: they have no user
 //! names and passwords in URLs, and no secret settings.
 
-use crate::store::{BinaryRow, CheckEntry, CheckFilter, CrawlEntry, ListFilter, ResultRow};
+use crate::store::{
+    BinaryRow, CheckEntry, CheckFilter, CrawlEntry, HostEntry, ListFilter, ResultRow,
+};
 use crate::store::{RunEntry, SnapshotEntry, SpanEntry, SpanPageEntry};
-use archivist_core::model::{CheckRecord, shown_setting, without_userinfo};
+use archivist_core::model::{CheckRecord, Uses, shown_setting, without_userinfo};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
 
@@ -63,6 +65,7 @@ impl From<CrawlEntry> for report::Crawl {
             retry_at: row.retry_at,
             attempts: row.attempts,
             snapshots: row.snapshots,
+            uses: Uses::of_results(&row.results),
             results: row.results,
             directory: row.directory,
         }
@@ -87,6 +90,7 @@ impl From<SnapshotEntry> for report::Snapshot {
             ended_at: row.ended_at,
             retry_at: row.retry_at,
             attempts: row.attempts,
+            uses: Uses::of_results(&row.results),
             results: row.results,
             directory: row.directory,
             current_step: None,
@@ -181,6 +185,20 @@ impl From<BinaryRow> for report::Binary {
             env: row.env,
             found_at: Some(row.found_at),
             ..report::Binary::default()
+        }
+    }
+}
+
+impl From<HostEntry> for report::Host {
+    fn from(row: HostEntry) -> report::Host {
+        report::Host {
+            name: row.name,
+            pages: row.pages,
+            uses: row.uses,
+            used_at: row.used_at,
+            last_result: row.last_result,
+            delay_ms: row.delay_ms,
+            asked: row.asked,
         }
     }
 }

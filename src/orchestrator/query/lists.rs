@@ -17,10 +17,10 @@ impl Turn<'_> {
                 .map(|state| state.as_str())
                 .collect(),
             "runs" => vec!["starting", "running", "ended", "open"],
-            "binaries" | "timeline" => Vec::new(),
+            "binaries" | "hosts" | "timeline" => Vec::new(),
             _ => {
                 return Err(invalid(format!(
-                    "invalid list '{what}': expected crawls, snapshots, results, runs, timeline or binaries"
+                    "invalid list '{what}': expected crawls, snapshots, results, runs, hosts, timeline or binaries"
                 )));
             }
         };
@@ -41,6 +41,9 @@ impl Turn<'_> {
             "binaries" => serde_json::to_string(&self.binaries()?)?,
             "results" => serde_json::to_string::<Vec<report::HookResult>>(&documents(
                 self.tx.list_results(&filter)?,
+            ))?,
+            "hosts" => serde_json::to_string::<Vec<report::Host>>(&documents(
+                self.tx.list_hosts(&filter)?,
             ))?,
             "timeline" => serde_json::to_string::<Vec<report::Span>>(&documents(
                 self.tx.list_spans(&filter)?,

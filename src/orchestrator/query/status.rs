@@ -33,6 +33,7 @@ impl Turn<'_> {
             crawls,
             snapshots,
             running,
+            uses: self.tx.uses()?.into_values().sum(),
             next: view.next_due,
             runners: self.runners()?,
             commands: self.commands()?,

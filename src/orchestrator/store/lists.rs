@@ -2,10 +2,12 @@
 
 mod checks;
 mod entries;
+mod hosts;
 mod timeline;
 
 pub use checks::{CheckEntry, CheckFilter};
 pub use entries::{CrawlEntry, ListFilter, RunEntry, SnapshotEntry};
+pub use hosts::HostEntry;
 pub use timeline::{SpanEntry, SpanPageEntry};
 
 use super::column::{column, counter, json, optional, optional_json};

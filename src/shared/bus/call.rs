@@ -201,7 +201,7 @@ pub enum Request {
     },
     /// List rows of the database.
     List {
-        /// `crawls`, `snapshots`, `results`, `runs`, `timeline` or `binaries`.
+        /// `crawls`, `snapshots`, `results`, `runs`, `hosts`, `timeline` or `binaries`.
         what: String,
         /// Which rows.
         filter: Filter,

@@ -1,6 +1,7 @@
 //! `archivist doctor`: checks this machine from systemd up to the plugins, with a fix for each
 //! problem.
 
+mod health;
 mod host;
 mod lighthouse;
 mod service;

@@ -1,9 +1,10 @@
 //! Checks that ask over the bus: the service manager, the orchestrator, its plugins.
 
-use super::{Check, watches};
+use super::{Check, health, watches};
 use crate::client::exit::Failure;
+use crate::client::paging::Paging;
 use crate::client::server::{Server, address, systemctl};
-use archivist_shared::bus::documents::report::{Plugins, Status};
+use archivist_shared::bus::documents::report::{Filter, Host, Plugins, Status};
 use archivist_shared::bus::documents::watches::Watch;
 use archivist_shared::config::Scope;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
             checks.push(orchestrator(&answers.status, scope));
             checks.push(network(&answers.status, scope));
             checks.extend(plugin_checks(&answers.plugins));
+            checks.extend(health::checks(&answers.status, &answers.hosts));
             checks.extend(watches::checks(&answers.watches, scope).await);
         }
     }
@@ -90,6 +92,7 @@ fn manager(version: Result<String, String>, scope: &Scope) -> Check {
 struct Answers {
     status: Status,
     plugins: Plugins,
+    hosts: Vec<Host>,
     watches: Vec<Watch>,
 }
 
@@ -98,8 +101,15 @@ async fn ask(scope: &Scope) -> Result<Answers, Failure> {
     Ok(Answers {
         status: server.ask(|| server.proxy().status()).await?,
         plugins: server.ask(|| server.proxy().plugins()).await?,
+        hosts: hosts(&server).await,
         watches: server.ask(|| server.proxy().watches("")).await?,
     })
+}
+
+/// Returns the web hosts of the newest results; none if the orchestrator is older than this list.
+async fn hosts(server: &Server) -> Vec<Host> {
+    let hosts = Paging::new(server, Filter::default()).collect().await;
+    hosts.unwrap_or_default()
 }
 
 /// Returns the first line of an error, and the rest as its hint.

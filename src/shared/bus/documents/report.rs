@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod add;
+mod host;
 mod status;
 mod timeline;
 
 pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
+pub use host::Host;
 pub use status::{Command, Registration, Runner, Status, Target};
 pub use timeline::{Span, SpanPage};
 
@@ -51,6 +53,9 @@ pub struct Crawl {
     pub snapshots: Counts,
     /// Number of results by status.
     pub results: Counts,
+    /// How many of them succeeded and failed.
+    #[serde(default)]
+    pub uses: Uses,
     /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
 }
@@ -91,6 +96,9 @@ pub struct Snapshot {
     pub attempts: u32,
     /// Its results by status.
     pub results: Counts,
+    /// How many of them succeeded and failed.
+    #[serde(default)]
+    pub uses: Uses,
     /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
     /// While foreground hooks are left: the tens digit of the next hook's number, as older plugins

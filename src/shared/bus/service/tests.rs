@@ -45,7 +45,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[csr]?[0-9]{1,20}",
         "\\PC{0,40}",
-        "(crawls|snapshots|results|runs|timeline|binaries|page|http|)",
+        "(crawls|snapshots|results|runs|hosts|timeline|binaries|page|http|)",
         "\\{\"(depth|tags|plugins|config|limit|before|owner|status|state)\":(-?[0-9]{1,21}|\\[\\]|\\{\\}|\"\\PC{0,9}\"|null|1e99)\\}",
         Just("[".repeat(10_000)),
         Just(

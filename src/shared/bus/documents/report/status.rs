@@ -1,7 +1,7 @@
 //! Documents of `status`, and what commands in the foreground say about themselves.
 
 use super::{Counts, Run};
-use archivist_core::model::{CrawlId, Owner, Time, cut};
+use archivist_core::model::{CrawlId, Owner, Time, Uses, cut};
 use serde::{Deserialize, Serialize};
 
 /// An orchestrator that uses or waits for this data directory.
@@ -44,6 +44,9 @@ pub struct Status {
     pub snapshots: Counts,
     /// Running units.
     pub running: Vec<Run>,
+    /// How often hooks succeeded and failed on this machine, also in attempts that were retried.
+    #[serde(default)]
+    pub uses: Uses,
     /// Next time at which something becomes due.
     pub next: Option<Time>,
     /// The active orchestrator of this data directory, and those that wait for it to stop.

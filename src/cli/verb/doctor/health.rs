@@ -1,0 +1,72 @@
+//! How often hooks fail on this machine, and for which web hosts.
+
+use super::Check;
+use crate::display::text;
+use archivist_shared::bus::documents::report::{Host, Status, Uses};
+
+/// Results below which failures are no sign of anything.
+const RESULTS_MIN: u64 = 20;
+/// Share of success below which more than single pages are at fault, in percent.
+const HEALTH_MIN: u64 = 50;
+/// Hosts that are listed individually.
+const HOSTS_SHOWN: usize = 5;
+
+fn is_poor(uses: Uses) -> bool {
+    uses.all() >= RESULTS_MIN && uses.health().is_some_and(|percent| percent < HEALTH_MIN)
+}
+
+/// Returns a check of the machine, unless no hook ran, and one of each host with many failures.
+pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
+    const NAME: &str = "health";
+    const FIX: &str = "see 'archivist plugins', and 'archivist list results --status failed'";
+    let mut checks = Vec::new();
+    let machine = text::health(status.uses);
+    if is_poor(status.uses) {
+        checks.push(Check::warn(NAME, format!("hooks: {machine}"), FIX));
+    } else if !machine.is_empty() {
+        checks.push(Check::ok(NAME, format!("hooks: {machine}")));
+    }
+    let poor = hosts.iter().filter(|host| is_poor(host.uses));
+    checks.extend(poor.take(HOSTS_SHOWN).map(|host| {
+        let what = format!("{}: {}", host.name, text::health(host.uses));
+        Check::warn(NAME, what, "see 'archivist list hosts'")
+    }));
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uses(succeeded: u64, failed: u64) -> Uses {
+        Uses { succeeded, failed }
+    }
+
+    #[test]
+    fn many_failures_are_a_warning() {
+        let status = |uses| Status {
+            uses,
+            ..Status::default()
+        };
+        let host = |name: &str, uses| Host {
+            name: name.into(),
+            pages: 1,
+            uses,
+            used_at: None,
+            last_result: 1,
+            delay_ms: 0,
+            asked: None,
+        };
+        assert_eq!(checks(&status(uses(0, 0)), &[]), []);
+        let few = [host("a.example", uses(0, 19)), host("b.example", uses(10, 10))];
+        let good = Check::ok("health", "hooks: 90%: 90 succeeded, 10 failed");
+        assert_eq!(checks(&status(uses(90, 10)), &few), [good]);
+        let many = checks(&status(uses(1, 19)), &[host("a.example", uses(9, 11))]);
+        let words: Vec<&str> = many.iter().map(|check| check.what.as_str()).collect();
+        assert_eq!(
+            words,
+            ["hooks: 5%: 1 succeeded, 19 failed", "a.example: 45%: 9 succeeded, 11 failed"]
+        );
+        assert!(many.iter().all(|check| check.fix.is_some()));
+    }
+}

@@ -1,0 +1,151 @@
+//! Web hosts with the results of their newest pages.
+
+use super::ListFilter;
+use crate::store::column::{counter, optional};
+use crate::store::{Result, Tx};
+use archivist_core::model::{Owner, Time, Uses};
+use rusqlite::types::Value;
+
+/// Results that count: the newest of the archive, or of one crawl or snapshot. Counting them takes
+/// about 20 ms, however many the archive has.
+const RESULTS_COUNTED: u32 = 10_000;
+
+/// A host with the results of its newest pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostEntry {
+    /// Its name.
+    pub name: String,
+    /// Number of pages with results that count.
+    pub pages: u64,
+    /// How many of these results succeeded and failed.
+    pub uses: Uses,
+    /// When the newest of them started.
+    pub used_at: Option<Time>,
+    /// Row number of the newest of them.
+    pub last_result: i64,
+    /// Delay between two starts that the host asks for, in milliseconds.
+    pub delay_ms: u64,
+    /// Why it was delayed last.
+    pub asked: Option<String>,
+}
+
+impl Tx<'_> {
+    /// Returns the hosts of the newest results, the one that was used last first.
+    pub fn list_hosts(&self, filter: impl Into<ListFilter>) -> Result<Vec<HostEntry>> {
+        let filter = filter.into();
+        let (of, id) = match filter.owner {
+            Some(Owner::Crawl(id)) => ("WHERE crawl_id = ?1", Value::from(id.0)),
+            Some(owner) => ("WHERE owner = ?1", Value::from(owner.to_string())),
+            None => ("WHERE ?1 IS NULL", Value::Null),
+        };
+        let limit = match filter.limit {
+            0 => -1,
+            limit => i64::from(limit),
+        };
+        let sql = format!(
+            "SELECT host.name, count(DISTINCT snapshot.id),
+                    sum(r.status IN ('succeeded', 'noresults')), sum(r.status = 'failed'),
+                    max(r.started_at), max(r.id) AS last, host.crawl_delay, host.asked
+             FROM (SELECT id, snapshot_id, status, started_at FROM result {of}
+                   ORDER BY id DESC LIMIT {RESULTS_COUNTED}) r
+             JOIN snapshot ON snapshot.id = r.snapshot_id JOIN host ON host.id = snapshot.host_id
+             GROUP BY host.id HAVING last < ?2 ORDER BY last DESC LIMIT ?3"
+        );
+        let before = filter.before.unwrap_or(i64::MAX);
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map((id, before, limit), |row| {
+            let uses = Uses {
+                succeeded: counter(row, 2)?.unwrap_or(0),
+                failed: counter(row, 3)?.unwrap_or(0),
+            };
+            Ok(HostEntry {
+                name: row.get(0)?,
+                pages: counter(row, 1)?.unwrap_or(0),
+                uses,
+                used_at: optional(row, 4)?,
+                last_result: row.get(5)?,
+                delay_ms: counter(row, 6)?.unwrap_or(0),
+                asked: row.get(7)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Finished, NewCrawl, NewSnapshot, Store};
+    use archivist_core::model::{CrawlId, ResultState, Verdict};
+
+    /// Adds a page of a host with the result of one hook.
+    fn page(tx: &Tx<'_>, crawl: CrawlId, (host, url): (&str, &str), state: ResultState) {
+        let page = NewSnapshot {
+            url,
+            host,
+            ..NewSnapshot::default()
+        };
+        let added = tx.add_snapshots(crawl, None, &[page], Time(0)).unwrap();
+        let owner = Owner::Snapshot(added[0].0);
+        tx.start_result(owner, crawl, "wget", "hook", Time(7))
+            .unwrap();
+        let verdict = Verdict { state, error: None };
+        let finished = Finished {
+            verdict: &verdict,
+            output: None,
+            files: &[],
+            size: 0,
+        };
+        tx.finish_result(owner, "wget", "hook", &finished, Time(8))
+            .unwrap();
+    }
+
+    #[test]
+    fn hosts_of_the_newest_results_with_their_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(0)).unwrap();
+        let tx = store.begin().unwrap();
+        let add = || {
+            let new = NewCrawl {
+                url: "https://a/",
+                max_depth: 0,
+                plugins: &[],
+                config: &Default::default(),
+                user: 0,
+                now: Time(0),
+            };
+            tx.add_crawl(&new).unwrap()
+        };
+        let (first, second) = (add(), add());
+        page(&tx, first, ("a", "https://a/1"), ResultState::Succeeded);
+        page(&tx, first, ("b", "https://b/1"), ResultState::Failed);
+        page(&tx, second, ("a", "https://a/2"), ResultState::Failed);
+        page(&tx, second, ("c", "https://c/1"), ResultState::Skipped);
+        let list = |filter: ListFilter| {
+            let hosts = tx.list_hosts(filter).unwrap().into_iter();
+            let line = |host: HostEntry| {
+                let uses = host.uses;
+                format!(
+                    "{} {} {}/{} {}",
+                    host.name, host.pages, uses.succeeded, uses.failed, host.last_result
+                )
+            };
+            hosts.map(line).collect::<Vec<_>>()
+        };
+        let all = ListFilter::default();
+        assert_eq!(list(all.clone()), ["c 1 0/0 4", "a 2 1/1 3", "b 1 0/1 2"]);
+        let of = |owner| ListFilter {
+            owner: Some(owner),
+            ..ListFilter::default()
+        };
+        assert_eq!(list(of(Owner::Crawl(first))), ["b 1 0/1 2", "a 1 1/0 1"]);
+        assert_eq!(list(of("s3".parse().unwrap())), ["a 1 0/1 3"]);
+        let next = ListFilter {
+            before: Some(3),
+            limit: 1,
+            ..all
+        };
+        assert_eq!(list(next), ["b 1 0/1 2"]);
+    }
+}

@@ -1,0 +1,23 @@
+//! The document of a web host.
+
+use archivist_core::model::{Time, Uses};
+use serde::{Deserialize, Serialize};
+
+/// A web host, with the results of its newest pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name, with the port unless it is the usual one.
+    pub name: String,
+    /// Number of its pages that have such results.
+    pub pages: u64,
+    /// How many of these results succeeded and failed.
+    pub uses: Uses,
+    /// When the newest of them started.
+    pub used_at: Option<Time>,
+    /// Row number of the newest of them; the next batch of a long list is before it.
+    pub last_result: i64,
+    /// Delay between two starts that the host asks for, in milliseconds.
+    pub delay_ms: u64,
+    /// Why the host was delayed last.
+    pub asked: Option<String>,
+}
