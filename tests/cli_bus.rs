@@ -9,6 +9,8 @@ mod foreground;
 mod paging;
 #[path = "cli_bus/plot.rs"]
 mod plot;
+#[path = "cli_bus/status.rs"]
+mod status;
 #[path = "cli_bus/watches.rs"]
 mod watches;
 
@@ -35,6 +37,8 @@ struct Cardboard {
     streams: Mutex<Vec<String>>,
     /// Keeps the last stream open, as that of a running crawl.
     open: Mutex<Vec<std::os::unix::net::UnixStream>>,
+    /// STATUS= lines of the next answers, the last one first, which is repeated.
+    lines: Mutex<Vec<String>>,
 }
 
 impl Cardboard {
@@ -147,6 +151,21 @@ impl Face {
         Err(zbus::fdo::Error::InvalidArgs(format!(
             "there is no hook '{hook}'"
         )))
+    }
+
+    fn status(&self) -> String {
+        status::answer(&self.0)
+    }
+
+    fn register(&self, command: &str) -> zbus::OwnedFd {
+        self.0.say(format!("register {command}"));
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        self.0.open.lock().unwrap().push(ours);
+        OwnedFd::from(theirs).into()
+    }
+
+    fn watch_status(&self) -> zbus::OwnedFd {
+        self.watch("")
     }
 
     fn watch(&self, _crawl: &str) -> zbus::OwnedFd {

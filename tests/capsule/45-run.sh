@@ -51,6 +51,12 @@ on_terminal() {
     assert_status "$expected" in_capsule env TERM=xterm python3 /opt/terminal.py "$script" archivist run "$@"
 }
 
+# on_terminal_of COMMAND STATUS SCRIPT: the same for another command.
+on_terminal_of() {
+    # shellcheck disable=SC2086 # words
+    assert_status "$2" in_capsule env TERM=xterm python3 /opt/terminal.py "$3" $1
+}
+
 # newest WHAT FILTER: queries the newest crawl.
 newest() { query "$2" list "$1" "$(query '.[0].id' list crawls --limit 1)" --limit 0; }
 
@@ -184,6 +190,36 @@ is_shown_by_status() {
     assert_nothing_is_left
 }
 
+# watcher NAME OPTION…: starts `archivist status --watch`; its output is in $signs/NAME.
+watcher() { in_capsule sh -c "archivist status --watch ${*:2} >$signs/$1 2>&1 </dev/null & echo \$! >>/run/test-watchers.pid"; }
+
+# Each change is a document, also after a restart. A watcher does not start an orchestrator that was stopped.
+is_watched() {
+    local sealed
+    in_capsule rm -f /run/test-watchers.pid
+    watcher watched.json --json
+    watcher watched.txt
+    background http://watched.test/
+    wait_for 20 has_seen 'any(.running[]; .unit | contains("testhold"))'
+    wait_for 20 has_seen "any(.commands[]; .pid == $pid)"
+    in_capsule touch $signs/go
+    wait_for 20 run_is_over
+    wait_for 20 has_seen '.running == [] and .commands == []'
+    in_capsule truncate --size 0 $signs/watched.json
+    in_capsule systemctl stop $service
+    wait_for 20 in_capsule grep -q "Status: not running" $signs/watched.txt
+    assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, which is watched"
+    in_capsule systemctl start $service
+    wait_for 20 has_seen '.running == []'
+    in_capsule sh -c 'kill -INT $(cat /run/test-watchers.pid)'
+    sealed=$(query '.crawls.sealed' status)
+    on_terminal_of "archivist status --watch" 0 "see $sealed sealed :: run archivist add --plugins testquick http://watched.test/2 :: see $((sealed + 1)) sealed :: interrupt"
+    assert_nothing_is_left
+}
+
+# has_seen FILTER: whether a document of the watcher fits.
+has_seen() { in_capsule cat $signs/watched.json | jq --exit-status --slurp "any(.[]; $1)" >/dev/null; }
+
 # types LINES: prints the type of each record with its distinguishing value.
 types() { jq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
 
@@ -271,4 +307,4 @@ copies() {
 }
 
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
-    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status records records_of_others records_of_other_archives takes_up_a_crawl copies
+    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives takes_up_a_crawl copies

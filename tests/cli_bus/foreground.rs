@@ -2,7 +2,7 @@
 
 use super::{Bus, Cardboard, stream};
 use archivist_core::model::{Outcome, Owner, ResultState, RunId, SnapshotId};
-use archivist_shared::bus::documents::report::{AddOptions, Run};
+use archivist_shared::bus::documents::report::{AddOptions, Registration, Run};
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -70,6 +70,12 @@ fn run_passes_records_on_and_prints_its_own() {
     assert_eq!(*cardboard.urls.lock().unwrap(), "https://a/\n");
     let options: AddOptions = serde_json::from_str(&cardboard.options.lock().unwrap()).unwrap();
     assert_eq!(options.config["TIMEOUT"], "9");
+    let said = cardboard.said();
+    let registered = said.iter().find_map(|call| call.strip_prefix("register "));
+    let registered: Registration = serde_json::from_str(registered.unwrap()).unwrap();
+    let directory = std::env::current_dir().unwrap();
+    assert_eq!(registered.directory, directory.to_str().unwrap());
+    assert_eq!((registered.verb.as_str(), registered.targets), ("run", vec!["c1".parse().unwrap()]));
 
     let (code, stdout, stderr) = bus.run(&["run", "--snapshot-id", "s3"]);
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");

@@ -91,6 +91,29 @@ impl Server {
         self.proxy.inner().connection().is_closed()
     }
 
+    /// Returns a future that ends when another orchestrator takes over.
+    pub async fn replaced(&self) -> Result<impl Future<Output = ()>, Failure> {
+        let connection = self.proxy.inner().connection();
+        let replaced = self.address.replaced(connection).await;
+        Ok(replaced.map_err(|error| self.address.explain(error))?)
+    }
+
+    /// Returns whether an orchestrator has the bus name, without starting it.
+    pub async fn is_up(&self) -> bool {
+        let connection = self.proxy.inner().connection();
+        self.address.has_owner(connection).await.unwrap_or(false)
+    }
+
+    /// Returns when an orchestrator has the bus name, without starting it, or when the bus has closed
+    /// the connection.
+    pub async fn until_up(&self) -> Result<(), Failure> {
+        let connection = self.proxy.inner().connection();
+        match self.address.until_up(connection).await {
+            Err(_) if self.is_cut_off() => Ok(()),
+            up => Ok(up.map_err(|error| self.address.explain(error))?),
+        }
+    }
+
     pub fn proxy(&self) -> &ManagerProxy<'static> {
         &self.proxy
     }
@@ -164,6 +187,17 @@ impl Server {
         let deadline = Instant::now() + REPLY_TIMEOUT + more;
         let answer = self.answer(Some(deadline), call).await;
         answer.map_err(Failure::of_one_call)
+    }
+
+    /// Waits for the answer to a call with `NO_AUTO_START`, which does not start the orchestrator.
+    /// Does not repeat it.
+    pub async fn ask_running<T>(
+        &self,
+        call: impl Future<Output = zbus::Result<Option<T>>>,
+    ) -> Result<T, Failure> {
+        let call = async { call.await?.ok_or(zbus::Error::InvalidReply) };
+        self.answer(Some(Instant::now() + REPLY_TIMEOUT), call)
+            .await
     }
 
     async fn answer<T>(

@@ -1,6 +1,7 @@
 //! Output: text, tables, progress bars and SVG pictures.
 
 pub mod progress;
+pub mod redraw;
 pub mod rows;
 pub mod style;
 pub mod svg;

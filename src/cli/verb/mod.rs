@@ -1,6 +1,7 @@
 //! Each verb is one file: it parses its arguments, makes one call and prints the answer.
 
 pub mod add;
+pub mod background;
 pub mod cancel;
 pub mod check;
 pub mod completions;

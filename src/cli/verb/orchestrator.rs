@@ -2,6 +2,7 @@
 //! archivist-orchestrator.service starts.
 
 use crate::client::exit::{Exit, Failure};
+use crate::verb::background::BackgroundArgs;
 use archivist_shared::config::Scope;
 use archivist_shared::config::programs::ORCHESTRATOR;
 use clap::Args;
@@ -13,9 +14,19 @@ pub struct OrchestratorArgs {
     /// Exit after the queue has been empty for IdleTimeoutSec=
     #[arg(long)]
     exit_on_idle: bool,
+    #[command(flatten)]
+    background: BackgroundArgs,
+    /// Print the command that shows the state
+    #[arg(long, hide = true)]
+    watch: bool,
 }
 
 pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
+    args.background.refuse(scope)?;
+    if args.watch {
+        let what = "the orchestrator logs to the journal; to see its state: archivist status --watch";
+        return Err(Failure::usage(what));
+    }
     let mut arguments = vec!["orchestrator"];
     arguments.extend(args.exit_on_idle.then_some("--exit-on-idle"));
     exec_orchestrator(scope, &arguments)

@@ -14,18 +14,25 @@ use archivist_shared::config::Scope;
 use clap::Args;
 use std::collections::BTreeSet;
 
+mod live;
+
 #[derive(Args)]
 pub struct StatusArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
     id: Option<AnyId>,
+    /// Show the state again whenever it changes, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let style = Style::of_stdout();
+    if args.watch {
+        return live::watch(&args, scope).await;
+    }
     let answer = match args.id {
         Some(id) => show::fetch(id, scope).await?,
         None => {
@@ -35,16 +42,23 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     };
     if args.json {
         style::print_json(&answer)?;
-    } else if args.id.is_some() {
-        style::print(&show::short(&decode(&answer)?, &style))?;
     } else {
-        style::print(&overall(
-            &decode(&answer)?,
-            &scope.orchestrator_unit(),
-            &style,
-        ))?;
+        style::print(&render(args.id, &answer, scope, &Style::of_stdout())?)?;
     }
     Ok(Exit::Done)
+}
+
+/// Returns the text for an answer about `id`, or about the orchestrator.
+fn render(
+    id: Option<AnyId>,
+    answer: &str,
+    scope: &Scope,
+    style: &Style,
+) -> Result<String, Failure> {
+    Ok(match id {
+        Some(_) => show::short(&decode(answer)?, style),
+        None => overall(&decode(answer)?, &scope.orchestrator_unit(), style),
+    })
 }
 
 fn overall(status: &Status, unit: &str, style: &Style) -> String {

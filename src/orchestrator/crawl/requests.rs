@@ -149,6 +149,10 @@ impl Turn<'_> {
                 claim,
                 reply,
             } => self.follow(*crawl, claim, reply)?,
+            Request::WatchStatus { claim, reply } => self.actions.push(Action::FollowStatus {
+                claim: claim.clone(),
+                reply: reply.clone(),
+            }),
             Request::Hold {
                 crawl,
                 cancel,
@@ -161,16 +165,19 @@ impl Turn<'_> {
                 user,
                 claim,
                 reply,
-            } => self.actions.push(Action::Register {
-                command: RegisteredCommand {
-                    since: command.since.unwrap_or(self.now).min(self.now),
-                    registration: command.clone(),
-                    pid: *pid,
-                    user: *user,
-                },
-                claim: claim.clone(),
-                reply: reply.clone(),
-            }),
+            } => {
+                self.actions.push(Action::Register {
+                    command: RegisteredCommand {
+                        since: command.since.unwrap_or(self.now).min(self.now),
+                        registration: command.clone(),
+                        pid: *pid,
+                        user: *user,
+                    },
+                    claim: claim.clone(),
+                    reply: reply.clone(),
+                });
+                self.actions.push(Action::StatusChanged);
+            }
             Request::Interrupt { id, reply } => {
                 let interrupted = self.interrupt(*id)?;
                 self.answer_text(reply, serde_json::to_string(&interrupted)?);

@@ -124,6 +124,13 @@ pub enum Action {
         claim: Claim,
         reply: Reply<OwnedFd>,
     },
+    /// A caller wants a line for each change of the status.
+    FollowStatus {
+        claim: Claim,
+        reply: Reply<OwnedFd>,
+    },
+    /// The answer to a request for the status may have changed.
+    StatusChanged,
     /// A command in the foreground registers.
     Register {
         command: RegisteredCommand,

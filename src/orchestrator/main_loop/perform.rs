@@ -203,6 +203,8 @@ impl Performer {
                 claim,
                 reply,
             } => self.followers.follow(crawl, first, claim, &reply),
+            Action::FollowStatus { claim, reply } => self.followers.follow_status(claim, &reply),
+            Action::StatusChanged => self.followers.tell_of_status(),
             Action::Measure(dirs) => self.measure(dirs),
             Action::DiskLacked(lack) => engine.disk_lack = Some(lack),
             Action::Hold {
@@ -233,6 +235,7 @@ impl Performer {
                 let _ = self.events.send(event);
             }
             Action::Status(line) => {
+                self.followers.compare_line(&line);
                 if let Some(wait) = self.status.tell(&line) {
                     self.wake_at(crate::main_loop::clock::now().after(wait));
                 }

@@ -168,7 +168,10 @@ impl Turn<'_> {
                 self.actions.push(Action::Fail(why));
                 Ok(())
             }
-            Event::Started { run, result, .. } => self.started(*run, result),
+            Event::Started { run, result, .. } => {
+                self.actions.push(Action::StatusChanged);
+                self.started(*run, result)
+            }
             Event::Read {
                 run,
                 unit,
@@ -191,6 +194,7 @@ impl Turn<'_> {
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
             Event::CommandEnded(number) => {
                 self.actions.push(Action::Deregister(*number));
+                self.actions.push(Action::StatusChanged);
                 Ok(())
             }
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
@@ -198,8 +202,11 @@ impl Turn<'_> {
             Event::Hinted(_)
             | Event::Due
             | Event::Reload
-            | Event::RunnersChanged
             | Event::Damaged(_) => Ok(()),
+            Event::RunnersChanged => {
+                self.actions.push(Action::StatusChanged);
+                Ok(())
+            }
             Event::Terminate => {
                 self.thaw_at_shutdown()?;
                 self.actions.push(Action::Exit);
@@ -252,6 +259,9 @@ impl Turn<'_> {
             Err(TurnError::Refused(refusal)) => {
                 self.log_problem(Problem::DiskNotMeasured(format!("{refusal:?}")));
             }
+        }
+        if !self.changes.is_empty() {
+            self.actions.push(Action::StatusChanged);
         }
         self.tell()?;
         self.prune_checks()?;
@@ -335,6 +345,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
                 Answer::Number(reply.clone(), Err(refusal))
             }
             Request::Watch { reply, .. }
+            | Request::WatchStatus { reply, .. }
             | Request::Hold { reply, .. }
             | Request::Register { reply, .. } => {
                 Answer::NoDescriptor(reply.clone(), refusal)

@@ -94,6 +94,8 @@ pub struct Bed {
     /// When a snapshot of a host was started last.
     pub begun: BTreeMap<String, Time>,
     pub pace: Duration,
+    /// How often followers of the status were told.
+    pub status_changes: u32,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
     /// Final items, and those that were retried since.
@@ -121,6 +123,7 @@ impl Bed {
             known: BTreeSet::new(),
             begun: BTreeMap::new(),
             pace: Duration::ZERO,
+            status_changes: 0,
             awaiting: HashMap::new(),
             awaiting_units: HashMap::new(),
             finals: BTreeMap::new(),
@@ -333,6 +336,8 @@ impl Bed {
             Action::DiskLacked(lack) => self.engine.disk_lack = Some(lack),
             Action::Exit | Action::Fail(_) => panic!("nothing here ends the orchestrator"),
             Action::Follow { .. } | Action::Tell { .. } | Action::Status(_) => {}
+            Action::FollowStatus { .. } => {}
+            Action::StatusChanged => self.status_changes += 1,
             Action::SyncJournal { invocation, reply } => reply.send(Ok(invocation)),
             Action::Inspect { .. } | Action::ThawAtShutdown(_) | Action::Version { .. } => {}
             Action::Shelve { name, brought } => {

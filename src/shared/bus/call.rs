@@ -244,6 +244,13 @@ pub enum Request {
         /// document per line.
         reply: Reply<OwnedFd>,
     },
+    /// Report when the answer to `Status` may have changed.
+    WatchStatus {
+        /// Counts for the caller while the stream is open.
+        claim: Claim,
+        /// Gets a stream of empty lines.
+        reply: Reply<OwnedFd>,
+    },
     /// Keep a crawl for a command in the foreground.
     Hold {
         /// The crawl.

@@ -80,13 +80,32 @@ impl Address {
 
     /// Returns whether the orchestrator runs, without starting it.
     pub async fn is_up(&self) -> bool {
-        let asked = async {
-            let connection = self.connect().await.ok()?;
-            let bus = DBusProxy::new(&connection).await.ok()?;
-            let name = BusName::try_from(self.name.as_str()).ok()?;
-            bus.name_has_owner(name).await.ok()
-        };
-        asked.await.unwrap_or(false)
+        match self.connect().await {
+            Ok(connection) => self.has_owner(&connection).await.unwrap_or(false),
+            Err(_) => false,
+        }
+    }
+
+    /// Returns whether a process owns the name, without starting one.
+    pub async fn has_owner(&self, connection: &Connection) -> zbus::Result<bool> {
+        let bus = DBusProxy::new(connection).await?;
+        let name = BusName::try_from(self.name.as_str())?;
+        Ok(bus.name_has_owner(name).await?)
+    }
+
+    /// Returns when a process owns the name, without starting one, or when the bus has closed the
+    /// connection.
+    pub async fn until_up(&self, connection: &Connection) -> zbus::Result<()> {
+        let mut changes = self.owner_changes(connection).await?;
+        if self.has_owner(connection).await? {
+            return Ok(());
+        }
+        while let Some(change) = changes.next().await {
+            if owners(&change?).is_some_and(|(_, new)| !new.is_empty()) {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Connects to the orchestrator, and starts it if it does not run.
@@ -119,7 +138,21 @@ impl Address {
     pub async fn replaced(
         &self,
         connection: &Connection,
-    ) -> zbus::Result<impl Future<Output = ()>> {
+    ) -> zbus::Result<impl Future<Output = ()> + use<>> {
+        let mut changes = self.owner_changes(connection).await?;
+        Ok(async move {
+            while let Some(change) = changes.next().await {
+                let owners = change.ok().as_ref().and_then(owners);
+                if owners.is_some_and(|(old, new)| !old.is_empty() && !new.is_empty()) {
+                    return;
+                }
+            }
+            std::future::pending().await
+        })
+    }
+
+    /// Subscribes to changes of the owner of the name.
+    async fn owner_changes(&self, connection: &Connection) -> zbus::Result<MessageStream> {
         let rule = MatchRule::builder()
             .msg_type(Type::Signal)
             .sender(BUS)
@@ -127,15 +160,7 @@ impl Address {
             .member("NameOwnerChanged")
             .add_arg(self.name.as_str())
             .build()?;
-        let mut changes = MessageStream::for_match_rule(rule, connection, None).await?;
-        Ok(async move {
-            while let Some(change) = changes.next().await {
-                if change.is_ok_and(|change| is_handed_over(&change)) {
-                    return;
-                }
-            }
-            std::future::pending().await
-        })
+        MessageStream::for_match_rule(rule, connection, None).await
     }
 
     /// Returns an error of a call as a message for the user.
@@ -180,9 +205,9 @@ impl Address {
     }
 }
 
-/// Returns whether a NameOwnerChanged signal has both an old and a new owner.
-fn is_handed_over(change: &Message) -> bool {
+/// Returns the old and the new owner in a NameOwnerChanged signal; a missing one is empty.
+fn owners(change: &Message) -> Option<(String, String)> {
     let body = change.body();
-    let owners = body.deserialize::<(&str, &str, &str)>();
-    owners.is_ok_and(|(_, old, new)| !old.is_empty() && !new.is_empty())
+    let (_, old, new): (&str, &str, &str) = body.deserialize().ok()?;
+    Some((old.to_owned(), new.to_owned()))
 }

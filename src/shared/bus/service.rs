@@ -314,6 +314,16 @@ impl Manager {
         Ok(request(&self.0, make).await?.into())
     }
 
+    async fn watch_status(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<OwnedFd> {
+        let (_, claim) = self.claim(connection, &header, Kind::Descriptor).await?;
+        let make = |reply| Request::WatchStatus { claim, reply };
+        Ok(request(&self.0, make).await?.into())
+    }
+
     async fn run(
         &self,
         urls: OwnedFd,

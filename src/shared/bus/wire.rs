@@ -60,6 +60,9 @@ pub trait Manager {
     /// Returns a stream of [`crate::bus::documents::report::CrawlEvent`], one JSON document per
     /// line, which ends with the crawl.
     fn watch(&self, crawl: &str) -> zbus::Result<OwnedFd>;
+    /// Returns a stream with an empty line whenever the answer of `status` may have changed, at most
+    /// four in a second.
+    fn watch_status(&self) -> zbus::Result<OwnedFd>;
     /// Queues a crawl for a command in the foreground: `add` and [`Manager::hold`] in one.
     fn run(&self, urls: Fd<'_>, options: &str) -> zbus::Result<(String, OwnedFd)>;
     /// Returns a descriptor that closes when the crawl has ended and none of its units runs. If the

@@ -19,6 +19,7 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::add::{persona, setting};
+use crate::verb::background::BackgroundArgs;
 use crate::verb::urls::Urls;
 use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
 use archivist_core::text::clean;
@@ -87,6 +88,8 @@ pub struct RunArgs {
     /// Work on this snapshot; retry it if it has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["urls", "dry_run"])]
     snapshot_id: Option<SnapshotId>,
+    #[command(flatten)]
+    background: BackgroundArgs,
     /// Pages to archive; - or none reads URLs and records from standard input, one per line
     #[arg(value_name = "URL")]
     urls: Vec<OsString>,
@@ -140,6 +143,7 @@ impl RunArgs {
 }
 
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
+    args.background.refuse(scope)?;
     if args.dry_run {
         return dry_run(&args, scope).await;
     }

@@ -38,7 +38,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 31;
+const METHODS: usize = 32;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -99,6 +99,7 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         27 => people.retry_all(a).await.is_ok(),
         28 => people.update(a).await.is_ok(),
         29 => people.register(a).await.is_ok(),
+        30 => people.watch_status().await.is_ok(),
         _ => workers.snapshots_done(a).await.is_ok(),
     }
 }
