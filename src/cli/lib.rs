@@ -59,7 +59,7 @@ enum Verb {
     Show(show::ShowArgs),
     /// Draw the units of a crawl or snapshot over time, as SVG on standard output
     Plot(plot::PlotArgs),
-    /// Explain why a crawl, snapshot or watch is not done, or failed
+    /// Explain why a crawl, snapshot, run or watch is not done, or failed
     Why(why::WhyArgs),
     /// Open the page about a crawl, a snapshot or the whole archive in the browser
     Open(open::OpenArgs),

@@ -390,6 +390,9 @@ SH
     assert_eq true "$(output "$page" index.jsonl |
         jq --slurp 'any(.[]; .type == "ArchiveResult" and (.error // "" | contains("line 6")))')" "index.jsonl"
     assert_contains "$(archivist why "$page")" "failed: exit code 4: line 3" "why of the page"
+    run=$(query 'of("testwails") | only.id' list runs "$page")
+    assert_contains "$(archivist why "$run")" "$run has ended" "why of a run"
+    assert_contains "$(archivist why "$run")" "failed: exit code 4: line 3" "why of a run"
     [[ $(archivist why "$page"; archivist show "$page") != *$'\e[31m'* ]] || fail "what a hook wrote reaches the terminal as it is"
 }
 

@@ -1,20 +1,20 @@
-//! `archivist why`: why a crawl or snapshot is not done or failed; why checks of a watch wait or
+//! `archivist why`: why a crawl, snapshot or run is not done or failed; why checks of a watch wait or
 //! failed.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::verb::watch::timers;
-use archivist_core::model::Owner;
+use archivist_core::model::AnyId;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Reason, Why, WhyWatch};
+use archivist_shared::bus::documents::report::{Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
 use archivist_shared::config::Scope;
 use clap::Args;
 
 #[derive(Args)]
 pub struct WhyArgs {
-    /// A crawl (c12), a snapshot (s345), or the name of a watch
+    /// A crawl (c12), a snapshot (s345), a run (r678), or the name of a watch
     #[arg(value_name = "ID")]
     id: String,
     /// Print JSON
@@ -25,23 +25,42 @@ pub struct WhyArgs {
 pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().why(&args.id)).await?;
-    if args.id.parse::<Owner>().is_ok() {
-        if args.json {
-            style::print_json(&answer)?;
-            return Ok(Exit::Done);
+    let (head, reasons) = match args.id.parse::<AnyId>() {
+        Ok(AnyId::Owner(_)) => {
+            let why: Why = decode(&answer)?;
+            (format!("{} is {}", why.id, why.status), why.reasons)
         }
-        let why: Why = decode(&answer)?;
-        let head = format!("{} is {}", why.id, why.status);
-        style::print(&summary(&head, &why.reasons))?;
+        Ok(AnyId::Run(_)) => {
+            let why: WhyRun = decode(&answer)?;
+            let verb = match why.status.as_str() {
+                "ended" | "done" => "has ended".to_owned(),
+                status => format!("is {status}"),
+            };
+            (format!("{} {verb}", why.run), why.reasons)
+        }
+        Err(_) => return of_watch(&server, &answer, &args, scope).await,
+    };
+    if args.json {
+        style::print_json(&answer)?;
     } else {
-        let mut why: WhyWatch = decode(&answer)?;
-        if let Some(idle) = idle(&server, &why.watch, scope).await? {
-            why.reasons.insert(0, idle);
-        }
-        if args.json {
-            style::print_json(&serde_json::to_string(&why).unwrap_or_default())?;
-            return Ok(Exit::Done);
-        }
+        style::print(&summary(&head, &reasons))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn of_watch(
+    server: &Server,
+    answer: &str,
+    args: &WhyArgs,
+    scope: &Scope,
+) -> Result<Exit, Failure> {
+    let mut why: WhyWatch = decode(answer)?;
+    if let Some(idle) = idle(server, &why.watch, scope).await? {
+        why.reasons.insert(0, idle);
+    }
+    if args.json {
+        style::print_json(&serde_json::to_string(&why).unwrap_or_default())?;
+    } else {
         let head = format!("watch {}", why.watch);
         style::print(&summary(&head, &why.reasons))?;
     }

@@ -8,7 +8,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::Users;
 use crate::work::ends::ABORTED;
-use archivist_core::model::{Lifecycle, Owner, TAG_MAX, TAGS_MAX};
+use archivist_core::model::{AnyId, Lifecycle, Owner, TAG_MAX, TAGS_MAX};
 use archivist_core::plan::{Wanted, cancel};
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::AddOptions;
@@ -137,8 +137,11 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&details)?);
             }
             Request::Why { id, reply } => {
-                let why = self.why(*id)?;
-                self.answer_text(reply, serde_json::to_string(&why)?);
+                let why = match id {
+                    AnyId::Owner(id) => serde_json::to_string(&self.why(*id)?)?,
+                    AnyId::Run(id) => serde_json::to_string(&self.why_run(*id)?)?,
+                };
+                self.answer_text(reply, why);
             }
             Request::Plugins { reply } => {
                 let plugins = self.plugins()?;

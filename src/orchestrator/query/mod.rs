@@ -8,4 +8,5 @@ pub mod show;
 pub mod status;
 pub mod steps;
 pub mod why;
+pub mod why_run;
 pub mod why_watch;

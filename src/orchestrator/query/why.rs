@@ -2,6 +2,7 @@
 //! plan.
 
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::ResultRow;
 use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::plan::{Blocker, Places, View, against_host};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
@@ -11,7 +12,7 @@ const RESULTS_SHOWN: u32 = 20;
 /// Hosts of a crawl that are listed individually.
 const HOSTS_SHOWN: usize = 5;
 
-fn reason(code: &str, text: impl Into<String>) -> Reason {
+pub(crate) fn reason(code: &str, text: impl Into<String>) -> Reason {
     Reason {
         code: code.to_owned(),
         text: text.into(),
@@ -35,6 +36,27 @@ fn of(blocker: &Blocker) -> Reason {
             _ => None,
         },
     }
+}
+
+/// The state of a result, with its reason, and with the command that shows the output of a hook that
+/// gave none.
+pub(crate) fn of_result(result: &ResultRow, logs: &str) -> Reason {
+    let why = match (&result.error, result.status) {
+        (Some(why), _) => format!(": {why}"),
+        (None, ResultState::Backoff) => ": waiting for another run".to_owned(),
+        (None, _) => String::new(),
+    };
+    let word = result.status.as_str();
+    let (plugin, owner) = (&result.plugin, result.owner);
+    // The hook gave no reason: its standard error may, of which the result has the end.
+    let more = match (result.status, &result.output) {
+        (ResultState::Failed, None) => {
+            format!("; for its output: archivist logs {logs}")
+        }
+        _ => String::new(),
+    };
+    let text = format!("{plugin}/{} of {owner} {word}{why}{more}", result.hook);
+    reason(word, text)
 }
 
 /// What crawls and snapshots have in common.
@@ -311,24 +333,10 @@ impl Turn<'_> {
             bad.extend(results.into_iter().rev());
         }
         bad.truncate(RESULTS_SHOWN as usize);
-        for result in &bad {
-            let why = match (&result.error, result.status) {
-                (Some(why), _) => format!(": {why}"),
-                (None, ResultState::Backoff) => ": waiting for another run".to_owned(),
-                (None, _) => String::new(),
-            };
-            let word = result.status.as_str();
-            let (plugin, owner) = (&result.plugin, result.owner);
-            // The hook gave no reason: its standard error may, of which the result has the end.
-            let more = match (result.status, &result.output) {
-                (ResultState::Failed, None) => {
-                    format!("; for its output: archivist logs {owner} --hook {plugin}")
-                }
-                _ => String::new(),
-            };
-            let text = format!("{plugin}/{} of {owner} {word}{why}{more}", result.hook);
-            to.push(reason(word, text));
-        }
+        to.extend(bad.iter().map(|result| {
+            let logs = format!("{} --hook {}", result.owner, result.plugin);
+            of_result(result, &logs)
+        }));
         match count.saturating_sub(bad.len() as u64) {
             0 => {}
             more => to.push(reason(

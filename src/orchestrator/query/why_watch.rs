@@ -49,7 +49,7 @@ impl Turn<'_> {
     }
 
     /// Why a check is queued, or since when it runs.
-    fn why_open(&self, check: &Check, view: &View) -> Reason {
+    pub(crate) fn why_open(&self, check: &Check, view: &View) -> Reason {
         let what = format!("{} of {}", check.kind, check.url);
         if check.state != "queued" {
             let unit = check.unit.as_deref().unwrap_or("its unit");
@@ -86,7 +86,7 @@ fn down(site: &Site) -> Option<Reason> {
 
 /// Why a check failed. `alone`: no other check of this kind is open, so that the command for
 /// another is shown.
-fn why_bad(check: &Check, alone: bool) -> Reason {
+pub(crate) fn why_bad(check: &Check, alone: bool) -> Reason {
     let at = check.ended_at.unwrap_or(check.queued_at);
     let what = format!("{} of {}", check.kind, check.url);
     let record = &check.record;

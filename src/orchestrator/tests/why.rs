@@ -2,21 +2,31 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::{Owner, SnapshotId};
-use archivist_shared::bus::call::{Reply, Request};
-use archivist_shared::bus::documents::report::{AddOptions, Why};
+use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, SnapshotId};
+use archivist_shared::bus::call::{Reply, Request, Which};
+use archivist_shared::bus::documents::report::{AddOptions, Filter, Why, WhyRun};
 use std::sync::Arc;
 use std::time::Duration;
 
 impl Bed {
     fn why(&mut self, id: &str) -> Vec<(String, String)> {
-        let id: Owner = id.parse().unwrap();
+        let id: AnyId = id.parse().unwrap();
         let (reply, mut answer) = Reply::new();
         self.turn(vec![Event::Request(Request::Why { id, reply })]);
         let text = answer.try_recv().unwrap().unwrap();
-        let why: Why = serde_json::from_str(&text).unwrap();
-        assert_eq!(why.id, id);
-        let reasons = why.reasons.into_iter();
+        let reasons = match id {
+            AnyId::Owner(id) => {
+                let why: Why = serde_json::from_str(&text).unwrap();
+                assert_eq!(why.id, id);
+                why.reasons
+            }
+            AnyId::Run(id) => {
+                let why: WhyRun = serde_json::from_str(&text).unwrap();
+                assert_eq!(why.run, id);
+                why.reasons
+            }
+        };
+        let reasons = reasons.into_iter();
         reasons.map(|reason| (reason.code, reason.text)).collect()
     }
 
@@ -144,4 +154,61 @@ fn why_names_actions_of_users_and_workers() {
         bed.pass(7_200_000);
     }
     bed.come_to_an_end();
+}
+
+#[test]
+fn why_explains_a_single_run() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.until_quiet();
+    assert_eq!(bed.codes("r2"), ["running"]);
+    let id = Owner::Crawl(CrawlId(1));
+    bed.request(|reply| Request::Pause { id, reply });
+    assert_eq!(bed.codes("r2"), ["paused", "running"]);
+    bed.request(|reply| Request::Resume { id, reply });
+    ready(&mut bed);
+    let ended = bed.why("r2");
+    assert_eq!(ended[0].0, "done", "{ended:?}");
+    assert!(ended[0].1.contains("-hook-setup-"), "{ended:?}");
+
+    let hook = bed.running_hook().unwrap();
+    bed.world.end(&hook, 1, 8, "exit-code");
+    bed.until_quiet();
+    let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+    let failed = runs.iter().find(|run| run.unit == hook).unwrap().id;
+    let why = bed.why(&failed.to_string());
+    assert_eq!((why[0].0.as_str(), why[1].0.as_str()), ("exit", "failed"), "{why:?}");
+    assert!(why[0].1.ends_with(": exit code 8"), "{why:?}");
+    assert!(why[1].1.ends_with(&format!("archivist logs {failed}")), "{why:?}");
+
+    // The next run of the hook has the result.
+    bed.come_to_an_end();
+    let id = Some(Owner::Snapshot(SnapshotId(1)));
+    bed.request(|reply| Request::Retry {
+        id,
+        which: Which::Failed,
+        so_far: None,
+        reply,
+    });
+    bed.come_to_an_end();
+    assert_eq!(bed.codes(&failed.to_string()), ["exit", "later"]);
+    assert_eq!(bed.codes("r1"), ["done", "worker"]);
+
+    let (reply, mut answer) = Reply::new();
+    let id = "r999".parse().unwrap();
+    bed.turn(vec![Event::Request(Request::Why { id, reply })]);
+    assert!(answer.try_recv().unwrap().is_err());
+}
+
+#[test]
+fn why_explains_a_single_check() {
+    let mut bed = Bed::new();
+    bed.declare("site", "[Watch]\nURL=http://a.example\n");
+    let queued = bed.queue("site", &[CheckKind::Status]).unwrap();
+    let id = queued.queued[0].to_string();
+    bed.until_quiet();
+    assert_eq!(bed.codes(&id), ["running"]);
+    bed.come_to_an_end();
+    let why = bed.why(&id);
+    assert_eq!(why[0].0, "unknown", "without a record: {why:?}");
 }

@@ -222,11 +222,12 @@ pub enum Request {
         /// Gets the JSON of [`Details`](crate::bus::documents::report::Details).
         reply: Reply<String>,
     },
-    /// Explain why a crawl or snapshot waits or has failed.
+    /// Explain why a crawl, snapshot or run waits or has failed.
     Why {
-        /// The crawl or snapshot.
-        id: Owner,
-        /// Gets the JSON of [`Why`](crate::bus::documents::report::Why).
+        /// The crawl, snapshot or run.
+        id: AnyId,
+        /// Gets the JSON of [`Why`](crate::bus::documents::report::Why), or for a run of
+        /// [`WhyRun`](crate::bus::documents::report::WhyRun).
         reply: Reply<String>,
     },
     /// List plugins and their problems.

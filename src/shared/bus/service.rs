@@ -288,7 +288,7 @@ impl Manager {
 
     async fn why(&self, id: &str) -> fdo::Result<String> {
         // Text that is not an id is the name of a watch.
-        let Ok(id) = owner(id) else {
+        let Ok(id) = id.parse::<AnyId>() else {
             return watches(&self.0, WatchCall::Why(id.to_owned())).await;
         };
         request(&self.0, |reply| Request::Why { id, reply }).await

@@ -52,7 +52,8 @@ pub trait Manager {
     /// Returns [`crate::bus::documents::report::Details`].
     fn show(&self, id: &str) -> zbus::Result<String>;
     /// Explains why something is not done or has failed; returns
-    /// [`crate::bus::documents::report::Why`], or for the name of a watch
+    /// [`crate::bus::documents::report::Why`], for a run
+    /// [`crate::bus::documents::report::WhyRun`], or for the name of a watch
     /// [`crate::bus::documents::report::WhyWatch`].
     fn why(&self, id: &str) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Plugins`].

@@ -75,6 +75,11 @@ impl Tx<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns a check by its id.
+    pub fn check(&self, id: RunId) -> Result<Option<CheckEntry>> {
+        Ok(self.list_checks("id = ?1", vec![id.0.into()])?.pop())
+    }
+
     /// Returns checks of a watch, newest first.
     pub fn check_history(
         &self,

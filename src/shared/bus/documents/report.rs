@@ -296,6 +296,17 @@ pub struct Why {
     pub reasons: Vec<Reason>,
 }
 
+/// `archivist why` of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WhyRun {
+    /// The run.
+    pub run: RunId,
+    /// `starting`, `running` or `ended`; of a check `queued`, `starting`, `running` or `done`.
+    pub status: String,
+    /// Why it has not ended, or how it ended and what followed.
+    pub reasons: Vec<Reason>,
+}
+
 /// `archivist why` of a watch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WhyWatch {
