@@ -119,7 +119,7 @@ the_same_twice_is_one() {
     needs a_site_in_all_its_moods
     mood slow
     assert_eq "1 0" "$(query '[(.queued | length), .open]' watch run site --kind status)" "first"
-    assert_eq "0 1" "$(query '[(.queued | length), .open]' watch run site --kind status)" "second"
+    assert_eq "0 1 $(query '.[0].id' watch history site)" "$(query '[(.queued | length), .open, (.open_ids | only)]' watch run site --kind status)" "second"
     in_capsule systemctl start archivist-watch@status-site.service
     # The orchestrator dies during the check, and its successor records the end.
     in_capsule systemctl kill --signal=KILL $service

@@ -80,7 +80,11 @@ impl Turn<'_> {
                 let request = json!({ "url": url, "settings": { "lib_dir": library } });
                 match self.queue(watch, kind, url, &request.to_string())? {
                     Some(id) => queued.queued.push(id),
-                    None => queued.open += 1,
+                    None => {
+                        queued.open += 1;
+                        let open = self.tx.open_check_of(&watch.name, kind, url)?;
+                        queued.open_ids.extend(open);
+                    }
                 }
             }
         }

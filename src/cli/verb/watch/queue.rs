@@ -76,7 +76,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         }
     }
     if args.wait {
-        let done = ended(&args, &server, &queued).await?;
+        let done = ended(&server, &queued).await?;
         history::print(&done, args.json)?;
         let all_good = done.iter().all(|check| check.ok == Some(true));
         return Ok(if all_good { exit } else { Exit::Partly });
@@ -103,22 +103,20 @@ async fn names(args: &RunArgs, server: &Server) -> Result<Vec<String>, Failure> 
     Ok(watches.into_iter().map(|watch| watch.name).collect())
 }
 
-/// Waits for the checks of these watches that were queued or open, and returns their results.
-async fn ended(args: &RunArgs, server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure> {
+/// Waits for the checks of these watches that were queued or open, and returns their results. Their
+/// ids come from the answer that queued them: a check may end at any time after it.
+async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure> {
     let mut all = Vec::new();
     for queued in queued {
-        let shown = history::fetch(server, &queued.watch, Default::default()).await?;
-        let open = shown.iter().filter(|check| check.state != "done");
-        let kinds = &args.kinds;
-        let open = open.filter(|check| kinds.is_empty() || kinds.contains(&check.kind));
-        let mut waited: Vec<_> = open.map(|check| check.id).collect();
+        let waited: Vec<RunId> = queued.queued.iter().chain(&queued.open_ids).copied().collect();
         for id in &waited {
             // Longer than any check takes; the orchestrator may restart in the meantime.
             let id = id.to_string();
             server.wait_for(|| server.proxy().await_check(&id)).await?;
         }
-        waited.extend(&queued.queued);
-        let first = waited.iter().min().copied().unwrap_or(RunId(0));
+        let Some(first) = waited.iter().min().copied() else {
+            continue;
+        };
         let filter = Default::default();
         let done = history::fetch_down_to(server, &queued.watch, filter, first).await?;
         all.extend(done.into_iter().filter(|check| waited.contains(&check.id)));

@@ -126,14 +126,7 @@ impl Tx<'_> {
     /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or
     /// running.
     pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
-        let open: bool = self
-            .inner
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM check_result WHERE watch = ?1 AND kind = ?2
-                     AND url = ?3 AND state <> 'done' AND kind <> 'alert')",
-            )?
-            .query_row((new.watch, new.kind.as_str(), new.url), |row| row.get(0))?;
-        if open {
+        if self.open_check_of(new.watch, new.kind, new.url)?.is_some() {
             return Ok(None);
         }
         let id = self.draw_run_id()?;
@@ -155,6 +148,18 @@ impl Tx<'_> {
                 keep,
             ))?;
         Ok(Some(id))
+    }
+
+    /// Returns the check of a watch, kind and URL that is queued or running.
+    pub fn open_check_of(&self, watch: &str, kind: CheckKind, url: &str) -> Result<Option<RunId>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT id FROM check_result WHERE watch = ?1 AND kind = ?2 AND url = ?3
+                     AND state <> 'done' AND kind <> 'alert'",
+            )?
+            .query_row((watch, kind.as_str(), url), |row| column(row, 0))
+            .optional()?)
     }
 
     /// Records the unit of a queued check before the unit starts.

@@ -13,6 +13,9 @@ pub struct Queued {
     pub queued: Vec<RunId>,
     /// Number of requested checks that already wait or run; they are not queued again.
     pub open: u32,
+    /// Their ids; an archive has none.
+    #[serde(default)]
+    pub open_ids: Vec<RunId>,
     /// Crawl that archives the pages.
     pub crawl: Option<CrawlId>,
 }
