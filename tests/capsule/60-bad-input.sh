@@ -246,6 +246,7 @@ assert_start_refused() {
     began=$EPOCHSECONDS
     assert_status 4 archivist status
     assert_contains "$output" "systemctl status" "what to do about it"
+    for words in "$@"; do assert_contains "$output" "$words" "the reason in the error of a command"; done
     ((EPOCHSECONDS < began + 10)) || fail "people wait $((EPOCHSECONDS - began)) s for that"
 }
 
@@ -289,6 +290,30 @@ judges_the_configuration() {
     assert_status 0 archivist status
 }
 
+# The orchestrator dies, and the next one refuses its configuration: a command that follows a crawl prints the reason.
+ends_commands_that_wait() {
+    local crawl
+    plugin testhold <<'SH'
+#!/bin/sh
+until [ -e /srv/archivist-test/go ]; do sleep 0.1; done
+SH
+    restart
+    in_capsule sh -c "rm -f $signs/go $signs/status
+        { archivist add --wait --plugins testhold http://waits.test/; echo \$? >$signs/status; } >$signs/said 2>&1 </dev/null &"
+    wait_for 20 has_unit "archivist-hook-testhold-s*.service"
+    in_capsule sh -c "printf '[Orchestrator]\nWorkersMax=many\n' >>$drop_in"
+    in_capsule systemctl kill --signal=KILL $service
+    wait_for 15 in_capsule test -e $signs/status
+    assert_eq 4 "$(in_capsule cat $signs/status)" "status of a command that followed the crawl"
+    assert_contains "$(in_capsule cat $signs/said)" "WorkersMax" "what it says"
+    in_capsule sed -i '/WorkersMax/d' $drop_in
+    in_capsule touch $signs/go
+    restart
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    wait_for 20 is_over "$crawl"
+    assert_nothing_is_left
+}
+
 writes_only_valid_settings() {
     local file=/etc/archivist/archivist.conf.d/60-set.conf
     assert_status 2 archivist config --set WorkersMax=many
@@ -302,4 +327,4 @@ writes_only_valid_settings() {
 
 cases refuses_what_is_no_page expands_nothing uses_the_exit_statuses survives_bad_hooks caps_a_flood_of_complaints \
     survives_hooks_that_cannot_be_run refuses_plugins_of_others takes_a_hundred_thousand_lines survives_a_full_disk \
-    refuses_databases judges_the_configuration writes_only_valid_settings
+    refuses_databases judges_the_configuration ends_commands_that_wait writes_only_valid_settings

@@ -4,9 +4,7 @@ use crate::client::exit::Failure;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::wire::ManagerProxy;
 use archivist_shared::config::Scope;
-use futures_util::future::{Either, select};
 use serde::de::DeserializeOwned;
-use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -145,23 +143,30 @@ impl Server {
     where
         F: Future<Output = zbus::Result<T>>,
     {
+        let connection = self.proxy.inner().connection();
         let mut lost = 0;
         loop {
             let replaced = self
                 .address
-                .replaced(self.proxy.inner().connection())
+                .replaced(connection)
                 .await
                 .map_err(|e| self.address.explain(e))?;
-            match select(pin!(self.answer(deadline, make())), pin!(replaced)).await {
-                Either::Left((Err(failure), _)) if failure.is_unreachable() => {
+            let answer = tokio::select! {
+                biased;
+                answer = self.answer(deadline, make()) => answer,
+                // The previous orchestrator may be frozen, and does not answer after a takeover.
+                () = replaced => continue,
+                refused = self.address.refused(connection) => return Err(refused.into()),
+            };
+            match answer {
+                Err(failure) if failure.is_unreachable() => {
                     lost += 1;
                     if lost == ATTEMPTS || deadline.is_some_and(|at| at <= Instant::now()) {
                         return Err(failure);
                     }
+                    self.address.start_again(connection).await?;
                 }
-                Either::Left((answer, _)) => return answer,
-                // The previous orchestrator may be frozen, and does not answer after a takeover.
-                Either::Right(_) => {}
+                answer => return answer,
             }
         }
     }

@@ -8,6 +8,9 @@ pub enum OrchestratorError {
     /// Trying again does not help.
     #[error("{0}")]
     Unusable(String),
+    /// The database cannot be used, for this reason, which is logged.
+    #[error("the database cannot be used")]
+    DatabaseRefused(String),
     /// Another reason, as text.
     #[error("{0}")]
     Failed(String),

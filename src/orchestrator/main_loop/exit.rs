@@ -1,6 +1,7 @@
 //! What the process does after the orchestrator has ended.
 
 use crate::main_loop::error::OrchestratorError;
+use crate::main_loop::notify;
 use crate::main_loop::setup;
 use crate::runner::gate;
 use crate::runner::identity::Identity;
@@ -32,7 +33,12 @@ pub async fn after(
         return After::Exit(ExitCode::SUCCESS);
     };
     match (error, me) {
-        (OrchestratorError::Unusable(error), _) => {
+        (error @ (OrchestratorError::Unusable(_) | OrchestratorError::DatabaseRefused(_)), _) => {
+            // Commands that wait for the start print this line.
+            notify::status(&match &error {
+                OrchestratorError::DatabaseRefused(why) => why.replace('\n', "; "),
+                error => error.to_string().replace('\n', "; "),
+            });
             tracing::error!("{error}");
             After::Exit(EXIT_CONFIG.into())
         }

@@ -96,7 +96,7 @@ fn refused(path: &Path, error: &OpenError) -> OrchestratorError {
         archivist_reason = %error,
         "{error}"
     );
-    OrchestratorError::Unusable("the database cannot be used".to_owned())
+    OrchestratorError::DatabaseRefused(error.to_string())
 }
 
 /// Copies a damaged log of the database. SQLite uses the records before the damage: an earlier

@@ -2,8 +2,9 @@
 
 use super::wire::{ManagerProxy, WorkerProxy};
 use crate::connection::builder;
-use crate::systemd::activate;
+use crate::systemd::{activate, has_failed};
 use futures_util::StreamExt;
+use std::time::Duration;
 use zbus::fdo::DBusProxy;
 use zbus::message::Type;
 use zbus::names::BusName;
@@ -32,8 +33,11 @@ pub enum ClientError {
 
 const BUS: &str = "org.freedesktop.DBus";
 
-/// Unit that the bus starts.
-const UNIT: &str = "archivist-orchestrator.service";
+/// Bus name of the default instance.
+const NAME: &str = "org.archivist1";
+
+/// Time without an answer after which a call may wait for an orchestrator that does not start.
+const START_TIME: Duration = Duration::from_secs(1);
 
 /// Bus and name of an orchestrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +53,19 @@ impl Address {
     /// of an instance or the default one.
     pub fn new(user: bool, instance: Option<&str>) -> Address {
         let name = match instance {
-            Some(instance) => format!("org.archivist1.{instance}"),
-            None => "org.archivist1".to_owned(),
+            Some(instance) => format!("{NAME}.{instance}"),
+            None => NAME.to_owned(),
         };
         Address { user, name }
+    }
+
+    /// Returns the unit that the bus starts.
+    fn unit(&self) -> String {
+        let instance = self.name.strip_prefix(NAME);
+        match instance.and_then(|instance| instance.strip_prefix('.')) {
+            Some(instance) => format!("archivist-{instance}-orchestrator.service"),
+            None => "archivist-orchestrator.service".to_owned(),
+        }
     }
 
     /// Connects to the bus of this scope.
@@ -111,7 +124,7 @@ impl Address {
     /// Connects to the orchestrator, and starts it if it does not run.
     pub async fn manager(&self) -> Result<ManagerProxy<'static>, ClientError> {
         let connection = self.connect().await?;
-        activate(&connection, &self.name, UNIT)
+        activate(&connection, &self.name, &self.unit())
             .await
             .map_err(|e| self.explain(e))?;
         ManagerProxy::builder(&connection)
@@ -120,6 +133,31 @@ impl Address {
             .build()
             .await
             .map_err(|e| self.explain(e))
+    }
+
+    /// Starts the orchestrator if it does not run, for a call whose answer was lost.
+    ///
+    /// # Errors
+    /// If it ended with a failure after which systemd does not restart it. The bus does not notice
+    /// that, and holds a call for 25 s. Other failures are left to the call.
+    pub async fn start_again(&self, connection: &Connection) -> Result<(), ClientError> {
+        let unit = self.unit();
+        match activate(connection, &self.name, &unit).await {
+            Err(error) if has_failed(connection, &unit).await => Err(self.explain(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Resolves with the error of [`Address::start_again`] while a call waits for the start of the
+    /// orchestrator.
+    pub async fn refused(&self, connection: &Connection) -> ClientError {
+        tokio::time::sleep(START_TIME).await;
+        if !self.has_owner(connection).await.unwrap_or(true)
+            && let Err(error) = self.start_again(connection).await
+        {
+            return error;
+        }
+        std::future::pending().await
     }
 
     /// Connects to the interface for workers.
@@ -196,11 +234,11 @@ impl Address {
     }
 
     fn unreachable(&self, why: String) -> ClientError {
-        let user = if self.user { "--user " } else { "" };
+        let (user, unit) = (if self.user { "--user " } else { "" }, self.unit());
         ClientError::Unreachable {
             what: format!("the orchestrator ({}) cannot be reached", self.name),
             why,
-            hint: format!("see: systemctl {user}status {UNIT}; journalctl {user}-u {UNIT}"),
+            hint: format!("see: systemctl {user}status {unit}; journalctl {user}-u {unit}"),
         }
     }
 }
@@ -210,4 +248,16 @@ fn owners(change: &Message) -> Option<(String, String)> {
     let body = change.body();
     let (_, old, new): (&str, &str, &str) = body.deserialize().ok()?;
     Some((old.to_owned(), new.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_instance_has_its_own_unit() {
+        let unit = |instance| Address::new(false, instance).unit();
+        assert_eq!(unit(None), "archivist-orchestrator.service");
+        assert_eq!(unit(Some("news")), "archivist-news-orchestrator.service");
+    }
 }

@@ -10,6 +10,9 @@ use zbus::fdo::DBusProxy;
 use zbus::names::{BusName, WellKnownName};
 use zbus::{Connection, MessageStream};
 
+const UNIT: &str = "org.freedesktop.systemd1.Unit";
+const SERVICE: &str = "org.freedesktop.systemd1.Service";
+
 /// How long it takes at most until a start by the bus is a job of systemd.
 const QUEUE_TIME: Duration = Duration::from_secs(1);
 
@@ -32,10 +35,35 @@ pub async fn activate(connection: &Connection, name: &str, unit: &str) -> zbus::
     match select(std::pin::pin!(start), failure).await {
         Either::Left((started, _)) => Ok(started.map(drop)?),
         Either::Right((why, _)) => {
-            let error = format!("{unit} did not start ({why})");
-            Err(zbus::Error::Failure(error))
+            let said = status_text(&systemd, unit).await;
+            Err(zbus::Error::Failure(not_started(unit, &why, &said)))
         }
     }
+}
+
+/// `said`: the STATUS= line of the unit, which the orchestrator sets before it gives up.
+fn not_started(unit: &str, why: &str, said: &str) -> String {
+    match said {
+        "" => format!("{unit} did not start ({why})"),
+        said => format!("{unit} did not start: {said}"),
+    }
+}
+
+/// Returns whether a unit has ended with a failure and is not restarted. False without systemd.
+pub async fn has_failed(connection: &Connection, unit: &str) -> bool {
+    let systemd = SystemdClient::on(connection.clone());
+    text(&systemd, unit, UNIT, "ActiveState").await == "failed"
+}
+
+async fn status_text(systemd: &SystemdClient, unit: &str) -> String {
+    text(systemd, unit, SERVICE, "StatusText").await
+}
+
+/// Returns a text property of a unit; an empty text if it cannot be read.
+async fn text(systemd: &SystemdClient, unit: &str, interface: &str, name: &str) -> String {
+    let value = systemd.unit_property(unit, interface, name).await;
+    let text = value.ok().and_then(|value| String::try_from(value).ok());
+    text.unwrap_or_default()
 }
 
 /// Returns why the unit does not start: the result of its first job that did not end as `done`. The
@@ -67,4 +95,18 @@ async fn is_idle(systemd: &SystemdClient, unit: &str) -> bool {
     };
     let rows = listed.body().deserialize::<Vec<reading::Row>>();
     rows.is_ok_and(|rows| rows.iter().any(|row| row.3 != "active" && row.7 == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unit_that_did_not_start_is_named_with_its_own_reason() {
+        let unit = "archivist-orchestrator.service";
+        let reason = |said| not_started(unit, "failed", said);
+        assert_eq!(reason(""), format!("{unit} did not start (failed)"));
+        let said = "'/x' was written by a newer archivist";
+        assert_eq!(reason(said), format!("{unit} did not start: {said}"));
+    }
 }

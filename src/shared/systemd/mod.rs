@@ -22,7 +22,7 @@ mod sealed_memfd;
 mod signals;
 mod unit_list;
 
-pub use activation::activate;
+pub use activation::{activate, has_failed};
 pub use client::{Guard, SystemdClient, Whom};
 pub use encode::encode;
 pub use error::{ErrorKind, ManagerError};
