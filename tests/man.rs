@@ -1,7 +1,11 @@
 //! The man pages know every verb, flag, key, state and exit status that the program knows.
 
 use archivist::{self as cli, Exit};
-use archivist_core::model::{Lifecycle, ResultState};
+use archivist_core::model::{CrawlId, Lifecycle, ResultState, SnapshotId, Time};
+use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Status};
+use archivist_shared::bus::documents::watches::HistoryFilter;
+use archivist_shared::bus::service;
 use archivist_shared::config::{Settings, keys};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,6 +133,106 @@ fn every_state_and_exit_status() {
             statuses.contains(&format!("\n.B {}\n", exit.code())),
             "{exit:?}"
         );
+    }
+}
+
+/// The value of an attribute in a line of XML.
+fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+    rest.split_once('"').map(|(value, _)| value)
+}
+
+/// The methods and signals of the real interfaces, in the notation of the page.
+fn real_members() -> Vec<String> {
+    let mut members = Vec::new();
+    let (mut name, mut arguments) = (String::new(), Vec::new());
+    for line in service::description().lines().map(str::trim) {
+        if line.starts_with("<method ") || line.starts_with("<signal ") {
+            name = attribute(line, "name").unwrap().to_owned();
+            arguments.clear();
+        }
+        if line.starts_with("<arg ") {
+            let word = |name| attribute(line, name).map(|value| format!("{value} "));
+            let words = [word("direction"), word("type"), word("name")];
+            let words = words.into_iter().flatten().collect::<String>();
+            arguments.push(words.trim_end().to_owned());
+        }
+        let is_end = line.starts_with("</method") || line.starts_with("</signal");
+        if is_end || (line.ends_with("/>") && !line.starts_with("<arg ")) {
+            members.push(format!("{name}({});", arguments.join(", ")));
+        }
+    }
+    members
+}
+
+#[test]
+fn every_method_and_signal_of_the_bus() {
+    let text = page("org.archivist1.5");
+    let shown = text.lines().filter_map(|line| line.strip_prefix("  "));
+    let mut shown: Vec<&str> = shown.filter(|line| line.ends_with(");")).collect();
+    let mut real = real_members();
+    assert!(real.len() > 45, "{real:#?}");
+    for member in &real {
+        let (name, _) = member.split_once('(').unwrap();
+        let described = text.lines().any(|line| {
+            let words = line.strip_prefix(".BR ").unwrap_or_default();
+            words.split([' ', ',']).any(|word| word == name)
+        });
+        assert!(described, "{name} is not described in org.archivist1(5)");
+    }
+    real.sort_unstable();
+    shown.sort_unstable();
+    assert_eq!(shown, real, "org.archivist1(5) and the interfaces");
+}
+
+#[test]
+fn every_field_of_small_documents() {
+    fn fields(document: impl serde::Serialize) -> Vec<String> {
+        let value = serde_json::to_value(document).unwrap();
+        value.as_object().unwrap().keys().cloned().collect()
+    }
+    let (crawl, first, at) = (CrawlId(1), SnapshotId(1), Time(0));
+    let (status, url) = (Lifecycle::Queued, String::new());
+    let fields = [
+        fields(AddOptions::default()),
+        fields(Filter::default()),
+        fields(HistoryFilter::default()),
+        fields(Status::default()),
+        fields(Added {
+            crawl,
+            accepted: 0,
+            refused: Vec::new(),
+            known: 0,
+        }),
+        fields(PagesNotice {
+            crawl,
+            count: 1,
+            first,
+            last: first,
+            at,
+        }),
+        fields(CrawlNotice {
+            id: crawl,
+            status,
+            reason: None,
+            url: url.clone(),
+            snapshots: Default::default(),
+            results: Default::default(),
+            at,
+        }),
+        fields(SnapshotNotice {
+            id: first,
+            crawl,
+            status,
+            reason: None,
+            url,
+            results: Default::default(),
+            at,
+        }),
+    ];
+    let text = page("org.archivist1.5");
+    for field in fields.concat() {
+        assert!(has_word(&text, &field), "{field} is not in org.archivist1(5)");
     }
 }
 

@@ -7,6 +7,7 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
+use archivist_core::plan::Notice;
 use archivist_shared::bus::call::Adding;
 use archivist_shared::bus::documents::report::{AddOptions, Added};
 use std::collections::{BTreeSet, HashMap};
@@ -158,6 +159,7 @@ impl Turn<'_> {
             depth,
         };
         self.log_crawl(crawl, log);
+        self.announce_crawl(crawl, Notice::Added)?;
         Ok(Progress::Done(Added {
             crawl,
             accepted: adding.accepted,
@@ -168,7 +170,7 @@ impl Turn<'_> {
 
     /// Queues the pages of `entries`, and returns how many are new to the crawl.
     fn add_pages(
-        &self,
+        &mut self,
         crawl: CrawlId,
         entries: &[Entry],
         options: &AddOptions,
@@ -193,6 +195,7 @@ impl Turn<'_> {
                 self.tx.tag_snapshot(*id, tag)?;
             }
         }
+        self.announce_pages(crawl, &added)?;
         Ok(added.len())
     }
 }

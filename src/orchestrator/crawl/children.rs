@@ -94,6 +94,7 @@ impl Turn<'_> {
         });
         let pages: Vec<NewSnapshot<'_>> = pages.collect();
         let added = self.tx.add_snapshots(crawl.id, parent, &pages, self.now)?;
+        self.announce_pages(crawl.id, &added)?;
         let tags = wanted.iter().rev();
         let tags = tags.map(|(url, _, child)| (url.as_str(), &child.tags));
         let tags: HashMap<&str, &Vec<String>> = tags.collect();

@@ -8,6 +8,7 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::ends::PAGES_PER_TURN;
 use archivist_core::model::{CrawlId, Outcome, Owner};
+use archivist_core::plan::Notice;
 use archivist_core::text::exact_span;
 use archivist_plugin::settings::derived::is_derived;
 use archivist_plugin::{Used, Values};
@@ -72,6 +73,7 @@ impl Turn<'_> {
             crawl: crawl.id,
             id: snapshot.id,
         });
+        self.announce_crawl(crawl.id, Notice::Changed)?;
         self.tidy_crawl(crawl.id)?;
         Ok(false)
     }

@@ -2,6 +2,7 @@
 //! do it in the foreground.
 
 pub mod add;
+pub mod announce;
 pub mod children;
 pub mod commands;
 pub mod follow;

@@ -11,7 +11,7 @@ use crate::main_loop::log::LogEntry;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{Outcome, Owner, Step};
-use archivist_core::plan::{PAUSED, excuses_time_limit, pause, resume, resume_step};
+use archivist_core::plan::{Notice, PAUSED, excuses_time_limit, pause, resume, resume_step};
 use archivist_core::unit::UnitKind;
 
 impl Turn<'_> {
@@ -59,11 +59,13 @@ impl Turn<'_> {
             Owner::Crawl(crawl) => {
                 self.tx.step_crawl(crawl, step, due, reason, self.now)?;
                 self.changes.insert(Change::Crawl(crawl));
+                self.announce_crawl(crawl, Notice::of(step))?;
             }
             Owner::Snapshot(id) => {
                 let crawl = self.snapshot_of(id)?.crawl;
                 self.tx.step_snapshot(id, step, due, reason, self.now)?;
                 self.changes.insert(Change::Snapshot { crawl, id });
+                self.announce_snapshot(id, Notice::of(step))?;
             }
         }
         Ok(())

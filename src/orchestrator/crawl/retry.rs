@@ -8,7 +8,7 @@ use crate::programs::library::installed_names;
 use crate::store::{SnapshotWork, StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
-use archivist_core::plan::{lacks, may_retry, reopens_crawl, retry, with_plugin};
+use archivist_core::plan::{Notice, lacks, may_retry, reopens_crawl, retry, with_plugin};
 use archivist_plugin::{HookFamily, Plugin};
 use archivist_shared::bus::call::{Retrying, Which};
 use std::collections::BTreeSet;
@@ -280,6 +280,7 @@ impl Turn<'_> {
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
             let crawl = snapshot.crawl;
             self.changes.insert(Change::Snapshot { crawl, id });
+            self.announce_snapshot(id, Notice::of(Step::Retry))?;
         }
         Ok(retry.results)
     }
@@ -300,6 +301,7 @@ impl Turn<'_> {
         self.tx
             .step_crawl(crawl, Step::Retry, Some(self.now), None, self.now)?;
         self.changes.insert(Change::Crawl(crawl));
+        self.announce_crawl(crawl, Notice::of(Step::Retry))?;
         let pages = self.tx.counts("snapshot", Some(crawl))?;
         if alone {
             reopened.insert(crawl);

@@ -152,6 +152,8 @@ pub enum Action {
     Answer(Answer),
     /// Write a log entry.
     Log(LogEntry),
+    /// Send a signal on the bus.
+    Announce(archivist_shared::bus::signals::Signal),
     /// The figures of the STATUS= line have changed.
     Status(String),
     /// Run a turn at this time, or earlier.

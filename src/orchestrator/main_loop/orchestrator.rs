@@ -101,6 +101,7 @@ impl Orchestrator<'_> {
                 if let Some(farewell) = self.performer.farewell.take() {
                     let _ = tokio::time::timeout(FAREWELL_TIMEOUT, farewell).await;
                 }
+                self.performer.finish_signals().await;
                 return Ok(());
             }
         }
@@ -207,6 +208,8 @@ impl Orchestrator<'_> {
             now: now(),
             jitter: jitter(),
             followed: &followed,
+            is_subscribed: self.performer.is_subscribed(),
+            announced: 0,
             unanswered,
             leaving_out: BTreeSet::new(),
             actions: Vec::new(),

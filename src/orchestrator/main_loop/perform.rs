@@ -17,18 +17,23 @@ use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::measure::{HookDirs, measured};
 use archivist_core::model::{AnyId, CrawlId, Reading, RunId, Time};
 use archivist_core::plan::Evidence;
+use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::bus::call::{Reply, Request, WatchCall, Work};
 use archivist_shared::bus::documents::work::Ended;
+use archivist_shared::bus::signals::Signal;
 use archivist_shared::config::Scope;
 use archivist_shared::systemd::synchronize_journal;
 use archivist_shared::systemd::{ErrorKind, Hint, Manager, Release, Whom};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
+/// How long an orchestrator that exits waits for the bus to take its signals.
+const SIGNALS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub struct Performer {
     manager: Manager,
@@ -41,6 +46,8 @@ pub struct Performer {
     /// Callers that wait until no unit of a crawl or snapshot runs.
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
     followers: Followers,
+    /// None after the end of the loop.
+    announcer: Option<Announcer>,
     holds: Holds,
     freezer: Freezer,
     parked: Vec<Work>,
@@ -55,7 +62,11 @@ pub struct Performer {
 }
 
 impl Performer {
-    pub fn new(manager: Manager, events: mpsc::UnboundedSender<Event>) -> Performer {
+    pub fn new(
+        manager: Manager,
+        events: mpsc::UnboundedSender<Event>,
+        announcer: Announcer,
+    ) -> Performer {
         Performer {
             manager,
             events,
@@ -65,6 +76,7 @@ impl Performer {
             awaiting: HashMap::new(),
             awaiting_units: HashMap::new(),
             followers: Followers::default(),
+            announcer: Some(announcer),
             holds: Holds::default(),
             freezer: Freezer::default(),
             parked: Vec::new(),
@@ -80,6 +92,26 @@ impl Performer {
     /// Crawls that have followers.
     pub fn followed(&self) -> BTreeSet<CrawlId> {
         self.followers.crawls()
+    }
+
+    /// Whether a client requested the signals about pages.
+    pub fn is_subscribed(&self) -> bool {
+        let announcer = self.announcer.as_ref();
+        announcer.is_some_and(Announcer::is_subscribed)
+    }
+
+    fn announce(&mut self, signal: Signal) {
+        if let Some(announcer) = &mut self.announcer {
+            announcer.announce(signal);
+        }
+    }
+
+    /// Reports that the orchestrator exits, and waits until the signals are sent.
+    pub async fn finish_signals(&mut self) {
+        self.announce(Signal::Stopping);
+        if let Some(announcer) = self.announcer.take() {
+            announcer.finish(SIGNALS_TIMEOUT).await;
+        }
     }
 
     /// Runs whose start systemd has not answered.
@@ -231,6 +263,7 @@ impl Performer {
             Action::Tell { crawl, line, last } => self.followers.tell(crawl, &line, last),
             Action::Answer(answer) => answer.send(),
             Action::Log(entry) => entry.write(),
+            Action::Announce(signal) => self.announce(signal),
             Action::Again(event) => {
                 let _ = self.events.send(event);
             }

@@ -19,6 +19,7 @@ use crate::runner::{gate, identity};
 use crate::store::{Store, StoreError};
 use crate::work::{host_delay, pressure};
 use archivist_core::plan::Idle;
+use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::config::Scope;
 use archivist_shared::journal;
 use std::process::ExitCode;
@@ -95,7 +96,8 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
     let (mut engine, manager) =
         setup::open(scope, configuration, (me, store.epoch()), &sender).await?;
     let manager = manager.guarded_by(Arc::new(move || fence.holds()));
-    let performer = Performer::new(manager, sender.clone());
+    let announcer = Announcer::new(passed.connection.clone(), passed.subscribers);
+    let performer = Performer::new(manager, sender.clone(), announcer);
     {
         let tx = store.begin().map_err(failed)?;
         engine.tokens.extend(tx.tokens().map_err(failed)?);

@@ -87,6 +87,10 @@ pub(crate) struct Turn<'a> {
     pub jitter: f64,
     /// Crawls that have followers.
     pub followed: &'a BTreeSet<CrawlId>,
+    /// A client requested the signals about pages.
+    pub is_subscribed: bool,
+    /// Signals in this turn.
+    pub announced: usize,
     /// Runs whose start systemd has not answered.
     pub unanswered: &'a BTreeSet<RunId>,
     /// Crawls with pages over a limit that are left out by the next turns: no page of theirs is
@@ -269,6 +273,7 @@ impl Turn<'_> {
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
+        self.announce_idle(&crawls)?;
         let line =
             crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match view.blocked() {

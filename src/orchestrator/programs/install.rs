@@ -9,6 +9,7 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs::library::{Brought, HERE, installed_names};
 use crate::store::{BinaryRow, CrawlWork, NewCrawl};
 use archivist_core::model::{CrawlId, Owner, ResultState, Time, Verdict};
+use archivist_core::plan::Notice;
 use archivist_plugin::programs::binary;
 use archivist_plugin::programs::binary::Source;
 use archivist_plugin::programs::install;
@@ -219,6 +220,7 @@ impl Turn<'_> {
             now: self.now,
         })?;
         self.log_crawl(crawl, CrawlLog::InstallAdded { url, missing });
+        self.announce_crawl(crawl, Notice::Added)?;
         Ok(Added {
             crawl,
             accepted: missing,

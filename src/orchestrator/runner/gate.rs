@@ -37,6 +37,7 @@ use archivist_shared::bus::call::{Call, Request};
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::service::{Calls, offer, request_name};
+use archivist_shared::bus::subscribers::Subscribers;
 use archivist_shared::config::Scope;
 use archivist_shared::journal::message;
 use archivist_shared::systemd::kill_all;
@@ -55,6 +56,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The bus connection of the active orchestrator.
 pub struct Passed {
     pub connection: zbus::Connection,
+    pub subscribers: Subscribers,
     /// Calls that came before the promotion.
     pub pending: Vec<Call>,
     pub arriving: mpsc::UnboundedReceiver<Call>,
@@ -67,6 +69,7 @@ pub struct Passed {
 pub struct Face {
     address: Address,
     connection: zbus::Connection,
+    subscribers: Subscribers,
     /// How the bus name was requested; none if not yet.
     asked: Option<bool>,
     pending: Vec<Call>,
@@ -77,10 +80,14 @@ impl Face {
     pub async fn new(scope: &Scope) -> Result<Face, OrchestratorError> {
         let address = Address::new(scope.user, scope.instance.as_deref());
         let (calls, arriving): (Calls, _) = mpsc::unbounded_channel();
-        let connection = offer(&address, calls).await.map_err(failed)?;
+        let subscribers = Subscribers::default();
+        let connection = offer(&address, calls, subscribers.clone())
+            .await
+            .map_err(failed)?;
         Ok(Face {
             address,
             connection,
+            subscribers,
             asked: None,
             pending: Vec::new(),
             arriving,
@@ -239,6 +246,7 @@ impl Waiter<'_> {
                     self.me.locks.tell();
                     return Ok(Some(Passed {
                         connection: self.face.connection,
+                        subscribers: self.face.subscribers,
                         pending: self.face.pending,
                         arriving: self.face.arriving,
                         news: self.news,

@@ -18,6 +18,7 @@ use archivist_core::plan::Evidence;
 use archivist_plugin::sample;
 use archivist_shared::bus::call::{Reply, Work};
 use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::signals::Signal;
 use archivist_shared::config::{Scope, Settings};
 use archivist_shared::systemd::{Hint, Release};
 use serde_json::json;
@@ -84,6 +85,10 @@ pub struct Bed {
     pub world: World,
     pub now: Time,
     pub wake_at: Option<Time>,
+    /// Whether a client requested the signals about pages.
+    pub is_subscribed: bool,
+    /// Signals of the last turn.
+    pub signals: Vec<Signal>,
     /// Calls with their files, for the next turn.
     read: Vec<Event>,
     evidence: HashMap<String, Evidence>,
@@ -116,6 +121,8 @@ impl Bed {
             world: World::default(),
             now,
             wake_at: None,
+            is_subscribed: false,
+            signals: Vec::new(),
             read: Vec::new(),
             evidence: HashMap::new(),
             joined: HashMap::new(),
@@ -162,6 +169,8 @@ impl Bed {
             now: self.now,
             jitter: 0.5,
             followed: &followed,
+            is_subscribed: self.is_subscribed,
+            announced: 0,
             unanswered: &unanswered,
             leaving_out: BTreeSet::new(),
             actions: Vec::new(),
@@ -330,6 +339,7 @@ impl Bed {
             Action::Dismiss(owner) => self.engine.tokens.retain(|_, other| *other != owner),
             Action::Answer(answer) => answer.send(),
             Action::Log(entry) => entry.write(),
+            Action::Announce(signal) => self.signals.push(signal),
             Action::Again(event) => self.world.answers.push(event),
             Action::WakeAt(time) => self.wake_at = Some(time),
             Action::Measure(_) => {}

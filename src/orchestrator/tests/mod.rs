@@ -12,6 +12,7 @@ mod limits;
 mod pause;
 mod requests;
 mod retry;
+mod signals;
 mod watches;
 mod why;
 mod worker;

@@ -8,6 +8,7 @@ use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::work::persona;
 use archivist_core::model::{CrawlId, Owner, ResultState, RunId, SnapshotId, Step, Verdict};
+use archivist_core::plan::Notice;
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
@@ -65,6 +66,7 @@ impl Turn<'_> {
             self.tx.choose_hook_user(id, HOOK_USERS)?;
         }
         self.changes.insert(Change::Crawl(id));
+        self.announce_crawl(id, Notice::Started)?;
         self.start_worker(&crawl, assignment, crawl.attempts + 1)
     }
 
@@ -82,6 +84,7 @@ impl Turn<'_> {
                     crawl: crawl.id,
                     id,
                 });
+                self.announce_snapshot(id, Notice::Sealed)?;
                 return self.tidy_crawl(crawl.id);
             }
         };
@@ -110,6 +113,7 @@ impl Turn<'_> {
             crawl: crawl.id,
             id,
         });
+        self.announce_snapshot(id, Notice::Started)?;
         self.start_worker(&crawl, assignment, snapshot.attempts + 1)
     }
 

@@ -7,7 +7,7 @@ use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
-    Abort, AfterCrawlWorker, AfterWorker, Settled, WorkerEnd, abort, after_crawl_worker,
+    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, WorkerEnd, abort, after_crawl_worker,
     after_worker, tidy,
 };
 use archivist_core::unit::UnitKind;
@@ -90,7 +90,7 @@ impl Turn<'_> {
         }
         self.log_snapshot(snapshot, settled.step, reason)?;
         self.changes.insert(Change::Snapshot { crawl, id });
-        Ok(())
+        self.announce_snapshot(id, Notice::of(settled.step))
     }
 
     pub(crate) fn crawl_worker_ended(&mut self, id: CrawlId, run: &RunRow) -> TurnResult<()> {
@@ -111,6 +111,7 @@ impl Turn<'_> {
                 let step = Step::Requeue;
                 self.tx
                     .step_crawl(id, step, retry_at, reason.as_deref(), self.now)?;
+                self.announce_crawl(id, Notice::of(step))?;
             }
             AfterCrawlWorker::Seal => self.seal_crawl(id)?,
             AfterCrawlWorker::GiveUp(reason) => self.give_up_crawl(id, &reason)?,
@@ -145,7 +146,7 @@ impl Turn<'_> {
             remark: reason,
         };
         self.log_crawl(id, log);
-        Ok(())
+        self.announce_crawl(id, Notice::Sealed)
     }
 
     /// How many results of a crawl have this status.
@@ -169,7 +170,8 @@ impl Turn<'_> {
             reason: reason.to_owned(),
         };
         self.log_crawl(id, log);
-        self.end_crawl(id, reason)
+        self.end_crawl(id, reason)?;
+        self.announce_crawl(id, Notice::Sealed)
     }
 
     /// Cancels a crawl and all its snapshots that are not final.
@@ -177,7 +179,8 @@ impl Turn<'_> {
         self.tx
             .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
         self.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
-        self.end_crawl(id, reason)
+        self.end_crawl(id, reason)?;
+        self.announce_crawl(id, Notice::Cancelled)
     }
 
     /// Cancels the open pages of a crawl, whose worker then runs the last hooks; see [`Abort`].
@@ -189,6 +192,7 @@ impl Turn<'_> {
         }
         self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
+        self.announce_crawl(id, Notice::Changed)?;
         self.tidy_crawl(id)
     }
 
@@ -267,7 +271,7 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss(owner));
         self.actions.push(Action::Unpark);
         self.changes.insert(Change::Snapshot { crawl, id });
-        Ok(())
+        self.announce_snapshot(id, Notice::Cancelled)
     }
 
     fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {

@@ -22,6 +22,9 @@ pub enum Kind {
     /// Descriptors of which the orchestrator holds the other end: followed crawls, and commands in
     /// the foreground with their crawls.
     Descriptor,
+    /// Clients that subscribed to signals. Each requires a match rule of the orchestrator, of which
+    /// the bus allows 512.
+    Subscription,
 }
 
 impl Kind {
@@ -29,6 +32,7 @@ impl Kind {
         match self {
             Kind::Call => 256,
             Kind::Descriptor => 512,
+            Kind::Subscription => 64,
         }
     }
 
@@ -36,6 +40,7 @@ impl Kind {
         match self {
             Kind::Call => "pending calls",
             Kind::Descriptor => "descriptors of crawls that are followed or held, and of commands",
+            Kind::Subscription => "subscriptions",
         }
     }
 }

@@ -1,33 +1,34 @@
 //! Service side of the interfaces: every call becomes a value, and its handle carries the answer.
 
+mod emit;
+mod limits;
 mod worker;
 
 use super::call::{Call, Refusal, Reply, Request, WatchCall, Which};
 use super::callers::{Callers, Claim, Kind, User, process, user};
 use super::client::Address;
 use super::list;
+use super::subscribers::Subscribers;
 use super::wire::PATH;
 use crate::bus::documents::report::{AddOptions, Added, Filter, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::connection::builder;
 use archivist_core::model::{AnyId, CheckKind, Owner, cut};
+pub use emit::emit;
 use futures_util::StreamExt;
+use limits::{document, few, invalid, small_enough};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use worker::Worker;
 use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
+use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
-
-/// Longest document in a call, in bytes.
-const DOCUMENT_MAX: usize = 256 << 10;
-/// Most names in one call.
-const NAMES_MAX: usize = 1000;
 
 /// Queue of the calls for the main loop.
 pub type Calls = mpsc::UnboundedSender<Call>;
 
-struct Manager(Calls, Callers);
+struct Manager(Calls, Callers, Subscribers);
 
 impl From<Refusal> for fdo::Error {
     fn from(refusal: Refusal) -> Self {
@@ -38,34 +39,6 @@ impl From<Refusal> for fdo::Error {
             Refusal::Denied(text) => fdo::Error::AccessDenied(cut(text)),
             Refusal::Failed(text) => fdo::Error::Failed(cut(text)),
         }
-    }
-}
-
-fn invalid(error: impl std::fmt::Display) -> fdo::Error {
-    fdo::Error::InvalidArgs(cut(error.to_string()))
-}
-
-/// Parses a document of a call.
-fn document<T: serde::de::DeserializeOwned>(text: &str) -> fdo::Result<T> {
-    if text.len() > DOCUMENT_MAX {
-        let length = text.len();
-        return Err(fdo::Error::LimitsExceeded(format!(
-            "the options have {length} bytes, the limit is {DOCUMENT_MAX}"
-        )));
-    }
-    serde_json::from_str(text).map_err(invalid)
-}
-
-/// Refuses names that are too many, or longer in total than a document may be.
-fn few(names: &[String]) -> fdo::Result<()> {
-    let length: usize = names.iter().map(String::len).sum();
-    if names.len() <= NAMES_MAX && length <= DOCUMENT_MAX {
-        Ok(())
-    } else {
-        Err(fdo::Error::LimitsExceeded(format!(
-            "{} names of {length} bytes in one call, the limit is {NAMES_MAX} of {DOCUMENT_MAX}",
-            names.len()
-        )))
     }
 }
 
@@ -441,6 +414,69 @@ impl Manager {
     async fn reload(&self) -> fdo::Result<()> {
         request(&self.0, |reply| Request::Reload { reply }).await
     }
+
+    async fn subscribe(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<()> {
+        let (_, claim) = self.claim(connection, &header, Kind::Subscription).await?;
+        self.2.add(connection, &sender(&header), claim).await
+    }
+
+    fn unsubscribe(&self, #[zbus(header)] header: Header<'_>) {
+        self.2.remove(&sender(&header));
+    }
+
+    #[zbus(signal)]
+    async fn crawl_added(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn crawl_started(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn crawl_sealed(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn crawl_cancelled(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn crawl_changed(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn snapshots_added(
+        to: &SignalEmitter<'_>,
+        crawl: &str,
+        document: &str,
+    ) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn snapshot_started(to: &SignalEmitter<'_>, id: &str, document: &str)
+    -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn snapshot_sealed(to: &SignalEmitter<'_>, id: &str, document: &str) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn snapshot_cancelled(
+        to: &SignalEmitter<'_>,
+        id: &str,
+        document: &str,
+    ) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn snapshot_changed(to: &SignalEmitter<'_>, id: &str, document: &str)
+    -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn idle(to: &SignalEmitter<'_>) -> zbus::Result<()>;
+    #[zbus(signal)]
+    async fn stopping(to: &SignalEmitter<'_>) -> zbus::Result<()>;
+}
+
+/// Returns the unique name of the caller; empty on a connection without a bus.
+fn sender(header: &Header<'_>) -> String {
+    header.sender().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns the description of both interfaces in XML, as Introspect answers it.
+pub fn description() -> String {
+    let (calls, _) = mpsc::unbounded_channel();
+    let mut text = String::new();
+    Manager(calls.clone(), Callers::default(), Subscribers::default())
+        .introspect_to_writer(&mut text, 0);
+    Worker(calls).introspect_to_writer(&mut text, 0);
+    text
 }
 
 /// Returns when the bus has disconnected this process, as it does after a violation of its limits.
@@ -449,23 +485,15 @@ pub async fn hung_up(connection: Connection) {
     while let Some(Ok(_)) = messages.next().await {}
 }
 
-/// Longest text in an answer, in bytes: the bus disconnects a sender of 32 MiB, dbus-daemon(1).
-const ANSWER_MAX: usize = 30 << 20;
-
-fn small_enough(text: String) -> fdo::Result<String> {
-    match text.len() {
-        0..=ANSWER_MAX => Ok(text),
-        length => Err(fdo::Error::LimitsExceeded(format!(
-            "the answer has {} MiB, more than the bus carries: request less, with --limit or for one crawl or page",
-            length >> 20
-        ))),
-    }
-}
-
 /// Serves both interfaces, without acquiring the bus name.
-pub async fn offer(address: &Address, calls: Calls) -> zbus::Result<Connection> {
+pub async fn offer(
+    address: &Address,
+    calls: Calls,
+    subscribers: Subscribers,
+) -> zbus::Result<Connection> {
+    let manager = Manager(calls.clone(), Callers::default(), subscribers);
     builder(address.user)
-        .serve_at(PATH, Manager(calls.clone(), Callers::default()))
+        .serve_at(PATH, manager)
         .serve_at(PATH, Worker(calls))
         .build()
         .await

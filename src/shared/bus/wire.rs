@@ -93,6 +93,10 @@ pub trait Manager {
     fn history(&self, watch: &str, filter: &str) -> zbus::Result<String>;
     /// Reads the configuration and the plugins again.
     fn reload(&self) -> zbus::Result<()>;
+    /// Requests the signals about pages, until the caller leaves the bus.
+    fn subscribe(&self) -> zbus::Result<()>;
+    /// Requests no more signals about pages.
+    fn unsubscribe(&self) -> zbus::Result<()>;
 }
 
 /// Interface for workers. `token` is from the assignment of the worker.

@@ -136,6 +136,18 @@ impl Tx<'_> {
             .optional()?)
     }
 
+    /// Returns the status of a crawl, the reason for it, and the URL of the crawl.
+    pub fn crawl_state(&self, id: CrawlId) -> Result<(Lifecycle, Option<String>, String)> {
+        let state = self
+            .inner
+            .prepare_cached("SELECT status, reason, url FROM crawl WHERE id = ?1")?
+            .query_row([id.0], |row| {
+                Ok((column(row, 0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
+    }
+
     /// Returns the URLs that a crawl was added with in their order, at most `most` of them.
     pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(

@@ -1,5 +1,8 @@
 use super::*;
+use crate::bus::signals::Signal;
 use crate::bus::wire::{ManagerProxy, WorkerProxy};
+use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_core::plan::Notice;
 use proptest::prelude::*;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -20,14 +23,46 @@ async fn a_disconnect_by_the_bus_is_detected() {
     tokio::time::timeout(limit, heard).await.unwrap().unwrap();
 }
 
-#[test]
-fn an_answer_larger_than_the_bus_carries_is_refused() {
-    assert!(small_enough("x".repeat(ANSWER_MAX)).is_ok());
-    let refused = small_enough("x".repeat(ANSWER_MAX + 1)).unwrap_err();
-    assert!(
-        refused.to_string().contains("30 MiB, more than"),
-        "{refused}"
-    );
+/// Every signal arrives under a name that the interface declares, each notice under its own.
+#[tokio::test]
+async fn signals_are_those_of_the_interface() {
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let service = Builder::unix_stream(theirs).server(Guid::generate()).p2p();
+    let us = Builder::unix_stream(ours).p2p();
+    let (service, us) = tokio::join!(service.build(), us.build());
+    let (service, us) = (service.unwrap(), us.unwrap());
+    let mut arriving = MessageStream::from(&us);
+    let document = "{}".to_owned();
+    let mut signals = vec![Signal::Idle, Signal::Stopping];
+    signals.push(Signal::Pages {
+        crawl: CrawlId(1),
+        document: document.clone(),
+    });
+    for notice in Notice::ALL {
+        let document = document.clone();
+        signals.push(Signal::Crawl {
+            notice,
+            id: CrawlId(1),
+            document: document.clone(),
+        });
+        signals.push(Signal::Snapshot {
+            notice,
+            id: SnapshotId(1),
+            document,
+        });
+    }
+    let description = description();
+    let mut names = std::collections::BTreeSet::new();
+    for signal in &signals {
+        emit(&service, signal).await.unwrap();
+        let next = tokio::time::timeout(Duration::from_secs(10), arriving.next());
+        let message = next.await.unwrap().unwrap().unwrap();
+        let name = message.header().member().unwrap().to_string();
+        assert!(description.contains(&format!("<signal name=\"{name}\"")), "{name}");
+        names.insert(name);
+    }
+    let declared = description.matches("<signal ").count();
+    assert_eq!(names.len(), declared, "{names:?}");
 }
 
 /// A call of either interface: which one, and with what.
@@ -38,7 +73,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 32;
+const METHODS: usize = 33;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -100,6 +135,8 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         28 => people.update(a).await.is_ok(),
         29 => people.register(a).await.is_ok(),
         30 => people.watch_status().await.is_ok(),
+        // The service itself answers.
+        31 => people.subscribe().await.is_err(),
         _ => workers.snapshots_done(a).await.is_ok(),
     }
 }
@@ -115,7 +152,7 @@ proptest! {
             let service = Builder::unix_stream(theirs)
                 .server(Guid::generate())
                 .p2p()
-                .serve_at(PATH, Manager(calls.clone(), Callers::default()))
+                .serve_at(PATH, Manager(calls.clone(), Callers::default(), Subscribers::default()))
                 .serve_at(PATH, Worker(calls));
             let us = Builder::unix_stream(ours).p2p();
             let (service, us) = tokio::join!(service.build(), us.build());

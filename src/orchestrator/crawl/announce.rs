@@ -1,0 +1,112 @@
+//! Signals about crawls and pages: actions, so that they are sent after the commit.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::{Counts, StoreError};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, public_url, without_userinfo};
+use archivist_core::plan::{Notice, becomes_idle, is_announced};
+use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
+use archivist_shared::bus::signals::Signal;
+
+/// Whether the action reports the end of a crawl.
+fn ends_crawl(action: &Action) -> bool {
+    matches!(action, Action::Announce(Signal::Crawl { notice, .. }) if notice.is_end())
+}
+
+impl Turn<'_> {
+    /// Returns whether this turn sends this signal, and counts it.
+    fn counts_notice(&mut self, owner: Owner, notice: Notice) -> bool {
+        let sent = is_announced(owner, notice, self.announced, self.is_subscribed);
+        self.announced += usize::from(sent);
+        sent
+    }
+
+    /// Queues a signal about a crawl.
+    pub(crate) fn announce_crawl(&mut self, id: CrawlId, notice: Notice) -> TurnResult<()> {
+        if !self.counts_notice(Owner::Crawl(id), notice) {
+            return Ok(());
+        }
+        let (status, reason, url) = self.tx.crawl_state(id)?;
+        let document = serde_json::to_string(&CrawlNotice {
+            id,
+            status,
+            reason: reason.as_deref().map(without_userinfo),
+            url: public_url(&url),
+            snapshots: self.tx.counts("snapshot", Some(id))?,
+            results: self.tx.counts("result", Some(id))?,
+            at: self.now,
+        })?;
+        self.actions.push(Action::Announce(Signal::Crawl {
+            notice,
+            id,
+            document,
+        }));
+        Ok(())
+    }
+
+    /// Queues a signal about a page, if a client requested these.
+    pub(crate) fn announce_snapshot(&mut self, id: SnapshotId, notice: Notice) -> TurnResult<()> {
+        let owner = Owner::Snapshot(id);
+        if !self.counts_notice(owner, notice) {
+            return Ok(());
+        }
+        let snapshot = self.snapshot_of(id)?;
+        let mut results = Counts::new();
+        for result in self.tx.results(owner)? {
+            *results.entry(result.status.as_str().to_owned()).or_default() += 1;
+        }
+        let document = serde_json::to_string(&SnapshotNotice {
+            id,
+            crawl: snapshot.crawl,
+            status: snapshot.status,
+            reason: snapshot.reason.as_deref().map(without_userinfo),
+            url: public_url(&snapshot.url),
+            results,
+            at: self.now,
+        })?;
+        self.actions.push(Action::Announce(Signal::Snapshot {
+            notice,
+            id,
+            document,
+        }));
+        Ok(())
+    }
+
+    /// Queues one signal about pages that were queued together, if a client requested these.
+    pub(crate) fn announce_pages(
+        &mut self,
+        crawl: CrawlId,
+        added: &[(SnapshotId, String)],
+    ) -> TurnResult<()> {
+        let ids = || added.iter().map(|(id, _)| *id);
+        let (Some(first), Some(last)) = (ids().min(), ids().max()) else {
+            return Ok(());
+        };
+        if !self.counts_notice(Owner::Snapshot(first), Notice::Added) {
+            return Ok(());
+        }
+        let document = serde_json::to_string(&PagesNotice {
+            crawl,
+            count: added.len() as u64,
+            first,
+            last,
+            at: self.now,
+        })?;
+        self.actions
+            .push(Action::Announce(Signal::Pages { crawl, document }));
+        Ok(())
+    }
+
+    /// Queues the signal that the last open crawl has ended, if it ended in this turn. `crawls`: how
+    /// many have each status.
+    pub(crate) fn announce_idle(&mut self, crawls: &Counts) -> Result<(), StoreError> {
+        let is_open = Lifecycle::ALL
+            .iter()
+            .filter(|status| !status.is_final())
+            .any(|status| crawls.get(status.as_str()).is_some_and(|count| *count > 0));
+        if becomes_idle(self.actions.iter().any(ends_crawl), is_open) {
+            self.actions.push(Action::Announce(Signal::Idle));
+        }
+        Ok(())
+    }
+}

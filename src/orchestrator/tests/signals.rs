@@ -1,0 +1,149 @@
+//! Signals on the bus: which, in which order, and how many.
+
+use super::bed::Bed;
+use archivist_core::model::{CrawlId, Owner, SnapshotId};
+use archivist_core::plan::Notice;
+use archivist_shared::bus::call::{Request, Which};
+use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
+use archivist_shared::bus::documents::report::AddOptions;
+use archivist_shared::bus::signals::Signal;
+use std::sync::Arc;
+
+/// The signals since the last call, in words.
+fn heard(bed: &mut Bed) -> Vec<String> {
+    let signals = std::mem::take(&mut bed.signals);
+    let words = signals.into_iter().map(|signal| match signal {
+        Signal::Crawl { notice, id, .. } => format!("{id} {notice:?}"),
+        Signal::Pages { crawl, .. } => format!("{crawl} pages"),
+        Signal::Snapshot { notice, id, .. } => format!("{id} {notice:?}"),
+        Signal::Idle => "idle".to_owned(),
+        Signal::Stopping => "stopping".to_owned(),
+    });
+    words.collect()
+}
+
+fn list(bed: &mut Bed, pages: usize) {
+    let lines = (0..pages).map(|n| format!("http://a.example/{n}\n"));
+    let lines = Arc::new(lines.collect::<String>().into_bytes());
+    bed.request(|reply| Request::Add {
+        lines,
+        options: AddOptions::default(),
+        user: 0,
+        so_far: None,
+        reply,
+    });
+}
+
+#[test]
+fn signals_follow_a_crawl_from_its_start_to_its_end() {
+    let mut bed = Bed::new();
+    bed.is_subscribed = true;
+    bed.pass(1);
+    assert_eq!(heard(&mut bed), [""; 0], "nothing happened");
+    bed.add(1);
+    assert_eq!(heard(&mut bed), ["c1 pages", "c1 Added", "c1 Started"]);
+    bed.come_to_an_end();
+    let end = ["s1 Started", "s1 Sealed", "c1 Sealed", "idle"];
+    assert_eq!(heard(&mut bed), end);
+    bed.pass(1);
+    assert_eq!(heard(&mut bed), [""; 0], "idle is reported once");
+}
+
+#[test]
+fn only_signals_about_crawls_are_sent_without_a_subscriber() {
+    let mut bed = Bed::new();
+    bed.add(3);
+    bed.come_to_an_end();
+    let all = ["c1 Added", "c1 Started", "c1 Sealed", "idle"];
+    assert_eq!(heard(&mut bed), all);
+}
+
+#[test]
+fn idle_follows_the_end_of_the_last_open_crawl() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.add(1);
+    let [first, second] = [1, 2].map(|n| Owner::Crawl(CrawlId(n)));
+    bed.request(|reply| Request::Pause { id: first, reply });
+    heard(&mut bed);
+    bed.request(|reply| Request::Cancel { id: second, reply });
+    bed.request(|reply| Request::Cancel { id: first, reply });
+    assert_eq!(heard(&mut bed), ["c2 Cancelled", "c1 Cancelled", "idle"]);
+    bed.come_to_an_end();
+    let id = Some(first);
+    bed.request(|reply| Request::Retry {
+        id,
+        which: Which::All,
+        so_far: None,
+        reply,
+    });
+    let again = heard(&mut bed);
+    assert!(again.contains(&"c1 Changed".to_owned()), "{again:?}");
+    assert!(!again.contains(&"idle".to_owned()), "{again:?}");
+}
+
+#[test]
+fn refused_request_sends_no_signal() {
+    let mut bed = Bed::new();
+    list(&mut bed, 0);
+    let refused = bed.request(|reply| Request::Cancel {
+        id: Owner::Crawl(CrawlId(7)),
+        reply,
+    });
+    assert!(refused.unwrap().is_err());
+    assert_eq!(heard(&mut bed), [""; 0]);
+}
+
+#[test]
+fn a_turn_sends_few_signals_about_many_pages() {
+    let mut bed = Bed::new();
+    bed.is_subscribed = true;
+    list(&mut bed, 900);
+    let added = heard(&mut bed);
+    assert_eq!(added, ["c1 pages", "c1 Added", "c1 Started"]);
+    bed.until_quiet();
+    heard(&mut bed);
+    bed.cancel(0);
+    let pages = heard(&mut bed);
+    let pages = pages.iter().filter(|word| word.starts_with('s')).count();
+    assert_eq!(pages, 256);
+}
+
+#[test]
+fn documents_have_no_secrets() {
+    let mut bed = Bed::new();
+    bed.is_subscribed = true;
+    let lines = Arc::new(b"http://bob:hunter2@a.example/p?token=secret#x\n".to_vec());
+    bed.request(|reply| Request::Add {
+        lines,
+        options: AddOptions::default(),
+        user: 0,
+        so_far: None,
+        reply,
+    });
+    bed.come_to_an_end();
+    for signal in &bed.signals {
+        let url = match signal {
+            Signal::Crawl {
+                document, notice, ..
+            } => {
+                let crawl: CrawlNotice = serde_json::from_str(document).unwrap();
+                let sealed = crawl.snapshots.get("sealed").copied();
+                assert_eq!(*notice == Notice::Sealed, sealed == Some(1), "{document}");
+                crawl.url
+            }
+            Signal::Snapshot { document, .. } => {
+                let page: SnapshotNotice = serde_json::from_str(document).unwrap();
+                page.url
+            }
+            Signal::Pages { document, .. } => {
+                let pages: PagesNotice = serde_json::from_str(document).unwrap();
+                let ids = (pages.first, pages.last);
+                assert_eq!((pages.count, ids), (1, (SnapshotId(1), SnapshotId(1))));
+                continue;
+            }
+            Signal::Idle | Signal::Stopping => continue,
+        };
+        assert_eq!(url, "http://a.example/p");
+    }
+}

@@ -1,0 +1,74 @@
+#!/bin/bash
+# Signals on the bus, as tools of others see them: who receives them, and which. Units at the end of crawls start once, also if the
+# orchestrator is killed.
+# In a short run on the newest release alone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+monitors=(root member stranger)
+
+clean() {
+    in_capsule systemctl stop "test-bus-*.service" 2>/dev/null || true
+    in_capsule userdel member 2>/dev/null || true
+    in_capsule userdel stranger 2>/dev/null || true
+    forget_configuration
+}
+
+prepare() {
+    in_capsule sh -c "useradd --groups archivist member; useradd stranger"
+    plugin testbus <<'SH'
+#!/bin/sh
+case $2 in *bad*) exit 1 ;; esac
+echo seen >seen.txt
+SH
+    configure </dev/null
+    capsule cp "$ROOT/tests/capsule/signals/subscriber.py" "$CAPSULE:$signs/subscriber.py"
+}
+
+# monitor USER: prints what this user receives to the journal, until the end of the test.
+monitor() {
+    in_capsule systemd-run --quiet --collect --unit="test-bus-$1" --uid="$1" --property=Type=exec stdbuf -oL \
+        dbus-monitor --system "type='signal',sender='org.archivist1'"
+    wait_for 10 has_heard "$1" NameAcquired
+}
+
+# heard USER: names and first arguments of the signals, on one line.
+heard() {
+    in_capsule journalctl --quiet --no-pager --output=cat -u "test-bus-$1" |
+        awk '/member=/ { sub(/.*member=/, ""); name = $1; printf "%s ", name; next } /^ *string "[cs][0-9]+"/ { gsub(/"/, "", $2); printf "%s ", $2 }'
+}
+
+has_heard() { [[ $(heard "$1") == *"$2"* ]]; }
+
+a_member_sees_crawls_and_a_stranger_nothing() {
+    local user
+    for user in "${monitors[@]}"; do monitor "$user"; done
+    crawl=$(add --plugins testbus "http://bob:hunter2@bus.test/?token=secret")
+    keep crawl
+    wait_for 30 has_heard member "CrawlSealed $crawl Idle"
+    for user in root member; do
+        assert_contains "$(heard $user)" "CrawlAdded $crawl CrawlStarted $crawl CrawlSealed $crawl Idle" "signals for $user"
+    done
+    # A signal that follows those of the crawl on the same connection.
+    in_capsule systemctl stop $service
+    wait_for 10 has_heard root "Stopping"
+    [[ $(heard stranger) != *Crawl* ]] || fail "a stranger received signals: $(heard stranger)"
+    ! in_capsule journalctl --quiet -u test-bus-member | grep -E 'hunter2|token=' || fail "a secret in a signal"
+}
+
+pages_are_reported_to_subscribers() {
+    needs a_member_sees_crawls_and_a_stranger_nothing
+    ! has_heard member Snapshot || fail "signals about pages without a subscriber"
+    in_capsule systemd-run --quiet --collect --unit=test-bus-subscriber --uid=member --property=Type=notify \
+        python3 $signs/subscriber.py
+    crawl=$(add --plugins testbus http://bus.test/)
+    wait_for 30 has_heard member "CrawlSealed $crawl"
+    assert_contains "$(heard member)" "SnapshotsAdded $crawl CrawlAdded $crawl" "signals about added pages"
+    assert_contains "$(heard member)" "SnapshotSealed s" "signals about pages"
+    in_capsule systemctl stop test-bus-subscriber
+    crawl=$(add --plugins testbus http://bus.test/)
+    wait_for 30 has_heard member "CrawlSealed $crawl"
+    [[ $(heard member) != *"SnapshotsAdded $crawl"* ]] || fail "a client that left still counts"
+}
+
+cases a_member_sees_crawls_and_a_stranger_nothing pages_are_reported_to_subscribers
