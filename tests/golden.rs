@@ -3,8 +3,8 @@
 
 use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
 use archivist_core::unit::{
-    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, Stdio, UnitSpec, WorkerSpec,
-    properties,
+    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, Stdio, Subject, UnitSpec,
+    WorkerSpec, properties,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
     let check = CheckSpec {
         id: RunId(678),
         kind,
-        watch: "example",
+        subject: Subject::Watch("example"),
         url: URL,
         argv: texts(argv),
         environment: match kind {

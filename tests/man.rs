@@ -232,7 +232,10 @@ fn every_field_of_small_documents() {
     ];
     let text = page("org.archivist1.5");
     for field in fields.concat() {
-        assert!(has_word(&text, &field), "{field} is not in org.archivist1(5)");
+        assert!(
+            has_word(&text, &field),
+            "{field} is not in org.archivist1(5)"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Code that several programs share: the D-Bus interfaces of archivist, the client of systemd,
-//! configuration, declarations of pools and watches, free disk space, and logging.
+//! configuration, declarations of pools and watches, alerts, free disk space, and logging.
 
+pub mod alert;
 pub mod bus;
 pub mod config;
 mod connection;

@@ -9,6 +9,8 @@ monitors=(root member stranger)
 
 clean() {
     in_capsule systemctl stop "test-bus-*.service" 2>/dev/null || true
+    in_capsule sh -c "rm -f /run/systemd/system/sealed@.service /run/systemd/system/failed@.service /run/systemd/system/idle@.service
+        systemctl daemon-reload"
     in_capsule userdel member 2>/dev/null || true
     in_capsule userdel stranger 2>/dev/null || true
     forget_configuration
@@ -18,10 +20,17 @@ prepare() {
     in_capsule sh -c "useradd --groups archivist member; useradd stranger"
     plugin testbus <<'SH'
 #!/bin/sh
-case $2 in *bad*) exit 1 ;; esac
+case "$*" in *bad.test*) exit 1 ;; esac
 echo seen >seen.txt
 SH
-    configure </dev/null
+    in_capsule sh -c "mkdir -p $signs; printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo %%p %%i >>$signs/told\"\n' |
+        tee /run/systemd/system/sealed@.service /run/systemd/system/failed@.service /run/systemd/system/idle@.service; systemctl daemon-reload" >/dev/null
+    configure <<'END'
+[Orchestrator]
+OnSealed=sealed@.service
+OnFailed=failed@.service
+OnIdle=idle@.service
+END
     capsule cp "$ROOT/tests/capsule/signals/subscriber.py" "$CAPSULE:$signs/subscriber.py"
 }
 
@@ -71,4 +80,43 @@ pages_are_reported_to_subscribers() {
     [[ $(heard member) != *"SnapshotsAdded $crawl"* ]] || fail "a client that left still counts"
 }
 
-cases a_member_sees_crawls_and_a_stranger_nothing pages_are_reported_to_subscribers
+told() { in_capsule sh -c "cat $signs/told 2>/dev/null || true" | paste -sd " "; }
+
+has_told() { [[ $(told) == "$1" ]]; }
+
+forget_told() { in_capsule rm -f $signs/told; }
+
+units_start_at_the_end_of_crawls() {
+    forget_told
+    crawl=$(add --plugins testbus http://bus.test/)
+    wait_for 30 has_told "sealed $crawl idle idle"
+    forget_told
+    crawl=$(add --plugins testbus http://bad.test/)
+    wait_for 30 has_told "failed $crawl idle idle"
+    forget_told
+    archivist add --wait --plugins testbus http://bus.test/ >/dev/null
+    assert_status 3 archivist add --wait --plugins testbus http://bad.test/
+    wait_for 30 has_told_words 8
+}
+
+has_told_words() { [[ $(told | wc -w) -eq $1 ]]; }
+
+# The signal follows the commit: the orchestrator dies before or while it starts the units.
+killed_orchestrator_starts_them_once() {
+    local crawl round
+    for round in 1 2 3; do
+        forget_told
+        in_capsule systemctl reset-failed $service
+        in_capsule systemd-run --quiet --collect --unit="test-bus-killer$round" --property=Type=exec sh -c \
+            "stdbuf -oL dbus-monitor --system \"type='signal',sender='org.archivist1',member='CrawlSealed'\" | tee /dev/stderr |
+            { grep -q -m1 member=CrawlSealed; systemctl kill --signal=KILL $service; }"
+        wait_for 10 has_heard "killer$round" NameAcquired
+        crawl=$(add --plugins testbus http://bus.test/)
+        wait_for 30 has_told "sealed $crawl idle idle"
+        in_capsule systemctl stop "test-bus-killer$round"
+    done
+    assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service -n 200)" "code=killed, status=9/KILL" "journal"
+}
+
+cases a_member_sees_crawls_and_a_stranger_nothing pages_are_reported_to_subscribers units_start_at_the_end_of_crawls \
+    killed_orchestrator_starts_them_once

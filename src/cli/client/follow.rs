@@ -4,6 +4,7 @@ use crate::client::exit::Exit;
 use crate::display::style::Tone;
 use crate::display::text;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
+use archivist_core::plan::CrawlEnd;
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, CrawlEvent, HookResult, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -227,17 +228,17 @@ impl Follow {
 
     /// Exit status for the present state.
     pub fn exit(&self) -> Exit {
-        let crawl_bad = self.crawl.as_ref().is_none_or(|crawl| {
-            crawl.status != Lifecycle::Sealed
-                || crawl.reason.is_some()
-                || crawl.snapshots.get("cancelled").is_some_and(|n| *n > 0)
+        let count = |counts: &Counts, status: &str| counts.get(status).copied().unwrap_or(0);
+        let is_success = self.crawl.as_ref().is_some_and(|crawl| {
+            let end = CrawlEnd {
+                status: crawl.status,
+                has_reason: crawl.reason.is_some(),
+                failed_results: count(&self.results(), "failed"),
+                bad_pages: count(&crawl.snapshots, "cancelled") + self.bad_pages.len() as u64,
+            };
+            end.is_success()
         });
-        let failed = self.results().get("failed").is_some_and(|n| *n > 0);
-        if crawl_bad || failed || !self.bad_pages.is_empty() {
-            Exit::Partly
-        } else {
-            Exit::Done
-        }
+        if is_success { Exit::Done } else { Exit::Partly }
     }
 
     /// Summary that `--wait` prints at the end.

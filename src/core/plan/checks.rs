@@ -100,6 +100,13 @@ pub fn conclude(
     }
 }
 
+/// Whether a check whose unit is gone starts again. An alert does if systemd never confirmed its
+/// start: the orchestrator was killed after it had recorded the start. A check would be out of date,
+/// and so would an alert of another boot.
+pub fn starts_again(kind: CheckKind, outcome: &Outcome, is_confirmed: bool) -> bool {
+    kind == CheckKind::Alert && *outcome == Outcome::Lost && !is_confirmed
+}
+
 /// Returns until when to keep the result of a check that ended at `ended`: for the retention `keep`
 /// of its kind, and longer while no newer result of its watch, kind and URL exists.
 pub fn keep_until(ended: Time, keep: Duration, is_newest: bool) -> Time {
@@ -183,6 +190,19 @@ mod tests {
         }
         let (ok, _) = conclude(CheckKind::Alert, &Outcome::Exit(0), None);
         assert_eq!(ok, Some(true));
+    }
+
+    #[test]
+    fn only_an_alert_that_never_started_starts_again() {
+        let kinds = CheckKind::SCHEDULED.into_iter().chain([CheckKind::Alert]);
+        for kind in kinds {
+            let again = starts_again(kind, &Outcome::Lost, false);
+            assert_eq!(again, kind == CheckKind::Alert, "{kind}");
+            assert!(!starts_again(kind, &Outcome::Lost, true), "{kind}");
+            for outcome in [Outcome::Exit(0), Outcome::Signal(15), Outcome::TimeLimit] {
+                assert!(!starts_again(kind, &outcome, false), "{kind} {outcome}");
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod blocker;
 mod cancel;
 mod checks;
+mod crawl_end;
 mod decide;
 mod disk;
 mod health_check;
@@ -25,7 +26,9 @@ mod view;
 pub use blocker::{Blocker, Limits};
 pub use cancel::{Abort, EndRun, Tidy, Wanted, abort, admits_worker, cancel, end_run};
 pub use cancel::{is_abandoned, tidy};
+pub use checks::starts_again;
 pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, keep_until, prune_at};
+pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
 pub use health_check::check_fault;

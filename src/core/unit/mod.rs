@@ -6,4 +6,4 @@ mod spec;
 
 pub use names::{Names, Parsed, UnitKind};
 pub use properties::{Property, properties};
-pub use spec::{AddressFilter, CheckSpec, HookSpec, Network, Stdio, UnitSpec, WorkerSpec};
+pub use spec::{AddressFilter, CheckSpec, HookSpec, Network, Stdio, Subject, UnitSpec, WorkerSpec};

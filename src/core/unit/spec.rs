@@ -144,15 +144,26 @@ pub struct HookSpec<'a> {
     pub user: Option<String>,
 }
 
+/// What a check or an alert is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A site of the watch of this name.
+    Watch(&'a str),
+    /// The end of a crawl.
+    Crawl(CrawlId),
+    /// The end of all crawls.
+    Idle,
+}
+
 /// Facts about a check before its start.
 pub struct CheckSpec<'a> {
     /// Run of the check.
     pub id: RunId,
     /// What is checked.
     pub kind: CheckKind,
-    /// Name of the watch.
-    pub watch: &'a str,
-    /// URL of the site.
+    /// What it is about.
+    pub subject: Subject<'a>,
+    /// URL of the site or crawl.
     pub url: &'a str,
     /// Program and arguments.
     pub argv: Vec<String>,
@@ -311,13 +322,17 @@ impl UnitSpec {
                 _ => UnitKind::Check,
             },
             slice: names.check_slice(kind.pool()),
-            description: match kind {
-                CheckKind::Alert => format!("Alert of watch {}: {}", check.watch, shown(check.url)),
-                kind => format!(
-                    "Check {kind} of watch {}: {}",
-                    check.watch,
-                    shown(check.url)
-                ),
+            description: match (kind, check.subject) {
+                (CheckKind::Alert, Subject::Watch(watch)) => {
+                    format!("Alert of watch {watch}: {}", shown(check.url))
+                }
+                (kind, Subject::Watch(watch)) => {
+                    format!("Check {kind} of watch {watch}: {}", shown(check.url))
+                }
+                (_, Subject::Crawl(crawl)) => {
+                    format!("Alert of crawl {crawl}: {}", shown(check.url))
+                }
+                (_, Subject::Idle) => "Alert that no crawl is left".to_owned(),
             },
             argv: check.argv,
             notify: false,
@@ -340,10 +355,14 @@ impl UnitSpec {
             addresses: check.addresses,
             wants: check.wants,
             user: None,
-            log_fields: vec![
-                ("ARCHIVIST_WATCH", check.watch.to_owned()),
-                ("ARCHIVIST_URL", shown(check.url)),
-            ],
+            log_fields: match check.subject {
+                Subject::Watch(watch) => vec![
+                    ("ARCHIVIST_WATCH", watch.to_owned()),
+                    ("ARCHIVIST_URL", shown(check.url)),
+                ],
+                Subject::Crawl(crawl) => log_fields(crawl, Owner::Crawl(crawl), check.url),
+                Subject::Idle => Vec::new(),
+            },
         }
     }
 }

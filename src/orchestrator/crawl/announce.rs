@@ -2,7 +2,7 @@
 
 use crate::main_loop::action::Action;
 use crate::main_loop::turn::{Turn, TurnResult};
-use crate::store::{Counts, StoreError};
+use crate::store::Counts;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, public_url, without_userinfo};
 use archivist_core::plan::{Notice, becomes_idle, is_announced};
 use archivist_shared::bus::documents::notice::{CrawlNotice, PagesNotice, SnapshotNotice};
@@ -11,6 +11,13 @@ use archivist_shared::bus::signals::Signal;
 /// Whether the action reports the end of a crawl.
 fn ends_crawl(action: &Action) -> bool {
     matches!(action, Action::Announce(Signal::Crawl { notice, .. }) if notice.is_end())
+}
+
+/// Whether a crawl is queued, started or paused; `crawls`: how many have each status.
+pub(crate) fn is_any_open(crawls: &Counts) -> bool {
+    let open = Lifecycle::ALL.iter().filter(|status| !status.is_final());
+    open.map(|status| crawls.get(status.as_str()))
+        .any(|count| count.is_some_and(|count| *count > 0))
 }
 
 impl Turn<'_> {
@@ -53,7 +60,9 @@ impl Turn<'_> {
         let snapshot = self.snapshot_of(id)?;
         let mut results = Counts::new();
         for result in self.tx.results(owner)? {
-            *results.entry(result.status.as_str().to_owned()).or_default() += 1;
+            *results
+                .entry(result.status.as_str().to_owned())
+                .or_default() += 1;
         }
         let document = serde_json::to_string(&SnapshotNotice {
             id,
@@ -97,15 +106,12 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Queues the signal that the last open crawl has ended, if it ended in this turn. `crawls`: how
-    /// many have each status.
-    pub(crate) fn announce_idle(&mut self, crawls: &Counts) -> Result<(), StoreError> {
-        let is_open = Lifecycle::ALL
-            .iter()
-            .filter(|status| !status.is_final())
-            .any(|status| crawls.get(status.as_str()).is_some_and(|count| *count > 0));
-        if becomes_idle(self.actions.iter().any(ends_crawl), is_open) {
+    /// Queues the signal that the last open crawl has ended, and the alert of `OnIdle=`, if it ended
+    /// in this turn. `crawls`: how many have each status.
+    pub(crate) fn announce_idle(&mut self, crawls: &Counts) -> TurnResult<()> {
+        if becomes_idle(self.actions.iter().any(ends_crawl), is_any_open(crawls)) {
             self.actions.push(Action::Announce(Signal::Idle));
+            self.crawls_are_over()?;
         }
         Ok(())
     }

@@ -139,6 +139,12 @@ pub enum Problem {
         why: String,
     },
     DiskNotMeasured(String),
+    /// The unit of `OnSealed=` and its siblings.
+    AlertFailed {
+        occasion: String,
+        unit: String,
+        why: String,
+    },
     /// The disk is nearly full, and no hook has written much.
     DiskShort(String),
 }
@@ -420,6 +426,14 @@ impl Problem {
             Problem::DiskNotMeasured(why) => {
                 tracing::warn!("failed to measure what hooks have written: {why}, ignoring");
             }
+            Problem::AlertFailed {
+                occasion,
+                unit,
+                why,
+            } => tracing::warn!(
+                archivist_unit = unit.as_str(),
+                "failed to run the alert '{occasion}' as unit '{unit}': {why}, ignoring"
+            ),
             Problem::DiskShort(shortage) => {
                 tracing::debug!("{shortage}, and no hook has written much of it");
             }

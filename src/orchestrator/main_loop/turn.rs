@@ -273,7 +273,11 @@ impl Turn<'_> {
             self.tx.counts("crawl", None)?,
             self.tx.counts("snapshot", None)?,
         );
-        self.announce_idle(&crawls)?;
+        match self.announce_idle(&crawls) {
+            Ok(()) => {}
+            Err(TurnError::Store(error)) => return Err(error),
+            Err(TurnError::Refused(refusal)) => unreachable!("{refusal:?}"),
+        }
         let line =
             crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
         let line = match view.blocked() {

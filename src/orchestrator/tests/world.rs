@@ -65,6 +65,8 @@ pub struct World {
     pub calls: VecDeque<Call>,
     pub signals: VecDeque<Event>,
     pub answers: Vec<Event>,
+    /// The units that started units wanted (Wants=).
+    pub wanted: Vec<String>,
     invocations: u32,
 }
 
@@ -208,6 +210,7 @@ impl World {
 
     fn load(&mut self, start: &Start, mood: Mood) {
         self.invocations += 1;
+        self.wanted.extend(start.spec.wants.iter().cloned());
         let unit = start.spec.name.clone();
         let loaded = Unit {
             invocation: format!("{:032x}", self.invocations),

@@ -1,15 +1,55 @@
-//! Alerts when a site goes down or comes back: a command of the watch, as a unit like every other
-//! check, so that it has a time limit, a row and a journal.
+//! Alerts when a site goes down or comes back, when a crawl is sealed, and when no crawl is left: a
+//! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
+//! the orchestrator is killed after the commit.
 
+use crate::main_loop::action::Action;
+use crate::main_loop::event::Event;
 use crate::main_loop::log::{LogEntry, WatchLog};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::{CheckRow, NewCheck};
-use crate::watch::checks::AlertRequest;
-use archivist_core::model::{CheckKind, CheckRecord, Flip, Health, without_userinfo};
-use archivist_shared::declare::watch::{Alert, Watch};
+use crate::watch::checks::{AlertRequest, NO_WATCH};
+use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Flip, Health, without_userinfo};
+use archivist_core::plan::{CrawlEnd, Notice, Occasion};
+use archivist_shared::alert::Alert;
+use archivist_shared::config::Settings;
+use archivist_shared::declare::watch::Watch;
+use std::time::Duration;
 
 /// The command of an alert that only starts another unit, which comes with it.
 const NO_COMMAND: &str = "/bin/true";
+/// How long the row of an alert of the orchestrator stays: its journal says more.
+const ROW_STAYS: Duration = Duration::from_secs(86_400);
+
+/// What `alert` starts about the watch or crawl of this name.
+fn request(alert: &Alert, name: &str, environment: Vec<(&str, String)>) -> AlertRequest {
+    let (argv, wants) = match alert {
+        Alert::Command(argv) => (argv.clone(), Vec::new()),
+        Alert::Unit(unit) => {
+            let unit = Alert::instance(unit, name);
+            (vec![NO_COMMAND.to_owned()], vec![unit])
+        }
+    };
+    let clean = |text: String| text.replace(char::is_control, " ");
+    let environment = environment.into_iter();
+    AlertRequest {
+        argv,
+        environment: environment
+            .map(|(key, value)| (key.to_owned(), clean(value)))
+            .collect(),
+        wants,
+        crawl: None,
+        url: String::new(),
+    }
+}
+
+/// The alert that the configuration has for an occasion.
+fn configured(settings: &Settings, occasion: Occasion) -> Option<&Alert> {
+    match occasion {
+        Occasion::Sealed => settings.on_sealed.as_ref(),
+        Occasion::Failed => settings.on_failed.as_ref(),
+        Occasion::Idle => settings.on_idle.as_ref(),
+    }
+}
 
 impl Turn<'_> {
     /// Counts a status check, and queues the alert if the site went down or came back with it.
@@ -48,35 +88,88 @@ impl Turn<'_> {
             Flip::Up => watch.on_recovery.as_ref(),
         };
         let Some(alert) = alert else { return Ok(()) };
-        let (argv, wants) = match alert {
-            Alert::Command(argv) => (argv.clone(), Vec::new()),
-            Alert::Unit(unit) => {
-                let unit = Alert::instance(unit, &check.watch);
-                (vec![NO_COMMAND.to_owned()], vec![unit])
-            }
-        };
-        let clean = |text: &str| text.replace(char::is_control, " ");
-        let environment = [
+        let environment = vec![
             ("ARCHIVIST_WATCH", check.watch.clone()),
             ("ARCHIVIST_URL", check.url.clone()),
             ("ARCHIVIST_STATE", flip.as_str().to_owned()),
             ("ARCHIVIST_SINCE", since.to_string()),
             ("ARCHIVIST_STATUS_CODE", code.to_string()),
-            ("ARCHIVIST_ERROR", clean(why)),
+            ("ARCHIVIST_ERROR", why.to_owned()),
         ];
-        let request = serde_json::to_string(&AlertRequest {
-            argv,
-            environment: environment
-                .map(|(key, value)| (key.to_owned(), value))
-                .into(),
-            wants,
-        })?;
+        let request = serde_json::to_string(&request(alert, &check.watch, environment))?;
         self.tx.queue_check(&NewCheck {
             watch: &check.watch,
             kind: CheckKind::Alert,
             url: &check.url,
             request: &request,
             keep: watch.retention(CheckKind::Alert),
+            now: self.now,
+        })?;
+        Ok(())
+    }
+
+    /// Reports that a crawl was sealed, and queues the alert of `OnSealed=` or `OnFailed=`.
+    pub(crate) fn crawl_sealed(&mut self, id: CrawlId) -> TurnResult<()> {
+        self.announce_crawl(id, Notice::Sealed)?;
+        let settings = &self.engine.settings;
+        if settings.on_sealed.is_none() && settings.on_failed.is_none() {
+            return Ok(());
+        }
+        let (status, reason, url) = self.tx.crawl_state(id)?;
+        let results = self.tx.counts("result", Some(id))?;
+        let count = |status: &str| results.get(status).copied().unwrap_or(0);
+        let end = CrawlEnd {
+            status,
+            has_reason: reason.is_some(),
+            failed_results: count("failed"),
+            bad_pages: self.tx.bad_pages(id)?,
+        };
+        let Some(occasion) = Occasion::of(Notice::Sealed, &end) else {
+            return Ok(());
+        };
+        let environment = vec![
+            ("ARCHIVIST_CRAWL", id.to_string()),
+            ("ARCHIVIST_URL", without_userinfo(&url)),
+            ("ARCHIVIST_REASON", reason.unwrap_or_default()),
+            ("ARCHIVIST_SUCCEEDED", count("succeeded").to_string()),
+            ("ARCHIVIST_FAILED", count("failed").to_string()),
+        ];
+        self.queue_alert(occasion, Some((id, &url)), environment)
+    }
+
+    /// Queues the alert of `OnIdle=`, for the next turn.
+    pub(crate) fn crawls_are_over(&mut self) -> TurnResult<()> {
+        if self.engine.settings.on_idle.is_some() {
+            self.queue_alert(Occasion::Idle, None, Vec::new())?;
+            self.actions.push(Action::Again(Event::Due));
+        }
+        Ok(())
+    }
+
+    /// Queues the alert of an occasion, if the configuration has one.
+    fn queue_alert(
+        &mut self,
+        occasion: Occasion,
+        about: Option<(CrawlId, &str)>,
+        mut environment: Vec<(&str, String)>,
+    ) -> TurnResult<()> {
+        let Some(alert) = configured(&self.engine.settings, occasion) else {
+            return Ok(());
+        };
+        environment.push(("ARCHIVIST_STATE", occasion.as_str().to_owned()));
+        let name = about.map(|(id, _)| id.to_string());
+        let name = name.as_deref().unwrap_or(occasion.as_str());
+        let request = AlertRequest {
+            crawl: about.map(|(id, _)| id),
+            url: about.map(|(_, url)| url.to_owned()).unwrap_or_default(),
+            ..request(alert, name, environment)
+        };
+        self.tx.queue_check(&NewCheck {
+            watch: NO_WATCH,
+            kind: CheckKind::Alert,
+            url: occasion.as_str(),
+            request: &serde_json::to_string(&request)?,
+            keep: ROW_STAYS,
             now: self.now,
         })?;
         Ok(())

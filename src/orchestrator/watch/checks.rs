@@ -1,6 +1,7 @@
 //! Checks of watches, from the queue to their end: the record first, then the action, as for
 //! workers.
 
+use crate::crawl::announce::is_any_open;
 use crate::main_loop::action::Action;
 use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem, WatchLog};
@@ -10,10 +11,11 @@ use crate::store::CheckRow;
 use crate::watch::files::{CheckEnd, Collected, record_path};
 use crate::work::units::start_answer;
 use archivist_core::model::{
-    CheckKind, CheckRecord, Outcome, Reach, Reading, RunId, without_userinfo,
+    CheckKind, CheckRecord, CrawlId, Outcome, Reach, Reading, RunId, without_userinfo,
 };
-use archivist_core::plan::{Started, UnitSeen, UnitState, conclude, prune_at, started, unit_state};
-use archivist_core::unit::{AddressFilter, CheckSpec, UnitSpec};
+use archivist_core::plan::{Occasion, Started, UnitSeen, UnitState};
+use archivist_core::plan::{conclude, prune_at, started, starts_again, unit_state};
+use archivist_core::unit::{AddressFilter, CheckSpec, Subject, UnitSpec};
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::declare::watch::Watch;
 use archivist_shared::systemd::{ManagerError, Release};
@@ -32,6 +34,19 @@ pub(crate) struct AlertRequest {
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub wants: Vec<String>,
+    /// The crawl that was sealed.
+    #[serde(default)]
+    pub crawl: Option<CrawlId>,
+    /// Its URL.
+    #[serde(default)]
+    pub url: String,
+}
+
+/// Name of the watch of an alert that belongs to none. Its URL is the occasion.
+pub(crate) const NO_WATCH: &str = "";
+
+fn is_alert_of(check: &CheckRow, occasion: Occasion) -> bool {
+    check.watch == NO_WATCH && check.url == occasion.as_str()
 }
 
 impl Turn<'_> {
@@ -39,6 +54,10 @@ impl Turn<'_> {
         let Some(check) = self.tx.open_check(id)? else {
             return Ok(());
         };
+        if is_alert_of(&check, Occasion::Idle) && is_any_open(&self.tx.counts("crawl", None)?) {
+            // Another crawl was added in the meantime: its end is the next occasion.
+            return Ok(self.tx.drop_check(id)?);
+        }
         let spec = self.check_spec(&check)?;
         self.tx
             .start_check(id, &spec.name, &self.engine.boot, self.now)?;
@@ -61,11 +80,20 @@ impl Turn<'_> {
     }
 
     fn check_spec(&self, check: &CheckRow) -> TurnResult<UnitSpec> {
+        let alert: Option<AlertRequest> = match check.kind {
+            CheckKind::Alert => Some(serde_json::from_str(&check.request)?),
+            _ => None,
+        };
+        let of_orchestrator = alert.as_ref().filter(|_| check.watch == NO_WATCH);
         let mut spec = CheckSpec {
             id: check.id,
             kind: check.kind,
-            watch: &check.watch,
-            url: &check.url,
+            subject: match of_orchestrator.map(|alert| alert.crawl) {
+                None => Subject::Watch(&check.watch),
+                Some(None) => Subject::Idle,
+                Some(Some(crawl)) => Subject::Crawl(crawl),
+            },
+            url: of_orchestrator.map_or(&check.url, |alert| &alert.url),
             argv: vec![self.engine.programs.archivist.clone()],
             environment: Vec::new(),
             launcher: None,
@@ -74,11 +102,10 @@ impl Turn<'_> {
             addresses: AddressFilter::default(),
             wants: Vec::new(),
         };
-        if check.kind == CheckKind::Alert {
-            let request: AlertRequest = serde_json::from_str(&check.request)?;
-            spec.argv = request.argv;
-            spec.environment = request.environment;
-            spec.wants = request.wants;
+        if let Some(alert) = &alert {
+            spec.argv.clone_from(&alert.argv);
+            spec.environment.clone_from(&alert.environment);
+            spec.wants.clone_from(&alert.wants);
             spec.launcher = self.engine.programs.launcher.clone();
         } else {
             let arguments = ["check", check.kind.as_str()];
@@ -157,6 +184,9 @@ impl Turn<'_> {
                 loaded,
             } => (outcome, *reading, loaded),
         };
+        if starts_again(check.kind, &outcome, !check.starting) {
+            return Ok(self.tx.requeue_check(id)?);
+        }
         self.actions.push(Action::CollectCheck(Box::new(CheckEnd {
             id,
             kind: check.kind,
@@ -218,7 +248,14 @@ impl Turn<'_> {
         {
             return Ok(());
         }
-        if ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true)) {
+        let is_failure = ok.is_none() || (check.kind == CheckKind::Alert && ok != Some(true));
+        if is_failure && check.watch == NO_WATCH {
+            self.log_problem(Problem::AlertFailed {
+                occasion: check.url.clone(),
+                unit: check.unit.clone(),
+                why: record.error.clone().unwrap_or_default(),
+            });
+        } else if is_failure {
             let log = WatchLog::CheckFailed {
                 kind: check.kind,
                 url: without_userinfo(&check.url),

@@ -146,7 +146,7 @@ impl Turn<'_> {
             remark: reason,
         };
         self.log_crawl(id, log);
-        self.announce_crawl(id, Notice::Sealed)
+        self.crawl_sealed(id)
     }
 
     /// How many results of a crawl have this status.
@@ -171,7 +171,7 @@ impl Turn<'_> {
         };
         self.log_crawl(id, log);
         self.end_crawl(id, reason)?;
-        self.announce_crawl(id, Notice::Sealed)
+        self.crawl_sealed(id)
     }
 
     /// Cancels a crawl and all its snapshots that are not final.

@@ -91,15 +91,18 @@ impl Subscribers {
 }
 
 /// Returns a future that ends when the connection with this unique name has left the bus.
-async fn left(connection: &Connection, name: &str) -> fdo::Result<impl Future<Output = ()> + use<>> {
+async fn left(
+    connection: &Connection,
+    name: &str,
+) -> fdo::Result<impl Future<Output = ()> + use<>> {
     let rule = MatchRule::builder()
         .msg_type(Type::Signal)
-        .sender(BUS)?
-        .interface(BUS)?
-        .member("NameOwnerChanged")?
-        .add_arg(name)?
-        .build();
-    let mut changes = MessageStream::for_match_rule(rule, connection, Some(1)).await?;
+        .sender(BUS)
+        .interface(BUS)
+        .member("NameOwnerChanged")
+        .add_arg(name)
+        .build()?;
+    let mut changes = MessageStream::for_match_rule(rule, connection, None).await?;
     // It may have left before the rule was set.
     let bus = DBusProxy::new(connection).await?;
     let is_there = bus

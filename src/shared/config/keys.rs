@@ -2,6 +2,7 @@
 //! archivist.conf(5).
 
 use super::{NetworkMode, Settings};
+use crate::alert::Alert;
 use archivist_core::model::Reach;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
 use archivist_core::text::{
@@ -66,6 +67,9 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
     key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
     key!("Orchestrator", "SnapshotMaxSec", snapshot_limit, positive_span, shown_span),
+    key!("Orchestrator", "OnSealed", on_sealed, alert, shown_alert),
+    key!("Orchestrator", "OnFailed", on_failed, alert, shown_alert),
+    key!("Orchestrator", "OnIdle", on_idle, alert, shown_alert),
     key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),
@@ -212,6 +216,16 @@ fn reach(field: &mut Reach, text: &str) -> Read {
         "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
     )?;
     Ok(())
+}
+
+fn alert(field: &mut Option<Alert>, text: &str) -> Read {
+    let allowed = "a unit, like notify@.service, or a command that begins with an absolute path";
+    *field = Some(Alert::parse(text).map_err(|_| allowed)?);
+    Ok(())
+}
+
+fn shown_alert(alert: &Option<Alert>) -> String {
+    alert.as_ref().map(Alert::to_string).unwrap_or_default()
 }
 
 fn shown_network(network: &NetworkMode) -> String {

@@ -2,6 +2,7 @@
 
 use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
+use crate::alert::Alert;
 use archivist_core::model::Reach;
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
@@ -41,6 +42,12 @@ pub struct Settings {
     pub retry_longest: Duration,
     /// Time limit of a snapshot; one that reaches it is not retried.
     pub snapshot_limit: Duration,
+    /// What starts when a crawl is sealed with success.
+    pub on_sealed: Option<Alert>,
+    /// What starts when a crawl is sealed, and something of it failed.
+    pub on_failed: Option<Alert>,
+    /// What starts when the last open crawl has ended.
+    pub on_idle: Option<Alert>,
 
     // [Archive]
     /// Bytes that must stay free on the file system of the archive.
@@ -114,6 +121,9 @@ impl Settings {
             retry_first: Duration::from_secs(60),
             retry_longest: Duration::from_secs(3600),
             snapshot_limit: Duration::from_secs(12 * 3600),
+            on_sealed: None,
+            on_failed: None,
+            on_idle: None,
             min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),

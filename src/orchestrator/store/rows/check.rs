@@ -178,6 +178,26 @@ impl Tx<'_> {
         }
     }
 
+    /// Queues a check again whose start was recorded and not made.
+    pub fn requeue_check(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE check_result SET state = 'queued', unit = NULL, boot = NULL,
+                     started_at = NULL, epoch = NULL
+                 WHERE id = ?1 AND state = 'starting'",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Deletes a queued check.
+    pub fn drop_check(&self, id: RunId) -> Result<()> {
+        self.inner
+            .prepare_cached("DELETE FROM check_result WHERE id = ?1 AND state = 'queued'")?
+            .execute([id.0])?;
+        Ok(())
+    }
+
     /// Records that systemd accepted the start.
     pub fn set_check_running(&self, id: RunId) -> Result<()> {
         self.inner

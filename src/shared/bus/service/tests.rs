@@ -58,7 +58,10 @@ async fn signals_are_those_of_the_interface() {
         let next = tokio::time::timeout(Duration::from_secs(10), arriving.next());
         let message = next.await.unwrap().unwrap().unwrap();
         let name = message.header().member().unwrap().to_string();
-        assert!(description.contains(&format!("<signal name=\"{name}\"")), "{name}");
+        assert!(
+            description.contains(&format!("<signal name=\"{name}\"")),
+            "{name}"
+        );
         names.insert(name);
     }
     let declared = description.matches("<signal ").count();

@@ -1,6 +1,7 @@
 //! The keys of `[Watch]` (archivist.watch(5)).
 
-use super::{Alert, Missed, NAME_ALLOWED, Schedule, Watch, is_name};
+use super::{Missed, NAME_ALLOWED, Schedule, Watch, is_name};
+use crate::alert::Alert;
 use crate::declare::reader::Reader;
 use archivist_core::model::{CheckKind, PageUrl, PersonaName};
 use archivist_core::text::is_value_name;

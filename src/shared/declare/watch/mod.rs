@@ -1,15 +1,14 @@
 //! `NAME.watch`: the sites to check, the schedules, and the alerts. Pure; the generator makes
 //! timers from it, and the orchestrator checks.
 
-mod alert;
 mod cron;
 mod keys;
 mod schedule;
 
-pub use alert::Alert;
 pub use keys::{KEYS, SECTION};
 pub use schedule::{Schedule, When};
 
+use crate::alert::Alert;
 use crate::declare::reader::Reader;
 use crate::declare::{Declaration, Kind};
 use archivist_core::model::CheckKind;

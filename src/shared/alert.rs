@@ -1,20 +1,24 @@
-//! Alerts: the unit or command that starts when a site goes down or recovers.
+//! Alerts: the unit or command that starts when a site goes down or recovers, and when a crawl ends.
+
+use std::fmt;
 
 /// Types of units that an alert can start.
 const UNITS: [&str; 4] = [".service", ".target", ".path", ".timer"];
 
-/// What runs when a site goes down or comes back (`OnDown=`, `OnRecovery=`).
+/// What runs when something happens: `OnDown=` and `OnRecovery=` of watches, `OnSealed=`,
+/// `OnFailed=` and `OnIdle=` of the orchestrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alert {
-    /// Start this unit; for a template (`notify@.service`) the instance named after the watch.
+    /// Start this unit; for a template (`notify@.service`) the instance named after the watch or the
+    /// crawl.
     Unit(String),
     /// Run this command in its own unit.
     Command(Vec<String>),
 }
 
 impl Alert {
-    /// Reads the value of `OnDown=` or `OnRecovery=`, split into words as a POSIX shell would,
-    /// without expansions. A single word with the suffix of a unit is a unit; anything else is a
+    /// Reads the value of `OnDown=` and its siblings, split into words as a POSIX shell would, without
+    /// expansions. A single word with the suffix of a unit is a unit; anything else is a
     /// command line that begins with an absolute path.
     pub fn parse(text: &str) -> Result<Alert, String> {
         let words = shlex::split(text)
@@ -39,11 +43,24 @@ impl Alert {
         }
     }
 
-    /// Returns the unit to start for a watch.
-    pub fn instance(unit: &str, watch: &str) -> String {
+    /// Returns the unit to start for the watch or crawl of this name.
+    pub fn instance(unit: &str, name: &str) -> String {
         match unit.split_once("@.") {
-            Some((template, kind)) => format!("{template}@{}.{kind}", watch.replace('-', "\\x2d")),
+            Some((template, kind)) => format!("{template}@{}.{kind}", name.replace('-', "\\x2d")),
             None => unit.to_owned(),
+        }
+    }
+}
+
+/// As [`Alert::parse`] reads it.
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Alert::Unit(unit) => f.write_str(unit),
+            Alert::Command(words) => {
+                let text = shlex::try_join(words.iter().map(String::as_str));
+                f.write_str(&text.map_err(|_| fmt::Error)?)
+            }
         }
     }
 }
@@ -69,6 +86,10 @@ mod tests {
             Alert::parse(r#"/usr/bin/curl -d "it is \"down\"" '' http://x/$HOME"#),
             Ok(Alert::Command(words.map(str::to_owned).to_vec()))
         );
+        for text in ["notify@.service", "/bin/x 'a b' \"it's\" '' c"] {
+            let alert = Alert::parse(text).unwrap();
+            assert_eq!(Alert::parse(&alert.to_string()), Ok(alert), "{text}");
+        }
         for bad in [
             "",
             "curl x",
@@ -82,10 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn templates_get_the_name_of_the_watch() {
+    fn templates_get_the_name_of_the_watch_or_crawl() {
         assert_eq!(
             Alert::instance("notify@.service", "my-site"),
             "notify@my\\x2dsite.service"
+        );
+        assert_eq!(
+            Alert::instance("notify@.service", "c12"),
+            "notify@c12.service"
         );
         assert_eq!(Alert::instance("pager.service", "x"), "pager.service");
     }
