@@ -1,0 +1,119 @@
+#!/bin/bash
+# Machines install and upgrade the package from a repository that packaging/repo makes.
+source "$(dirname "$0")/../capsule/lib.sh"
+
+unit=archivist-repository-test.service
+repository=$work/repository
+served=/srv/repository
+# A release alone, so that apt asks nothing else.
+APT=(-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/srv/sources)
+
+prepare() {
+    export GNUPGHOME=$work/gnupg
+    mkdir -m 700 "$GNUPGHOME"
+    gpg --batch --quiet --passphrase '' --quick-generate-key 'Test <test@repository.example>' ed25519 sign never
+}
+
+clean() {
+    gpgconf --homedir "$work/gnupg" --kill all
+    in_capsule sh -c "systemctl stop test-repository.service $unit 2>/dev/null; rm -rf $served /srv/sources" || true
+    in_capsule dpkg --purge archivist
+}
+
+# variant VERSION ARCHITECTURE: prints the path of the package under test as another one.
+variant() {
+    local tree=$work/tree out=$work/archivist_$1_$2.deb
+    rm -rf "$tree"
+    dpkg-deb --raw-extract "$DEB" "$tree"
+    sed -i "s/^Version: .*/Version: $1/; s/^Architecture: .*/Architecture: $2/" "$tree/DEBIAN/control"
+    dpkg-deb -Zgzip -z1 --root-owner-group --build "$tree" "$out" >/dev/null
+    echo "$out"
+}
+
+repo() { "$ROOT/packaging/repo" "$@"; }
+
+# The web server in the capsule reads a copy.
+serve() {
+    in_capsule sh -c "rm -rf $served; mkdir -p $served /srv/sources"
+    tar -C "$repository" -cf - . | in_capsule tar -C $served --no-same-owner -xf -
+}
+
+start_server() {
+    in_capsule systemd-run --quiet --collect --unit=test-repository --property=Type=exec \
+        python3 -u -m http.server --bind 127.0.0.1 --directory $served 0
+    wait_for 20 server_listens >/dev/null
+    # shellcheck disable=SC2153 # from the harness
+    in_capsule sh -c 'cat >/srv/sources/archivist.sources' <<END
+Types: deb
+URIs: $(server_listens)
+Suites: $RELEASE
+Components: main
+Signed-By: $served/archive-key.pgp
+END
+}
+
+server_listens() {
+    in_capsule journalctl --quiet --no-pager --output=cat --unit=test-repository.service |
+        sed -nE 's/.* port ([0-9]+) .*/http:\/\/127.0.0.1:\1/p' | tail -n 1 | grep .
+}
+
+apt_from_repository() { apt_in_capsule "${APT[@]}" "$@"; }
+
+version() { in_capsule dpkg-query --show --showformat '${Version}' archivist; }
+
+installs_from_the_repository() {
+    repo "$repository" bookworm,trixie,forky "$DEB"
+    serve
+    start_server
+    apt_from_repository update
+    apt_from_repository install archivist
+    assert_eq "$(dpkg-deb --field "$DEB" Version)" "$(version)" "installed version"
+    assert_eq active "$(in_capsule systemctl is-active archivist-orchestrator.service)" "service"
+    # apt fetches indexes by their hash.
+    assert_eq "" "$(in_capsule journalctl --quiet --no-pager --unit=test-repository.service --grep=' 404 ' || true)" "missing files"
+}
+
+upgrades_without_interruption() {
+    needs installs_from_the_repository
+    local next before
+    next=$(dpkg-deb --field "$DEB" Version)+1
+    in_capsule systemd-run --quiet --unit=$unit --slice=archivist-crawl.slice sleep infinity
+    before=$(unit_property $unit InvocationID)
+    repo "$repository" "$RELEASE" "$(variant "$next" "$(dpkg --print-architecture)")"
+    serve
+    apt_from_repository update
+    apt_from_repository upgrade
+    assert_eq "$next" "$(version)" "version after apt upgrade"
+    assert_eq "$before" "$(unit_property $unit InvocationID)" "running work after the upgrade"
+    in_capsule systemctl stop $unit
+}
+
+has_several_releases_and_architectures() {
+    needs installs_from_the_repository
+    local release
+    repo "$repository" bookworm,trixie "$(variant 9 arm64)"
+    for release in bookworm trixie; do
+        assert_contains "$(<"$repository/dists/$release/InRelease")" "Architectures: amd64 arm64" "$release"
+        assert_contains "$(<"$repository/dists/$release/main/binary-arm64/Packages")" "Version: 9" "arm64 of $release"
+        [[ $(<"$repository/dists/$release/main/binary-amd64/Packages") != *arm64* ]] || fail "amd64 of $release has arm64"
+    done
+    assert_contains "$(<"$repository/dists/forky/InRelease")" "Architectures: amd64" "forky"
+}
+
+keeps_a_published_file() {
+    needs installs_from_the_repository
+    local same status=0
+    same=$(variant "$(dpkg-deb --field "$DEB" Version)" "$(dpkg --print-architecture)")
+    repo "$repository" trixie "$same" || status=$?
+    assert_eq 1 "$status" "exit status for another file of the same version"
+}
+
+apt_rejects_what_another_key_signed() {
+    needs installs_from_the_repository
+    sed 's/^Origin: .*/Origin: another/' "$repository/dists/$RELEASE/InRelease" |
+        in_capsule sh -c "cat >$served/dists/$RELEASE/InRelease"
+    ! apt_from_repository -o APT::Update::Error-Mode=any update || fail "apt accepted a changed InRelease"
+}
+
+cases installs_from_the_repository upgrades_without_interruption has_several_releases_and_architectures \
+    keeps_a_published_file apt_rejects_what_another_key_signed
