@@ -2,6 +2,7 @@
 
 use super::Request;
 use super::result::{CheckResult, Finding, Kind, Scores};
+use archivist_core::model::{SNAP_HEAD_BYTES, is_of_snap};
 use archivist_hooks::page::html::one_line;
 use archivist_hooks::process::capture::OutputLimits;
 use archivist_hooks::process::exit::{ExitReason, ProgramOutput};
@@ -9,6 +10,8 @@ use archivist_hooks::process::program::ProgramRunner;
 use archivist_hooks::process::scratch::Scratch;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,8 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(170);
 const REPORT: usize = 64 << 20;
 /// Oldest node that this version of lighthouse supports: major and minor version.
 pub const NODE_NEEDED: (u32, u32) = (18, 16);
-/// How to install lighthouse on Debian: this version runs with Debian's node.
-pub const INSTALL: &str = "apt install chromium npm && npm install --global lighthouse@12";
+/// How to install lighthouse: this version runs with Debian's node.
+pub const INSTALL: &str = "apt install chromium npm && npm install --global lighthouse@12 (on Ubuntu, Google Chrome instead of chromium)";
 
 /// Hint if the check must not reach the loopback.
 const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
@@ -184,8 +187,15 @@ fn search(library: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a check can run this file: a program that does not belong to a snap.
 fn is_program(path: &Path) -> bool {
-    path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok()
+    if !path.is_file() || nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_err() {
+        return false;
+    }
+    let mut head = Vec::new();
+    // A program without read permission has an empty start.
+    let _ = File::open(path).and_then(|file| file.take(SNAP_HEAD_BYTES).read_to_end(&mut head));
+    !is_of_snap(path.canonicalize().as_deref().unwrap_or(path), &head)
 }
 
 fn judge(ended: &ProgramOutput, budget: Duration) -> Result<Report, Trouble> {
@@ -313,5 +323,32 @@ impl Report {
         lost.into_iter()
             .map(|(_, id, audit)| finding(id, audit))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snap_is_no_browser() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            (
+                "chromium-browser",
+                "#!/bin/sh\nexec /snap/bin/chromium \"$@\"\n",
+            ),
+            (
+                "google-chrome",
+                "#!/bin/sh\nexec /opt/google/chrome/chrome \"$@\"\n",
+            ),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let found = Programs::in_directories(&[dir.path().to_owned()]);
+        assert_eq!(found.chromium, Some(dir.path().join("google-chrome")));
     }
 }

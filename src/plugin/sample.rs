@@ -38,6 +38,6 @@ pub fn catalogue(plugins: impl Into<Vec<Plugin>>) -> Catalogue {
     plugins.sort_by(|a: &Plugin, b| a.name.cmp(&b.name));
     Catalogue {
         plugins,
-        problems: Vec::new(),
+        ..Catalogue::default()
     }
 }

@@ -10,6 +10,7 @@ mod outcome;
 mod persona;
 mod result;
 mod runner;
+mod snap;
 mod time;
 pub mod web;
 
@@ -24,6 +25,7 @@ pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
+pub use snap::{SNAP_HEAD_BYTES, is_of_snap};
 pub use time::Time;
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;

@@ -7,6 +7,7 @@ use crate::runner::identity::Identity;
 use crate::runner::startup_wait;
 use crate::store::{OpenError, Store, damage};
 use archivist_core::unit::Names;
+use archivist_plugin::programs::distribution::Distribution;
 use archivist_plugin::{Catalogue, Trust};
 use archivist_shared::config;
 use archivist_shared::config::programs::{ARCHIVIST, LAUNCHER};
@@ -57,6 +58,8 @@ pub fn plugins(scope: &Scope, settings: &Settings) -> Catalogue {
     };
     let mut catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
     catalogue.default_timeout(settings.hook_timeout);
+    let os_release = std::fs::read_to_string(scope.rooted("/etc/os-release")).unwrap_or_default();
+    catalogue.distribution = Distribution::of(&os_release);
     for problem in &catalogue.problems {
         tracing::warn!(
             "plugin file '{}': {}, ignoring",

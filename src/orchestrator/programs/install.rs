@@ -84,7 +84,9 @@ impl Engine {
                     }
                     InstallStep::Manual(plugin, hook) => {
                         let id = format!("{}@{}", hook.id, request.requirement.name);
-                        let why = format!("requires root: {}", Source::of(&request.requirement));
+                        let distribution = self.catalogue.distribution;
+                        let source = Source::of(&request.requirement, distribution);
+                        let why = format!("requires root: {source}");
                         plan.skipped.push((plugin.name.clone(), id, why));
                     }
                 }

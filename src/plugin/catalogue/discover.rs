@@ -32,6 +32,7 @@ impl Catalogue {
         Catalogue {
             plugins: plugins.into_values().collect(),
             problems: loader.problems,
+            ..Catalogue::default()
         }
     }
 }

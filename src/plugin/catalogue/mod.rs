@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::catalogue::name::{HookName, Owner};
 use crate::catalogue::schema::Schema;
+use crate::programs::distribution::Distribution;
 use crate::settings::general;
 
 /// A plugin: one directory of hooks with its `config.json`.
@@ -90,6 +91,8 @@ pub struct Catalogue {
     pub plugins: Vec<Plugin>,
     /// Plugins and hooks that were not loaded, and why.
     pub problems: Vec<PathProblem>,
+    /// Where missing programs come from.
+    pub distribution: Distribution,
 }
 
 impl Catalogue {

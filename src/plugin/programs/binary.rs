@@ -1,9 +1,12 @@
 //! The programs that a plugin requires: their names, where they are, and how to get them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use archivist_core::model::{SNAP_HEAD_BYTES, is_of_snap};
 use serde_json::Value;
 
 use crate::catalogue::Plugin;
@@ -141,11 +144,13 @@ pub fn locate(resolved: &mut BTreeMap<String, Value>, find: &dyn Fn(&str) -> Opt
     }
 }
 
-/// Finds a program in a search path such as `$PATH`. An absolute name is only checked.
+/// Finds a program in a search path such as `$PATH`. An absolute name is only checked. Passes over
+/// programs of snaps, which hooks cannot run.
 pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.metadata()
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+            && !belongs_to_snap(path)
     };
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && runs(path));
@@ -158,9 +163,19 @@ pub fn path_lookup(search: &str, name: &str) -> Option<PathBuf> {
         .find(|path| runs(path))
 }
 
+/// Whether a program belongs to a snap. Assumes not if it cannot be read.
+fn belongs_to_snap(path: &Path) -> bool {
+    let mut head = Vec::new();
+    // A program without read permission has an empty start.
+    let _ = File::open(path).and_then(|file| file.take(SNAP_HEAD_BYTES).read_to_end(&mut head));
+    let target = path.canonicalize();
+    is_of_snap(target.as_deref().unwrap_or(path), &head)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::distribution::Distribution;
     use crate::sample;
     use proptest::prelude::*;
     use serde_json::json;
@@ -202,7 +217,7 @@ mod tests {
         let found: Vec<_> = requirements(&plugin, &resolved)
             .into_iter()
             .map(|found| {
-                let source = Source::of(&found).to_string();
+                let source = Source::of(&found, Distribution::Debian).to_string();
                 (found.name.clone(), found.on_path(), source)
             })
             .collect();
@@ -283,6 +298,31 @@ mod tests {
         assert_eq!(values["WGET_BINARY"], json!("wget"));
         assert_eq!(values["NODE_BINARY"], json!("/opt/node"));
         assert_eq!(values["NAME"], json!("google-chrome"));
+    }
+
+    #[test]
+    fn snap_is_passed_over_for_the_next_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).unwrap();
+            path
+        };
+        let search = dir.path().to_str().unwrap();
+        let find = |name: &str| path_lookup(search, name);
+        let stub = program(
+            "chromium-browser",
+            "#!/bin/sh\nexec /snap/bin/chromium \"$@\"\n",
+        );
+        assert_eq!(find_any("chromium", &find), None);
+        assert_eq!(path_lookup("", stub.to_str().unwrap()), None);
+        let chrome = program(
+            "google-chrome-stable",
+            "#!/bin/sh\nexec /opt/chrome \"$@\"\n",
+        );
+        assert_eq!(find_any("chromium", &find), Some(chrome));
     }
 
     proptest! {

@@ -48,8 +48,8 @@ pub fn advice(catalogue: &Catalogue, plugin: &Plugin, requirement: &Requirement)
         !PROVIDERS_WITHOUT_INSTALL.contains(&name.as_str())
             && provider.is_some_and(|provider| provider_hooks(provider).next().is_some())
     };
-    match Source::of(requirement) {
-        source @ Source::Debian(_) => source,
+    match Source::of(requirement, catalogue.distribution) {
+        source @ (Source::Debian(_) | Source::Browser) => source,
         _ if requirement.name.starts_with('/') => Source::Unknown,
         _ if requirement.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
         other => other,
@@ -82,8 +82,8 @@ pub fn advice_for(
         providers: split_providers(asked),
         ..Requirement::default()
     };
-    Some(match Source::of(&requirement) {
-        debian @ Source::Debian(_) => debian,
+    Some(match Source::of(&requirement, catalogue.distribution) {
+        source @ (Source::Debian(_) | Source::Browser) => source,
         _ => Source::Unknown,
     })
 }
@@ -384,7 +384,10 @@ mod tests {
                 providers: vec!["env".into(), "npm".into()],
                 ..all[1].requirement.clone()
             };
-            assert!(matches!(Source::of(&only_npm), Source::Npm(_)));
+            assert!(matches!(
+                Source::of(&only_npm, catalogue.distribution),
+                Source::Npm(_)
+            ));
             let advised = advice(catalogue, title, &only_npm);
             assert_eq!(advised.to_string(), "archivist plugins install title");
             assert!(advised.is_command() && !shown(2).is_command());

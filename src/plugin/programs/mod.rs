@@ -2,6 +2,7 @@
 
 pub mod binaries;
 pub mod binary;
+pub mod distribution;
 pub mod install;
 pub mod requirement;
 pub mod source;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::programs::distribution::Distribution;
 use crate::programs::requirement::Requirement;
 
 /// Source of a missing program. Its text is a command, if one exists.
@@ -11,6 +12,8 @@ use crate::programs::requirement::Requirement;
 pub enum Source {
     /// Packages of Debian.
     Debian(Vec<String>),
+    /// A browser for hooks, where the distribution has chromium only as a snap.
+    Browser,
     /// Packages of PyPI.
     Pip(Vec<String>),
     /// Packages of npm.
@@ -29,6 +32,10 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Debian(names) => write!(f, "apt install {}", quoted(names)),
+            Source::Browser => f.write_str(
+                "the chromium of Ubuntu is a snap, which hooks cannot run: install the .deb of Google Chrome, \
+                 or set CHROME_BINARY= to the path of a Chrome for Testing",
+            ),
             Source::Pip(words) => write!(f, "pip install {}", quoted(words)),
             Source::Npm(words) => write!(f, "npm install -g {}", quoted(words)),
             Source::Cargo(words) => write!(f, "cargo install {}", quoted(words)),
@@ -46,7 +53,10 @@ impl fmt::Display for Source {
 impl Source {
     /// Whether the text is a command.
     pub fn is_command(&self) -> bool {
-        !matches!(self, Source::Provider(_) | Source::Unknown)
+        !matches!(
+            self,
+            Source::Browser | Source::Provider(_) | Source::Unknown
+        )
     }
 }
 
@@ -64,8 +74,9 @@ fn quoted(words: &[String]) -> String {
 }
 
 /// Names of Debian packages that differ from the program's name.
-const PACKAGES: [(&str, &str); 10] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("chrome", "chromium"),
+    ("chromium-browser", "chromium"),
     ("google-chrome", "chromium"),
     ("java", "default-jre"),
     ("node", "nodejs"),
@@ -77,15 +88,24 @@ const PACKAGES: [(&str, &str); 10] = [
     ("chromium", "chromium"),
 ];
 
+/// Debian's package of the browser.
+const BROWSER_PACKAGE: &str = "chromium";
+
 /// Programs whose name belongs to another package in Debian (sonic is an audio tool there).
 const NOT_IN_DEBIAN: [&str; 1] = ["sonic"];
 
 impl Source {
-    /// Source of a program: Debian's package first, then the providers in their order.
-    pub fn of(requirement: &Requirement) -> Source {
+    /// Source of a program: the package of the distribution first, then the providers in their
+    /// order.
+    pub fn of(requirement: &Requirement, distribution: Distribution) -> Source {
         let file_name = requirement.name.rsplit('/').next();
         let name = file_name.unwrap_or_default().to_owned();
         let known = PACKAGES.iter().find(|(program, _)| *program == name);
+        let is_browser = known.is_some_and(|(_, package)| *package == BROWSER_PACKAGE);
+        let is_snap = requirement.name.starts_with("/snap/");
+        if is_browser && (distribution == Distribution::Ubuntu || is_snap) {
+            return Source::Browser;
+        }
         let arguments = |provider: &str| -> Option<Vec<String>> {
             let list = requirement
                 .overrides
@@ -118,5 +138,37 @@ impl Source {
             Some(other) => Source::Provider(other.to_owned()),
             None => Source::Unknown,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::requirement::split_providers;
+
+    #[test]
+    fn browser_of_ubuntu_is_not_a_package() {
+        let source = |name: &str, distribution| {
+            let requirement = Requirement {
+                name: name.to_owned(),
+                providers: split_providers("env,apt"),
+                ..Requirement::default()
+            };
+            Source::of(&requirement, distribution)
+        };
+        for name in ["chromium", "/usr/bin/chromium-browser", "google-chrome"] {
+            assert_eq!(
+                source(name, Distribution::Ubuntu),
+                Source::Browser,
+                "{name}"
+            );
+            let package = Source::Debian(vec!["chromium".to_owned()]);
+            assert_eq!(source(name, Distribution::Debian), package, "{name}");
+        }
+        let snap = source("/snap/bin/chromium", Distribution::Debian);
+        assert_eq!(snap, Source::Browser);
+        assert!(!snap.is_command() && snap.to_string().contains("CHROME_BINARY="));
+        let wget = Source::Debian(vec!["wget".to_owned()]);
+        assert_eq!(source("wget", Distribution::Ubuntu), wget);
     }
 }

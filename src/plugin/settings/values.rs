@@ -176,7 +176,7 @@ mod tests {
                     }}),
                 ),
             ],
-            problems: Vec::new(),
+            ..Catalogue::default()
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         );
         let catalogue = Catalogue {
             plugins: vec![ring],
-            problems: Vec::new(),
+            ..Catalogue::default()
         };
         let none = Values::new();
         let layers = Layers {
