@@ -25,6 +25,9 @@ pub const NODE_NEEDED: (u32, u32) = (18, 16);
 /// How to install lighthouse: this version runs with Debian's node.
 pub const INSTALL: &str = "apt install chromium npm && npm install --global lighthouse@12 (on Ubuntu, Google Chrome instead of chromium)";
 
+/// Label of processes with the AppArmor profile of browsers.
+const APPARMOR_LABEL: &str = "archivist-browser (unconfined)";
+
 /// Hint if the check must not reach the loopback.
 const CLOSED: &str = "; it reaches its browser on the loopback, which this check does not reach in the machine's network: \
                       install passt, see Network= in archivist.conf(5)";
@@ -164,12 +167,20 @@ fn arguments(user_agent: Option<&str>) -> Vec<String> {
 
 /// Chromium keeps its own sandbox where it works: not as root, and not without user namespaces.
 fn can_sandbox() -> bool {
-    let most = |name: &str| std::fs::read_to_string(format!("/proc/sys/{name}")).ok();
-    let is_off = |name: &str, off: &str| most(name).is_some_and(|text| text.trim() == off);
-    let off = is_off("user/max_user_namespaces", "0")
-        || is_off("kernel/unprivileged_userns_clone", "0")
-        || is_off("kernel/apparmor_restrict_unprivileged_userns", "1");
-    !nix::unistd::geteuid().is_root() && !off
+    !nix::unistd::geteuid().is_root() && has_user_namespaces(Path::new("/proc"))
+}
+
+/// Whether this process can create user namespaces. Where AppArmor restricts them, the drop-in of
+/// the unit selects a profile that permits them, if the profile is loaded.
+fn has_user_namespaces(proc: &Path) -> bool {
+    let is = |path: &str, value: &str| {
+        std::fs::read_to_string(proc.join(path)).is_ok_and(|text| text.trim() == value)
+    };
+    let off = is("sys/user/max_user_namespaces", "0")
+        || is("sys/kernel/unprivileged_userns_clone", "0")
+        || (is("sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+            && !is("self/attr/current", APPARMOR_LABEL));
+    !off
 }
 
 /// Search path: the library, PATH, and where npm installs global programs.
@@ -329,6 +340,25 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn browser_with_the_profile_keeps_its_sandbox_under_apparmor() {
+        let proc = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = proc.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert!(has_user_namespaces(proc.path()));
+        write("sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
+        assert!(!has_user_namespaces(proc.path()));
+        write("self/attr/current", "unconfined\n");
+        assert!(!has_user_namespaces(proc.path()));
+        write("self/attr/current", "archivist-browser (unconfined)\n");
+        assert!(has_user_namespaces(proc.path()));
+        write("sys/user/max_user_namespaces", "0\n");
+        assert!(!has_user_namespaces(proc.path()));
+    }
 
     #[test]
     fn snap_is_no_browser() {

@@ -7,7 +7,7 @@
 VM_PACKAGES=(
     systemd systemd-sysv dbus dbus-user-session libpam-systemd udev kmod
     linux-image-cloud-amd64 initramfs-tools e2fsprogs openssh-server
-    ca-certificates passwd procps python3 wget curl
+    ca-certificates passwd procps python3 wget curl apparmor
 )
 
 # Units that would only delay the boot.

@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 const SPACE_WANTED: u64 = 2 << 30;
 const SPACE_NEEDED: u64 = 100 << 20;
 
+/// Line of the loaded AppArmor profile of browsers.
+const BROWSER_PROFILE: &str = "archivist-browser (unconfined)";
+
 /// The checked machine; in tests, a directory with its files.
 pub struct Host<'a> {
     scope: &'a Scope,
@@ -194,7 +197,8 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Chromium needs user namespaces for its sandbox.
+    /// Chromium needs user namespaces for its sandbox, and the service manager of a user for that of
+    /// hooks.
     fn user_namespaces(&self) -> Check {
         const NAME: &str = "user namespaces";
         let is = |path: &str, value: &str| self.read(path).as_deref() == Some(value);
@@ -203,14 +207,38 @@ impl<'a> Host<'a> {
             Check::fail(NAME, off, "sysctl user.max_user_namespaces=15000")
         } else if is("proc/sys/kernel/unprivileged_userns_clone", "0") {
             Check::fail(NAME, off, "sysctl kernel.unprivileged_userns_clone=1")
-        } else if is("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        } else if !is("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+            Check::ok(NAME, "available")
+        } else if self.scope.user {
             Check::warn(
                 NAME,
-                "AppArmor restricts them: a chromium without a profile cannot build its sandbox",
-                "an AppArmor profile with 'userns,' for chromium, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+                "AppArmor restricts them: the service manager of a user starts hooks without the sandbox of files, \
+                 and a browser without a profile cannot build its own",
+                "archive without --user, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
             )
         } else {
-            Check::ok(NAME, "available")
+            self.browser_profile()
+        }
+    }
+
+    /// Where AppArmor restricts user namespaces, browsers need the profile of the package.
+    fn browser_profile(&self) -> Check {
+        const NAME: &str = "user namespaces";
+        let path = self.root.join("sys/kernel/security/apparmor/profiles");
+        match fs::read_to_string(path) {
+            Ok(text) if text.lines().any(|line| line == BROWSER_PROFILE) => {
+                Check::ok(NAME, "restricted by AppArmor, and permitted for browsers")
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Check::warn(
+                NAME,
+                "AppArmor restricts them: only root can see whether the profile archivist-browser is loaded",
+                "run with sudo",
+            ),
+            _ => Check::warn(
+                NAME,
+                "AppArmor restricts them: a chromium without a profile cannot build its sandbox",
+                "systemctl restart archivist-apparmor.service, or sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+            ),
         }
     }
 }
@@ -294,7 +322,21 @@ mod tests {
             "proc/sys/kernel/apparmor_restrict_unprivileged_userns",
             "1\n",
         );
-        assert_eq!(host.user_namespaces().verdict, Verdict::Warn);
+        let unprofiled = host.user_namespaces();
+        assert_eq!(unprofiled.verdict, Verdict::Warn);
+        assert!(
+            unprofiled
+                .fix
+                .unwrap()
+                .contains("archivist-apparmor.service")
+        );
+        let profiles = "sys/kernel/security/apparmor/profiles";
+        write(
+            root.path(),
+            profiles,
+            "chrome (unconfined)\narchivist-browser (unconfined)\n",
+        );
+        assert_eq!(host.user_namespaces().verdict, Verdict::Ok);
         write(root.path(), "proc/sys/user/max_user_namespaces", "0\n");
         assert_eq!(host.user_namespaces().verdict, Verdict::Fail);
 
