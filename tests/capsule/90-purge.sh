@@ -44,9 +44,28 @@ assert_nothing_left() {
         assert_eq "" "$(in_capsule find $place -name '*archivist*' ! -path '/var/lib/systemd/catalog/*')" "files in $place"
     done
     ! in_capsule sh -c 'command -v archivist' || fail "the program is left"
+    assert_eq "" "$(files)" "files of that name"
+    assert_eq "" "$(in_capsule debconf-show archivist)" "answers of debconf"
     assert_system_running
+}
+
+# Except for the archive and what apt and this test keep.
+files() {
+    in_capsule find / -xdev -name '*archivist*' ! -path '/var/cache/*' ! -path '/var/lib/archivist*' ! -path '/var/lib/apt/*' \
+        ! -path '/var/log/*' ! -path '/var/lib/systemd/catalog/*' ! -path '/tmp/*'
+}
+
+# Debian's packages keep them (systemd-cron, postgresql): another user must not get the files of the archive with their number. They have
+# no password, shell or home directory of their own.
+users_stay_and_are_locked() {
+    local user line
+    for user in archivist archivist-hook archivist-hook-1 archivist-hook-16 archivist-network; do
+        line=$(in_capsule getent passwd $user) || fail "user $user is gone"
+        assert_contains "$line" /nologin "shell of $user"
+        [[ $(in_capsule getent shadow $user) == "$user:!"* ]] || fail "user $user has a password"
+    done
 }
 
 prepare() { deb=$(put_deb); }
 
-cases removal_ends_what_runs purge_keeps_the_archive purge_deletes_the_archive_when_told
+cases removal_ends_what_runs purge_keeps_the_archive purge_deletes_the_archive_when_told users_stay_and_are_locked
