@@ -54,6 +54,12 @@ explains_its_messages() {
     assert_contains "$(in_capsule journalctl --list-catalog)" "archivist:" "the journal's catalog"
 }
 
+# systemd 259 and newer start units without their filters of system calls if this library is missing, and do not say so.
+depends_on_filters() {
+    needs installs
+    assert_contains "$(in_capsule dpkg-query --show --showformat='${Depends}' archivist)" libseccomp2 "dependencies"
+}
+
 prepare() { deb=$(put_deb); }
 
-cases installs has_users_and_directories reinstall_keeps_work the_bus_starts_it explains_its_messages
+cases installs has_users_and_directories reinstall_keeps_work the_bus_starts_it explains_its_messages depends_on_filters
