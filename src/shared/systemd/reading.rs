@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// Reads the peak from the kernel: systemd before 254 has no property MemoryPeak. Works as long
+    /// Reads the peak from the kernel: systemd before 255 has no property MemoryPeak. Works as long
     /// as the cgroup exists.
     fn memory_peak_of_kernel(&self) -> Option<u64> {
         let group = self.control_group.as_deref().filter(|g| !g.is_empty())?;
