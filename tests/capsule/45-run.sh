@@ -273,6 +273,18 @@ records_of_other_archives() {
     assert_nothing_is_left
 }
 
+# ONLY_NEW of ArchiveBox leaves out what the archive has.
+records_of_known_pages() {
+    local before record='{\"type\":\"Crawl\",\"urls\":\"http://own.test/1\",\"config\":{\"ONLY_NEW\":%s,\"PLUGINS\":\"testquick\"}}\n'
+    before=$(newest crawls '.[0].id')
+    assert_status 0 in_capsule sh -c "printf '$record' true | archivist run -"
+    assert_contains "$output" "nothing new: the archive has this URL, in $before" "the message"
+    assert_eq "$before" "$(newest crawls '.[0].id')" "the newest crawl"
+    assert_status 0 in_capsule sh -c "printf '$record' false | archivist run -"
+    assert_eq "http://own.test/1" "$(newest snapshots 'map(.url)')" "a page that is archived again"
+    assert_nothing_is_left
+}
+
 takes_up_a_crawl() {
     local crawl id
     on_terminal 130 "$(interrupted_then 'type a')" --plugins $held http://again.test/
@@ -307,4 +319,4 @@ copies() {
 }
 
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
-    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives takes_up_a_crawl copies
+    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives records_of_known_pages takes_up_a_crawl copies

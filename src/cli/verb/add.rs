@@ -150,7 +150,8 @@ async fn submit(args: &AddArgs, urls: &Urls, server: &Server) -> Result<(Added, 
     Ok((added, refused))
 }
 
-fn summary(added: &Added) -> String {
+/// Returns how many URLs were queued, and how many the archive has.
+pub(crate) fn summary(added: &Added) -> String {
     let urls = |count: u64| match count {
         1 => "1 URL".to_owned(),
         n => format!("{n} URLs"),

@@ -17,6 +17,7 @@ use archivist_core::model::{AnyId, CheckKind, Owner, cut};
 pub use emit::emit;
 use futures_util::StreamExt;
 use limits::{document, few, invalid, small_enough};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use worker::Worker;
@@ -308,9 +309,12 @@ impl Manager {
         let _call = self.1.claim(user, Kind::Call)?;
         let answer = self.add_for(user, urls, options).await?;
         let added: Added = serde_json::from_str(&answer).map_err(invalid)?;
-        // Its crawl belongs to another caller.
+        // Its crawl belongs to another caller: nothing is held.
         if added.accepted == 0 && added.known > 0 {
-            return Err(invalid("the archive has all of these pages"));
+            let (closed, _) = UnixStream::pair().map_err(|error| {
+                fdo::Error::Failed(format!("failed to create a socket pair: {error}"))
+            })?;
+            return Ok((answer, std::os::fd::OwnedFd::from(closed).into()));
         }
         // If the caller is gone by now, the descriptor closes and the crawl is cancelled.
         let hold = self.hold_for(&added.crawl.to_string(), true, claim).await?;

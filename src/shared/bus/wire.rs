@@ -64,7 +64,8 @@ pub trait Manager {
     /// Returns a stream with an empty line whenever the answer of `status` may have changed, at most
     /// four in a second.
     fn watch_status(&self) -> zbus::Result<OwnedFd>;
-    /// Queues a crawl for a command in the foreground: `add` and [`Manager::hold`] in one.
+    /// Queues a crawl for a command in the foreground: `add` and [`Manager::hold`] in one. The
+    /// descriptor is closed if the archive has all pages, and only new ones are requested.
     fn run(&self, urls: Fd<'_>, options: &str) -> zbus::Result<(String, OwnedFd)>;
     /// Returns a descriptor that closes when the crawl has ended and none of its units runs. If the
     /// caller closes it earlier, interrupted hooks are skipped and, if `cancel`, the crawl is

@@ -2,11 +2,10 @@
 //! each line requests, and how it is passed on.
 
 use crate::client::exit::Failure;
+use crate::verb::run::crawl_record;
+use crate::verb::run::crawl_record::{Options, words};
 use crate::verb::urls::{Origin, Rejected, Urls};
-use archivist_core::model::{
-    CrawlId, HIDDEN, Owner, PageUrl, SnapshotId, parse_line, without_userinfo,
-};
-use archivist_shared::bus::documents::report::AddOptions;
+use archivist_core::model::{CrawlId, Owner, PageUrl, SnapshotId, parse_line, without_userinfo};
 use serde_json::{Map, Value, json};
 use std::io::BufRead;
 
@@ -28,60 +27,6 @@ pub enum Wish {
     },
     /// Not a request.
     Nothing,
-}
-
-/// Options in a record of a crawl, in addition to its URLs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
-    depth: Option<u32>,
-    tags: Vec<String>,
-    plugins: Vec<String>,
-    config: Vec<(String, String)>,
-}
-
-/// Names of the setting with the list of plugins.
-const PLUGINS: [&str; 3] = ["PLUGINS", "ENABLED_PLUGINS", "ENABLED_EXTRACTORS"];
-
-/// Settings of ArchiveBox under other names, with the names that they have here.
-const TRANSLATED: [(&str, &str); 2] = [
-    ("MAX_URLS", "CRAWL_MAX_URLS"),
-    ("MAX_SIZE", "CRAWL_MAX_SIZE"),
-];
-/// Names of the setting with the depth of a crawl.
-const DEPTH: [&str; 2] = ["MAX_DEPTH", "DEPTH"];
-
-/// The name that a setting has here.
-fn translated(key: &str) -> &str {
-    let mut pairs = TRANSLATED.iter();
-    pairs
-        .find(|(theirs, _)| *theirs == key)
-        .map_or(key, |(_, ours)| ours)
-}
-
-impl Options {
-    /// Names of its settings.
-    pub fn settings(&self) -> Vec<String> {
-        self.config.iter().map(|(key, _)| key.clone()).collect()
-    }
-
-    /// The same without these settings.
-    pub fn without(&self, settings: &[String]) -> Options {
-        let mut options = self.clone();
-        options.config.retain(|(key, _)| !settings.contains(key));
-        options
-    }
-
-    /// Settings that replace those of the command line.
-    pub fn over(&self, base: &AddOptions) -> AddOptions {
-        let mut options = base.clone();
-        options.depth = self.depth.unwrap_or(base.depth);
-        options.tags.extend(self.tags.iter().cloned());
-        if options.plugins.is_empty() {
-            options.plugins.clone_from(&self.plugins);
-        }
-        options.config.extend(self.config.iter().cloned());
-        options
-    }
 }
 
 /// All requests.
@@ -214,6 +159,13 @@ fn of_record(record: &Map<String, Value>) -> Result<Wish, String> {
     })
 }
 
+fn crawl(record: &Map<String, Value>) -> Wish {
+    match crawl_record::read(record) {
+        Some((urls, options)) => Wish::Crawl { urls, options },
+        None => Wish::Nothing,
+    }
+}
+
 /// Returns a request for an id of this archive, with `otherwise` as alternative.
 fn known(id: Owner, otherwise: Wish) -> Wish {
     let url = match &otherwise {
@@ -278,80 +230,6 @@ fn page(record: &Map<String, Value>) -> Result<Wish, String> {
     Ok(Wish::Page(Value::Object(line).to_string()))
 }
 
-fn crawl(record: &Map<String, Value>) -> Wish {
-    let urls: Vec<String> = match record.get("urls").or_else(|| record.get("url")) {
-        Some(Value::String(text)) => text.lines().map(|line| line.trim().to_owned()).collect(),
-        Some(Value::Array(urls)) => {
-            let texts = urls.iter().filter_map(Value::as_str);
-            texts.map(|url| url.trim().to_owned()).collect()
-        }
-        _ => Vec::new(),
-    };
-    let urls: Vec<String> = urls.into_iter().filter(|url| !url.is_empty()).collect();
-    if urls.is_empty() {
-        return Wish::Nothing;
-    }
-    let depth = record
-        .get("max_depth")
-        .or_else(|| record.get("depth"))
-        .and_then(Value::as_u64);
-    let config = record.get("config").and_then(Value::as_object);
-    let plain = |value: &Value| match value {
-        // The list of this archive has no type.
-        Value::String(text) if text == HIDDEN => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Null => None,
-        // Lists and objects in settings are JSON too.
-        other => Some(other.to_string()),
-    };
-    let (lists, config): (Vec<_>, Vec<_>) = config
-        .into_iter()
-        .flatten()
-        .partition(|(key, _)| PLUGINS.contains(&key.as_str()));
-    let (depths, config): (Vec<_>, Vec<_>) = config
-        .into_iter()
-        .partition(|(key, _)| DEPTH.contains(&key.as_str()));
-    let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    let depth = depth.or_else(|| depths.iter().find_map(|(_, value)| number(value)));
-    let limits = ["max_urls", "max_size"].into_iter().filter_map(|key| {
-        let value = record.get(key).and_then(plain)?;
-        Some((translated(&key.to_uppercase()).to_owned(), value))
-    });
-    // A setting under its name here wins over one that is translated.
-    let (own, theirs): (Vec<_>, Vec<_>) = config
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.clone(), plain(value)?)))
-        .partition(|(key, _)| translated(key) == key);
-    let theirs = theirs
-        .into_iter()
-        .map(|(key, value)| (translated(&key).to_owned(), value));
-    let config = limits.chain(theirs).chain(own);
-    let options = Options {
-        depth: depth.map(|depth| u32::try_from(depth).unwrap_or(u32::MAX)),
-        tags: words(record.get("tags_str").or_else(|| record.get("tags"))),
-        plugins: lists
-            .into_iter()
-            .flat_map(|(_, list)| words(Some(list)))
-            .collect(),
-        config: config.collect(),
-    };
-    Wish::Crawl { urls, options }
-}
-
-/// `"a, b"` or `["a", "b"]`.
-fn words(value: Option<&Value>) -> Vec<String> {
-    let words: Vec<&str> = match value {
-        Some(Value::String(text)) => text.split(',').collect(),
-        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let words = words
-        .into_iter()
-        .map(str::trim)
-        .filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,50 +276,6 @@ mod tests {
         }
         assert!(judge("nonsense").is_err());
         assert!(judge(r#"{"type":"Snapshot","url":"file:///etc/passwd"}"#).is_err());
-    }
-
-    #[test]
-    fn a_crawl_has_options_of_its_own() {
-        let text = r#"{"type":"Crawl","urls":"http://a/\n\nhttp://b/","max_depth":1,"tags_str":"x","config":{"TIMEOUT":5,"WGET_ARGS":["-4"],"N":null,"PLUGINS":"wget, title"}}"#;
-        let Wish::Crawl { urls, options } = wish(text) else {
-            panic!("no crawl");
-        };
-        assert_eq!(urls, ["http://a/", "http://b/"]);
-        let base = AddOptions {
-            tags: vec!["mine".into()],
-            ..AddOptions::default()
-        };
-        let options = options.over(&base);
-        assert_eq!((options.depth, options.tags.len()), (1, 2));
-        assert_eq!(options.config["TIMEOUT"], "5");
-        assert_eq!(options.config["WGET_ARGS"], r#"["-4"]"#);
-        assert!(!options.config.contains_key("N") && !options.config.contains_key("PLUGINS"));
-        assert_eq!(options.plugins, ["wget", "title"]);
-    }
-
-    #[test]
-    fn settings_of_archivebox_are_translated() {
-        let of = |text: &str| match wish(text) {
-            Wish::Crawl { options, .. } => options,
-            other => panic!("{other:?}"),
-        };
-        let options = of(
-            r#"{"type":"Crawl","urls":"http://a/","max_size":0,"config":{"MAX_URLS":7,"MAX_DEPTH":"2","ADMIN":"x"}}"#,
-        );
-        let base = options.over(&AddOptions::default());
-        assert_eq!(base.depth, 2);
-        assert_eq!(base.config["CRAWL_MAX_URLS"], "7");
-        assert_eq!(base.config["CRAWL_MAX_SIZE"], "0");
-        let known = options.without(&["ADMIN".to_owned()]);
-        assert_eq!(known.settings(), ["CRAWL_MAX_SIZE", "CRAWL_MAX_URLS"]);
-        let both = of(
-            r#"{"type":"Crawl","urls":"http://a/","max_depth":1,"config":{"CRAWL_MAX_URLS":"3","DEPTH":4,"MAX_URLS":9}}"#,
-        );
-        let both = both.over(&AddOptions::default());
-        assert_eq!(
-            (both.depth, both.config["CRAWL_MAX_URLS"].as_str()),
-            (1, "3")
-        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod board;
 mod copy;
+mod crawl_record;
 mod draft;
 mod input;
 mod interrupt;
@@ -18,7 +19,7 @@ use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
-use crate::verb::add::{persona, setting};
+use crate::verb::add::{persona, setting, summary};
 use crate::verb::background::BackgroundArgs;
 use crate::verb::urls::Urls;
 use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
@@ -28,6 +29,7 @@ use archivist_shared::bus::documents::report::{
 };
 use archivist_shared::config::Scope;
 use clap::Args;
+use crawl_record::Options;
 use input::Input;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -326,7 +328,7 @@ impl Submission<'_> {
 
     /// The options of a record without settings that no plugin has here: another archive may have
     /// other plugins.
-    async fn without_unknown(&self, own: &input::Options) -> Result<input::Options, Failure> {
+    async fn without_unknown(&self, own: &Options) -> Result<Options, Failure> {
         let names = own.settings();
         if names.is_empty() {
             return Ok(own.clone());
@@ -349,6 +351,10 @@ impl Submission<'_> {
         for refused in added.refused.iter().cloned() {
             eprintln!("{}", urls.located(refused));
             self.partly = true;
+        }
+        if added.accepted == 0 && added.known > 0 {
+            eprintln!("{}", summary(&added));
+            return Ok(());
         }
         self.jobs.push(Job {
             crawl: added.crawl,
