@@ -200,6 +200,21 @@ everything_that_is_missing_is_brought() {
     assert_contains "$output" "test-tool: $tool" "the program"
 }
 
+# A record of another archive names a program: it is installed on request, as a plugin here requires it.
+records_of_programs_are_carried_out_on_request() {
+    local record='{\"type\":\"Binary\",\"name\":\"%s\",\"overrides\":{\"shelf\":{\"install_root\":\"/nowhere\"}}}\n'
+    in_capsule rm -f $tool
+    assert_status 0 in_capsule sh -c "printf '$record' test-tool odd-tool | archivist run"
+    assert_contains "$output" "program 'test-tool' of a record is missing; to install it: archivist plugins install testuser" "without --install"
+    assert_contains "$output" "ignored programs of records that no plugin needs: odd-tool" "an unknown program"
+    in_capsule test ! -e $tool || fail "a record installed a program"
+    assert_status 0 in_capsule sh -c "printf '$record' test-tool | archivist run --install"
+    assert_contains "$output" "test-tool: $tool" "the program"
+    in_capsule test -x $tool || fail "the program was not installed"
+    crawl=$(query '.[0].id' list crawls --limit 1)
+    assert_contains "$(archivist logs "$crawl")" "\"install_root\":\"$library/shelf\"" "where the plugin wants it"
+}
+
 cases missing_is_said is_brought is_used an_old_one_does_not_do everything_that_is_missing_is_brought \
-    what_was_there_is_known claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
+    what_was_there_is_known records_of_programs_are_carried_out_on_request claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
     complete_pages_get_what_they_lack

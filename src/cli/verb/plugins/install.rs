@@ -80,7 +80,7 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
 }
 
 /// Returns a line with the location of each program, and whether one is missing.
-fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bool) {
+pub fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String, bool) {
     let asked = |binary: &&Binary| {
         let needed_by = |name: &String| {
             let mut plugins = binary.plugins.iter();

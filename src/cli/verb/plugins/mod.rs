@@ -2,10 +2,10 @@
 
 mod abx;
 mod add;
-mod binaries;
+pub(crate) mod binaries;
 mod drop_in;
-mod install;
-mod missing;
+pub(crate) mod install;
+pub(crate) mod missing;
 mod unit;
 
 use crate::client::exit::{Exit, Failure};

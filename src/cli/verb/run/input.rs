@@ -7,6 +7,7 @@ use crate::verb::run::crawl_record::{Options, words};
 use crate::verb::urls::{Origin, Rejected, Urls};
 use archivist_core::model::{CrawlId, Owner, PageUrl, SnapshotId, parse_line, without_userinfo};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io::BufRead;
 
 /// Request of a line.
@@ -25,6 +26,8 @@ pub enum Wish {
         url: String,
         otherwise: Box<Wish>,
     },
+    /// A program that another archive had.
+    Program(String),
     /// Not a request.
     Nothing,
 }
@@ -36,6 +39,7 @@ pub struct Input {
     pub urls: Urls,
     pub crawls: Vec<(Urls, Options)>,
     pub requeues: Vec<(Owner, Option<String>)>,
+    pub programs: BTreeSet<String>,
     /// Requests that refer to an id, by line, until the id is checked.
     pub claims: Vec<(u64, Claim)>,
 }
@@ -104,6 +108,7 @@ impl Input {
                 let claim = Claim { id, url, otherwise };
                 self.claims.push((number, claim));
             }
+            Wish::Program(name) => drop(self.programs.insert(name)),
             Wish::Nothing => {}
         }
     }
@@ -120,7 +125,8 @@ impl Input {
 
     pub fn is_empty(&self) -> bool {
         let nothing_new = self.urls.is_empty() && self.crawls.is_empty();
-        nothing_new && self.requeues.is_empty() && self.claims.is_empty()
+        let nothing_old = self.requeues.is_empty() && self.claims.is_empty();
+        nothing_new && nothing_old && self.programs.is_empty()
     }
 }
 
@@ -154,6 +160,7 @@ fn of_record(record: &Map<String, Value>) -> Result<Wish, String> {
             Err(_) => page(record)?,
         },
         Some("ArchiveResult") => result(record, id),
+        Some("Binary" | "BinaryRequest") => program(record),
         Some(_) => Wish::Nothing,
         None => page(record)?,
     })
@@ -163,6 +170,13 @@ fn crawl(record: &Map<String, Value>) -> Wish {
     match crawl_record::read(record) {
         Some((urls, options)) => Wish::Crawl { urls, options },
         None => Wish::Nothing,
+    }
+}
+
+fn program(record: &Map<String, Value>) -> Wish {
+    match text_of(record, "name").map(str::trim) {
+        Some(name) if !name.is_empty() => Wish::Program(name.to_owned()),
+        _ => Wish::Nothing,
     }
 }
 
@@ -264,7 +278,10 @@ mod tests {
         assert_eq!(wish(result), of("s3", Some("on_Snapshot__06_wget")));
         let result = r#"{"type":"ArchiveResult","snapshot_id":"s3","plugin":"wget"}"#;
         assert_eq!(wish(result), of("s3", Some("wget")));
+        let program = r#"{"type":"Binary","name":"wget","abspath":"/opt/wget","overrides":{}}"#;
+        assert_eq!(wish(program), Wish::Program("wget".to_owned()));
         for strange in [
+            r#"{"type":"Binary","abspath":"/opt/wget"}"#,
             r#"{"type":"Process","id":"r1"}"#,
             r#"{"type":"ArchiveResult","id":"0198-uuid"}"#,
             r#"{"type":"Crawl"}"#,

@@ -8,6 +8,7 @@ mod draft;
 mod input;
 mod interrupt;
 mod printed;
+mod programs;
 mod registration;
 mod scope;
 mod stream;
@@ -75,6 +76,9 @@ pub struct RunArgs {
     /// Start no hook when a page has S bytes; same as --set SNAPSHOT_MAX_SIZE=S
     #[arg(long, value_name = "S")]
     snapshot_max_size: Option<String>,
+    /// Install the programs of Binary records that plugins need and that are missing
+    #[arg(long, conflicts_with = "dry_run")]
+    install: bool,
     /// Show which hooks would run and why others would not; queue nothing
     #[arg(long)]
     dry_run: bool,
@@ -164,10 +168,14 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
         can_copy(scope)?;
     }
     // From here on the command waits: it does not leave queued pages behind.
-    let interrupts = signal(SignalKind::interrupt())
+    let mut interrupts = signal(SignalKind::interrupt())
         .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
     let server = Server::reach(scope).await?;
     let since = style::now();
+    match programs::settle(&server, &input.programs, args.install, &mut interrupts).await? {
+        Exit::Interrupted => return Ok(Exit::Interrupted),
+        exit => partly |= exit != Exit::Done,
+    }
     let mut submission = Submission {
         server: &server,
         jobs: Vec::new(),
