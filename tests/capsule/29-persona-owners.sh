@@ -68,6 +68,8 @@ others_are_refused() {
     assert_status 2 as member archivist add --persona bank --plugins wget --set 'WGET_ARGS_EXTRA=["--post-file=/tmp/personas/bank/cookies.txt"]' http://owner.test/
     assert_status 2 as member archivist run --dry-run --persona bank http://owner.test/
     assert_status 1 as member archivist persona allow bank member
+    assert_status 1 as member archivist persona set bank USER_AGENT=mine
+    assert_contains "$output" "only root can change the machine's personas" "settings by a member"
 }
 
 users_and_groups_are_allowed() {

@@ -19,15 +19,18 @@ cat "$mine/chrome_profile/Default/Cookies" >profile.txt
 cat "$COOKIES_FILE" >cookies.txt
 (cd "$mine" && find . ! -type d | sort) >files.txt
 echo "$PERSONAS_DIR" >where.txt
+echo "$USER_AGENT $TESTPERSONA_API_KEY" >settings.txt
 echo changed >"$mine/chrome_profile/Default/Cookies"
 echo left >"$mine/left"
-{ ls /var/lib/archivist/personas; cat /var/lib/archivist/personas/*/cookies.txt; } >template.txt 2>/dev/null
+{ ls /var/lib/archivist/personas; cat /var/lib/archivist/personas/*/cookies.txt /var/lib/archivist/personas/.office.settings; } >template.txt 2>/dev/null
 echo "hook" >/var/lib/archivist/personas/office/cookies.txt
 exit 0
 SH
     # As plugins have it that require chrome.
-    in_capsule sh -c 'cat >$0/testpersona/config.json' $plugins <<<'{"type": "object", "properties": {"CHROME_ISOLATION": {"type": "string"}}}'
-    configure </dev/null
+    in_capsule sh -c 'cat >$0/testpersona/config.json' $plugins <<<'{"type": "object",
+        "properties": {"CHROME_ISOLATION": {"type": "string"}, "TESTPERSONA_API_KEY": {"type": "string", "default": "none"}}}'
+    configure <<<"[Config]
+USER_AGENT=of-machine"
     in_capsule sh -c 'mkdir -p /srv/test-profile/Default && cd /srv/test-profile && echo logged-in >Default/Cookies &&
         ln -s /etc/shadow Default/link && ln -s / root && mkfifo pipe && echo 9222 >DevToolsActivePort && chmod -R go= . &&
         umask 077 && echo "netscape" >/srv/test-cookies'
@@ -98,6 +101,27 @@ uses_the_default() {
     assert_status 1 archivist persona remove Default
 }
 
+# Settings of the crawl override those of its persona, which override those of the machine.
+settings_apply_to_its_crawls() {
+    needs imports
+    assert_status 2 archivist persona set office USER_AGNT=x
+    assert_contains "$output" "USER_AGENT" "the suggestion"
+    assert_status 2 archivist persona set office TIMEOUT=soon
+    archivist persona set office USER_AGENT=of-persona TESTPERSONA_API_KEY=SK-persona
+    crawl http://persona.test/settings
+    assert_eq "of-machine none" "$(file settings.txt)" "without the persona"
+    crawl --persona office http://persona.test/settings
+    assert_eq "of-persona SK-persona" "$(file settings.txt)" "with the persona"
+    crawl --persona office --set USER_AGENT=of-crawl http://persona.test/settings
+    assert_eq "of-crawl SK-persona" "$(file settings.txt)" "settings of the crawl"
+    assert_eq "of-persona (hidden)" "$(query '.config | [.USER_AGENT, .TESTPERSONA_API_KEY]' persona show office)" "persona show"
+    assert_eq "root 600" "$(in_capsule stat -c '%U %a' $personas/.office.settings)" "the file"
+    assert_eq 0 "$(in_capsule journalctl --quiet --boot --output=export | grep -av '^_CMDLINE=' | grep -ac SK-persona || true)" "lines of the journal with the secret"
+    archivist persona unset office TESTPERSONA_API_KEY USER_AGENT
+    crawl --persona office http://persona.test/settings
+    assert_eq "of-machine none" "$(file settings.txt)" "after unset"
+}
+
 # If a persona cannot be copied, the error says so, and no part of it is used.
 says_what_it_cannot_copy() {
     needs imports
@@ -107,4 +131,4 @@ says_what_it_cannot_copy() {
     assert_eq "" "$(file profile.txt)" "the profile"
 }
 
-cases imports works_on_a_copy copies_for_each_page uses_the_default says_what_it_cannot_copy
+cases imports works_on_a_copy copies_for_each_page uses_the_default settings_apply_to_its_crawls says_what_it_cannot_copy

@@ -3,6 +3,8 @@
 
 mod set;
 
+pub(crate) use set::plugins;
+
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};

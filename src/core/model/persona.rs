@@ -37,6 +37,12 @@ impl PersonaName {
     pub fn list(&self) -> String {
         format!(".{}.allow", self.0)
     }
+
+    /// Returns the name of the file next to the directory with its [`super::PersonaSettings`]. The
+    /// copies of the directory that hooks read do not have them.
+    pub fn settings(&self) -> String {
+        format!(".{}.settings", self.0)
+    }
 }
 
 impl FromStr for PersonaName {
@@ -87,5 +93,11 @@ mod tests {
         }
         assert_eq!("Default".parse(), Ok(PersonaName::usual()));
         assert!(PersonaName::usual().list().parse::<PersonaName>().is_err());
+        assert!(
+            PersonaName::usual()
+                .settings()
+                .parse::<PersonaName>()
+                .is_err()
+        );
     }
 }

@@ -55,11 +55,12 @@ impl Turn<'_> {
         user: u32,
         so_far: Option<&Adding>,
     ) -> TurnResult<Progress> {
-        if so_far.is_none() {
-            self.check_options(options, &BTreeSet::from([user]))?;
-        }
-        let filter: UrlFilter = self.engine.url_filter(&options.config).map_err(invalid)?;
-        let mut adding = so_far.cloned().unwrap_or_default();
+        let mut adding = match so_far {
+            Some(adding) => adding.clone(),
+            None => self.begin_adding(options, user)?,
+        };
+        let filter = self.engine.url_filter(&options.config, &adding.persona);
+        let filter: UrlFilter = filter.map_err(invalid)?;
         let refused = std::mem::take(&mut adding.refused);
         let done = (adding.lines, adding.bytes);
         let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);
@@ -99,6 +100,18 @@ impl Turn<'_> {
                 None => "the list contains no URL".to_owned(),
             })),
         }
+    }
+
+    fn begin_adding(&self, options: &AddOptions, user: u32) -> TurnResult<Adding> {
+        let users = BTreeSet::from([user]);
+        self.check_options(options, &users)?;
+        let engine = &self.engine;
+        let persona = engine.persona(&options.config, &users).map_err(invalid)?;
+        let own = engine.persona_settings(persona.as_deref());
+        Ok(Adding {
+            persona: own.map_err(invalid)?,
+            ..Adding::default()
+        })
     }
 
     /// Leaves out the pages that another crawl has, and counts them.

@@ -251,14 +251,15 @@ impl Turn<'_> {
                 "no plugin has a setting '{key}'; see: archivist plugins"
             )));
         }
-        let persona = self.engine.persona(config, users).map_err(invalid)?;
-        self.engine
-            .select(plugins, config, persona.is_some())
-            .map_err(invalid)?;
+        let engine = &self.engine;
+        let persona = engine.persona(config, users).map_err(invalid)?;
+        let persona = persona.as_deref();
+        engine.select(plugins, config, persona).map_err(invalid)?;
+        let own = engine.persona_settings(persona).map_err(invalid)?;
         self.require_facts()?;
-        self.engine.url_filter(config).map_err(invalid)?;
-        self.engine.crawl_limits(config).map_err(invalid)?;
-        self.engine.check_network().map_err(failed)
+        engine.url_filter(config, &own).map_err(invalid)?;
+        engine.crawl_limits(config, &own).map_err(invalid)?;
+        engine.check_network().map_err(failed)
     }
 
     fn cancel(&mut self, id: Owner) -> TurnResult<()> {

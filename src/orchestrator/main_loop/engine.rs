@@ -27,6 +27,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+static NO_SETTINGS: Values = Values::new();
+
 /// Search path for programs, and PATH of hooks.
 pub const HOOK_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -220,23 +222,29 @@ impl Engine {
             .or_else(|| self.facts.program(name))
     }
 
+    /// The layers of settings without a persona.
     pub fn layers<'a>(&'a self, config: &'a Values, base: &'a Values) -> Layers<'a> {
         Layers {
             crawl: config,
+            persona: &NO_SETTINGS,
             config: &self.settings.values,
             base,
         }
     }
 
-    /// The plugins that a crawl with this selection and these settings would use.
+    /// The plugins that a crawl with this selection, these settings and the persona in this
+    /// directory would use.
     pub fn select(
         &self,
         plugins: &[String],
         config: &Values,
-        has_persona: bool,
+        persona: Option<&Path>,
     ) -> Result<Selected<'_>, String> {
-        let base = Values::new();
-        let layers = self.layers(config, &base);
+        let (base, own) = (Values::new(), self.persona_settings(persona)?);
+        let layers = Layers {
+            persona: &own,
+            ..self.layers(config, &base)
+        };
         let plugins = if plugins.is_empty() {
             &self.settings.plugins
         } else {
@@ -244,7 +252,7 @@ impl Engine {
         };
         let selection = Selection {
             plugins: plugins.to_vec(),
-            companions: has_persona,
+            companions: persona.is_some(),
         };
         self.with_programs(|known| select(&self.catalogue, &selection, &layers, known))
             .map_err(|error| error.to_string())
@@ -295,10 +303,14 @@ impl Engine {
         let personas = self.seen_tmp(Some(tmp)).join("personas");
         let base = self.persona_values(persona.as_deref(), &personas);
         let all = derived::with_machine(config);
-        let layers = self.layers(&all, &base);
+        let own = self.persona_settings(persona.as_deref())?;
+        let layers = Layers {
+            persona: &own,
+            ..self.layers(&all, &base)
+        };
         // The hooks of the crawl itself do not change while they run.
-        let first = self.select(plugins, config, persona.is_some())?;
-        let selected = self.select(plugins, &all, persona.is_some())?;
+        let first = self.select(plugins, config, persona.as_deref())?;
+        let selected = self.select(plugins, &all, persona.as_deref())?;
         let planned = |selected: &Selected<'_>, family: HookFamily| -> Vec<PlannedHook> {
             let hooks = hooks_of(selected, family).into_iter();
             let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
@@ -324,8 +336,8 @@ impl Engine {
             snapshot_end: planned(&selected, HookFamily::SnapshotCleanup),
             end: both(HookFamily::CrawlCleanup, HookFamily::CrawlEnd),
             skipped: skipped_hooks(&selected),
-            filter: self.url_filter(config)?,
-            limits: self.crawl_limits(config)?,
+            filter: self.url_filter(config, &own)?,
+            limits: self.crawl_limits(config, &own)?,
             persona,
             programs: self.programs(selected.plugins.iter().copied(), &layers),
         })
@@ -360,15 +372,16 @@ impl Engine {
         })
     }
 
-    /// The limits of a crawl: its own settings, or those of the configuration.
-    pub fn crawl_limits(&self, config: &Values) -> Result<CrawlLimits, String> {
-        CrawlLimits::read(&[config, &self.settings.values])
+    /// The limits of a crawl: its own settings, or those of its persona, or of the configuration.
+    pub fn crawl_limits(&self, config: &Values, persona: &Values) -> Result<CrawlLimits, String> {
+        CrawlLimits::read(&[config, persona, &self.settings.values])
     }
 
-    /// The filter for pages: a crawl's own setting, or that of the configuration.
-    pub fn url_filter(&self, config: &Values) -> Result<UrlFilter, String> {
+    /// The filter for pages: a crawl's own setting, or that of its persona, or of the
+    /// configuration.
+    pub fn url_filter(&self, config: &Values, persona: &Values) -> Result<UrlFilter, String> {
         let setting = |names: [&str; 2], default: &str| {
-            let layers = [config, &self.settings.values];
+            let layers = [config, persona, &self.settings.values];
             let mut found = layers
                 .iter()
                 .flat_map(|layer| names.iter().map(|name| layer.get(*name)));

@@ -13,7 +13,7 @@
 //! systemd or the hook reports.
 
 use crate::work::way_out::MachineAddresses;
-use archivist_core::model::{Audience, PersonaName};
+use archivist_core::model::{Audience, PersonaName, PersonaSettings};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -63,6 +63,8 @@ pub struct PersonaFiles {
     pub has_cookies: bool,
     /// The users that may have it in their crawls, or why its list cannot be read.
     pub audience: Result<Audience, String>,
+    /// Its settings, or why they cannot be read.
+    pub settings: Result<PersonaSettings, String>,
 }
 
 /// An account of the machine.
@@ -121,6 +123,7 @@ impl Facts {
                 is_directory: false,
                 has_cookies: false,
                 audience: Ok(Audience::default()),
+                settings: Ok(PersonaSettings::default()),
             },
         }
     }

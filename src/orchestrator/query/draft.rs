@@ -12,14 +12,13 @@ impl Turn<'_> {
         let (plugins, config) = (&options.plugins, &options.config);
         let tmp = self.engine.archive();
         let persona = self.engine.persona(config, users).map_err(failed)?;
-        let has_persona = persona.is_some();
+        let selected = self
+            .engine
+            .select(plugins, config, persona.as_deref())
+            .map_err(failed)?;
         let plan = self
             .engine
             .page_plan(plugins, config, persona, &tmp)
-            .map_err(failed)?;
-        let selected = self
-            .engine
-            .select(plugins, config, has_persona)
             .map_err(failed)?;
         let hooks = |hooks: &mut dyn Iterator<Item = &PlannedHook>| {
             let hooks = hooks.map(|hook| DraftHook {

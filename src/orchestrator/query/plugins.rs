@@ -8,7 +8,7 @@ impl Turn<'_> {
     pub(crate) fn plugins(&self) -> TurnResult<report::Plugins> {
         let selected = self
             .engine
-            .select(&[], &Default::default(), false)
+            .select(&[], &Default::default(), None)
             .map_err(invalid)?;
         let uses = self.tx.uses()?;
         let skip = |name: &str| {

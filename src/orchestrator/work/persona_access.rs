@@ -86,6 +86,18 @@ impl Engine {
             .collect()
     }
 
+    /// The settings of the persona in a directory; none without a persona.
+    ///
+    /// # Errors
+    /// If the file with the settings cannot be read.
+    pub fn persona_settings(&self, persona: Option<&Path>) -> Result<Values, String> {
+        let name = persona.and_then(Path::file_name);
+        let Some(Ok(name)) = name.map(|name| name.to_string_lossy().parse::<PersonaName>()) else {
+            return Ok(Values::new());
+        };
+        Ok(self.facts.persona(&name).settings?.0)
+    }
+
     pub(crate) fn personas(&self) -> PathBuf {
         self.scope.data_dir().join("personas")
     }
@@ -200,6 +212,52 @@ mod tests {
         assert_eq!(usual.snapshot[0].values["COOKIES_FILE"], cookies);
         let own = plan(&[("COOKIES_FILE", "/mine")]).unwrap();
         assert_eq!(own.snapshot[0].values["COOKIES_FILE"], "/mine");
+    }
+
+    #[test]
+    fn settings_of_the_persona_apply_below_those_of_the_crawl() {
+        let top = tempfile::tempdir().unwrap();
+        let mut engine = engine(top.path());
+        let config = [("USER_AGENT", "config"), ("CRAWL_MAX_URLS", "9")];
+        let config = config.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        engine.settings.values.extend(config);
+        let personas = engine.scope.data_dir().join("personas");
+        std::fs::create_dir_all(personas.join("work")).unwrap();
+        let write = |text: &str| std::fs::write(personas.join(".work.settings"), text).unwrap();
+        let mut plan = |config: &[(&str, &str)]| {
+            let pairs = config.iter();
+            let config: Values = pairs
+                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+                .collect();
+            let users = BTreeSet::from([0]);
+            engine.with_facts(|engine| {
+                let persona = engine.persona(&config, &users)?;
+                engine.page_plan(&["wget".to_owned()], &config, persona, Path::new("/run/c1"))
+            })
+        };
+        write("USER_AGENT=persona\nCRAWL_MAX_URLS=3\nURL_DENYLIST=denied\n");
+        let agent = |plan: &CrawlPlan| plan.snapshot.last().unwrap().values["USER_AGENT"].clone();
+        let without = plan(&[]).unwrap();
+        assert_eq!(
+            (agent(&without), without.limits.urls),
+            ("config".into(), Some(9))
+        );
+        let with = plan(&[(ACTIVE, "work")]).unwrap();
+        assert_eq!(
+            (agent(&with), with.limits.urls),
+            ("persona".into(), Some(3))
+        );
+        let denied = "http://denied.test/";
+        assert!(without.filter.allows(denied) && !with.filter.allows(denied));
+        let own = plan(&[(ACTIVE, "work"), ("USER_AGENT", "own")]).unwrap();
+        assert_eq!(agent(&own), "own");
+
+        write("USER_AGENT=persona\ndamaged secret\n");
+        let why = plan(&[(ACTIVE, "work")]).err().unwrap();
+        assert!(
+            why.ends_with(".work.settings': line 2 is not KEY=VALUE"),
+            "{why}"
+        );
     }
 
     #[test]

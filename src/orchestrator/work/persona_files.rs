@@ -1,11 +1,12 @@
 //! Reading the files of personas, and the accounts of the users that may use them.
 
 use crate::main_loop::facts::{PersonaFiles, UserAccount};
-use archivist_core::model::{Audience, COOKIES, PersonaName};
+use archivist_core::model::{COOKIES, PersonaName};
 use nix::unistd::{Uid, User, getgrouplist};
 use std::ffi::CString;
 use std::io;
 use std::path::Path;
+use std::str::FromStr;
 
 /// Reads the files of a persona in the directory of all personas.
 pub fn read(personas: &Path, name: &PersonaName) -> PersonaFiles {
@@ -19,14 +20,18 @@ pub fn read(personas: &Path, name: &PersonaName) -> PersonaFiles {
     PersonaFiles {
         is_directory,
         has_cookies,
-        audience: audience(&personas.join(name.list())),
+        audience: list(&personas.join(name.list())),
+        settings: list(&personas.join(name.settings())),
     }
 }
 
-/// The list of the users of a persona; a missing file is an empty list.
-fn audience(path: &Path) -> Result<Audience, String> {
+/// The users or the settings of a persona; a missing file is an empty list.
+fn list<T>(path: &Path) -> Result<T, String>
+where
+    T: Default + FromStr<Err: std::fmt::Display>,
+{
     match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Audience::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
         Err(error) => Err(format!("failed to read '{}': {error}", path.display())),
         Ok(text) => text
             .parse()

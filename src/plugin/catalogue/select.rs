@@ -194,6 +194,7 @@ mod tests {
         let none = Values::new();
         let layers = Layers {
             crawl: &crawl,
+            persona: &none,
             config: &none,
             base: &none,
         };
@@ -317,6 +318,7 @@ mod tests {
             let (crawl, none) = (crawl.collect(), Values::new());
             let layers = Layers {
                 crawl: &crawl,
+                persona: &none,
                 config: &none,
                 base: &none,
             };
@@ -374,6 +376,7 @@ mod tests {
         let (catalogue, none) = (catalogue(), Values::new());
         let layers = Layers {
             crawl: &none,
+            persona: &none,
             config: &none,
             base: &none,
         };
@@ -406,6 +409,7 @@ mod tests {
         let none = Values::new();
         let layers = Layers {
             crawl: &none,
+            persona: &none,
             config: &none,
             base: &none,
         };

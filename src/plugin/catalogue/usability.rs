@@ -158,7 +158,7 @@ impl<'a, 'l> UsabilityChecker<'a, 'l> {
 
     fn flag(&self, plugin: &Plugin, resolved: &BTreeMap<String, Value>) -> Option<Skip> {
         let key = plugin.key("ENABLED");
-        let layers = [self.layers.crawl, self.layers.config, self.layers.base];
+        let layers = self.layers.all();
         let property = plugin.schema.properties.get(&key);
         let enabled = match resolved.get(&key) {
             Some(value) => boolean(&plain(value)),

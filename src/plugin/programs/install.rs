@@ -282,6 +282,7 @@ mod tests {
         let none = Values::new();
         let layers = Layers {
             crawl: &none,
+            persona: &none,
             config: &none,
             base: &none,
         };

@@ -20,6 +20,8 @@ pub type Values = BTreeMap<String, String>;
 pub struct Layers<'a> {
     /// Settings of the crawl (`--set`).
     pub crawl: &'a Values,
+    /// Settings of the persona that the crawl uses.
+    pub persona: &'a Values,
     /// `[Config]` of archivist.conf.
     pub config: &'a Values,
     /// Computed settings, such as `LIB_DIR`. A `TIMEOUT` in this layer replaces the defaults of all
@@ -27,12 +29,24 @@ pub struct Layers<'a> {
     pub base: &'a Values,
 }
 
+impl<'a> Layers<'a> {
+    /// The layers that users write, the strongest first.
+    fn of_users(&self) -> [&'a Values; 3] {
+        [self.crawl, self.persona, self.config]
+    }
+
+    /// All layers, the strongest first.
+    pub fn all(&self) -> [&'a Values; 4] {
+        [self.crawl, self.persona, self.config, self.base]
+    }
+}
+
 /// All settings of a plugin with their values, and the general and base settings that are set.
 /// Values of the wrong type are ignored; [`crate::settings::check`] reports them.
 ///
 /// The value of a setting is the first of: its name or an alias in the crawl's layer, then in the
-/// configuration; its fallback in these layers; all of this in the base layer; its default; the
-/// default of its fallback.
+/// persona's, then in the configuration; its fallback in these layers; all of this in the base
+/// layer; its default; the default of its fallback.
 pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTreeMap<String, Value> {
     let schema = effective(catalogue, plugin);
     let mut values = BTreeMap::new();
@@ -40,7 +54,8 @@ pub fn resolve(catalogue: &Catalogue, plugin: &Plugin, layers: &Layers) -> BTree
         values.insert(key.clone(), general::value(key, text));
     }
     for (key, _) in general::HOOK_KEYS {
-        let set = layers.crawl.get(key).or_else(|| layers.config.get(key));
+        let user = layers.of_users();
+        let set = user.iter().find_map(|layer| layer.get(key));
         values.extend(set.map(|text| (key.to_owned(), general::value(key, text))));
     }
     let resolver = Resolver {
@@ -62,8 +77,7 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn value(&self, key: &str, property: &Property) -> Option<Value> {
-        let user = [self.layers.crawl, self.layers.config];
-        self.set(key, property, &user)
+        self.set(key, property, &self.layers.of_users())
             .or_else(|| self.set(key, property, &[self.layers.base]))
             .or_else(|| self.default(property, self.schema.len()))
     }
@@ -197,6 +211,7 @@ mod tests {
         let (crawl, config, base) = (texts(crawl), texts(config), texts(base));
         let layers = Layers {
             crawl: &crawl,
+            persona: &Values::new(),
             config: &config,
             base: &base,
         };
@@ -223,6 +238,7 @@ mod tests {
         let of = |name: &str, crawl: &Values| {
             let layers = Layers {
                 crawl,
+                persona: &none,
                 config: &none,
                 base: &none,
             };
@@ -320,6 +336,36 @@ mod tests {
     }
 
     #[test]
+    fn persona_is_between_crawl_and_configuration() {
+        let (catalogue, none) = (catalogue(), Values::new());
+        let of = |crawl: &[(&str, &str)], persona: &[(&str, &str)], config: &[(&str, &str)]| {
+            let layers = Layers {
+                crawl: &texts(crawl),
+                persona: &texts(persona),
+                config: &texts(config),
+                base: &none,
+            };
+            resolve(&catalogue, catalogue.plugin("ytdlp").unwrap(), &layers)
+        };
+        let (a, b, c) = (
+            [("USER_AGENT", "a")],
+            [("USER_AGENT", "b")],
+            [("USER_AGENT", "c")],
+        );
+        assert_eq!(of(&a, &b, &c)["USER_AGENT"], json!("a"));
+        assert_eq!(of(&[], &b, &c)["USER_AGENT"], json!("b"));
+        assert_eq!(of(&[], &[], &c)["USER_AGENT"], json!("c"));
+        let off = of(&[], &[("SAVE_MEDIA", "no")], &[("YTDLP_ENABLED", "yes")]);
+        assert_eq!(off["YTDLP_ENABLED"], json!(false), "even under an alias");
+        let limit = of(&[], &[("TIMEOUT", "90")], &[("YTDLP_TIMEOUT", "60")]);
+        assert_eq!(
+            limit["YTDLP_TIMEOUT"],
+            json!(60),
+            "a name precedes its fallback"
+        );
+    }
+
+    #[test]
     fn circles_of_fallbacks_end() {
         let ring = plugin(
             "ring",
@@ -333,6 +379,7 @@ mod tests {
         let none = Values::new();
         let layers = Layers {
             crawl: &none,
+            persona: &none,
             config: &none,
             base: &none,
         };

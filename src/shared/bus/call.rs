@@ -64,6 +64,8 @@ pub struct Adding {
     pub known: u64,
     /// Crawl of the first of them.
     pub known_in: Option<CrawlId>,
+    /// Settings of the persona of the crawl, which filter its pages.
+    pub persona: BTreeMap<String, String>,
     /// Processed lines, and their bytes.
     pub lines: usize,
     /// Bytes of these lines.

@@ -40,7 +40,8 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
     let mut files = fragments::read(scope).map_err(to_failure)?;
     let built_in = Settings::built_in();
     let before = Settings::from_inputs(&inputs::collect(&files), &built_in).map_err(to_failure)?;
-    let known = plugin_keys(scope, &before);
+    let known = catalogue(scope, &before).known_keys();
+    let known: Vec<String> = known.into_iter().collect();
     let mut wanted = Vec::new();
     for (key, value) in set {
         let section = section(key, &known).map_err(Failure::usage)?;
@@ -82,15 +83,23 @@ fn path(scope: &Scope) -> Result<PathBuf, Failure> {
         .join(NAME))
 }
 
-/// Returns the settings that plugins have.
-fn plugin_keys(scope: &Scope, settings: &Settings) -> Vec<String> {
+/// Returns the plugins of the configuration.
+///
+/// # Errors
+/// If the configuration cannot be read.
+pub(crate) fn plugins(scope: &Scope) -> Result<Catalogue, Failure> {
+    let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
+    let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
+    Ok(catalogue(scope, &settings))
+}
+
+fn catalogue(scope: &Scope, settings: &Settings) -> Catalogue {
     let trust = if scope.user {
         Trust::User(nix::unistd::geteuid().as_raw())
     } else {
         Trust::Root
     };
-    let catalogue = Catalogue::load(&scope.plugin_roots(settings), trust);
-    catalogue.known_keys().into_iter().collect()
+    Catalogue::load(&scope.plugin_roots(settings), trust)
 }
 
 /// Returns the section of a key; an error names similar keys. `known`: settings of plugins.

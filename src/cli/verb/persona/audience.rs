@@ -1,15 +1,14 @@
 //! Users who may use a persona: names and ids, and the file next to the persona.
 
-use super::failed;
+use super::{failed, write_next_to};
 use crate::client::exit::Failure;
 use crate::display::style;
 use archivist_core::model::{Audience, PersonaName};
 use archivist_shared::config::Scope;
 use clap::Args;
 use nix::unistd::{Gid, Group, Uid, User};
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 #[derive(Args)]
@@ -120,16 +119,7 @@ pub(super) fn read(all: &Path, name: &PersonaName) -> Result<Audience, Failure> 
 }
 
 pub(super) fn write(all: &Path, name: &PersonaName, audience: &Audience) -> Result<(), Failure> {
-    let path = all.join(name.list());
-    // No persona and no other list has this name.
-    let new = all.join(format!("{}~", name.list()));
-    let written = File::create(&new).and_then(|mut file| {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.write_all(audience.to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &path)
-    });
-    written.map_err(|error| failed("write", &path, &error))
+    write_next_to(all, &name.list(), &audience.to_string())
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 
 use super::audience;
 use super::failed;
+use super::settings;
 use crate::client::exit::Failure;
 use crate::display::style;
-use archivist_core::model::{Audience, COOKIES, PersonaName};
+use archivist_core::model::{Audience, COOKIES, PersonaName, PersonaSettings};
 use archivist_hooks::crawl::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
@@ -22,11 +23,14 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(super) struct ImportArgs {
     /// User data directory of a Chrome or Chromium that is not running
-    #[arg(long, value_name = "DIR", required_unless_present = "cookies")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["cookies", "settings"])]
     profile: Option<PathBuf>,
     /// File with cookies in Netscape format
     #[arg(long, value_name = "FILE")]
     cookies: Option<PathBuf>,
+    /// Give the persona a setting of a plugin; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = settings::assignment)]
+    settings: Vec<(String, String)>,
     /// Users and @GROUPs whose crawls may use the persona, in addition to root
     #[arg(long, value_name = "USER", value_delimiter = ',')]
     allow: Vec<String>,
@@ -45,6 +49,9 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
         (_, false) => audience::parse(&args.allow)?,
         (_, true) => audience::usual(std::env::var("SUDO_UID").ok().as_deref()),
     };
+    if !args.settings.is_empty() {
+        settings::validate(&args.settings, scope)?;
+    }
     umask(if scope.user {
         Mode::from_bits_truncate(0o077)
     } else {
@@ -64,6 +71,11 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
     fs::create_dir(&new).map_err(|error| failed("make", &new, &error))?;
     let done = fill(args, &new, scope)
         .and_then(|()| allow(all, name, &audience, scope))
+        .and_then(|()| {
+            // Replaces the settings of an earlier persona, too.
+            let settings = args.settings.iter().cloned().collect();
+            settings::write(all, name, &PersonaSettings(settings))
+        })
         .and_then(|()| fs::rename(&new, &path).map_err(|error| failed("make", &path, &error)));
     if done.is_err() {
         let _ = fs::remove_dir_all(&new);
@@ -187,6 +199,7 @@ mod tests {
         let args = |cookies: Option<&str>| ImportArgs {
             profile: Some(profile.clone()),
             cookies: cookies.map(|name| top.path().join(name)),
+            settings: vec![("USER_AGENT".to_owned(), "me".to_owned())],
             allow: Vec::new(),
             name: "work".parse().unwrap(),
         };
@@ -194,13 +207,18 @@ mod tests {
         assert!(run(&args(None), &all, &scope).is_err());
         fs::remove_file(profile.join(IN_USE)).unwrap();
         assert!(run(&args(Some("missing")), &all, &scope).is_err());
-        assert_eq!(fs::read_dir(&all).unwrap().count(), 0);
+        let left = || -> Vec<_> {
+            let entries = fs::read_dir(&all).unwrap();
+            entries.map(|entry| entry.unwrap().file_name()).collect()
+        };
+        assert!(left().is_empty());
 
         fs::write(top.path().join("cookies"), "k").unwrap();
         run(&args(Some("cookies")), &all, &scope).unwrap();
         let read = |name: &str| fs::read_to_string(all.join("work").join(name)).unwrap();
         assert_eq!(read("chrome_profile/Default/Cookies"), "c");
         assert_eq!(read("cookies.txt"), "k");
+        assert_eq!(read("../.work.settings"), "USER_AGENT=me\n");
         assert!(run(&args(None), &all, &scope).is_err(), "it is there");
     }
 

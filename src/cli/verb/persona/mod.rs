@@ -3,6 +3,8 @@
 
 mod audience;
 mod import;
+mod settings;
+mod show;
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
@@ -14,7 +16,10 @@ use archivist_shared::config::Scope;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::fs;
+use std::fs::{File, Permissions};
 use std::io;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 #[derive(Args)]
@@ -37,6 +42,12 @@ enum PersonaVerb {
     Allow(audience::AudienceArgs),
     /// Stop users from using a persona; running crawls keep their copy
     Deny(audience::AudienceArgs),
+    /// Give a persona settings, which apply to the crawls that use it
+    Set(settings::SetArgs),
+    /// Remove settings of a persona
+    Unset(settings::UnsetArgs),
+    /// Show a persona with its users and settings
+    Show(show::ShowArgs),
     /// Remove a persona; running crawls keep their copy
     Remove {
         #[arg(value_name = "NAME")]
@@ -51,25 +62,46 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
         PersonaVerb::Import(args) => import::run(&args, &all, scope)?,
         PersonaVerb::Allow(args) => audience::change(&args, &all, scope, true)?,
         PersonaVerb::Deny(args) => audience::change(&args, &all, scope, false)?,
-        PersonaVerb::Remove { name } => {
-            let path = all.join(name.as_str());
-            fs::remove_dir_all(&path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Failure::failed(format!(
-                    "there is no persona '{name}'; see: archivist persona list"
-                )),
-                _ => failed("remove", &path, &error),
-            })?;
-            let list = all.join(name.list());
-            match fs::remove_file(&list) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("remove", &list, &error));
-                }
-                _ => {}
-            }
-            style::print(&format!("removed {name}\n"))?;
-        }
+        PersonaVerb::Set(args) => settings::set(&args, &all, scope)?,
+        PersonaVerb::Unset(args) => settings::unset(&args, &all)?,
+        PersonaVerb::Show(args) => show::run(&args, &all, scope)?,
+        PersonaVerb::Remove { name } => remove(&all, &name)?,
     }
     Ok(Exit::Done)
+}
+
+fn remove(all: &Path, name: &PersonaName) -> Result<(), Failure> {
+    let path = all.join(name.as_str());
+    fs::remove_dir_all(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::failed(format!(
+            "there is no persona '{name}'; see: archivist persona list"
+        )),
+        _ => failed("remove", &path, &error),
+    })?;
+    for file in [name.list(), name.settings()] {
+        let file = all.join(file);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &file, &error));
+            }
+            _ => {}
+        }
+    }
+    style::print(&format!("removed {name}\n"))
+}
+
+/// Replaces a file next to the personas, which only the owner can read.
+fn write_next_to(all: &Path, file: &str, text: &str) -> Result<(), Failure> {
+    let path = all.join(file);
+    // No persona and no other file has this name.
+    let new = all.join(format!("{file}~"));
+    let written = File::create(&new).and_then(|mut file| {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &path)
+    });
+    written.map_err(|error| failed("write", &path, &error))
 }
 
 fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
