@@ -2,9 +2,7 @@
 
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
 use archivist_core::model::{SnapshotId, Time};
-use archivist_shared::bus::documents::report::{
-    Counts, Crawl, HookResult, Run, Snapshot, Uses,
-};
+use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Run, Snapshot, Uses};
 
 /// 2026-11-21T09:25:05.123Z
 pub const NOW: Time = Time(1_795_253_105_123);

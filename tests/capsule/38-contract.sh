@@ -191,6 +191,43 @@ retries_what_needs_a_daemon() {
     assert_eq 2 "$(output "$(page_of "$crawl")" testtab/navigations.txt | wc -l)" "navigations"
 }
 
+# An index belongs to the archive: hooks of its plugin write one file for all crawls, whose other hooks do not see it.
+shares_an_index() {
+    plugin testindex on_Snapshot__90_testindex.py <<'PY'
+#!/usr/bin/python3
+import os, sqlite3
+connection = sqlite3.connect(os.environ["DATA_DIR"] + "/search.sqlite3")
+connection.execute("CREATE TABLE IF NOT EXISTS page (id TEXT PRIMARY KEY)")
+connection.execute("INSERT INTO page VALUES (?)", (os.environ["SNAPSHOT_ID"],))
+connection.commit()
+os.symlink(os.environ["DATA_DIR"] + "/search.sqlite3", "link")
+print(os.environ["DATA_DIR"], file=open("where.txt", "w"))
+PY
+    in_capsule sh -c "echo '{\"x-shared-data\": true}' >$plugins/testindex/config.json"
+    plugin testcurious on_Snapshot__91_testcurious.sh <<'SH'
+#!/bin/sh
+{ echo "$DATA_DIR"; ls /var/lib/archivist /var/lib/archivist/index; } >seen.txt 2>&1
+exit 0
+SH
+    restart
+    local index=/var/lib/archivist/index/testindex count="import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM page').fetchone())"
+    crawl testindex,testcurious http://contract.test/first
+    crawl testindex,testcurious http://contract.test/second
+    assert_eq "testcurious=succeeded testindex=succeeded" "$(query 'map("\(.plugin)=\(.status)") | sort' list results "$crawl")" "results"
+    assert_eq 2 "$(in_capsule python3 -c "$count" $index/search.sqlite3)" "pages in the index"
+    assert_eq "archivist-index archivist-hook 640" "$(in_capsule stat -c '%U %G %a' $index/search.sqlite3)" "whose the index is"
+    assert_eq "$index" "$(output "$(page_of "$crawl")" testindex/where.txt)" "DATA_DIR of the plugin"
+    [[ $(output "$(page_of "$crawl")" testcurious/seen.txt) != *testindex* ]] || fail "another hook sees the index"
+    in_capsule setpriv --reuid archivist-hook-1 --regid archivist-hook --clear-groups ls $index 2>/dev/null && fail "a hook without a sandbox sees the index"
+
+    printf '[Archive]\nSharedIndex=no\n' | in_capsule sh -c "cat >${drop_in%/*}/91-test.conf"
+    restart
+    crawl testindex http://contract.test/own
+    assert_eq "$(query '.[0].directory' list crawls "$crawl")" "$(output "$(page_of "$crawl")" testindex/where.txt)" "DATA_DIR with SharedIndex=no"
+    in_capsule rm -r "${drop_in%/*}/91-test.conf" $index
+    restart
+}
+
 # A setup hook gets the first page, and may add pages.
 sets_up_pages() {
     plugin testlist on_CrawlSetup__20_list.sh <<'SH'
@@ -479,6 +516,6 @@ runs_sonic() {
     assert_nothing_is_left
 }
 
-cases waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages \
+cases waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
     believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic

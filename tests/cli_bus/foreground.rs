@@ -75,7 +75,10 @@ fn run_passes_records_on_and_prints_its_own() {
     let registered: Registration = serde_json::from_str(registered.unwrap()).unwrap();
     let directory = std::env::current_dir().unwrap();
     assert_eq!(registered.directory, directory.to_str().unwrap());
-    assert_eq!((registered.verb.as_str(), registered.targets), ("run", vec!["c1".parse().unwrap()]));
+    assert_eq!(
+        (registered.verb.as_str(), registered.targets),
+        ("run", vec!["c1".parse().unwrap()])
+    );
 
     let (code, stdout, stderr) = bus.run(&["run", "--snapshot-id", "s3"]);
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");

@@ -70,7 +70,10 @@ fn watch_prints_a_text_for_each_change() {
     }
     let heads = text.matches("● archivist-orchestrator.service\n").count();
     assert_eq!(heads, 2, "{text}");
-    assert!(text.contains("Status: one\n") && text.contains("\n\n● "), "{text}");
+    assert!(
+        text.contains("Status: one\n") && text.contains("\n\n● "),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "{text}");
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -88,6 +91,9 @@ fn daemon_is_answered_with_the_command_of_systemd() {
         assert!(code == 2 && stderr.contains(command), "{code} {stderr}");
     }
     let (code, _, stderr) = bus.run(&["orchestrator", "--watch"]);
-    assert!(code == 2 && stderr.contains("archivist status --watch"), "{stderr}");
+    assert!(
+        code == 2 && stderr.contains("archivist status --watch"),
+        "{stderr}"
+    );
     assert!(cardboard.said().is_empty());
 }

@@ -124,13 +124,11 @@ fn run_queues_and_waits_for_what_it_queued() {
     let (code, stdout, stderr) = bus.run(&["watch", "run", "--kind", "status", "--wait", "site"]);
     assert_eq!(code, 3, "{stderr}");
     assert!(stdout.contains("r8") && stdout.contains("r7"), "{stdout}");
-    assert!(stdout.contains("200 34 ms") && stdout.contains("503"), "{stdout}");
-    let calls = [
-        "check site status",
-        "await r8",
-        "await r7",
-        "history site",
-    ];
+    assert!(
+        stdout.contains("200 34 ms") && stdout.contains("503"),
+        "{stdout}"
+    );
+    let calls = ["check site status", "await r8", "await r7", "history site"];
     assert_eq!(cardboard.said()[2..], calls);
 
     for args in [["run", "other"], ["show", "other"], ["history", "other"]] {

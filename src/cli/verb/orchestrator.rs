@@ -24,7 +24,8 @@ pub struct OrchestratorArgs {
 pub fn run(args: OrchestratorArgs, scope: &Scope) -> Result<Exit, Failure> {
     args.background.refuse(scope)?;
     if args.watch {
-        let what = "the orchestrator logs to the journal; to see its state: archivist status --watch";
+        let what =
+            "the orchestrator logs to the journal; to see its state: archivist status --watch";
         return Err(Failure::usage(what));
     }
     let mut arguments = vec!["orchestrator"];

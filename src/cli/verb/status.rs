@@ -126,7 +126,10 @@ fn foreground(command: &Command, style: &Style) -> String {
         words.push(format!("in {}", clean(&command.directory)));
     }
     words.extend(command.pid.map(|pid| format!("pid {pid}")));
-    words.push(format!("since {}", text::stamp_and_age(command.since, style)));
+    words.push(format!(
+        "since {}",
+        text::stamp_and_age(command.since, style)
+    ));
     words.join(", ")
 }
 

@@ -231,10 +231,21 @@ mod tests {
             Uses::of_results(&counts.collect())
         };
         assert_eq!(counts(&[("skipped", 3), ("started", 1)]).health(), None);
-        let some = counts(&[("succeeded", 1), ("noresults", 1), ("failed", 1), ("skipped", 9)]);
-        assert_eq!((some.succeeded, some.failed, some.health()), (2, 1, Some(66)));
+        let some = counts(&[
+            ("succeeded", 1),
+            ("noresults", 1),
+            ("failed", 1),
+            ("skipped", 9),
+        ]);
+        assert_eq!(
+            (some.succeeded, some.failed, some.health()),
+            (2, 1, Some(66))
+        );
         // Complete health is never rounded up to.
-        assert_eq!(counts(&[("succeeded", 999), ("failed", 1)]).health(), Some(99));
+        assert_eq!(
+            counts(&[("succeeded", 999), ("failed", 1)]).health(),
+            Some(99)
+        );
         assert_eq!(counts(&[("failed", 1)]).health(), Some(0));
     }
 }

@@ -4,6 +4,7 @@ use crate::main_loop::engine::{Engine, HOOK_PATH};
 use crate::main_loop::facts::{Answer, Question};
 use crate::programs::inspect;
 use crate::runner::locks::Lock;
+use crate::work::index_files;
 use crate::work::persona_files;
 use crate::work::way_out::MachineAddresses;
 use archivist_plugin::programs::binary;
@@ -16,7 +17,11 @@ const LIBRARY_PATHS: [&str; 3] = ["bin", "pip/venv/bin", "npm/node_modules/.bin"
 impl Engine {
     /// Reads the facts that nearly every start needs.
     pub fn read_start_facts(&mut self) {
+        let (top, user_scope) = (self.indexes(), self.scope.user);
+        let mut indexes = self.sharing_plugins();
+        indexes.retain(|name| index_files::make(&top, name, user_scope));
         let facts = &mut self.start_facts;
+        facts.indexes = indexes;
         facts.addresses = MachineAddresses::read(&self.scope);
         facts.network_lack = network::lack(&self.scope);
         facts.has_library = self.scope.data_dir().join("lib").is_dir();

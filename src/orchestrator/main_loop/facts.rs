@@ -26,6 +26,8 @@ pub struct StartFacts {
     pub network_lack: Option<(String, String)>,
     /// Whether the directory of installed programs exists.
     pub has_library: bool,
+    /// Plugins with a directory of the archive that exists.
+    pub indexes: Vec<String>,
 }
 
 /// A question of a turn.

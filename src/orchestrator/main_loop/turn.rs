@@ -203,10 +203,7 @@ impl Turn<'_> {
             }
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read again before the turn.
-            Event::Hinted(_)
-            | Event::Due
-            | Event::Reload
-            | Event::Damaged(_) => Ok(()),
+            Event::Hinted(_) | Event::Due | Event::Reload | Event::Damaged(_) => Ok(()),
             Event::RunnersChanged => {
                 self.actions.push(Action::StatusChanged);
                 Ok(())
@@ -356,9 +353,7 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             Request::Watch { reply, .. }
             | Request::WatchStatus { reply, .. }
             | Request::Hold { reply, .. }
-            | Request::Register { reply, .. } => {
-                Answer::NoDescriptor(reply.clone(), refusal)
-            }
+            | Request::Register { reply, .. } => Answer::NoDescriptor(reply.clone(), refusal),
         }),
         Event::Watches(request) => Some(text(&request.reply)),
         Event::Work(work) => Some(match work {

@@ -41,15 +41,23 @@ impl Turn<'_> {
             }
         }
         if run.interrupted {
-            reasons.push(reason("interrupted", format!("{unit} was interrupted and is ending")));
+            reasons.push(reason(
+                "interrupted",
+                format!("{unit} was interrupted and is ending"),
+            ));
         } else if run.short_of_disk {
             let text = format!("{unit} is being ended, because the disk is nearly full");
             reasons.push(reason("disk", text));
         } else if run.starting {
-            reasons.push(reason("starting", format!("systemd has not started {unit} yet")));
+            reasons.push(reason(
+                "starting",
+                format!("systemd has not started {unit} yet"),
+            ));
         } else {
             let since = run.started_at;
-            let since = since.map(|time| format!(" since {time}")).unwrap_or_default();
+            let since = since
+                .map(|time| format!(" since {time}"))
+                .unwrap_or_default();
             reasons.push(reason("running", format!("{unit} has been running{since}")));
         }
         Ok(reasons)
@@ -58,14 +66,20 @@ impl Turn<'_> {
     fn why_ended_run(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<Vec<Reason>> {
         let at = run.ended_at;
         let at = at.map(|time| format!(" at {time}")).unwrap_or_default();
-        let mut reasons = vec![reason(code(outcome), format!("{}{at}: {outcome}", run.unit))];
+        let mut reasons = vec![reason(
+            code(outcome),
+            format!("{}{at}: {outcome}", run.unit),
+        )];
         let (Some(plugin), Some(hook)) = (&run.plugin, &run.hook) else {
             reasons.push(self.of_worker(run)?);
             return Ok(reasons);
         };
         match self.tx.last_hook_run(run.owner, plugin, hook)? {
             Some(last) if last.id != run.id => {
-                let text = format!("a later run of the hook is {0}; see: archivist why {0}", last.id);
+                let text = format!(
+                    "a later run of the hook is {0}; see: archivist why {0}",
+                    last.id
+                );
                 reasons.push(reason("later", text));
             }
             _ => {
@@ -80,7 +94,8 @@ impl Turn<'_> {
     fn of_worker(&self, run: &RunRow) -> TurnResult<Reason> {
         let owner = run.owner;
         let status = self.tx.status_of(owner)?;
-        let text = format!("it was the worker of {owner}, which is {status}; see: archivist why {owner}");
+        let text =
+            format!("it was the worker of {owner}, which is {status}; see: archivist why {owner}");
         Ok(reason("worker", text))
     }
 

@@ -344,8 +344,13 @@ fn status_shows_registered_commands_until_they_end() {
         panic!("one command");
     };
     let shown = command.targets.iter();
-    let shown: Vec<String> = shown.map(|to| format!("{} {} {}", to.id, to.crawl, to.url)).collect();
-    assert_eq!(shown, ["c1 c1 http://0.example/", "s2 c1 http://1.example/"]);
+    let shown: Vec<String> = shown
+        .map(|to| format!("{} {} {}", to.id, to.crawl, to.url))
+        .collect();
+    assert_eq!(
+        shown,
+        ["c1 c1 http://0.example/", "s2 c1 http://1.example/"]
+    );
     assert_eq!((command.pid, command.since), (Some(12), bed.now));
     bed.turn(vec![Event::CommandEnded(1)]);
     assert_eq!(status(&mut bed), []);

@@ -124,7 +124,10 @@ fn open_check_is_not_queued_twice() {
     assert_eq!((first.queued.len(), first.open), (1, 0));
     let second = bed.queue("site", &[CheckKind::Status]).unwrap();
     assert_eq!((second.queued.len(), second.open), (0, 1));
-    assert_eq!((second.open_ids, first.open_ids), (first.queued, Vec::new()));
+    assert_eq!(
+        (second.open_ids, first.open_ids),
+        (first.queued, Vec::new())
+    );
     bed.until_quiet();
     let third = bed.queue("site", &[]).unwrap();
     assert_eq!(

@@ -177,9 +177,16 @@ fn why_explains_a_single_run() {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let failed = runs.iter().find(|run| run.unit == hook).unwrap().id;
     let why = bed.why(&failed.to_string());
-    assert_eq!((why[0].0.as_str(), why[1].0.as_str()), ("exit", "failed"), "{why:?}");
+    assert_eq!(
+        (why[0].0.as_str(), why[1].0.as_str()),
+        ("exit", "failed"),
+        "{why:?}"
+    );
     assert!(why[0].1.ends_with(": exit code 8"), "{why:?}");
-    assert!(why[1].1.ends_with(&format!("archivist logs {failed}")), "{why:?}");
+    assert!(
+        why[1].1.ends_with(&format!("archivist logs {failed}")),
+        "{why:?}"
+    );
 
     // The next run of the hook has the result.
     bed.come_to_an_end();

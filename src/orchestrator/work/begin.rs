@@ -280,9 +280,16 @@ impl Turn<'_> {
         let plan = self.engine.plan(crawl).map_err(failed)?;
         let shared = plan.shares_tmp.then(|| self.engine.shared_tmp(crawl.id));
         let snap_dir = snapshot.as_ref().map(|_| own.as_path());
-        let places = self
+        let mut places = self
             .engine
             .places(&crawl_directory, snap_dir, shared.as_deref());
+        let index = match &planned.request {
+            None => self.engine.index_of(&planned.plugin),
+            Some(_) => None,
+        };
+        if let Some(index) = &index {
+            places.data_dir.clone_from(index);
+        }
         let crawl_id = crawl.id.to_string();
         let snapshot_id = match planned.hook.name.family {
             HookFamily::CrawlSetup | HookFamily::CrawlCleanup => {
@@ -319,6 +326,11 @@ impl Turn<'_> {
         bind.extend(shared.clone().filter(|_| self.engine.scope.user));
         let (library, mut bind_read_only) = self.engine.library_binds(planned);
         bind.extend(library);
+        let user = match &index {
+            Some(_) => self.engine.scope.index_user(),
+            None => self.engine.scope.hook_user(crawl.hook_user),
+        };
+        bind.extend(index);
         bind_read_only.extend(self.hidden_plugin_directory(&planned.plugin.dir));
         if let Some(persona) = persona::for_hook(&plan, planned) {
             environment.push(persona::told(persona));
@@ -371,7 +383,7 @@ impl Turn<'_> {
                 tmp: shared.filter(|_| !self.engine.scope.user),
                 network: way_out.network(crawl.id, &self.engine.names),
                 addresses: self.engine.filter_of(&way_out),
-                user: self.engine.scope.hook_user(crawl.hook_user),
+                user,
             },
         ))
     }

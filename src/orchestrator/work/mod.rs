@@ -5,6 +5,8 @@ pub mod calls;
 pub mod disk;
 pub mod ends;
 pub mod host_delay;
+pub mod index;
+pub mod index_files;
 pub mod measure;
 pub mod persona;
 pub mod persona_access;

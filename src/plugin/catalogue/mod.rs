@@ -35,7 +35,15 @@ pub struct Plugin {
     pub loose: bool,
 }
 
+/// Plugins of abx-plugins with an index of the whole archive.
+const SHARED_DATA: [&str; 2] = ["search_backend_sonic", "search_backend_sqlite"];
+
 impl Plugin {
+    /// Whether the plugin's data belong to the archive, not to one crawl.
+    pub fn shares_data(&self) -> bool {
+        self.schema.shared_data || SHARED_DATA.contains(&self.name.as_str())
+    }
+
     /// Name of a setting of this plugin: `chrome_mhtml` and `TIMEOUT` give `CHROME_MHTML_TIMEOUT`.
     pub fn key(&self, suffix: &str) -> String {
         format!(

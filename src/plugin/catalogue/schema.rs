@@ -28,6 +28,8 @@ pub struct Schema {
     pub accompanies: Vec<String>,
     /// `x-on-demand`: the plugin runs only if a selected plugin requires it or the user names it.
     pub on_demand: bool,
+    /// `x-shared-data`: the plugin's data belong to the archive, not to one crawl.
+    pub shared_data: bool,
     /// Settings by name.
     pub properties: BTreeMap<String, Property>,
 }
@@ -100,6 +102,7 @@ impl Schema {
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
             accompanies: top.texts("x-accompanies")?,
             on_demand: top.flag("x-on-demand")?,
+            shared_data: top.flag("x-shared-data")?,
             ..Schema::default()
         };
         for entry in top.list("required_binaries")? {

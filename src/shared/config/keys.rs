@@ -73,6 +73,7 @@ pub const KEYS: &[Key] = &[
     key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),
+    key!("Archive", "SharedIndex", shared_index, yes_or_no, shown_yes_or_no),
     key!("Archive", "UrlAllowList", url_allow, patterns, String::clone),
     key!("Archive", "UrlDenyList", url_deny, patterns, String::clone),
     key!("Hooks", "TimeoutSec", hook_timeout, positive_span, shown_span),
@@ -187,6 +188,19 @@ fn words(field: &mut Vec<String>, text: &str) -> Read {
         field.push(word.to_owned());
     }
     Ok(())
+}
+
+fn yes_or_no(field: &mut bool, text: &str) -> Read {
+    *field = match text {
+        "yes" | "true" | "on" | "1" => true,
+        "no" | "false" | "off" | "0" => false,
+        _ => return Err("yes or no"),
+    };
+    Ok(())
+}
+
+fn shown_yes_or_no(value: &bool) -> String {
+    if *value { "yes" } else { "no" }.to_owned()
 }
 
 /// Patterns are stored as one string with a line for each.

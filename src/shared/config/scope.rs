@@ -26,6 +26,8 @@ const TAKEN: [&str; 11] = [
 pub const HOOK_USERS: u32 = 16;
 /// User of hooks outside crawls.
 const HOOK_USER: &str = "archivist-hook";
+/// User for hooks whose data belong to the archive.
+const INDEX_USER: &str = "archivist-index";
 
 /// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
@@ -127,6 +129,12 @@ impl Scope {
             0 => Some(HOOK_USER.to_owned()),
             number => Some(format!("{HOOK_USER}-{number}")),
         }
+    }
+
+    /// Returns the user for hooks of plugins whose data belong to the archive. `None` in the user
+    /// scope.
+    pub fn index_user(&self) -> Option<String> {
+        (!self.user).then(|| INDEX_USER.to_owned())
     }
 
     /// `org.archivist1`, or `org.archivist1.NAME`.

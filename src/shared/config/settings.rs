@@ -57,6 +57,8 @@ pub struct Settings {
     pub plugin_path: Vec<PathBuf>,
     /// Plugins that run if a crawl names none; empty means all enabled plugins.
     pub plugins: Vec<String>,
+    /// Whether plugins have one index for the archive instead of one for each crawl.
+    pub shared_index: bool,
     /// Domains and regular expressions, one per line; if not empty, a URL must match one of them.
     pub url_allow: String,
     /// Same; a URL that matches one of them is not archived.
@@ -127,6 +129,7 @@ impl Settings {
             min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),
+            shared_index: true,
             url_allow: String::new(),
             url_deny: String::new(),
             hook_timeout: Duration::from_secs(60),

@@ -248,6 +248,7 @@ fn users(scope: &Scope) -> Vec<Check> {
     let hooks = (0..=HOOK_USERS).filter_map(|number| scope.hook_user(number));
     let missing: Vec<_> = std::iter::once("archivist".to_owned())
         .chain(hooks)
+        .chain(scope.index_user())
         .filter(|name| !matches!(User::from_name(name), Ok(Some(_))))
         .collect();
     let mut checks = vec![if missing.is_empty() {

@@ -108,7 +108,12 @@ async fn names(args: &RunArgs, server: &Server) -> Result<Vec<String>, Failure> 
 async fn ended(server: &Server, queued: &[Queued]) -> Result<Vec<Check>, Failure> {
     let mut all = Vec::new();
     for queued in queued {
-        let waited: Vec<RunId> = queued.queued.iter().chain(&queued.open_ids).copied().collect();
+        let waited: Vec<RunId> = queued
+            .queued
+            .iter()
+            .chain(&queued.open_ids)
+            .copied()
+            .collect();
         for id in &waited {
             // Longer than any check takes; the orchestrator may restart in the meantime.
             let id = id.to_string();
