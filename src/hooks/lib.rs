@@ -11,7 +11,7 @@ pub mod page;
 pub mod process;
 mod programs;
 
-use crawl::{housekeeping, sonic};
+use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;
 use process::{finding, reach};
@@ -74,6 +74,9 @@ pub fn main(name: &str, args: &[String]) -> ExitCode {
         // This program belongs to no built-in plugin: hooks of other plugins request it.
         let invocation = Invocation::read("sonic", "{}", args, std::env::vars_os());
         return conclude(&sonic::main(args, &invocation), &invocation);
+    }
+    if name == "sonic-server" {
+        return sonic_index::serve();
     }
     if name == "reach" {
         return reach::test();

@@ -6,6 +6,7 @@ source "$(dirname "$0")/archivist.sh"
 
 clean() {
     in_capsule systemctl stop test-sonic.service 2>/dev/null || true
+    in_capsule sh -c "systemctl stop archivist-sonic.service; rm -rf /var/lib/archivist/index/*/sonic $plugins/search_backend_sonic" 2>/dev/null || true
     in_capsule rm -rf /usr/local/bin/sonic /usr/local/bin/test-missing /opt/sonic "${drop_in%/*}/91-test.conf"
     forget_configuration
 }
@@ -516,6 +517,69 @@ runs_sonic() {
     assert_nothing_is_left
 }
 
+# fake_sonic: the plugin search_backend_sonic of abx-plugins in small, and a server that counts its starts.
+fake_sonic() {
+    sed "s/PORT/$port/" <<'SH' | plugin search_backend_sonic on_CrawlSetup__55_sonic_start.sh
+#!/bin/sh
+mkdir -p "$DATA_DIR/sonic"
+printf 'inet = "127.0.0.1:%s"\n' PORT >"$DATA_DIR/sonic/config.cfg"
+printf '{"type": "SonicDaemonStartEvent", "host": "127.0.0.1", "port": PORT, "config_path": "%s"}\n' "$DATA_DIR/sonic/config.cfg"
+SH
+    sed "s/PORT/$port/" <<'PY' | plugin search_backend_sonic on_Snapshot__91_index_sonic.py
+#!/usr/bin/python3
+import os, socket, time
+stream = socket.create_connection(("127.0.0.1", PORT), 5)
+stream.sendall(os.environ["SNAPSHOT_ID"].encode() + b"\n")
+open("greeting.txt", "wb").write(stream.recv(99))
+while os.path.exists("/srv/archivist-test/hold"):
+    time.sleep(0.1)
+PY
+    in_capsule sh -c 'cat >/usr/local/bin/sonic && chmod 755 /usr/local/bin/sonic' <<'PY'
+#!/usr/bin/python3
+import os, pathlib, signal, socket, sys, threading
+top = pathlib.Path(sys.argv[sys.argv.index("-c") + 1]).parent
+port = int((top / "config.cfg").read_text().split(":")[1].strip('"\n'))
+with open(top / "starts", "a") as starts:
+    print(os.getpid(), file=starts)
+signal.signal(signal.SIGTERM, lambda *_: ((top / "ended").write_text("written"), os._exit(0)))
+def serve(stream):
+    page = stream.makefile().readline()
+    with open(top / "pages", "a") as pages:
+        pages.write(page)
+    stream.sendall(b"CONNECTED")
+server = socket.create_server(("127.0.0.1", port))
+while True:
+    threading.Thread(target=serve, args=[server.accept()[0]], daemon=True).start()
+PY
+}
+
+# The sonic server belongs to the archive: two crawls use it at a time, and it survives both and the orchestrator.
+shares_a_sonic_server() {
+    local index=/var/lib/archivist/index/search_backend_sonic first second
+    fake_sonic
+    restart
+    assert_eq "active inactive" "$(in_capsule systemctl is-active archivist-sonic.socket archivist-sonic.service | xargs)" "before the first crawl"
+    in_capsule touch $signs/hold
+    first=$(add --plugins search_backend_sonic http://contract.test/sonic-first)
+    wait_for 30 has_unit "archivist-hook-search_backend_sonic-index_sonic-s*.service"
+    second=$(add --plugins search_backend_sonic http://contract.test/sonic-second)
+    wait_for 30 in_capsule sh -c "[ \$(wc -l <$index/sonic/pages) -eq 2 ]"
+    in_capsule systemctl kill --signal=KILL $service
+    assert_eq active "$(in_capsule systemctl is-active archivist-sonic.service)" "the server without orchestrator"
+    in_capsule rm $signs/hold
+    wait_for 60 is_over "$first"
+    wait_for 60 is_over "$second"
+    assert_eq "succeeded" "$(query 'map(.status) | unique' list results "$second")" "results"
+    assert_eq "CONNECTED CONNECTED" "$(output "$(page_of "$first")" search_backend_sonic/greeting.txt) $(output "$(page_of "$second")" search_backend_sonic/greeting.txt)" "what the pages got"
+    assert_eq "1" "$(in_capsule sh -c "wc -l <$index/sonic/starts")" "starts of the server"
+    assert_eq "$(page_of "$first") $(page_of "$second")" "$(in_capsule sort -V $index/sonic/pages | xargs)" "pages in its index"
+    assert_eq "archivist-index /archivist.slice/archivist-sonic.service" "$(in_capsule systemctl show --value --property=User --property=ControlGroup archivist-sonic.service | sort -r | xargs)" "its unit"
+    in_capsule systemctl stop archivist-sonic.service
+    assert_eq written "$(in_capsule cat $index/sonic/ended)" "how the server ended"
+    in_capsule sh -c "rm -r $index/sonic $plugins/search_backend_sonic"
+    assert_nothing_is_left
+}
+
 cases waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
     attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
-    believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic
+    believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server

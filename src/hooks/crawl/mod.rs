@@ -4,3 +4,4 @@ pub mod housekeeping;
 pub mod persona;
 pub mod robots;
 pub mod sonic;
+pub mod sonic_index;

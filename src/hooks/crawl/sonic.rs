@@ -1,6 +1,8 @@
 //! Starts the sonic search server that a hook of a crawl's setup requested, unless a server already
-//! answers. The server replaces this process, so that it receives the signals of the hook.
+//! answers. The server replaces this process, so that it receives the signals of the hook. If the
+//! index belongs to the archive, the crawl uses the archive's server instead.
 
+use super::sonic_index;
 use crate::process::finding;
 use crate::process::finding::Finding;
 use crate::process::invocation::{Invocation, argument};
@@ -20,6 +22,9 @@ pub fn main(args: &[String], invocation: &Invocation) -> Finding {
     let Ok(port) = given("port").parse() else {
         return Finding::failed("the argument --port= is missing or not a port");
     };
+    if let Some(socket) = sonic_index::socket_for(given("config")) {
+        return sonic_index::forward(given("host"), port, &socket);
+    }
     let configured = invocation.settings.variable("SONIC_BINARY");
     let program = configured.unwrap_or("sonic");
     run(given("config"), given("host"), port, program)

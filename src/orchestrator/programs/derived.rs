@@ -96,7 +96,9 @@ impl Turn<'_> {
             }
         }
         if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
-            match refusal(wish, &directory) {
+            let index = self.engine.catalogue.plugin(plugin);
+            let index = index.and_then(|plugin| self.engine.index_of(plugin));
+            match refusal(wish, index.as_ref().unwrap_or(&directory)) {
                 None => derived::set_requested_server(&mut config, plugin, &start(wish)),
                 Some(why) => {
                     let key = key.to_owned();
@@ -203,12 +205,13 @@ fn start(wish: &SonicWish) -> SonicDaemonStart {
     }
 }
 
-/// Why this wish is not one of a hook of a crawl in this directory.
+/// Why this wish is not one of a hook with this directory for its data: that of the crawl, or one
+/// of the archive.
 fn refusal(wish: &SonicWish, directory: &Path) -> Option<&'static str> {
     let path = Path::new(&wish.config_path);
     let climbs = path.components().any(|part| part == Component::ParentDir);
     if climbs || !path.starts_with(directory) {
-        return Some("the configuration is not in the directory of the crawl");
+        return Some("the configuration is not in DATA_DIR");
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || ".:-".contains(c);
     match &wish.host {
