@@ -12,7 +12,9 @@ mod runner;
 pub mod schema;
 mod view;
 
-pub use lists::{CheckEntry, CheckFilter, CrawlEntry, ListFilter, RunEntry, SnapshotEntry};
+pub use lists::{
+    CheckEntry, CheckFilter, CrawlEntry, HostEntry, ListFilter, RunEntry, SnapshotEntry,
+};
 pub use lists::{SpanEntry, SpanPageEntry};
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
