@@ -4,11 +4,10 @@
 
 use crate::crawl::hold::{hung_up, socket_pair};
 use crate::main_loop::event::Event;
-use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::model::{Owner, Time, without_userinfo};
+use archivist_core::model::Time;
 use archivist_shared::bus::call::Reply;
 use archivist_shared::bus::callers::Claim;
-use archivist_shared::bus::documents::report::{Command, Registration, Target};
+use archivist_shared::bus::documents::report::Registration;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use tokio::sync::mpsc;
@@ -38,6 +37,11 @@ impl Commands {
         self.last
     }
 
+    /// The registered commands, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &RegisteredCommand> {
+        self.all.values()
+    }
+
     /// Removes the command of this number, if it is still there.
     pub fn remove(&mut self, number: u64) {
         self.all.remove(&number);
@@ -65,42 +69,6 @@ pub fn register(
         let _ = events.send(Event::CommandEnded(number));
     });
     reply.send(Ok(theirs));
-}
-
-impl Turn<'_> {
-    /// The registered commands, with the URLs of what they work on.
-    pub(crate) fn commands(&self) -> TurnResult<Vec<Command>> {
-        let mut commands = Vec::new();
-        for command in self.engine.commands.all.values() {
-            let registration = &command.registration;
-            let mut targets = Vec::new();
-            for id in &registration.targets {
-                targets.extend(self.target(*id)?);
-            }
-            commands.push(Command {
-                verb: registration.verb.clone(),
-                targets,
-                directory: registration.directory.clone(),
-                pid: command.pid,
-                user: command.user,
-                since: command.since,
-            });
-        }
-        Ok(commands)
-    }
-
-    /// None if there is no such crawl or snapshot.
-    fn target(&self, id: Owner) -> TurnResult<Option<Target>> {
-        let found = match id {
-            Owner::Crawl(id) => self.tx.crawl(id)?.map(|crawl| (crawl.id, crawl.url)),
-            Owner::Snapshot(id) => self.tx.snapshot(id)?.map(|page| (page.crawl, page.url)),
-        };
-        Ok(found.map(|(crawl, url)| Target {
-            id,
-            crawl,
-            url: without_userinfo(&url),
-        }))
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::main_loop::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::query::documents::documents;
 use crate::runner::gate;
-use archivist_core::model::Runner;
+use archivist_core::model::{Owner, Runner, without_userinfo};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
 
@@ -55,5 +55,39 @@ impl Turn<'_> {
             own.directory = Some(me.directory.clone()).filter(|directory| !directory.is_empty());
         }
         Ok(reported)
+    }
+
+    /// The registered commands, with the URLs of what they work on.
+    fn commands(&self) -> TurnResult<Vec<report::Command>> {
+        let mut commands = Vec::new();
+        for command in self.engine.commands.iter() {
+            let registration = &command.registration;
+            let mut targets = Vec::new();
+            for id in &registration.targets {
+                targets.extend(self.target(*id)?);
+            }
+            commands.push(report::Command {
+                verb: registration.verb.clone(),
+                targets,
+                directory: registration.directory.clone(),
+                pid: command.pid,
+                user: command.user,
+                since: command.since,
+            });
+        }
+        Ok(commands)
+    }
+
+    /// None if there is no such crawl or snapshot.
+    fn target(&self, id: Owner) -> TurnResult<Option<report::Target>> {
+        let found = match id {
+            Owner::Crawl(id) => self.tx.crawl(id)?.map(|crawl| (crawl.id, crawl.url)),
+            Owner::Snapshot(id) => self.tx.snapshot(id)?.map(|page| (page.crawl, page.url)),
+        };
+        Ok(found.map(|(crawl, url)| report::Target {
+            id,
+            crawl,
+            url: without_userinfo(&url),
+        }))
     }
 }
