@@ -99,7 +99,7 @@ pub struct Bed {
     /// When a snapshot of a host was started last.
     pub begun: BTreeMap<String, Time>,
     pub pace: Duration,
-    /// How often followers of the status were told.
+    /// How often the status was reported as changed.
     pub status_changes: u32,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,

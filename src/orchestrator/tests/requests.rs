@@ -340,8 +340,9 @@ fn status_shows_registered_commands_until_they_end() {
         let status: Status = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
         status.commands
     };
-    let [command] = &status(&mut bed)[..] else {
-        panic!("one command");
+    let commands = status(&mut bed);
+    let [command] = &commands[..] else {
+        panic!("{commands:?}");
     };
     let shown = command.targets.iter();
     let shown: Vec<String> = shown
@@ -353,5 +354,17 @@ fn status_shows_registered_commands_until_they_end() {
     );
     assert_eq!((command.pid, command.since), (Some(12), bed.now));
     bed.turn(vec![Event::CommandEnded(1)]);
-    assert_eq!(status(&mut bed), []);
+    assert!(status(&mut bed).is_empty());
+}
+
+#[test]
+fn status_changes_with_work_and_not_with_questions() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    let added = bed.status_changes;
+    bed.until_quiet();
+    let started = bed.status_changes;
+    assert!(0 < added && added < started, "{added} {started}");
+    bed.request(|reply| Request::Status { reply });
+    assert_eq!(bed.status_changes, started);
 }

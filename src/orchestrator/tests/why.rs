@@ -191,12 +191,7 @@ fn why_explains_a_single_run() {
     // The next run of the hook has the result.
     bed.come_to_an_end();
     let id = Some(Owner::Snapshot(SnapshotId(1)));
-    bed.request(|reply| Request::Retry {
-        id,
-        which: Which::Failed,
-        so_far: None,
-        reply,
-    });
+    assert_eq!(bed.retry_some(id, Which::Failed), Some(1));
     bed.come_to_an_end();
     assert_eq!(bed.codes(&failed.to_string()), ["exit", "later"]);
     assert_eq!(bed.codes("r1"), ["done", "worker"]);
