@@ -106,7 +106,7 @@ async fn left(
     // It may have left before the rule was set.
     let bus = DBusProxy::new(connection).await?;
     let is_there = bus
-        .name_has_owner(BusName::try_from(name).map_err(zbus::Error::from)?)
+        .name_has_owner(BusName::try_from(name)?)
         .await?;
     Ok(async move {
         // The owner of a unique name changes only once.
