@@ -315,8 +315,45 @@ copies() {
     assert_status 0 archivist run --plugins testquick --output /srv/copy http://copy.test/
     id=$(newest snapshots '.[0].id')
     assert_eq kept "$(in_capsule cat "/srv/copy/$id/testquick/kept.txt")" "the copy"
+    # A complete page is copied again.
+    in_capsule rm -rf /srv/copy
+    assert_status 0 archivist run --snapshot-id "$id" --output /srv/copy
+    assert_eq kept "$(in_capsule cat "/srv/copy/$id/testquick/kept.txt")" "the copy of a complete page"
     in_capsule rm -rf /srv/copy
 }
 
+# The page lands in the directory itself, which belongs to the caller and is on another file system.
+lands_in_a_directory() {
+    local before to=/dev/shm/landed
+    in_capsule rm -rf $to
+    assert_status 0 archivist run --plugins testquick --dir $to http://land.test/
+    assert_eq "root:root 644" "$(in_capsule stat --format='%U:%G %a' $to/testquick/kept.txt)" "the copy"
+    in_capsule test -e $to/index.jsonl || fail "the index was not copied"
+    before=$(query '.crawls' status)
+    assert_status 2 archivist run --plugins testquick --dir $to http://land.test/ http://land.test/2
+    assert_contains "$output" "one page" "two pages"
+    assert_status 2 archivist run --plugins testquick --dir /var/lib/archivist/archive/mine http://land.test/
+    assert_status 1 archivist run --plugins testquick --dir /proc/mine http://land.test/
+    assert_eq "$before" "$(query '.crawls' status)" "crawls of refused commands"
+    in_capsule rm -rf $to
+}
+
+# A command that is killed copies nothing; the page is taken up with its id.
+lands_after_a_kill() {
+    local id to=/srv/landed
+    in_capsule rm -rf $signs/go $to
+    in_capsule sh -c "archivist run --plugins testhold --dir $to http://land.test/kill >/dev/null 2>&1 </dev/null & echo \$! >/run/test-run.pid"
+    wait_for 20 has_unit "archivist-hook-testhold-s*.service"
+    in_capsule kill -s KILL "$(in_capsule cat /run/test-run.pid)"
+    wait_for 20 is_cancelled
+    assert_eq "" "$(in_capsule ls -A $to)" "files of a page that was not finished"
+    in_capsule touch $signs/go
+    id=$(newest snapshots '.[0].id')
+    assert_status 0 archivist run --snapshot-id "$id" --dir $to
+    assert_eq held "$(in_capsule cat $to/testhold/held.txt)" "the copy"
+    in_capsule rm -rf $to
+}
+
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
-    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives records_of_known_pages takes_up_a_crawl copies
+    goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives \
+    records_of_known_pages takes_up_a_crawl copies lands_in_a_directory lands_after_a_kill

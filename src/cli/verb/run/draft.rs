@@ -1,15 +1,34 @@
 //! `archivist run --dry-run`: the hooks that would run in order, and those that would not with the
 //! reason.
 
+use super::{RunArgs, encode};
+use crate::client::exit::{Exit, Failure};
+use crate::client::server::{Server, decode};
+use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Draft, DraftHook};
+use archivist_shared::config::Scope;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub fn summary(draft: &Draft, style: &Style) -> String {
+/// Prints the draft of the crawl that `args` describe.
+pub async fn run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let server = Server::reach(scope).await?;
+    let options = encode(&args.options())?;
+    let answer = server.call(|| server.proxy().draft(&options)).await?;
+    if args.json {
+        style::print_json(&answer)?;
+        return Ok(Exit::Done);
+    }
+    let draft: Draft = decode(&answer)?;
+    style::print(&summary(&draft, &Style::of_stdout()))?;
+    Ok(Exit::Done)
+}
+
+fn summary(draft: &Draft, style: &Style) -> String {
     let mut table = Table::new(&["WHEN", "HOOK…", "MODE", "LIMIT"]);
     let parts: [(&str, &[DraftHook]); 3] = [
         ("before", &draft.setup),

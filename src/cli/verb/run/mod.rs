@@ -5,8 +5,10 @@ mod board;
 mod copy;
 mod crawl_record;
 mod draft;
+mod export;
 mod input;
 mod interrupt;
+mod options;
 mod printed;
 mod programs;
 mod registration;
@@ -18,19 +20,18 @@ mod work;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
 use crate::display::style;
-use crate::display::style::Style;
 use crate::display::text;
-use crate::verb::add::{persona, setting, summary};
+use crate::verb::add::{setting, summary};
 use crate::verb::background::BackgroundArgs;
 use crate::verb::urls::Urls;
 use archivist_core::model::{CrawlId, Owner, PersonaName, SnapshotId};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{
-    AddOptions, Added, Crawl, Details, Draft, Snapshot,
-};
+use archivist_shared::bus::documents::report::{AddOptions, Added, Crawl, Details, Snapshot};
 use archivist_shared::config::Scope;
 use clap::Args;
+use copy::{Layout, Target};
 use crawl_record::Options;
+use export::Pages;
 use input::Input;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -82,8 +83,11 @@ pub struct RunArgs {
     /// Show which hooks would run and why others would not; queue nothing
     #[arg(long)]
     dry_run: bool,
-    /// Copy what was archived to DIR/ID
-    #[arg(long, value_name = "DIR")]
+    /// Copy the page to DIR when it has ended; for a single page
+    #[arg(short, long, value_name = "DIR", conflicts_with = "crawl_id")]
+    dir: Option<PathBuf>,
+    /// Copy each page to DIR/ID when all have ended
+    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
     output: Option<PathBuf>,
     /// Print records as JSON, one per line, even on a terminal
     #[arg(long)]
@@ -102,56 +106,32 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Settings of the crawl. `--set` overrides the other options.
-    fn options(&self) -> AddOptions {
-        let number = |value: Option<u32>| value.map(|value| value.to_string());
-        let short = [
-            ("TIMEOUT", number(self.timeout)),
-            ("CRAWL_MAX_URLS", number(self.max_urls)),
-            ("CRAWL_MAX_SIZE", self.crawl_max_size.clone()),
-            ("CRAWL_TIMEOUT", number(self.crawl_timeout)),
-            ("SNAPSHOT_MAX_SIZE", self.snapshot_max_size.clone()),
-        ];
-        let short = short
-            .into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-        let disabled = self.disable.iter().map(|plugin| {
-            let name: String = plugin
-                .trim()
-                .chars()
-                .map(|c| {
-                    if c.is_ascii_alphanumeric() {
-                        c.to_ascii_uppercase()
-                    } else {
-                        '_'
-                    }
-                })
-                .collect();
-            (format!("{name}_ENABLED"), "false".to_owned())
-        });
-        AddOptions {
-            depth: self.depth,
-            tags: self.tags.clone(),
-            plugins: self.plugins.clone(),
-            config: short
-                .chain(disabled)
-                .chain(persona(self.persona.as_ref()))
-                .chain(self.settings.iter().cloned())
-                .collect(),
-            only_new: false,
-        }
-    }
-
     /// Returns whether records are printed instead of a summary.
     fn wants_records(&self) -> bool {
         self.json || !std::io::stdout().is_terminal()
+    }
+
+    /// The directory to copy to, if any.
+    fn target(&self, input: &Input, scope: &Scope) -> Result<Option<Target>, Failure> {
+        let (directory, layout) = match (&self.dir, &self.output) {
+            (Some(directory), _) => (directory, Layout::OnePage),
+            (None, Some(directory)) => (directory, Layout::ById),
+            (None, None) => return Ok(None),
+        };
+        if layout == Layout::OnePage && (self.depth > 0 || !export::is_one_page(input)) {
+            return Err(Failure::usage(
+                "--dir has room for one page; use --output for several",
+            ));
+        }
+        copy::can_copy(scope)?;
+        Target::open(directory, layout, scope).map(Some)
     }
 }
 
 pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     args.background.refuse(scope)?;
     if args.dry_run {
-        return dry_run(&args, scope).await;
+        return draft::run(&args, scope).await;
     }
     let mut input = collect(&args)?;
     for rejected in &input.urls.rejected {
@@ -163,10 +143,7 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
             "nothing to work on: no URL that can be archived, and no record of a crawl",
         ));
     }
-    if let Some(directory) = &args.output {
-        copy::make(directory)?;
-        can_copy(scope)?;
-    }
+    let target = args.target(&input, scope)?;
     // From here on the command waits: it does not leave queued pages behind.
     let mut interrupts = signal(SignalKind::interrupt())
         .map_err(|error| Failure::failed(format!("failed to wait for signals: {error}")))?;
@@ -179,60 +156,38 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut submission = Submission {
         server: &server,
         jobs: Vec::new(),
+        complete: Vec::new(),
         partly: false,
     };
     submission.settle(&mut input).await?;
     submission.submit(&args, &input).await?;
-    let Submission {
-        jobs, partly: p, ..
-    } = submission;
-    partly |= p;
-    if jobs.is_empty() {
-        return Ok(if partly { Exit::Partly } else { Exit::Done });
+    partly |= submission.partly;
+    let pages = submission.pages();
+    let mut exit = Exit::Done;
+    if !submission.jobs.is_empty() {
+        scope::enter(scope).await;
+        let mut work = Work::new(&server, since, args.wants_records(), &submission.jobs);
+        let registered = registration::keep(&server, registration::of(&submission.jobs, since));
+        let ended = tokio::select! {
+            ended = work.until_the_end(submission.jobs, &mut interrupts) => ended?,
+            never = registered => match never {},
+        };
+        match ended {
+            Some(ended) => exit = ended,
+            // Units may still write.
+            None => return Ok(Exit::Interrupted),
+        }
     }
-    scope::enter(scope).await;
-    let mut work = Work::new(&server, since, args.wants_records(), &jobs);
-    let registered = registration::keep(&server, registration::of(&jobs, since));
-    let exit = tokio::select! {
-        exit = work.until_the_end(jobs, interrupts) => exit?,
-        never = registered => match never {},
-    };
-    if let Some(directory) = &args.output {
-        for (id, path) in work.directories().await? {
-            copy::tree(&path, &directory.join(id.to_string()))?;
+    if let Some(target) = target {
+        match export::copy(&server, target, &pages, &mut interrupts).await? {
+            Exit::Interrupted => return Ok(Exit::Interrupted),
+            copied => partly |= copied != Exit::Done,
         }
     }
     Ok(match exit {
         Exit::Done if partly => Exit::Partly,
         exit => exit,
     })
-}
-
-async fn dry_run(args: &RunArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let server = Server::reach(scope).await?;
-    let options = encode(&args.options())?;
-    let answer = server.call(|| server.proxy().draft(&options)).await?;
-    if args.json {
-        style::print_json(&answer)?;
-        return Ok(Exit::Done);
-    }
-    let draft: Draft = decode(&answer)?;
-    style::print(&draft::summary(&draft, &Style::of_stdout()))?;
-    Ok(Exit::Done)
-}
-
-/// Other users cannot read the archive: report that before the work, not after it.
-fn can_copy(scope: &Scope) -> Result<(), Failure> {
-    let archive = scope.data_dir().join("archive");
-    match std::fs::read_dir(&archive) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(Failure::failed(format!(
-                "failed to read '{}': {error}\n--output copies from there: run it as root, or with --user",
-                archive.display()
-            )))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn encode(options: &AddOptions) -> Result<String, Failure> {
@@ -278,11 +233,23 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
 struct Submission<'a> {
     server: &'a Server,
     jobs: Vec<Job>,
+    /// Pages that are complete: there is nothing to do but to copy them.
+    complete: Vec<Pages>,
     /// At least one request was refused.
     partly: bool,
 }
 
 impl Submission<'_> {
+    /// The pages that the input names, of crawls in progress and of complete ones.
+    fn pages(&self) -> Vec<Pages> {
+        let of_job = |job: &Job| Pages {
+            crawl: job.crawl,
+            only: job.only.clone(),
+        };
+        let running = self.jobs.iter().map(of_job);
+        running.chain(self.complete.iter().cloned()).collect()
+    }
+
     /// Checks which records belong to this archive: by id and by the URL that it has here.
     async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
         for (number, claim) in std::mem::take(&mut input.claims) {
@@ -396,6 +363,8 @@ impl Submission<'_> {
         };
         if !open && complete && hook.is_none() {
             eprintln!("{id} is complete: none of its results failed or was skipped");
+            let only = only.into_iter().collect();
+            self.complete.push(Pages { crawl, only });
             return Ok(());
         }
         let known = self.jobs.iter().position(|job| job.crawl == crawl);
@@ -463,35 +432,4 @@ fn named(hooks: &[archivist_shared::bus::documents::report::HookName]) -> String
         format!("{label} ({})", hook.owner)
     });
     names.collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: RunArgs,
-    }
-
-    #[test]
-    fn options_are_short_for_settings() {
-        let words = "run --timeout 5 --max-urls 3 --crawl-max-size 1.5M --crawl-timeout 60 \
-                     --snapshot-max-size 10k --disable wget,my-own --set TIMEOUT=7 http://x/";
-        let line = Line::try_parse_from(words.split_whitespace()).unwrap();
-        let options = line.args.options();
-        let config: Vec<String> = options
-            .config
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        assert_eq!(
-            config.join(" "),
-            "CRAWL_MAX_SIZE=1.5M CRAWL_MAX_URLS=3 CRAWL_TIMEOUT=60 MY_OWN_ENABLED=false \
-             SNAPSHOT_MAX_SIZE=10k TIMEOUT=7 WGET_ENABLED=false"
-        );
-        assert!(Line::try_parse_from(["run", "--crawl-id", "c1", "http://x/"]).is_err());
-    }
 }

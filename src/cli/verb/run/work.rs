@@ -21,7 +21,6 @@ use archivist_shared::bus::documents::report::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, IsTerminal};
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
@@ -102,12 +101,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Works on the jobs until all have ended or the user leaves.
+    /// Works on the jobs until all have ended. None if the user leaves without waiting for that.
     pub async fn until_the_end(
         &mut self,
         jobs: Vec<Job>,
-        mut signals: Signal,
-    ) -> Result<Exit, Failure> {
+        signals: &mut Signal,
+    ) -> Result<Option<Exit>, Failure> {
         let (sender, mut news) = mpsc::unbounded_channel();
         let mut jobs = jobs;
         let holds: Vec<_> = jobs.iter_mut().map(|job| job.hold.take()).collect();
@@ -125,7 +124,7 @@ impl<'a> Work<'a> {
                 Some((crawl, what)) = news.recv() => self.take(crawl, what).await?,
                 _ = signals.recv() => {
                     if self.input(Input::Signal).await? {
-                        return Ok(Exit::Interrupted);
+                        return Ok(None);
                     }
                 }
                 line = next_line(&mut self.typed) => {
@@ -137,7 +136,7 @@ impl<'a> Work<'a> {
                         }
                     };
                     if left {
-                        return Ok(Exit::Interrupted);
+                        return Ok(None);
                     }
                 }
                 _ = redraw.tick(), if self.screen.is_some() => self.draw(),
@@ -151,7 +150,7 @@ impl<'a> Work<'a> {
             self.take(crawl, what).await?;
         }
         self.fill_gaps().await?;
-        self.close()
+        self.close().map(Some)
     }
 
     fn draw(&mut self) {
@@ -302,21 +301,6 @@ impl<'a> Work<'a> {
         let mut snapshots: Vec<Snapshot> = paging.collect().await?;
         snapshots.reverse();
         Ok(snapshots)
-    }
-
-    /// Returns the directories of the archived pages.
-    pub async fn directories(&self) -> Result<Vec<(SnapshotId, PathBuf)>, Failure> {
-        let mut found = Vec::new();
-        for (crawl, shown) in &self.shown {
-            for snapshot in self.snapshots(*crawl).await? {
-                if shown.has(Owner::Snapshot(snapshot.id))
-                    && let Some(directory) = snapshot.directory
-                {
-                    found.push((snapshot.id, PathBuf::from(directory)));
-                }
-            }
-        }
-        Ok(found)
     }
 
     /// Prints the summary and returns the exit status.
