@@ -38,6 +38,11 @@ SH
 #!/bin/sh
 echo last >last.txt
 SH
+    plugin testwrites <<'SH'
+#!/bin/sh
+printf 'first \033[31mred\n' >&2
+echo last >&2
+SH
     configure </dev/null
 }
 
@@ -309,6 +314,17 @@ takes_up_a_crawl() {
     assert_nothing_is_left
 }
 
+# Lines that a hook writes are printed, also the last ones, and terminal escapes are not.
+shows_the_journal() {
+    assert_status 0 archivist run --debug --plugins testwrites http://debug.test/
+    assert_contains "$output" "testwrites (s" "--debug"
+    assert_contains "$output" "[31mred" "--debug"
+    [[ $output != *$'\033[31m'* ]] || fail "an escape sequence reached the terminal"
+    assert_contains "$output" "): last" "--debug"
+    assert_contains "$output" "systemd (s" "--debug"
+    assert_nothing_is_left
+}
+
 copies() {
     local id
     in_capsule rm -rf /srv/copy
@@ -356,4 +372,4 @@ lands_after_a_kill() {
 
 cases shows_a_table tells_what_it_would_do skips interrupts_the_background retries aborts takes_the_crawl_along \
     goes_on_with_the_next_orchestrator is_in_a_scope is_shown_by_status is_watched records records_of_others records_of_other_archives \
-    records_of_known_pages takes_up_a_crawl copies lands_in_a_directory lands_after_a_kill
+    records_of_known_pages takes_up_a_crawl shows_the_journal copies lands_in_a_directory lands_after_a_kill

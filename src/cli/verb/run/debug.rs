@@ -18,14 +18,14 @@ use tokio::process::{Child, ChildStdout, Command};
 const FIELDS: &str = "--output-fields=MESSAGE,SYSLOG_IDENTIFIER,ARCHIVIST_CRAWL_ID,\
 ARCHIVIST_SNAPSHOT_ID,ARCHIVIST_PLUGIN,ARCHIVIST_HOOK,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,UNIT,\
 USER_UNIT,OBJECT_SYSTEMD_UNIT,OBJECT_SYSTEMD_USER_UNIT";
-/// Fields with the unit that a message is from or about.
+/// Fields with the unit that a message is from or about, the most specific one first.
 const UNITS: [&str; 6] = [
     "UNIT",
     "USER_UNIT",
     "OBJECT_SYSTEMD_UNIT",
     "OBJECT_SYSTEMD_USER_UNIT",
-    "_SYSTEMD_UNIT",
     "_SYSTEMD_USER_UNIT",
+    "_SYSTEMD_UNIT",
 ];
 /// Deadline for the last messages.
 const REST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,8 +37,7 @@ pub struct JournalFeed {
     start: String,
     /// The last message that was read.
     cursor: Option<String>,
-    names: Names,
-    orchestrator: String,
+    scope: Scope,
     /// Killed when the feed is dropped.
     _journalctl: Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,
@@ -56,8 +55,7 @@ impl JournalFeed {
             arguments,
             start,
             cursor: None,
-            names: Names::new(scope.unit_prefix()),
-            orchestrator: scope.orchestrator_unit(),
+            scope: scope.clone(),
             _journalctl: journalctl,
             lines,
         })
@@ -109,13 +107,17 @@ impl JournalFeed {
         if let Some(cursor) = text(&entry, "__CURSOR") {
             self.cursor = Some(cursor);
         }
-        // Another instance may use the same ids.
-        let unit = UNITS.iter().find_map(|field| text(&entry, field));
-        let is_ours = unit.is_none_or(|unit| {
-            unit == self.orchestrator || self.names.parse(&unit).is_some() || unit == "init.scope"
-        });
-        is_ours.then(|| shown(&entry))
+        is_of(&entry, &self.scope).then(|| shown(&entry))
     }
+}
+
+/// Whether a message is from or about a unit of this instance: another one may use the same ids.
+fn is_of(entry: &Map<String, Value>, scope: &Scope) -> bool {
+    let unit = UNITS.iter().find_map(|field| text(entry, field));
+    unit.is_none_or(|unit| {
+        let names = Names::new(scope.unit_prefix());
+        unit == scope.orchestrator_unit() || names.parse(&unit).is_some()
+    })
 }
 
 fn arguments(crawls: &[CrawlId], scope: &Scope) -> Vec<String> {
@@ -209,6 +211,25 @@ mod tests {
         assert_eq!(line(systemd), "systemd (c1): A\u{fffd}");
         let long = json!({"MESSAGE": null, "ARCHIVIST_CRAWL_ID": "1"});
         assert_eq!(line(long), " (c1): (a long message)");
+    }
+
+    #[test]
+    fn messages_of_other_instances_are_left_out() {
+        let scope = Scope::system("/");
+        let is_ours = |entry: Value| is_of(entry.as_object().unwrap(), &scope);
+        assert!(is_ours(
+            json!({"_SYSTEMD_UNIT": "archivist-snapshot-3.service"})
+        ));
+        assert!(is_ours(
+            json!({"_SYSTEMD_UNIT": "archivist-orchestrator.service"})
+        ));
+        assert!(!is_ours(
+            json!({"_SYSTEMD_UNIT": "archivist-news-snapshot-3.service"})
+        ));
+        assert!(is_ours(json!({"_SYSTEMD_UNIT": "user@7.service",
+            "_SYSTEMD_USER_UNIT": "archivist-hook-wget-s3.service"})));
+        assert!(is_ours(json!({"_SYSTEMD_UNIT": "init.scope",
+            "UNIT": "archivist-hook-wget-s3.service"})));
     }
 
     #[test]

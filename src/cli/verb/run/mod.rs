@@ -4,6 +4,7 @@
 mod board;
 mod copy;
 mod crawl_record;
+mod debug;
 mod draft;
 mod export;
 mod input;
@@ -31,6 +32,7 @@ use archivist_shared::config::Scope;
 use clap::Args;
 use copy::{Layout, Target};
 use crawl_record::Options;
+use debug::JournalFeed;
 use export::Pages;
 use input::Input;
 use std::collections::BTreeSet;
@@ -89,6 +91,9 @@ pub struct RunArgs {
     /// Copy each page to DIR/ID when all have ended
     #[arg(long, value_name = "DIR", conflicts_with = "dir")]
     output: Option<PathBuf>,
+    /// Print the journal of the crawls while they run, to standard error
+    #[arg(long, conflicts_with = "dry_run")]
+    debug: bool,
     /// Print records as JSON, one per line, even on a terminal
     #[arg(long)]
     json: bool,
@@ -167,6 +172,10 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     if !submission.jobs.is_empty() {
         scope::enter(scope).await;
         let mut work = Work::new(&server, since, args.wants_records(), &submission.jobs);
+        if args.debug {
+            let crawls: Vec<CrawlId> = submission.jobs.iter().map(|job| job.crawl).collect();
+            work.journal = Some(JournalFeed::follow(&crawls, since, scope)?);
+        }
         let registered = registration::keep(&server, registration::of(&submission.jobs, since));
         let ended = tokio::select! {
             ended = work.until_the_end(submission.jobs, &mut interrupts) => ended?,

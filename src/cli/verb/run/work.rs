@@ -1,6 +1,7 @@
 //! The foreground: shows events of the streams, and passes on what the user types.
 
 use super::board::{Board, Screen};
+use super::debug::JournalFeed;
 use super::interrupt::{Input, Interrupts, State, Step};
 use super::named;
 use super::printed::Printed;
@@ -72,6 +73,8 @@ pub struct Work<'a> {
     screen: Option<Screen>,
     interrupts: Interrupts,
     takeover_notice: TakeoverNotice,
+    /// Printed with `--debug`.
+    pub journal: Option<JournalFeed>,
     /// Reads lines from the terminal, not from standard input; `None` at its end.
     typed: Option<mpsc::UnboundedReceiver<Option<String>>>,
 }
@@ -97,6 +100,7 @@ impl<'a> Work<'a> {
             screen: screen.then(Screen::new),
             interrupts: Interrupts::new(screen && std::fs::File::open("/dev/tty").is_ok()),
             takeover_notice: TakeoverNotice::default(),
+            journal: None,
             typed: None,
         }
     }
@@ -139,6 +143,7 @@ impl<'a> Work<'a> {
                         return Ok(None);
                     }
                 }
+                message = next_message(&mut self.journal) => self.say(&message),
                 _ = redraw.tick(), if self.screen.is_some() => self.draw(),
                 done = &mut all => {
                     done?;
@@ -150,6 +155,11 @@ impl<'a> Work<'a> {
             self.take(crawl, what).await?;
         }
         self.fill_gaps().await?;
+        if let Some(journal) = self.journal.take() {
+            for message in journal.rest().await {
+                self.say(&message);
+            }
+        }
         self.close().map(Some)
     }
 
@@ -470,6 +480,13 @@ fn read_terminal() -> mpsc::UnboundedReceiver<Option<String>> {
 async fn next_line(typed: &mut Option<mpsc::UnboundedReceiver<Option<String>>>) -> Option<String> {
     match typed {
         Some(typed) => typed.recv().await.flatten(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_message(journal: &mut Option<JournalFeed>) -> String {
+    match journal {
+        Some(journal) => journal.next().await,
         None => std::future::pending().await,
     }
 }
