@@ -122,6 +122,22 @@ an_old_one_does_not_do() {
     assert_eq null "$(query '.plugins | map(select(.name == "testuser")) | only | field("skipped")' plugins)" "why it is not run"
 }
 
+# In the foreground: records on standard output, the crawl ends with the command, and the path is printed.
+one_is_brought_in_the_foreground() {
+    needs an_old_one_does_not_do
+    local records
+    in_capsule rm -f $tool
+    records=$(in_capsule sh -c 'archivist run --binary-id test-tool 2>/run/test-told')
+    assert_eq "Process refuses failed
+Process shelf succeeded" "$(jq --raw-output 'select(.type == "Process") | [.type, .plugin, .status] | join(" ")' <<<"$records")" "records"
+    assert_contains "$(in_capsule cat /run/test-told)" "test-tool: $tool" "the path"
+    assert_status 0 archivist run --binary-id test-tool
+    assert_contains "$output" "test-tool is installed: $tool" "a program that is installed"
+    assert_status 2 archivist run --binary-id test-tol
+    assert_contains "$output" "no plugin needs a program 'test-tol'; did you mean test-tool" "an unknown program"
+    assert_nothing_is_left
+}
+
 # A program of Debian is recorded with the version of its package.
 what_was_there_is_known() {
     local wget
@@ -215,6 +231,6 @@ records_of_programs_are_carried_out_on_request() {
     assert_contains "$(archivist logs "$crawl")" "\"install_root\":\"$library/shelf\"" "where the plugin wants it"
 }
 
-cases missing_is_said is_brought is_used an_old_one_does_not_do everything_that_is_missing_is_brought \
+cases missing_is_said is_brought is_used an_old_one_does_not_do one_is_brought_in_the_foreground everything_that_is_missing_is_brought \
     what_was_there_is_known records_of_programs_are_carried_out_on_request claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
     complete_pages_get_what_they_lack

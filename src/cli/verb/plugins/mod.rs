@@ -2,10 +2,10 @@
 
 mod abx;
 mod add;
-pub(crate) mod binaries;
+pub mod binaries;
 mod drop_in;
-pub(crate) mod install;
-pub(crate) mod missing;
+pub mod install;
+pub mod missing;
 mod unit;
 
 use crate::client::exit::{Exit, Failure};

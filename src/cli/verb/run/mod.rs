@@ -1,6 +1,7 @@
 //! `archivist run`: archives in the foreground. Units do the work as for every crawl; this process
 //! shows them, can interrupt them, and cancels them when it ends.
 
+mod binary;
 mod board;
 mod copy;
 mod crawl_record;
@@ -103,6 +104,10 @@ pub struct RunArgs {
     /// Work on this snapshot; retry it if it has ended
     #[arg(long, value_name = "ID", conflicts_with_all = ["urls", "dry_run"])]
     snapshot_id: Option<SnapshotId>,
+    /// Have provider plugins install this program, see archivist plugins --binaries
+    #[arg(long, value_name = "ID", conflicts_with_all =
+        ["crawl_id", "snapshot_id", "urls", "dry_run", "dir", "output"])]
+    binary_id: Option<String>,
     #[command(flatten)]
     background: BackgroundArgs,
     /// Pages to archive; - or none reads URLs and records from standard input, one per line
@@ -137,6 +142,9 @@ pub async fn run(args: RunArgs, scope: &Scope) -> Result<Exit, Failure> {
     args.background.refuse(scope)?;
     if args.dry_run {
         return draft::run(&args, scope).await;
+    }
+    if let Some(id) = &args.binary_id {
+        return binary::run(id, &args, scope).await;
     }
     let mut input = collect(&args)?;
     for rejected in &input.urls.rejected {
