@@ -14,6 +14,7 @@ use crate::page::snapshot_index::SnapshotIndex;
 use crate::sequence::HookEvent;
 use archivist_core::model::{Outcome, Owner, ResultState, Time, Verdict};
 use archivist_plugin::Directory;
+use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
 use archivist_shared::bus::client::ClientError;
 use archivist_shared::bus::documents::work::{Assignment, Ended, HookMode, HookTask, Report};
@@ -57,6 +58,10 @@ impl HookRunner {
         }
         let event = done.map(|next| match next {
             Next::RetryLater => HookEvent::FoundNothing(position),
+            Next::LeftFiles(changed) => HookEvent::LeftFiles {
+                position,
+                age: Time::from(jiff::Timestamp::now()).until(changed),
+            },
             Next::RestartDaemon => HookEvent::DaemonFailed(position),
             Next::Repeat | Next::Recorded => HookEvent::Ended(position),
         });
@@ -91,12 +96,18 @@ impl HookRunner {
             return Ok(Next::Repeat);
         }
         let (directory, name) = (output.directory.clone(), output.name.clone());
+        // Before the report makes the files harmless, which changes them.
+        let changed = match hook.mode {
+            HookMode::Finite => last_change(&directory).await,
+            HookMode::Foreground | HookMode::Daemon => None,
+        };
         let mut report = self.report(hook, &ended, &watch, output).await?;
         report.verdict = self.link.report(&report).await?;
         if report.verdict.state != ResultState::Failed {
             stdout::remove_earlier(&directory, &name);
         }
-        Ok(self.conclude(hook, &ended, &report))
+        let next = self.conclude(hook, &ended, &report);
+        Ok(changed.map_or(next, Next::LeftFiles))
     }
 
     /// Opens the directory and the output of a hook.
@@ -221,6 +232,13 @@ struct HookOutput {
     before: Option<Listing>,
 }
 
+/// Time of the last change of a hook's output; None if the hook left no file.
+async fn last_change(directory: &Arc<Directory>) -> Option<Time> {
+    let directory = directory.clone();
+    let change = spawn_blocking(move || output::last_change(&directory)).await;
+    change.ok().flatten()
+}
+
 /// Logs an error of the index, which is not needed for the work to continue.
 fn warn(result: Result<(), WorkerError>) {
     if let Err(error) = result {
@@ -250,6 +268,8 @@ enum Next {
     Recorded,
     /// The result is recorded, and a retry after the other hooks may succeed.
     RetryLater,
+    /// The result of a finite hook is recorded, and its files changed last at this time.
+    LeftFiles(Time),
     /// The result is recorded. The hook was a daemon of the crawl and failed.
     RestartDaemon,
 }
@@ -264,12 +284,15 @@ fn next(owner: Owner, mode: HookMode, outcome: &Outcome, report: &Report) -> Nex
     }
 }
 
-/// Whether a hook of a page ended by itself, without success and without files. Many hooks report
-/// `noresults` or `skipped` if the file of another hook is missing. A hook that reached its time
-/// limit needs no retry.
+/// Whether a hook of a page ended by itself, without success and without files. Hooks report
+/// `noresults`, and older ones exit with status 10, if the file of another hook is missing. The
+/// record `skipped` means a setting, and a hook that reached its time limit needs no retry.
 fn found_nothing(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
+    let state = report.verdict.state;
+    let by_setting = state == ResultState::Skipped && *outcome == Outcome::Exit(0);
     matches!((owner, outcome), (Owner::Snapshot(_), Outcome::Exit(_)))
-        && report.verdict.state != ResultState::Succeeded
+        && state != ResultState::Succeeded
+        && !by_setting
         && report.files.is_empty()
 }
 

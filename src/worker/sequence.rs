@@ -3,7 +3,7 @@
 //! Hooks start in order. The sequence waits for the end of a foreground hook, for a daemon only
 //! until it is ready, and for a finite background hook not at all: what later hooks miss of it,
 //! they get from their retry. When all hooks have started, finite background hooks get the rest of
-//! their time. Then foreground hooks that found nothing while finite hooks were running are
+//! their time. Then foreground hooks that found nothing before a finite hook wrote its last file are
 //! retried, with the daemons still running. Finally all daemons are stopped at once, the last
 //! started first. Each gets the rest of its plugin's time limit as grace, and is then killed.
 //!
@@ -29,6 +29,13 @@ pub enum HookEvent {
     /// A hook ended without success and without files, and its result is recorded: a retry may find
     /// what other hooks add.
     FoundNothing(usize),
+    /// A hook that left files ended, and its result is recorded.
+    LeftFiles {
+        /// Position of the hook.
+        position: usize,
+        /// Time since the last change of a file.
+        age: Duration,
+    },
     /// A daemon failed and its result is recorded.
     DaemonFailed(usize),
     /// The requested deadline has passed.
@@ -102,10 +109,10 @@ pub struct Sequence {
     /// Number of restarts of each daemon.
     restarts: Vec<u32>,
     phase: Phase,
-    /// Foreground hooks to retry.
-    retries: VecDeque<usize>,
-    /// End of the finite background hook that ended last.
-    finite_end: Option<Duration>,
+    /// Foreground hooks that found nothing, with the start of their run.
+    retries: VecDeque<(usize, Duration)>,
+    /// Last change of a file of a finite background hook.
+    finite_change: Option<Duration>,
     /// Whether the daemons are the work.
     daemons_are_work: bool,
     /// Whether background hooks continue until [`HookEvent::Release`].
@@ -137,7 +144,7 @@ impl Sequence {
             states,
             phase: Phase::Starting(0),
             retries: VecDeque::new(),
-            finite_end: None,
+            finite_change: None,
             hold: purpose == Purpose::CrawlPages,
             ready_limit,
             grace_max,
@@ -167,16 +174,21 @@ impl Sequence {
                     *ready = true;
                 }
             }
-            HookEvent::Ended(position) => self.ended(position, now),
+            HookEvent::Ended(position) => self.ended(position),
             HookEvent::FoundNothing(position) => {
-                if self.may_retry(position) {
-                    self.retries.push_back(position);
+                self.retries.extend(self.retry_of(position));
+                self.ended(position);
+            }
+            HookEvent::LeftFiles { position, age } => {
+                if self.is_finite(position) {
+                    let change = Some(now.saturating_sub(age));
+                    self.finite_change = self.finite_change.max(change);
                 }
-                self.ended(position, now);
+                self.ended(position);
             }
             HookEvent::DaemonFailed(position) => {
                 let restart = self.needs_restart(position);
-                self.ended(position, now);
+                self.ended(position);
                 if restart {
                     self.restarts[position] += 1;
                     self.start(position, now, &mut actions);
@@ -216,25 +228,33 @@ impl Sequence {
         stopping.chain(waiting).min()
     }
 
-    fn ended(&mut self, position: usize, now: Duration) {
-        let Some(state) = self.states.get_mut(position) else {
-            return;
-        };
-        *state = HookState::Ended;
-        if self.hooks[position].mode == HookMode::Finite {
-            self.finite_end = Some(now);
+    fn ended(&mut self, position: usize) {
+        if let Some(state) = self.states.get_mut(position) {
+            *state = HookState::Ended;
         }
     }
 
-    /// Whether a retry of a foreground hook could have another result: a finite hook ran at the
-    /// same time, which may have added something. This is true only for the first run of a hook.
-    fn may_retry(&self, position: usize) -> bool {
-        let Some(HookState::Running { since, .. }) = self.states.get(position) else {
-            return false;
+    /// The retry of a foreground hook, if this was its first run. Hooks that work with a daemon do
+    /// not look for files of finite hooks.
+    fn retry_of(&self, position: usize) -> Option<(usize, Duration)> {
+        let HookState::Running { since, .. } = *self.states.get(position)? else {
+            return None;
         };
-        let concurrent =
-            self.runs(HookMode::Finite) || self.finite_end.is_some_and(|end| end > *since);
-        matches!(self.phase, Phase::Starting(_)) && !self.is_background(position) && concurrent
+        let is_first = matches!(self.phase, Phase::Starting(_));
+        let looks_for_files = !self.is_background(position) && !self.hooks[position].uses_daemon;
+        (is_first && looks_for_files).then_some((position, since))
+    }
+
+    /// Returns the next hook whose retry could have another result: a finite hook changed a file
+    /// after the start of its first run.
+    fn next_retry(&mut self) -> Option<usize> {
+        let change = self.finite_change?;
+        let may_find = |(_, since): &(usize, Duration)| change > *since;
+        let next = self.retries.iter().position(may_find)?;
+        self.retries
+            .drain(..=next)
+            .next_back()
+            .map(|(position, _)| position)
     }
 
     /// Whether to restart a daemon that failed: pages of a crawl need it, it was ready before, it
@@ -253,6 +273,12 @@ impl Sequence {
 
     fn is_background(&self, position: usize) -> bool {
         self.hooks[position].mode != HookMode::Foreground
+    }
+
+    fn is_finite(&self, position: usize) -> bool {
+        self.hooks
+            .get(position)
+            .is_some_and(|hook| hook.mode == HookMode::Finite)
     }
 
     fn is_daemon(&self, position: usize) -> bool {
@@ -337,7 +363,7 @@ impl Sequence {
                     self.phase = Phase::Retrying;
                 }
                 Phase::Retrying if self.runs(HookMode::Foreground) => return,
-                Phase::Retrying => match self.retries.pop_front() {
+                Phase::Retrying => match self.next_retry() {
                     Some(position) => {
                         self.start(position, now, actions);
                         return;

@@ -50,6 +50,16 @@ SH
 [ -e ../testbrings/brought.txt ] || exit 10
 cp ../testbrings/brought.txt text.txt
 SH
+    plugin testfew on_Snapshot__10_testfew.finite.bg.sh <<'SH'
+#!/bin/sh
+echo few >few.txt
+until [ -e ../testlast/ran ]; do sleep 0.1; done
+SH
+    plugin testawaits on_Snapshot__19_testawaits.sh <<'SH'
+#!/bin/sh
+until [ -e ../testfew/few.txt ]; do sleep 0.1; done
+echo few >awaited.txt
+SH
     plugin testdaemon on_Snapshot__15_testdaemon.daemon.bg.sh <<'SH'
 #!/bin/sh
 trap 'date +%s%N >ended.txt; exit 0' TERM
@@ -251,7 +261,7 @@ crawl() {
     wait_for 60 is_over "$crawl"
 }
 
-# A hook that failed without files while a finite background hook ran is retried once after that hook, while the daemons run.
+# A hook that failed without files before a finite background hook wrote one is retried once after that hook, while the daemons run.
 tries_again_what_missed_something() {
     crawl testbrings,testmissed,testhalf,testnever,testtext,testskips,testdaemon,testlast http://contract.test/again
     assert_eq "testbrings=succeeded/1 testdaemon=succeeded/1 testhalf=failed/1 testlast=succeeded/1 testmissed=succeeded/2 testnever=failed/2 testskips=succeeded/2 testtext=succeeded/2" \
@@ -261,6 +271,9 @@ tries_again_what_missed_something() {
     crawl testnever,testdaemon http://contract.test/alone
     assert_eq "testdaemon=1 testnever=1" "$(query 'map("\(.plugin)=\(.attempts)") | sort' list results "$crawl")" \
         "attempts where no finite hook is"
+    crawl testfew,testawaits,testnever,testlast http://contract.test/complete
+    assert_eq "testawaits=1 testfew=1 testlast=1 testnever=1" "$(query 'map("\(.plugin)=\(.attempts)") | sort' list results "$crawl")" \
+        "attempts where the files of the finite hook were complete before"
 }
 
 # Finite hooks in Python that print at their end delay no other hook, and a daemon in Python is ready at its first line.

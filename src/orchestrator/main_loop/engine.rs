@@ -14,6 +14,7 @@ use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
+use archivist_plugin::programs::install::uses_daemon;
 use archivist_plugin::select;
 use archivist_plugin::settings::derived;
 use archivist_plugin::{
@@ -361,6 +362,7 @@ impl Engine {
             limit,
             patience: own.min(limit),
             after_background: plugin.schema.wait_for_background_cleanup,
+            uses_daemon: uses_daemon(&self.catalogue, plugin),
         };
         Some(PlannedHook {
             task,

@@ -133,6 +133,7 @@ impl Engine {
                 limit: limit.unwrap_or(PROVIDER_LIMIT),
                 patience: Duration::ZERO,
                 after_background: false,
+                uses_daemon: false,
             },
             hook: Hook {
                 unit_part: format!("{}@{name}", hook.unit_part),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use archivist_core::model::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::files::beneath::Directory;
@@ -82,6 +83,17 @@ impl Listing {
         let mut files = self.0.iter();
         files.any(|(path, looks)| before.0.get(path) != Some(looks))
     }
+}
+
+/// Time of the last change of a file that [`scan`] lists; None without files. Hooks cannot set it.
+pub fn last_change(dir: &Directory) -> Option<Time> {
+    let mut last = None;
+    let _ = walk(dir, BOUNDS, &mut |entry| {
+        if entry.kind == EntryKind::File && !is_bookkeeping(&entry.path()) {
+            last = last.max(Some(Time(entry.changed)));
+        }
+    });
+    last
 }
 
 /// The main file of the output: the first HTML file, else the first file.
@@ -191,6 +203,20 @@ mod tests {
 
     fn paths(files: &[OutputFile]) -> Vec<&str> {
         files.iter().map(|file| file.path.as_str()).collect()
+    }
+
+    #[test]
+    fn last_change_is_that_of_output_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let last = || last_change(&Directory::open(dir.path()).unwrap());
+        put(dir.path(), "stdout.log", 1);
+        assert_eq!(last(), None);
+        put(dir.path(), "sub/index.html", 1);
+        let first = last().unwrap();
+        let file = fs::File::open(dir.path().join("sub/index.html")).unwrap();
+        let long_ago = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        file.set_times(long_ago).unwrap();
+        assert!(last().unwrap() >= first, "a time that the hook set");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::catalogue::name::HookFamily;
+use crate::catalogue::name::{HookFamily, Mode};
 use crate::catalogue::{Catalogue, Hook, Plugin};
 use crate::contract::arguments::BinaryRequest;
 use crate::contract::environment::MACHINE;
@@ -112,6 +112,16 @@ pub fn with_required<'a>(catalogue: &'a Catalogue, plugin: &'a Plugin) -> Vec<&'
     let mut found = Vec::new();
     closure(catalogue, plugin, &mut BTreeSet::new(), &mut found);
     found
+}
+
+/// Whether a plugin requires another one with a daemon, such as a browser: its hooks work with that
+/// daemon.
+pub fn uses_daemon(catalogue: &Catalogue, plugin: &Plugin) -> bool {
+    let is_daemon = |hook: &Hook| hook.name.mode == Mode::Daemon;
+    let required = with_required(catalogue, plugin).into_iter();
+    required
+        .filter(|required| required.name != plugin.name)
+        .any(|required| required.hooks.iter().any(is_daemon))
 }
 
 /// Raises the required version to `least` if the request accepts older versions.
@@ -243,6 +253,24 @@ mod tests {
     use crate::sample::plugin;
     use crate::settings::values::Values;
     use serde_json::json;
+
+    #[test]
+    fn hooks_use_the_daemons_of_required_plugins() {
+        let requires = |name: &str| json!({"required_plugins": [name]});
+        let catalogue = sample::catalogue([
+            plugin(
+                "browser",
+                json!({}),
+                &["on_CrawlSetup__90_browser.daemon.bg.sh"],
+            ),
+            plugin("tab", requires("browser"), &["on_Snapshot__10_tab.sh"]),
+            plugin("title", requires("tab"), &["on_Snapshot__54_title.sh"]),
+            plugin("text", requires("base"), &["on_Snapshot__58_text.sh"]),
+        ]);
+        let uses = |name| uses_daemon(&catalogue, catalogue.plugin(name).unwrap());
+        assert!(uses("tab") && uses("title"));
+        assert!(!uses("browser") && !uses("text"));
+    }
 
     fn catalogue() -> Catalogue {
         let needs = |name: &str, providers: &str| json!({"name": name, "binproviders": providers});

@@ -15,6 +15,7 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
         after_background: false,
+        uses_daemon: false,
     };
     let hooks = [
         hook("browser", "profile", HookMode::Foreground),

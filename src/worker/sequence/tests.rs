@@ -20,6 +20,7 @@ fn sequence_for(modes: &[HookMode], purpose: Purpose) -> Sequence {
         limit: Duration::from_secs(60),
         patience: Duration::ZERO,
         after_background: false,
+        uses_daemon: false,
     };
     let hooks = modes.iter().enumerate().map(hook).collect();
     Sequence::new(
@@ -252,6 +253,12 @@ fn after_background_hook_waits_for_background_hooks() {
     assert_eq!(s.handle(HookEvent::Ended(0), at(2)), [HookAction::Start(1)]);
 }
 
+/// The end of a hook that changed a file last at this time.
+fn left_files(position: usize, changed: u64, now: u64) -> HookEvent {
+    let age = at(now) - at(changed);
+    HookEvent::LeftFiles { position, age }
+}
+
 #[test]
 fn hook_that_found_nothing_is_retried_once_while_daemons_run() {
     let mut s = sequence(&[Daemon, Finite, Foreground, Foreground], false);
@@ -265,7 +272,7 @@ fn hook_that_found_nothing_is_retried_once_while_daemons_run() {
         s.handle(HookEvent::Ended(3), at(4)),
         [HookAction::AllStarted]
     );
-    assert_eq!(s.handle(HookEvent::Ended(1), at(9)), [HookAction::Start(2)]);
+    assert_eq!(s.handle(left_files(1, 8, 9), at(9)), [HookAction::Start(2)]);
     assert_eq!(
         s.handle(HookEvent::FoundNothing(2), at(10)),
         [HookAction::Stop(0)]
@@ -282,26 +289,45 @@ fn retries_run_one_after_another_in_order() {
         s.handle(HookEvent::FoundNothing(2), at(3)),
         [HookAction::AllStarted]
     );
-    assert_eq!(s.handle(HookEvent::Ended(0), at(4)), [HookAction::Start(1)]);
+    assert_eq!(s.handle(left_files(0, 4, 4), at(4)), [HookAction::Start(1)]);
     assert_eq!(s.handle(HookEvent::Ended(1), at(5)), [HookAction::Start(2)]);
     assert_eq!(s.handle(HookEvent::Ended(2), at(6)), [HookAction::Done]);
 }
 
 #[test]
-fn hook_is_not_retried_without_a_concurrent_finite_hook() {
-    // No finite hook, a finite hook that had ended before, and a background hook that failed.
+fn hook_is_not_retried_without_a_finite_hook() {
     let mut s = sequence(&[Daemon, Foreground], false);
     s.handle(HookEvent::Begin, T0);
     s.handle(HookEvent::Ready(0), at(1));
     let actions = s.handle(HookEvent::FoundNothing(1), at(2));
     assert_eq!(actions, [HookAction::AllStarted, HookAction::Stop(0)]);
+}
 
-    let mut s = sequence(&[Finite, Foreground, Foreground], false);
-    s.handle(HookEvent::Begin, T0);
-    assert_eq!(s.handle(HookEvent::FoundNothing(0), at(1)), []);
-    assert_eq!(s.handle(HookEvent::Ended(1), at(2)), [HookAction::Start(2)]);
-    let actions = s.handle(HookEvent::FoundNothing(2), at(3));
-    assert_eq!(actions, [HookAction::AllStarted, HookAction::Done]);
+/// Hooks 1 and 2 run from 0 s and from 3 s, hook 0 ends after both.
+#[test]
+fn hook_is_retried_only_for_files_that_are_newer_than_its_start() {
+    let ends_with = |event: HookEvent, uses_daemon: bool| {
+        let mut s = sequence(&[Finite, Foreground, Foreground], false);
+        s.hooks[1].uses_daemon = uses_daemon;
+        s.handle(HookEvent::Begin, T0);
+        s.handle(HookEvent::FoundNothing(1), at(3));
+        s.handle(HookEvent::FoundNothing(2), at(4));
+        let mut actions = s.handle(event, at(9));
+        if let [HookAction::Start(position)] = actions[..] {
+            actions.extend(s.handle(HookEvent::FoundNothing(position), at(9)));
+        }
+        actions
+    };
+    let done = HookAction::Done;
+    let start = HookAction::Start;
+    assert_eq!(ends_with(left_files(0, 8, 9), false), [start(1), start(2)]);
+    // The first hook may have looked before the last file, the second found all of them.
+    assert_eq!(ends_with(left_files(0, 2, 9), false), [start(1), done]);
+    // The first hook works with the browser.
+    assert_eq!(ends_with(left_files(0, 8, 9), true), [start(2), done]);
+    // Without files there is nothing to find.
+    assert_eq!(ends_with(HookEvent::Ended(0), false), [done]);
+    assert_eq!(ends_with(HookEvent::FoundNothing(0), false), [done]);
 }
 
 fn mode() -> impl Strategy<Value = HookMode> {
@@ -314,7 +340,7 @@ proptest! {
     #[test]
     fn sequence_always_ends(
         modes in prop::collection::vec(mode(), 0..8),
-        choices in prop::collection::vec(0usize..4, 200),
+        choices in prop::collection::vec(0usize..5, 200),
         patience in prop::collection::vec(0u64..20, 8),
         attend: bool,
     ) {
@@ -349,6 +375,7 @@ proptest! {
                 (0, Some(deadline)) => { now = now.max(deadline); HookEvent::Deadline }
                 (1, _) if !running.is_empty() => HookEvent::Ready(running[0]),
                 (2, _) if !running.is_empty() => HookEvent::FoundNothing(running.remove(0)),
+                (3, _) if !running.is_empty() => left_files(running.remove(0), 1, 1),
                 _ if !running.is_empty() => HookEvent::Ended(running.remove(0)),
                 _ => HookEvent::Deadline,
             };

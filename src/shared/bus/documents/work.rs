@@ -94,6 +94,9 @@ pub struct HookTask {
     /// All background hooks must end before this hook starts.
     #[serde(default)]
     pub after_background: bool,
+    /// A plugin that its plugin requires has a daemon, such as a browser, with which it works.
+    #[serde(default)]
+    pub uses_daemon: bool,
 }
 
 impl HookTask {
@@ -107,6 +110,7 @@ impl HookTask {
             limit,
             patience: Duration::ZERO,
             after_background: false,
+            uses_daemon: false,
         }
     }
 }

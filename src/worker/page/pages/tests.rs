@@ -52,6 +52,7 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
         limit: Duration::ZERO,
         patience: Duration::ZERO,
         after_background: false,
+        uses_daemon: false,
     };
     let file = |path: &&str| File {
         path: (*path).to_owned(),
