@@ -79,6 +79,8 @@ enum Verb {
     Watch(watch::WatchArgs),
     /// List the plugins, and why some do not run
     Plugins(plugins::PluginsArgs),
+    /// Install programs that plugins need; short for plugins install
+    Install(plugins::install::InstallVerbArgs),
     /// Manage personas: browser profiles and cookies for crawls
     Persona(persona::PersonaArgs),
     /// Manage pools of workers
@@ -144,6 +146,7 @@ pub fn main() -> ExitCode {
         Verb::Update(args) => wait_for(update::run(args, &scope)),
         Verb::Watch(args) => wait_for(watch::run(args, &scope)),
         Verb::Plugins(args) => wait_for(plugins::run(args, &scope)),
+        Verb::Install(args) => wait_for(plugins::install::run_verb(args, &scope)),
         Verb::Persona(args) => persona::run(args, &scope),
         Verb::Pool(args) => wait_for(pool::run(args, &scope)),
         Verb::Heartbeat => heartbeat::run(),

@@ -211,7 +211,7 @@ SH
 everything_that_is_missing_is_brought() {
     in_capsule rm -f $tool
     # The capsule lacks programs that only root can install.
-    output=$(archivist plugins install --missing 2>&1) || true
+    output=$(archivist install 2>&1) || true
     assert_contains "$output" "a provider plugin, now" "the list before the installation"
     assert_contains "$output" "test-tool: $tool" "the program"
 }

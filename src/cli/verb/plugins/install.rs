@@ -24,6 +24,20 @@ pub struct InstallArgs {
     missing: bool,
 }
 
+#[derive(Args)]
+pub struct InstallVerbArgs {
+    /// Programs, or plugins whose programs to install; without one, all that enabled plugins lack
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// `archivist install`: a shorter form of `archivist plugins install`.
+pub async fn run_verb(args: InstallVerbArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let missing = args.names.is_empty();
+    let names = args.names;
+    run(InstallArgs { names, missing }, scope).await
+}
+
 pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
     if args.missing {
