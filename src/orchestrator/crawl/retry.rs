@@ -3,6 +3,7 @@
 //! is over is reopened with the first of them and begun after the last; should we end in between,
 //! the caller has no answer and asks again.
 
+use crate::main_loop::notify::beat;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::programs::library::installed_names;
 use crate::store::{SnapshotWork, StoreError, Tx};
@@ -15,9 +16,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Pages that one turn queues.
-const PAGES_PER_TURN: usize = 250;
+const PAGES_PER_TURN: usize = 100;
 /// Pages that one turn reads.
-const IDS_PER_TURN: i64 = 4_000;
+const IDS_PER_TURN: i64 = 1_000;
 /// How long a crawl waits for the next chunk of its list. Chunks follow each other at once.
 const NEXT_CHUNK_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a crawl waits whose pages are being queued.
@@ -320,11 +321,14 @@ impl Turn<'_> {
 /// Starts crawls whose pages were queued again in part when the orchestrator ended. Their callers
 /// got an error.
 pub(crate) fn begin_half_retried(tx: &Tx<'_>, now: Time) -> Result<(), StoreError> {
-    let crawls: BTreeSet<CrawlId> = tx.crawls_put_off(RETRYING)?.into_iter().collect();
-    if !crawls.is_empty() {
-        tx.leave_behind(&crawls, &WITH_CRAWL, (0, i64::MAX))?;
-    }
-    for crawl in crawls {
+    for crawl in tx.crawls_put_off(RETRYING)? {
+        let (mut after, last) = tx.snapshot_range(Some(crawl))?;
+        while after < last {
+            let to = after.saturating_add(IDS_PER_TURN);
+            tx.leave_behind(&[crawl].into(), &WITH_CRAWL, (after, to))?;
+            after = to;
+            beat();
+        }
         tx.put_off_crawl(crawl, now, None)?;
     }
     Ok(())

@@ -175,13 +175,13 @@ fn large_crawl_is_cancelled_in_chunks() {
         counts.get("queued").copied().unwrap_or(0)
     };
     let mut bed = Bed::new();
-    bed.add(7000);
-    while waiting(&mut bed) < 7000 {
+    bed.add(2600);
+    while waiting(&mut bed) < 2600 {
         bed.turn_with(0, 1, 0);
     }
     bed.cancel(0);
     let left = waiting(&mut bed);
-    assert!((1..7000).contains(&left), "{left}");
+    assert!((1..2600).contains(&left), "{left}");
     bed.come_to_an_end();
     assert_eq!(waiting(&mut bed), 0);
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
@@ -214,7 +214,7 @@ fn cancelled(pages: usize) -> Bed {
 
 #[test]
 fn pages_over_a_limit_are_left_out_in_chunks() {
-    let mut bed = crawl_of(2600);
+    let mut bed = crawl_of(1300);
     let id = bed.crawl(0).unwrap();
     let limit = ("CRAWL_MAX_URLS".to_owned(), "1".to_owned());
     bed.request(|reply| Request::Amend {
@@ -229,19 +229,62 @@ fn pages_over_a_limit_are_left_out_in_chunks() {
         most = most.max(left.saturating_sub(now));
         left = now;
     }
-    assert!((1000..2599).contains(&most), "{most}");
+    assert!((100..600).contains(&most), "{most}");
     bed.come_to_an_end();
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     let reason = crawls[0].reason.clone().unwrap_or_default();
     assert!(
-        reason.starts_with("CRAWL_MAX_URLS=1 reached, 2599 pages left out"),
+        reason.starts_with("CRAWL_MAX_URLS=1 reached, 1299 pages left out"),
         "{reason}"
     );
 }
 
+/// The orchestrator is killed between two chunks.
 #[test]
-fn large_crawl_is_retried_in_chunks() {
-    let mut bed = cancelled(1200);
+fn pages_over_a_limit_are_left_out_after_a_kill() {
+    let mut bed = crawl_of(1300);
+    let id = bed.crawl(0).unwrap();
+    bed.request(|reply| Request::Amend {
+        id,
+        config: [("CRAWL_MAX_URLS".to_owned(), "1".to_owned())].into(),
+        user: 0,
+        reply,
+    });
+    while pages_in(&mut bed, "cancelled") == 0 {
+        assert!(bed.moves_on());
+    }
+    assert!(pages_in(&mut bed, "queued") > 500);
+    bed.restart(0);
+    bed.come_to_an_end();
+    assert_eq!(pages_in(&mut bed, "cancelled"), 1299);
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    assert_eq!(crawls[0].status, Lifecycle::Sealed);
+}
+
+/// Has all pages of the first crawl retried. Returns the answer, which arrives after the last turn.
+fn retry_to_the_end(bed: &mut Bed) -> u32 {
+    let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
+    bed.finals.clear();
+    let (reply, mut answer) = Reply::new();
+    bed.turn(vec![Event::Request(Request::Retry {
+        id,
+        which: Which::Failed,
+        so_far: None,
+        reply,
+    })]);
+    loop {
+        if let Ok(count) = answer.try_recv() {
+            return count.unwrap();
+        }
+        bed.finals.clear();
+        bed.turn_with(0, 1, 0);
+    }
+}
+
+/// The caller of a retry that was killed in between repeats it.
+#[test]
+fn large_crawl_is_retried_after_a_kill() {
+    let mut bed = cancelled(400);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
     let (reply, mut answer) = Reply::new();
@@ -252,26 +295,46 @@ fn large_crawl_is_retried_in_chunks() {
         reply,
     })]);
     let first = pages_in(&mut bed, "queued");
-    assert!((1..=300).contains(&first), "{first}");
+    assert!((1..400).contains(&first), "{first}");
+    bed.restart(0);
+    assert!(answer.try_recv().is_err(), "the caller has no answer");
+    assert_eq!(u64::from(retry_to_the_end(&mut bed)) + first, 400);
+    assert_eq!(pages_in(&mut bed, "cancelled"), 0);
+}
+
+#[test]
+fn large_crawl_is_retried_in_chunks() {
+    let mut bed = cancelled(400);
+    let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
+    bed.finals.clear();
+    let (reply, mut answer) = Reply::new();
+    bed.turn(vec![Event::Request(Request::Retry {
+        id,
+        which: Which::Failed,
+        so_far: None,
+        reply,
+    })]);
+    let first = pages_in(&mut bed, "queued");
+    assert!((1..=100).contains(&first), "{first}");
     // Its pages wait for the last of them.
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].status, Lifecycle::Queued);
     assert!(crawls[0].retry_at.unwrap() > bed.now);
     while answer.try_recv().ok().is_none_or(|count| {
-        assert_eq!(count.unwrap(), 1200);
+        assert_eq!(count.unwrap(), 400);
         false
     }) {
         bed.finals.clear();
         bed.turn_with(0, 1, 0);
     }
-    assert_eq!(pages_in(&mut bed, "queued"), 1200);
+    assert_eq!(pages_in(&mut bed, "queued"), 400);
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].status, Lifecycle::Started);
 }
 
 #[test]
 fn retry_of_a_crawl_cancelled_in_between_is_refused() {
-    let mut bed = cancelled(1200);
+    let mut bed = cancelled(400);
     let id = Some(Owner::Crawl(bed.crawl(0).unwrap()));
     bed.finals.clear();
     let (reply, mut answer) = Reply::new();
@@ -285,14 +348,14 @@ fn retry_of_a_crawl_cancelled_in_between_is_refused() {
     bed.come_to_an_end();
     let refused = answer.try_recv().unwrap().unwrap_err();
     assert!(matches!(refused, Refusal::Invalid(why) if why.contains("was cancelled while")));
-    assert_eq!(pages_in(&mut bed, "cancelled"), 1200);
+    assert_eq!(pages_in(&mut bed, "cancelled"), 400);
 }
 
 /// Pages that an interrupt cancelled stay cancelled when one page is retried, however many there
 /// are.
 #[test]
 fn many_pages_are_left_behind_in_chunks() {
-    let mut bed = crawl_of(4500);
+    let mut bed = crawl_of(1500);
     bed.abort(0);
     bed.come_to_an_end();
     let (page, crawl) = (bed.owner(1).unwrap(), bed.crawl(0).unwrap());

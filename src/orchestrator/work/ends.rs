@@ -19,7 +19,7 @@ const SIGKILL: i32 = 9;
 const FOLLOWED_PAGES_MAX: u64 = 1000;
 /// Pages that one turn cancels. The next turn takes the rest, so that other calls are answered in
 /// between.
-pub(crate) const PAGES_PER_TURN: usize = 2000;
+pub(crate) const PAGES_PER_TURN: usize = 500;
 /// Reason of a failed result whose hook the worker did not have.
 const HOOK_GONE: &str = "the hook does not exist any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.

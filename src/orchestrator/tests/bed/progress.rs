@@ -1,6 +1,8 @@
 //! Time passes, and everything that can happen happens, until all has ended.
 
 use super::*;
+use crate::crawl::add::cancel_half_added;
+use crate::crawl::retry::begin_half_retried;
 
 impl Bed {
     pub fn pass(&mut self, ms: u64) {
@@ -25,6 +27,10 @@ impl Bed {
         (self.evidence, self.joined, self.awaiting) = Default::default();
         self.parked.clear();
         self.store = open(&self.directory, self.now);
+        let tx = self.store.begin().unwrap();
+        cancel_half_added(&tx, self.now).unwrap();
+        begin_half_retried(&tx, self.now).unwrap();
+        tx.commit().unwrap();
         self.engine = engine(&self.directory);
         self.engine.settings.host_delay = self.pace;
         let tokens = self.look(|tx| tx.tokens());
