@@ -25,7 +25,7 @@ is_inert_on_debian() {
     assert_eq "no inactive success" "$(in_capsule systemctl show --property=ConditionResult,ActiveState,Result --value $unit | sort | xargs |
         sed 's/inactive no success/no inactive success/')" "the service"
     assert_eq "unconfined unconfined" "$(label chromium)" "a hook with a browser"
-    assert_contains "$(in_capsule archivist doctor 2>&1 || true)" "user namespaces    available" "doctor"
+    assert_contains "$(in_capsule archivist doctor 2>&1 || true)" "user namespaces  available" "doctor"
 }
 
 browsers_run_in_the_profile() {

@@ -338,6 +338,10 @@ mod tests {
             "chrome (unconfined)\narchivist-browser (unconfined)\n",
         );
         assert_eq!(host.user_namespaces().verdict, Verdict::Ok);
+        let mut own = Scope::system(root.path());
+        own.user = true;
+        let warning = Host::of(&own).user_namespaces();
+        assert!(warning.what.contains("without the sandbox of files"));
         write(root.path(), "proc/sys/user/max_user_namespaces", "0\n");
         assert_eq!(host.user_namespaces().verdict, Verdict::Fail);
 
