@@ -111,10 +111,12 @@ fn look(request: &Request) -> Result<Report, Trouble> {
         missing: true,
         text: format!("{what} is not installed: {INSTALL}"),
     };
-    let lighthouse = named(&settings.lighthouse).or(found.lighthouse);
-    let lighthouse = lighthouse.ok_or_else(|| missing("lighthouse"))?;
-    let chromium = named(&settings.chromium).or(found.chromium);
-    let chromium = chromium.ok_or_else(|| missing("chromium"))?;
+    let lighthouse = named(&settings.lighthouse)
+        .or(found.lighthouse)
+        .ok_or_else(|| missing("lighthouse"))?;
+    let chromium = named(&settings.chromium)
+        .or(found.chromium)
+        .ok_or_else(|| missing("chromium"))?;
     let scratch =
         Scratch::new("lighthouse").map_err(|finding| Trouble::failed(finding.output_str))?;
     let budget = settings.deadline(DEADLINE);

@@ -87,9 +87,12 @@ fn launch() -> (u8, String) {
     if !directory.is_empty()
         && let Err(error) = chdir(directory.as_c_str())
     {
-        let directory = directory.to_string_lossy();
-        let directory = directory.escape_debug();
-        let what = format!("failed to change to '{directory}': {}", error.desc());
+        let shown = directory.to_string_lossy();
+        let what = format!(
+            "failed to change to '{}': {}",
+            shown.escape_debug(),
+            error.desc()
+        );
         return (EXIT_CHDIR, what);
     }
     let environment = merge(std::env::vars_os(), environment);

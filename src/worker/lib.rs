@@ -171,10 +171,10 @@ fn purpose(assignment: &Assignment) -> Purpose {
 /// Notifies systemd that the worker is ready, and resets its watchdog periodically from then on.
 fn notify_systemd() {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    let Some(every) = sd_notify::watchdog_enabled().map(|limit| limit / 2) else {
+    let Some(half) = sd_notify::watchdog_enabled().map(|limit| limit / 2) else {
         return;
     };
-    let every = every.max(Duration::from_millis(100));
+    let every = half.max(Duration::from_millis(100));
     tokio::task::spawn_local(async move {
         let mut ticks = tokio::time::interval(every);
         loop {

@@ -53,8 +53,8 @@ fn read_some(body: &[u8], address: &Url, bounds: Bounds) -> Sitemap {
 }
 
 fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
-    let text = String::from_utf8_lossy(text);
-    let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let decoded = String::from_utf8_lossy(text);
+    let text = decoded.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     if text.starts_with('<') {
         xml(text, address, most)
     } else {
@@ -232,8 +232,8 @@ mod tests {
         assert!(read_some(&spaces, &address, bounds).pages.is_empty());
         let laughs = b"<!DOCTYPE x [<!ENTITY a 'aaaaaaaa'><!ENTITY b '&a;&a;&a;'>]><urlset><url><loc>https://a.test/&b;</loc></url></urlset>";
         assert_eq!(texts(&of(laughs).pages), ["https://a.test/"]);
-        let many = "<url><loc>https://a.test/x</loc></url>".repeat(20);
-        let many = format!("<urlset>{many}</urlset>");
+        let entries = "<url><loc>https://a.test/x</loc></url>".repeat(20);
+        let many = format!("<urlset>{entries}</urlset>");
         assert_eq!(read_some(many.as_bytes(), &address, bounds).pages.len(), 5);
     }
 

@@ -78,8 +78,8 @@ impl Svg {
     }
 
     pub fn polyline(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
-        let points: Vec<_> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let points = points.join(" ");
+        let pairs: Vec<_> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let points = pairs.join(" ");
         let _ = writeln!(self.0, "<polyline class=\"{class}\" points=\"{points}\"/>");
     }
 

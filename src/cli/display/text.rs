@@ -150,14 +150,16 @@ pub fn short_hook(hook: &str) -> &str {
         return hook;
     };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let name = match rest[digits..].strip_prefix('_') {
+    let numberless = match rest[digits..].strip_prefix('_') {
         Some(name) if digits > 0 => name,
         _ => rest,
     };
-    let name = ["bg", "finite", "daemon"].iter().fold(name, |name, word| {
-        name.find(&format!(".{word}"))
-            .map_or(name, |at| &name[..at])
-    });
+    let name = ["bg", "finite", "daemon"]
+        .iter()
+        .fold(numberless, |name, word| {
+            name.find(&format!(".{word}"))
+                .map_or(name, |at| &name[..at])
+        });
     if name.is_empty() { hook } else { name }
 }
 

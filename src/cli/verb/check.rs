@@ -78,8 +78,8 @@ fn reach(url: &str, scope: &Scope) -> Result<Reach, Failure> {
         return Reach::parse(&said).ok_or_else(bad);
     }
     let (settings, _) = config::load(scope).map_err(|error| Failure::failed(error.to_string()))?;
-    let hosts = std::fs::read(scope.rooted("/etc/hosts")).unwrap_or_default();
-    let hosts = Hosts::parse(&String::from_utf8_lossy(&hosts));
+    let content = std::fs::read(scope.rooted("/etc/hosts")).unwrap_or_default();
+    let hosts = Hosts::parse(&String::from_utf8_lossy(&content));
     Ok(settings.reach.and(&Reach::of_url(url, &hosts)))
 }
 
@@ -125,14 +125,16 @@ fn words(result: &CheckResult) -> String {
         line("pages", pages.to_string());
     }
     for finding in &result.findings {
-        let parts = [
+        let parts: Vec<_> = [
             (!finding.text.is_empty()).then(|| clean(&finding.text)),
             finding
                 .on
                 .as_ref()
                 .map(|page| format!("(on {})", clean(page))),
-        ];
-        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let value = format!("{} {}", clean(&finding.url), parts.join(" "));
         line(&clean(&finding.kind), value.trim_end().to_owned());
     }
@@ -154,12 +156,14 @@ fn verdict(result: &CheckResult) -> String {
         (false, true) => "not checked",
         (false, false) => "failed",
     };
-    let parts = [
+    let parts: Vec<_> = [
         word.to_owned(),
         numbers,
         result.error.as_deref().map(clean).unwrap_or_default(),
-    ];
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect();
     parts.join(", ")
 }
 

@@ -59,12 +59,12 @@ fn of_archive(scope: &Scope) -> PageLocation {
 /// Requests only the row of `id`; `show` returns much more.
 async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
     let server = Server::reach(scope).await?;
-    let filter = Filter {
+    let row = Filter {
         owner: Some(id),
         limit: 1,
         ..Filter::default()
     };
-    let filter = serde_json::to_string(&filter).map_err(|e| Failure::failed(e.to_string()))?;
+    let filter = serde_json::to_string(&row).map_err(|e| Failure::failed(e.to_string()))?;
     let row = match id {
         Owner::Crawl(_) => {
             let rows: Vec<Crawl> = server

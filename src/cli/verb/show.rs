@@ -154,9 +154,10 @@ fn what_is_cut(details: &Details) -> String {
         ("snapshots", snapshots.len()),
         ("results", results.len()),
         ("runs", runs.len()),
-    ];
-    let cut = cut.iter().filter(|(_, shown)| *shown >= most);
-    let line = |(what, shown): &(&str, usize)| {
+    ]
+    .into_iter()
+    .filter(|(_, shown)| *shown >= most);
+    let line = |(what, shown): (&str, usize)| {
         format!(
             "\nthe newest {shown} {what}; all: archivist list {what} {} --limit 0",
             crawl.id

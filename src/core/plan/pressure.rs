@@ -54,8 +54,7 @@ impl Shortage {
         match load.stuck() {
             None => self.room = Some(now),
             Some(what) => {
-                let since = before.map(|(since, ..)| since);
-                let since = since.or(self.room).unwrap_or(now);
+                let since = before.map(|(since, ..)| since).or(self.room).unwrap_or(now);
                 self.span = Some((since, now, what));
             }
         }

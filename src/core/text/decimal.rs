@@ -31,8 +31,8 @@ impl Decimal {
 
     /// Returns the number times `unit`, rounded down; `None` if it exceeds 64 bits.
     pub fn times(self, unit: u64) -> Option<u64> {
-        let part = u128::from(self.millionths) * u128::from(unit) / 1_000_000;
-        let part = u64::try_from(part).ok()?;
+        let exact = u128::from(self.millionths) * u128::from(unit) / 1_000_000;
+        let part = u64::try_from(exact).ok()?;
         self.whole.checked_mul(unit)?.checked_add(part)
     }
 }

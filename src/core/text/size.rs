@@ -16,9 +16,8 @@ const UNITS: [(char, u64); 4] = [
 /// case are the same. A number of bytes must be whole: `0.5` would be no bytes, which many settings
 /// read as "no limit".
 pub fn parse_size(text: &str) -> Option<u64> {
-    let (number, unit) = Decimal::read(text.trim())?;
-    let unit = unit.trim_start().to_ascii_uppercase();
-    let unit = match unit.as_str() {
+    let (number, suffix) = Decimal::read(text.trim())?;
+    let unit = match suffix.trim_start().to_ascii_uppercase().as_str() {
         "" | "B" if number.millionths == 0 => 1,
         "K" | "KB" | "KIB" => 1 << 10,
         "M" | "MB" | "MIB" => 1 << 20,

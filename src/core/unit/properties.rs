@@ -89,8 +89,12 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         out.push(("NotifyAccess", text("main")));
     }
     let open = |key: &str| spec.launcher.is_none() || DEFAULTS.contains(&key);
-    let pairs = spec.environment.iter().filter(|(key, _)| open(key));
-    let pairs: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
+    let pairs: Vec<String> = spec
+        .environment
+        .iter()
+        .filter(|(key, _)| open(key))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     if !pairs.is_empty() {
         out.push(("Environment", List(pairs)));
     }

@@ -217,8 +217,10 @@ impl UnitSpec {
         self.launcher.as_ref()?;
         let passable = |text: &&String| !text.contains('\0');
         let argv: Vec<&String> = self.argv.iter().filter(passable).collect();
-        let directory = self.working_directory.iter();
-        let directory = directory.map(|directory| directory.as_os_str().as_bytes());
+        let directory = self
+            .working_directory
+            .iter()
+            .map(|directory| directory.as_os_str().as_bytes());
         let mut out: Vec<u8> = directory.flatten().copied().collect();
         out.extend(format!("\0{}\0", argv.len()).bytes());
         for argument in argv {

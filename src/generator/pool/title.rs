@@ -14,11 +14,11 @@ pub fn titled(exec: &str, pool: &str) -> Result<String, String> {
         return Err("Exec= sets argv[0] itself by '@'; omit that, or ProcessTitle=yes".to_owned());
     }
     let quote = program.chars().next().filter(|c| ['"', '\''].contains(c));
-    let end = match quote {
+    let word_end = match quote {
         Some(quote) => program[1..].find(quote).map(|end| end + 2),
         None => Some(program.find(char::is_whitespace).unwrap_or(program.len())),
     };
-    let end = end.ok_or_else(|| "Exec= has an open quote".to_owned())?;
+    let end = word_end.ok_or_else(|| "Exec= has an open quote".to_owned())?;
     let (program, arguments) = program.split_at(end);
     Ok(format!("{prefixes}@{program} {pool}[%i]{arguments}"))
 }

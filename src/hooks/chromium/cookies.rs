@@ -109,8 +109,8 @@ pub async fn load(
         return Ok(());
     }
     let set = async |client: &mut Client, cookies: &[Cookie]| {
-        let params: Vec<Value> = cookies.iter().map(Cookie::param).collect();
-        let params = json!({"cookies": params, "browserContextId": context});
+        let cookies: Vec<Value> = cookies.iter().map(Cookie::param).collect();
+        let params = json!({"cookies": cookies, "browserContextId": context});
         client.call::<Ignored>("Storage.setCookies", params).await
     };
     // Chromium refuses all cookies of a call for one that is invalid.

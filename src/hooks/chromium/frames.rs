@@ -53,8 +53,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     }
 
     fn cut(&mut self) -> Option<Frame> {
-        let end = self.buffer[self.searched..].iter().position(|b| *b == 0);
-        let Some(end) = end.map(|end| self.searched + end) else {
+        let offset = self.buffer[self.searched..].iter().position(|b| *b == 0);
+        let Some(end) = offset.map(|offset| self.searched + offset) else {
             self.searched = self.buffer.len();
             if self.searched > self.limit || self.dropping.is_some() {
                 let kept = &self.buffer[..self.searched.min(KEPT_START_BYTES)];

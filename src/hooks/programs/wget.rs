@@ -106,8 +106,8 @@ fn command(
 /// Returns a cookie file that wget reads completely: it takes the cookies that scripts cannot read,
 /// which logins mostly use, for comments. Those lines lose their mark in a copy.
 fn readable_cookies(file: &Path, scratch: &Scratch) -> Result<PathBuf, Finding> {
-    let text = page::read_start(file, COOKIES_MAX_BYTES).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let content = page::read_start(file, COOKIES_MAX_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&content);
     if !text.contains(HTTP_ONLY) {
         return Ok(file.to_owned());
     }

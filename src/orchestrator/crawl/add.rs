@@ -188,20 +188,28 @@ impl Turn<'_> {
         entries: &[Entry],
         options: &AddOptions,
     ) -> TurnResult<usize> {
-        let hosts = entries.iter().map(|entry| entry.url.domain());
-        let hosts = hosts.collect::<Vec<_>>();
-        let pages = entries.iter().zip(&hosts).map(|(entry, host)| NewSnapshot {
-            url: entry.url.as_str(),
-            host,
-            title: entry.title.as_deref(),
-            bookmarked_at: entry.bookmarked_at.as_deref(),
-            depth: entry.depth,
-        });
-        let pages = pages.collect::<Vec<_>>();
+        let hosts = entries
+            .iter()
+            .map(|entry| entry.url.domain())
+            .collect::<Vec<_>>();
+        let pages = entries
+            .iter()
+            .zip(&hosts)
+            .map(|(entry, host)| NewSnapshot {
+                url: entry.url.as_str(),
+                host,
+                title: entry.title.as_deref(),
+                bookmarked_at: entry.bookmarked_at.as_deref(),
+                depth: entry.depth,
+            })
+            .collect::<Vec<_>>();
         let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
-        let own_tags = entries.iter().filter(|entry| !entry.tags.is_empty());
-        let own_tags = own_tags.map(|entry| (entry.url.as_str(), &entry.tags));
-        let own_tags = own_tags.rev().collect::<HashMap<_, _>>();
+        let own_tags = entries
+            .iter()
+            .filter(|entry| !entry.tags.is_empty())
+            .map(|entry| (entry.url.as_str(), &entry.tags))
+            .rev()
+            .collect::<HashMap<_, _>>();
         for (id, url) in &added {
             let own = own_tags.get(url.as_str()).copied().into_iter().flatten();
             for tag in options.tags.iter().chain(own) {

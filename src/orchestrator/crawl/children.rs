@@ -85,14 +85,16 @@ impl Turn<'_> {
             let host = url.domain();
             wanted.push((url, host, child));
         }
-        let pages = wanted.iter().map(|(url, host, child)| NewSnapshot {
-            url: url.as_str(),
-            host,
-            title: child.title.as_deref(),
-            bookmarked_at: child.bookmarked_at.as_deref(),
-            depth,
-        });
-        let pages: Vec<NewSnapshot<'_>> = pages.collect();
+        let pages: Vec<NewSnapshot<'_>> = wanted
+            .iter()
+            .map(|(url, host, child)| NewSnapshot {
+                url: url.as_str(),
+                host,
+                title: child.title.as_deref(),
+                bookmarked_at: child.bookmarked_at.as_deref(),
+                depth,
+            })
+            .collect();
         let added = self.tx.add_snapshots(crawl.id, parent, &pages, self.now)?;
         self.announce_pages(crawl.id, &added)?;
         let tags = wanted.iter().rev();

@@ -89,10 +89,10 @@ impl Turn<'_> {
                     hook,
                     ..
                 } => {
-                    let Some(result) = self.tx.result(owner, &plugin, &hook)? else {
+                    let Some(row) = self.tx.result(owner, &plugin, &hook)? else {
                         continue;
                     };
-                    let result = result.into();
+                    let result = row.into();
                     (line(&CrawlEvent::Hook { result })?, false)
                 }
                 Change::Snapshot { id, .. } => {
@@ -102,8 +102,8 @@ impl Turn<'_> {
                         ..Filter::default()
                     };
                     let found = self.tx.list_snapshots(&filter)?.into_iter().next();
-                    let Some(snapshot) = found else { continue };
-                    let snapshot = snapshot.into();
+                    let Some(row) = found else { continue };
+                    let snapshot = row.into();
                     (line(&CrawlEvent::Snapshot { snapshot })?, false)
                 }
                 Change::Crawl(id) => match self.crawl_line(id)? {

@@ -144,8 +144,8 @@ impl Turn<'_> {
         let mut count = 0;
         for result in self.tx.list_results(&started)? {
             let (owner, plugin, hook) = (result.owner, result.plugin, result.hook);
-            let run = self.tx.last_hook_run(owner, &plugin, &hook)?;
-            let Some(run) = run.filter(|run| run.interrupted) else {
+            let last = self.tx.last_hook_run(owner, &plugin, &hook)?;
+            let Some(run) = last.filter(|run| run.interrupted) else {
                 continue;
             };
             if again {

@@ -87,8 +87,10 @@ impl<'a> Listed<'a> {
             return;
         }
         let line = &line[..line.len().min(4 * SHOWN_CHARS)];
-        let text = String::from_utf8_lossy(line);
-        let text = text.chars().take(SHOWN_CHARS).collect::<String>();
+        let text = String::from_utf8_lossy(line)
+            .chars()
+            .take(SHOWN_CHARS)
+            .collect::<String>();
         self.refused.push(Refused {
             line: place as u64,
             text: text.escape_debug().to_string(),
@@ -137,8 +139,8 @@ mod tests {
         fn parts_of_a_list_contain_each_line_once(lines in prop::collection::vec("(http://a/[a-z]{0,4}|[a-z\u{0}]{0,9}|\\{\"url\":\"http://b/\"\\})", 0..60), step in 1usize..9) {
             let list = lines.join("\n");
             let all = UrlFilter::default();
-            let whole = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
-            let whole: Vec<Entry> = whole.collect();
+            let whole: Vec<Entry> =
+                Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new()).collect();
             let (mut done, mut refused, mut found) = ((0, 0), Vec::new(), Vec::new());
             loop {
                 let mut part = Listed::resume(list.as_bytes(), 0, &all, done, refused);
@@ -176,8 +178,10 @@ mod tests {
         list.push_str("\nhttp://d.test/");
         let all = UrlFilter::default();
         let mut listed = Listed::resume(list.as_bytes(), 0, &all, (0, 0), Vec::new());
-        let urls = listed.by_ref().map(|entry| entry.url.to_string());
-        let urls = urls.collect::<Vec<_>>();
+        let urls = listed
+            .by_ref()
+            .map(|entry| entry.url.to_string())
+            .collect::<Vec<_>>();
         assert_eq!(urls, ["http://a.test/", "http://c.test/", "http://d.test/"]);
         assert_eq!(listed.refused.len(), REFUSED_SHOWN);
         let (first, last) = (&listed.refused[0], listed.refused.last().unwrap());
@@ -192,8 +196,11 @@ mod tests {
         let mut listed = Listed::resume(list.as_bytes(), 1, &filter, (0, 0), Vec::new());
         let urls = listed.by_ref().map(|entry| entry.url.to_string());
         assert_eq!(urls.collect::<Vec<_>>(), ["http://c.test/"]);
-        let told = listed.refused.iter().map(|it| (it.line, it.why.as_str()));
-        let told = told.collect::<Vec<_>>();
+        let told = listed
+            .refused
+            .iter()
+            .map(|it| (it.line, it.why.as_str()))
+            .collect::<Vec<_>>();
         assert!(
             told[0].0 == 1 && told[0].1.contains("UrlDenyList="),
             "{told:?}"

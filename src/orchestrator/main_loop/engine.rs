@@ -314,8 +314,9 @@ impl Engine {
         let selected = self.select(plugins, &all, persona.as_deref())?;
         let planned = |selected: &Selected<'_>, family: HookFamily| -> Vec<PlannedHook> {
             let hooks = hooks_of(selected, family).into_iter();
-            let planned = hooks.filter_map(|hook| self.planned(hook, &layers));
-            let planned = planned.filter(|hook| persona::is_wanted(hook, persona.is_some()));
+            let planned = hooks
+                .filter_map(|hook| self.planned(hook, &layers))
+                .filter(|hook| persona::is_wanted(hook, persona.is_some()));
             planned.map(|hook| told(hook, config)).collect()
         };
         let both = |modern: HookFamily, older: HookFamily| {

@@ -110,8 +110,7 @@ fn keep_damaged_log(path: &Path) {
         Ok(false) => {}
         Ok(true) => {
             let kept = log.with_extension("sqlite3-wal.damaged");
-            let copied = std::fs::copy(&log, &kept);
-            let copied = match copied {
+            let copied = match std::fs::copy(&log, &kept) {
                 Ok(_) => format!("a copy is in '{}'", kept.display()),
                 Err(error) => format!("failed to copy it: {error}"),
             };

@@ -147,15 +147,21 @@ impl Starts {
 
     /// Runs whose start systemd has not answered. A missing unit means nothing for them.
     pub fn unanswered(&self) -> BTreeSet<RunId> {
-        let in_flight = self.in_flight.values().filter(|flight| !flight.accepted);
-        let in_flight = in_flight.map(|flight| flight.start.run);
+        let in_flight = self
+            .in_flight
+            .values()
+            .filter(|flight| !flight.accepted)
+            .map(|flight| flight.start.run);
         let others = self.waiting.iter().chain(self.blocked.values());
         in_flight.chain(others.map(|start| start.run)).collect()
     }
 
     pub fn is_unanswered(&self, run: RunId) -> bool {
-        let in_flight = self.in_flight.values().filter(|flight| !flight.accepted);
-        let in_flight = in_flight.map(|flight| &flight.start);
+        let in_flight = self
+            .in_flight
+            .values()
+            .filter(|flight| !flight.accepted)
+            .map(|flight| &flight.start);
         let mut all = in_flight.chain(&self.waiting).chain(self.blocked.values());
         all.any(|start| start.run == run)
     }

@@ -105,8 +105,10 @@ mod tests {
         let alarm = Some(Instant::now() + Duration::from_millis(100));
         let beat = || count.set(count.get() + 1);
         let next = next(&mut events, alarm, &mut beats, beat);
-        let batch = tokio::time::timeout(Duration::from_secs(20), next).await;
-        let batch = batch.expect("the alarm").unwrap();
+        let batch = tokio::time::timeout(Duration::from_secs(20), next)
+            .await
+            .expect("the alarm")
+            .unwrap();
         assert!(matches!(batch[..], [Event::Due]));
         assert!(count.get() > 1, "{} beats", count.get());
     }

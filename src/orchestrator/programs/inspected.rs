@@ -36,8 +36,10 @@ impl Turn<'_> {
     pub(crate) fn inspected(&mut self, seen: &[InspectedProgram]) -> TurnResult<()> {
         for seen in seen {
             let abspath = seen.path.to_string_lossy().into_owned();
-            let old = self.tx.binary(&seen.name)?;
-            let old = old.filter(|row| row.abspath == abspath);
+            let old = self
+                .tx
+                .binary(&seen.name)?
+                .filter(|row| row.abspath == abspath);
             let said = old.as_ref().filter(|row| row.provider != HERE);
             let row = BinaryRow {
                 name: seen.name.clone(),

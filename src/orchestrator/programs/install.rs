@@ -117,8 +117,10 @@ impl Engine {
     ) -> PlannedHook {
         let mut values = resolve(&self.catalogue, plugin, layers);
         binary::locate(&mut values, &|name| self.find(name));
-        let own = values.get(&plugin.key("TIMEOUT"));
-        let own = own.and_then(|value| value.as_f64()).filter(|s| *s > 0.0);
+        let own = values
+            .get(&plugin.key("TIMEOUT"))
+            .and_then(|value| value.as_f64())
+            .filter(|s| *s > 0.0);
         let limit = own.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let name = &request.requirement.name;
         let id = format!("{}@{name}", hook.id);
@@ -412,8 +414,10 @@ impl Turn<'_> {
 /// later, and hooks are not trusted about it.
 fn row(found: &Found, provider: &str, now: Time) -> BinaryRow {
     let short = |text: &String| text.len() <= VARIABLE_MAX;
-    let env = found.env.iter();
-    let env = env.filter(|(key, value)| short(key) && short(value));
+    let env = found
+        .env
+        .iter()
+        .filter(|(key, value)| short(key) && short(value));
     let provider = found.provider.as_deref().unwrap_or(provider);
     BinaryRow {
         name: found.name.clone(),

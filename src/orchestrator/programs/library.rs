@@ -31,9 +31,9 @@ pub fn library(rows: Vec<BinaryRow>) -> Library {
 
 /// Known versions of programs, by path.
 pub fn versions(rows: &[BinaryRow]) -> HashMap<PathBuf, String> {
-    let known = rows.iter();
-    let known = known.filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)));
-    known.collect()
+    rows.iter()
+        .filter_map(|row| Some((PathBuf::from(&row.abspath), row.version.clone()?)))
+        .collect()
 }
 
 /// The names that this crawl installs, if it is an installation.

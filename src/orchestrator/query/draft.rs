@@ -21,7 +21,7 @@ impl Turn<'_> {
             .page_plan(plugins, config, persona, &tmp)
             .map_err(failed)?;
         let hooks = |hooks: &mut dyn Iterator<Item = &PlannedHook>| {
-            let hooks = hooks.map(|hook| DraftHook {
+            let shown = hooks.map(|hook| DraftHook {
                 plugin: hook.task.plugin.clone(),
                 hook: hook.task.hook.clone(),
                 mode: match hook.task.mode {
@@ -32,7 +32,7 @@ impl Turn<'_> {
                 .to_owned(),
                 limit: hook.task.limit.as_secs(),
             });
-            hooks.collect()
+            shown.collect()
         };
         let skipped = selected.skipped.iter().map(|(plugin, why)| DraftSkip {
             plugin: plugin.name.clone(),

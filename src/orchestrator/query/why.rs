@@ -232,8 +232,10 @@ impl Turn<'_> {
     ) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
         let id = self.tx.host_of(id)?;
         let host = self.tx.host_view(id, self.engine.settings.host_delay)?;
-        let asked = self.tx.host_asked(id)?;
-        let asked = asked.map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
+        let asked = self
+            .tx
+            .host_asked(id)?
+            .map(|asked| reason("host-asked", format!("{}: {asked}", host.name)));
         Ok((against_host(&host, limits, self.now), asked))
     }
 

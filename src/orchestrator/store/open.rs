@@ -111,9 +111,12 @@ fn make_private(path: &Path) {
         name.push(ending);
         PathBuf::from(name)
     };
-    let mut options = File::options();
-    let options = options.write(true).create(true).truncate(false);
-    let _ = options.mode(MODE).open(path);
+    let _ = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(MODE)
+        .open(path);
     for path in [of(""), of("-wal"), of("-shm")] {
         let Ok(found) = std::fs::symlink_metadata(&path) else {
             continue;

@@ -110,8 +110,9 @@ pub struct Bed {
 impl Bed {
     pub fn new() -> Bed {
         // The tests ask SQLite for many durable commits.
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let directory = directory.unwrap();
+        let directory = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
         let now = Time(1_000_000);
         Bed {
             store: open(&directory, now),

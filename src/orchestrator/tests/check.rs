@@ -162,8 +162,10 @@ impl Bed {
             .iter()
             .map(|s| (Owner::Snapshot(s.id), s.status, s.attempts));
         for (owner, status, attempts) in crawls.chain(snapshots) {
-            let results = all_results.iter().filter(|result| result.owner == owner);
-            let results: Vec<&ResultRow> = results.collect();
+            let results: Vec<&ResultRow> = all_results
+                .iter()
+                .filter(|result| result.owner == owner)
+                .collect();
             if status == Lifecycle::Started {
                 let run = worker(owner).unwrap_or_else(|| panic!("{owner} has no worker"));
                 assert_eq!(run.attempt, attempts, "{owner}: counted before the start");
@@ -191,8 +193,10 @@ impl Bed {
 
     fn final_is_final(&mut self, crawls: &[CrawlEntry], snapshots: &[SnapshotEntry]) {
         for snapshot in snapshots {
-            let crawl = crawls.iter().find(|crawl| crawl.id == snapshot.crawl);
-            let crawl = crawl.expect("its crawl");
+            let crawl = crawls
+                .iter()
+                .find(|crawl| crawl.id == snapshot.crawl)
+                .expect("its crawl");
             assert!(
                 !crawl.status.is_final() || snapshot.status.is_final(),
                 "crawl {} is {}, its snapshot {} {}",

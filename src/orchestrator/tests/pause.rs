@@ -221,8 +221,8 @@ fn crawl_waiting_for_paused_pages_uses_no_slot() {
     }
     for _ in 0..most {
         bed.until_quiet();
-        let set_up = bed.world.running();
-        let set_up = set_up.iter().filter(|unit| unit.contains("setup"));
+        let running = bed.world.running();
+        let set_up = running.iter().filter(|unit| unit.contains("setup"));
         for hook in set_up.cloned().collect::<Vec<_>>() {
             bed.world.end(&hook, 1, 0, "success");
         }

@@ -187,8 +187,10 @@ fn site_is_down_after_two_failures_and_up_after_one_success() {
         bed.world.end(&alert, 1, 0, "success");
     }
     bed.until_quiet();
-    let alerts = bed.history("site");
-    let alerts = alerts.iter().filter(|check| check.kind == CheckKind::Alert);
+    let history = bed.history("site");
+    let alerts = history
+        .iter()
+        .filter(|check| check.kind == CheckKind::Alert);
     assert!(alerts.map(|check| check.ok).eq([Some(true), Some(true)]));
 }
 
@@ -329,8 +331,11 @@ fn retention_of_a_kind_does_not_affect_other_kinds() {
         }
         bed.pass(7 * DAY);
     }
-    let kinds = bed.history("site").into_iter().map(|check| check.kind);
-    let kinds: Vec<_> = kinds.collect();
+    let kinds: Vec<_> = bed
+        .history("site")
+        .into_iter()
+        .map(|check| check.kind)
+        .collect();
     let crawls = kinds.iter().filter(|kind| **kind == CheckKind::Crawl);
     assert_eq!((kinds.len(), crawls.count()), (3, 2));
 }

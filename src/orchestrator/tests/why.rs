@@ -107,10 +107,9 @@ fn why_names_hosts() {
     ready(&mut bed);
     bed.add(1);
     bed.until_quiet();
-    let setup = bed.world.running();
-    let setup = setup.iter().find(|unit| unit.contains("-hook-setup-"));
-    let setup = setup.unwrap().clone();
-    bed.world.end(&setup, 1, 0, "success");
+    let running = bed.world.running();
+    let setup = running.iter().find(|unit| unit.contains("-hook-setup-"));
+    bed.world.end(setup.unwrap(), 1, 0, "success");
     bed.until_quiet();
     let why = bed.why("s2");
     assert_eq!(why[0].0, "host-delay", "{why:?}");

@@ -147,8 +147,12 @@ impl World {
                 }
             }
             Call::StopSlice(slice) => {
-                let inside = self.units.iter().filter(|(_, unit)| unit.slice == slice);
-                let inside: Vec<String> = inside.map(|(name, _)| name.clone()).collect();
+                let inside: Vec<String> = self
+                    .units
+                    .iter()
+                    .filter(|(_, unit)| unit.slice == slice)
+                    .map(|(name, _)| name.clone())
+                    .collect();
                 for unit in inside {
                     self.stop(&unit);
                 }

@@ -143,8 +143,8 @@ impl Turn<'_> {
             }
             // A check is not repeated after a boot: it would be out of date.
             Started::Lost | Started::Failed => {
-                let why = result.as_ref().err().map(|error| error.why.clone());
-                let why = Outcome::NotStarted(why.unwrap_or_default());
+                let error = result.as_ref().err().map(|error| error.why.clone());
+                let why = Outcome::NotStarted(error.unwrap_or_default());
                 self.check_over(&check, &why, &Reading::default(), &Files::default())
             }
         }

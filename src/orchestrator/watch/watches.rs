@@ -28,8 +28,11 @@ impl Turn<'_> {
             }
             WatchCall::Await(id) => return self.await_check(*id, &request.reply),
             WatchCall::List(_) => {
-                let found = request.found.as_ref().as_ref();
-                let found = found.map_err(|refusal| refused(refusal.clone()))?;
+                let found = request
+                    .found
+                    .as_ref()
+                    .as_ref()
+                    .map_err(|refusal| refused(refusal.clone()))?;
                 let watches = found.iter().map(|found| self.shown(found));
                 serde_json::to_string(&watches.collect::<TurnResult<Vec<_>>>()?)?
             }

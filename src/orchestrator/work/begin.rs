@@ -291,13 +291,13 @@ impl Turn<'_> {
             places.data_dir.clone_from(index);
         }
         let crawl_id = crawl.id.to_string();
-        let snapshot_id = match planned.hook.name.family {
+        let first = match planned.hook.name.family {
             HookFamily::CrawlSetup | HookFamily::CrawlCleanup => {
                 self.tx.first_snapshot(crawl.id)?
             }
             _ => None,
         };
-        let snapshot_id = snapshot_id.map_or_else(|| owner.to_string(), |id| id.to_string());
+        let snapshot_id = first.map_or_else(|| owner.to_string(), |id| id.to_string());
         let context = HookContext {
             snapshot_id: snapshot_id.clone(),
             snapshot_depth: depth,

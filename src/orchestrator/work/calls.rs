@@ -210,8 +210,9 @@ impl Turn<'_> {
     fn report(&mut self, owner: Owner, report: &Report) -> TurnResult<Verdict> {
         let (plugin, hook) = parts(&report.key)?;
         let crawl = self.crawl_of_owner(owner)?;
-        let verdict = self.take_binary(&crawl, plugin, report)?;
-        let verdict = verdict.unwrap_or_else(|| report.verdict.clone());
+        let verdict = self
+            .take_binary(&crawl, plugin, report)?
+            .unwrap_or_else(|| report.verdict.clone());
         self.record_result(owner, crawl, report, &verdict)?;
         // An earlier verdict stays.
         let recorded = self.tx.result(owner, plugin, hook)?;

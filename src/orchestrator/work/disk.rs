@@ -47,11 +47,11 @@ impl Turn<'_> {
     fn reach(&self, run: &RunRow) -> TurnResult<HookDirs> {
         let crawl = self.crawl_of(run.crawl)?;
         let of_crawl = self.crawl_directory(&crawl);
-        let place = match run.owner {
+        let of_page = match run.owner {
             Owner::Snapshot(id) => self.snapshot_of(id)?.directory.map(PathBuf::from),
             Owner::Crawl(_) => None,
         };
-        let place = place.unwrap_or_else(|| of_crawl.clone());
+        let place = of_page.unwrap_or_else(|| of_crawl.clone());
         let own = (place.clone(), run.plugin.clone().unwrap_or_default());
         let mut all = vec![place, of_crawl, self.engine.shared_tmp(crawl.id)];
         all.dedup();

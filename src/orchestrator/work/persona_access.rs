@@ -65,8 +65,12 @@ impl Engine {
         let Ok(Some(path)) = self.persona_of(crawl) else {
             return Ok(());
         };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.parse().map_err(|error| format!("{error}"))?;
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .parse()
+            .map_err(|error| format!("{error}"))?;
         let refusal = self.refusal(&name, &BTreeSet::from([user]));
         refusal.map_or(Ok(()), Err)
     }

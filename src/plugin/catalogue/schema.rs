@@ -228,8 +228,8 @@ mod tests {
         let schema = parse(
             json!({"wait_for_background_cleanup": true, "properties": {"MODALCLOSER_TIMEOUT":
             {"type": "integer", "default": 1250, "description": "Delay before auto-closing dialogs (ms)"}}}),
-        );
-        let schema = schema.unwrap();
+        )
+        .unwrap();
         assert!(schema.properties["MODALCLOSER_TIMEOUT"].is_milliseconds());
         assert!(schema.wait_for_background_cleanup);
     }

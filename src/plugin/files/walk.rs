@@ -130,11 +130,11 @@ pub(crate) fn walk<V: FnMut(&WalkEntry)>(
 impl<V: FnMut(&WalkEntry)> Walk<'_, V> {
     fn run(&mut self) {
         while let Some(level) = self.levels.last_mut() {
-            let Some(name) = level.pending.pop() else {
+            let Some(next) = level.pending.pop() else {
                 self.up();
                 continue;
             };
-            let name = OsStr::from_bytes(name.as_bytes());
+            let name = OsStr::from_bytes(next.as_bytes());
             if self.levels.len() > self.bounds.depth {
                 let error = io::Error::other("too many levels of directories");
                 self.missed.note(&self.path, name, error);
@@ -352,8 +352,8 @@ mod tests {
             let _ = nix::fcntl::renameat(&deepest, "here", &held, "moved");
             let to = outside.path().join("moved");
             let _ = fs::rename(top.path().join("moved"), to);
-        });
-        let missed = missed.unwrap();
+        })
+        .unwrap();
         assert_eq!(names, ["file"]);
         assert!(missed.count > 0, "{missed:?}");
     }

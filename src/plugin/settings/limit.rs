@@ -17,11 +17,11 @@ pub fn timeout(
     resolved: &BTreeMap<String, Value>,
     fallback: Duration,
 ) -> Duration {
-    let own = plugin.key("TIMEOUT");
+    let key = plugin.key("TIMEOUT");
     let own = plugin
         .schema
         .properties
-        .get_key_value(&own)
+        .get_key_value(&key)
         .filter(|(_, property)| !property.is_milliseconds())
         .map(|(key, _)| key.as_str());
     let seconds = |key: &str| resolved.get(key)?.as_f64().filter(|seconds| *seconds > 0.0);

@@ -237,11 +237,12 @@ mod tests {
         let callers = Callers::default();
         let (hostile, other) = (callers.places(Some(1)), callers.places(Some(2)));
         let (from, to) = nix::unistd::pipe().unwrap();
-        let stuck = (0..8).map(|_| {
-            let (from, places) = (from.try_clone().unwrap(), hostile.clone());
-            tokio::spawn(async move { read(from, &places, LONG).await.map(|_| ()) })
-        });
-        let stuck: Vec<_> = stuck.collect();
+        let stuck: Vec<_> = (0..8)
+            .map(|_| {
+                let (from, places) = (from.try_clone().unwrap(), hostile.clone());
+                tokio::spawn(async move { read(from, &places, LONG).await.map(|_| ()) })
+            })
+            .collect();
         tokio::task::yield_now().await;
         let list = read(file(b"http://a/").into(), &other, LONG).await;
         assert_eq!(list.unwrap().lines, b"http://a/");

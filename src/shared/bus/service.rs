@@ -384,8 +384,9 @@ impl Manager {
 
     async fn check(&self, watch: &str, kinds: Vec<String>) -> fdo::Result<String> {
         let kind = |text: &String| {
-            let kind = CheckKind::parse(text).filter(|kind| *kind != CheckKind::Alert);
-            kind.ok_or_else(|| invalid(format!("'{text}' is not a kind of check")))
+            CheckKind::parse(text)
+                .filter(|kind| *kind != CheckKind::Alert)
+                .ok_or_else(|| invalid(format!("'{text}' is not a kind of check")))
         };
         few(&kinds)?;
         let kinds = kinds.iter().map(kind).collect::<fdo::Result<_>>()?;

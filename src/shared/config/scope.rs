@@ -228,11 +228,10 @@ mod tests {
 
     #[test]
     fn every_user_of_hooks_is_made() {
-        let made = include_str!("../../../packaging/tree/usr/lib/sysusers.d/archivist.conf");
-        let made = made
+        let sysusers = include_str!("../../../packaging/tree/usr/lib/sysusers.d/archivist.conf");
+        let made: Vec<String> = sysusers
             .lines()
-            .filter_map(|line| line.strip_prefix("u archivist-hook"));
-        let made: Vec<String> = made
+            .filter_map(|line| line.strip_prefix("u archivist-hook"))
             .filter_map(|rest| rest.split_whitespace().next().map(str::to_owned))
             .map(|end| match end.as_str() {
                 "-" => HOOK_USER.to_owned(),

@@ -152,8 +152,8 @@ impl Listing {
             }
         };
         for entry in entries.flatten() {
-            let file = entry.file_name();
-            let file = file.to_string_lossy();
+            let file_name = entry.file_name();
+            let file = file_name.to_string_lossy();
             let Some((kind, name)) = Kind::of_file(&file) else {
                 if file.ends_with(".d") {
                     self.drop_ins.insert(file.into_owned());

@@ -67,8 +67,8 @@ impl Properties {
 
     /// Returns the time from a timer's start to its first elapse (OnActiveSec=).
     pub fn first_elapse(&self) -> Option<Duration> {
-        let timers = self.0.get("TimersMonotonic")?.try_clone().ok()?;
-        let timers = Vec::<(String, u64, u64)>::try_from(timers).ok()?;
+        let value = self.0.get("TimersMonotonic")?.try_clone().ok()?;
+        let timers = Vec::<(String, u64, u64)>::try_from(value).ok()?;
         let first = timers.iter().find(|(base, ..)| base == "OnActiveUSec");
         first.map(|(_, usec, _)| Duration::from_micros(*usec))
     }
@@ -141,8 +141,10 @@ impl SystemdClient {
         for unit in units {
             match self.call(method, &(unit.as_str(), "replace")).await {
                 Ok(reply) => {
-                    let path = reply.body().deserialize::<OwnedObjectPath>();
-                    let path = path.map_err(|error| explain(verb, unit, &error))?;
+                    let path = reply
+                        .body()
+                        .deserialize::<OwnedObjectPath>()
+                        .map_err(|error| explain(verb, unit, &error))?;
                     open.insert(path, unit.clone());
                 }
                 Err(error) => match explain(verb, unit, &error) {

@@ -168,8 +168,10 @@ impl Manager {
     }
 
     async fn try_start(&self, spec: &UnitSpec, descriptors: &[OwnedFd]) -> zbus::Result<Message> {
-        let copies = descriptors.iter().map(OwnedFd::try_clone);
-        let copies = copies.collect::<Result<Vec<_>, _>>()?;
+        let copies = descriptors
+            .iter()
+            .map(OwnedFd::try_clone)
+            .collect::<Result<Vec<_>, _>>()?;
         let properties = encode(&properties(spec), copies);
         let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
         let body = (spec.name.as_str(), "fail", properties, auxiliary);

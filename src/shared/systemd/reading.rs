@@ -94,10 +94,12 @@ fn time(usec: Option<u64>) -> Option<Time> {
 /// for the interface Service.
 pub fn parse(listed: &Message, invocation: &Message, service: &Message) -> zbus::Result<Reading> {
     let rows: Vec<Row> = listed.body().deserialize()?;
-    let row = rows.into_iter().next();
-    let row = row.ok_or_else(|| zbus::Error::Failure("systemd lists no such unit".to_owned()))?;
-    let invocation: OwnedVariant = invocation.body().deserialize()?;
-    let invocation = Vec::<u8>::try_from(invocation).unwrap_or_default();
+    let row = rows
+        .into_iter()
+        .next()
+        .ok_or_else(|| zbus::Error::Failure("systemd lists no such unit".to_owned()))?;
+    let value: OwnedVariant = invocation.body().deserialize()?;
+    let invocation = Vec::<u8>::try_from(value).unwrap_or_default();
     let odd = || zbus::Error::Failure("its properties are not those of a service".to_owned());
     let service = Service::of(service).ok_or_else(odd)?;
     let accounting = service.accounting();

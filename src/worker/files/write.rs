@@ -89,8 +89,9 @@ mod tests {
         replace(&held, "index.html", "two").unwrap();
         assert_eq!(read(), "two");
         // The two directories were renamed, and no other file is left.
-        let names = fs::read_dir(directory.path()).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let (aside, rest): (Vec<_>, Vec<_>) =
             names.partition(|name| name.starts_with(".replaced-"));
         assert_eq!((aside.len(), rest), (2, vec!["index.html".to_owned()]));

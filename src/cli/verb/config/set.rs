@@ -122,8 +122,9 @@ fn section(key: &str, known: &[String]) -> Result<&'static str, String> {
 /// those of the same key.
 fn content(old: &str, wanted: &[(&'static str, &str, &str)]) -> String {
     let mut sections: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    let kept = ini::parse(old, Path::new(NAME)).entries.into_iter();
-    let kept = kept
+    let kept = ini::parse(old, Path::new(NAME))
+        .entries
+        .into_iter()
         .filter(|entry| !wanted.iter().any(|(_, key, _)| *key == entry.key))
         .map(|entry| (entry.section, entry.key, entry.value));
     let cleared = wanted.iter().flat_map(|(section, key, value)| {

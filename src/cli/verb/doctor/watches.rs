@@ -51,8 +51,8 @@ fn watch_checks(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) -> Ve
 async fn pool_checks(scope: &Scope) -> Vec<Check> {
     const NAME: &str = "pools";
     let (declarations, _) = files::read(scope);
-    let pools = Pool::all(&declarations);
-    let pools: Vec<_> = pools.iter().filter(|pool| pool.at_boot).collect();
+    let declared = Pool::all(&declarations);
+    let pools: Vec<_> = declared.iter().filter(|pool| pool.at_boot).collect();
     if pools.is_empty() {
         return Vec::new();
     }
@@ -67,8 +67,10 @@ async fn pool_checks(scope: &Scope) -> Vec<Check> {
         let mut loaded = loaded.iter();
         loaded.any(|unit| unit.name == *target && unit.active_state == "active")
     };
-    let idle = pools.iter().zip(&targets);
-    let idle = idle.filter(|(_, target)| !is_active(target));
+    let idle = pools
+        .iter()
+        .zip(&targets)
+        .filter(|(_, target)| !is_active(target));
     let checks: Vec<_> = idle
         .map(|(pool, _)| {
             let user = if scope.user { " --user" } else { "" };

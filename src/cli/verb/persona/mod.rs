@@ -117,12 +117,12 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> Failure {
 }
 
 fn list(all: &Path, json: bool, scope: &Scope) -> Result<(), Failure> {
-    let entries = match fs::read_dir(all) {
+    let listed = match fs::read_dir(all) {
         Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     };
-    let entries = entries.map_err(|error| failed("read", all, &error))?;
+    let entries = listed.map_err(|error| failed("read", all, &error))?;
     let mut personas: Vec<(PersonaName, [bool; 2], Option<Vec<String>>)> = Vec::new();
     for entry in entries {
         let name = entry.file_name().to_string_lossy().parse();

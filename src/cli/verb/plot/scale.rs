@@ -215,8 +215,10 @@ pub fn offset(ms: i64) -> String {
         (seconds % 3600 / 60, "min"),
         (seconds % 60, "s"),
     ];
-    let words = parts.iter().filter(|(count, _)| *count > 0).take(2);
-    let words: Vec<_> = words
+    let words: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .take(2)
         .map(|(count, unit)| format!("{count}{unit}"))
         .collect();
     words.join(" ")

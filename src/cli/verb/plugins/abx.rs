@@ -210,8 +210,8 @@ impl Stage {
             }
             _ => {}
         }
-        let directory = File::open(&path).map_err(|error| unusable(&error))?;
-        let directory = Flock::lock(directory, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        let opened = File::open(&path).map_err(|error| unusable(&error))?;
+        let directory = Flock::lock(opened, FlockArg::LockExclusiveNonblock).map_err(|_| {
             Failure::failed(
                 "another 'archivist plugins add abx' is running; wait until it has ended",
             )

@@ -107,8 +107,11 @@ fn check(directory: &Path, scope: &Scope) -> Result<(), Failure> {
     };
     let owner = if scope.user { "you or root" } else { "root" };
     let entries = fs::read_dir(directory).map_err(|error| failed("read", directory, &error))?;
-    let plugins = entries.flatten().map(|entry| entry.path());
-    let plugins: Vec<PathBuf> = plugins.filter(|path| path.is_dir()).collect();
+    let plugins: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
     for path in plugins.iter().chain([&directory.to_owned()]) {
         trust.check_path(path).map_err(|(at, what)| {
             Failure::failed(format!(

@@ -108,12 +108,12 @@ async fn grace(
     worker: &Properties,
     systemd: &SystemdClient,
 ) -> Result<Option<Duration>, Failure> {
-    let Ok(check) = std::env::var("MONITOR_UNIT") else {
+    let Ok(unit) = std::env::var("MONITOR_UNIT") else {
         return Ok(None);
     };
-    let check = systemd.service(&check).await.map_err(failure)?;
-    let timer = format!("archivist-pool-{name}-health@{index}.timer");
-    let timer = systemd.timer(&timer).await.map_err(failure)?;
+    let check = systemd.service(&unit).await.map_err(failure)?;
+    let unit = format!("archivist-pool-{name}-health@{index}.timer");
+    let timer = systemd.timer(&unit).await.map_err(failure)?;
     let grace = timer.first_elapse().unwrap_or_default();
     let began = Duration::from_micros(check.number("ExecMainStartTimestampMonotonic"));
     let started = Duration::from_micros(worker.number("ActiveEnterTimestampMonotonic"));

@@ -208,8 +208,8 @@ async fn check_problem(
 
 /// Returns the text of a file that was written after `since`.
 fn fault_since(path: &Path, since: Time) -> Option<String> {
-    let written = path.metadata().ok()?.modified().ok()?;
-    let written = written.duration_since(UNIX_EPOCH).ok()?;
+    let modified = path.metadata().ok()?.modified().ok()?;
+    let written = modified.duration_since(UNIX_EPOCH).ok()?;
     let is_current = Time(0).after(written + MTIME_LAG) >= since;
     let text = std::fs::read_to_string(path).ok();
     text.filter(|_| is_current)

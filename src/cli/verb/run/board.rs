@@ -53,8 +53,7 @@ impl Board {
                         self.pages.entry(owner).or_default().url = snapshot.url.clone();
                     }
                     status if status.is_final() => {
-                        let why = snapshot.reason.as_deref().unwrap_or_default();
-                        let why = match why {
+                        let why = match snapshot.reason.as_deref().unwrap_or_default() {
                             "" => status.to_string(),
                             why => format!("{status}: {why}"),
                         };
@@ -118,13 +117,13 @@ fn row(hook: &HookResult, style: &Style, width: usize) -> String {
         ResultState::Queued => String::new(),
         _ => text::elapsed(hook.started_at, hook.ended_at, style.now),
     };
-    let said = match hook.status {
+    let text = match hook.status {
         ResultState::Failed | ResultState::Skipped | ResultState::Backoff => {
             hook.error.as_deref().or(hook.output.as_deref())
         }
         _ => hook.output.as_deref(),
     };
-    let said = clean(said.unwrap_or_default());
+    let said = clean(text.unwrap_or_default());
     let status = style.paint(
         &format!("{:<10}", hook.status.as_str()),
         match hook.status {
@@ -194,8 +193,8 @@ impl Screen {
             }
         }
         while self.bars.len() < lines.len() {
-            let style = ProgressStyle::with_template("{msg}");
-            let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style = ProgressStyle::with_template("{msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = ProgressBar::new_spinner().with_style(style);
             self.bars.push(self.multi.add(bar));
         }

@@ -68,8 +68,8 @@ impl Input {
             if count == 0 {
                 break;
             }
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim();
+            let decoded = String::from_utf8_lossy(&line);
+            let text = decoded.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
@@ -223,10 +223,10 @@ fn result(record: &Map<String, Value>, id: &str) -> Wish {
 
 /// A page as the orchestrator takes it. Whatever depth it was found at, it is a start here.
 fn page(record: &Map<String, Value>) -> Result<Wish, String> {
-    let Some(url) = text_of(record, "url") else {
+    let Some(text) = text_of(record, "url") else {
         return Ok(Wish::Nothing);
     };
-    let url = PageUrl::parse(url).map_err(|error| error.to_string())?;
+    let url = PageUrl::parse(text).map_err(|error| error.to_string())?;
     let mut line = Map::new();
     line.insert("url".to_owned(), url.as_str().into());
     if let Some(title) = text_of(record, "title") {

@@ -365,8 +365,8 @@ impl<'a> Work<'a> {
     }
 
     fn targets(&self) -> Vec<Owner> {
-        let open = |shown: &&Shown| !shown.follow.is_final();
-        let open = self.shown.values().filter(open);
+        let is_open = |shown: &&Shown| !shown.follow.is_final();
+        let open = self.shown.values().filter(is_open);
         open.flat_map(|shown| shown.targets.clone()).collect()
     }
 

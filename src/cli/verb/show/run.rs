@@ -14,8 +14,10 @@ fn status(run: &Run, style: &Style) -> String {
         Some(outcome) => format!(" ({outcome})"),
         None => String::new(),
     };
-    let since = run.ended_at.or(run.started_at);
-    let since = since.map(|time| format!(" since {}", text::stamp_and_age(time, style)));
+    let since = run
+        .ended_at
+        .or(run.started_at)
+        .map(|time| format!(" since {}", text::stamp_and_age(time, style)));
     format!("{}{outcome}{}", run.status, since.unwrap_or_default())
 }
 

@@ -80,8 +80,7 @@ pub async fn fetch_down_to(
 
 pub async fn run(args: HistoryArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let url = args.url.as_deref();
-    let url = url.map(|url| {
+    let url = args.url.as_deref().map(|url| {
         archivist_core::model::PageUrl::parse(url)
             .map_or_else(|_| url.to_owned(), |url| url.as_str().to_owned())
     });

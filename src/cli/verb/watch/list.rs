@@ -44,10 +44,13 @@ async fn fetch(scope: &Scope, name: &str) -> Result<(Vec<Watch>, Option<Timers>,
     let mut document: serde_json::Value = decode(&answer)?;
     let shown = document.as_array_mut().into_iter().flatten();
     for (shown, watch) in shown.zip(&watches) {
-        let of = next.into_iter().flatten();
-        let of = of.filter(|((name, _), _)| *name == watch.name);
-        let of: BTreeMap<_, _> = of.map(|((_, kind), time)| (kind.as_str(), time)).collect();
-        shown["next"] = serde_json::to_value(of).unwrap_or_default();
+        let times: BTreeMap<_, _> = next
+            .into_iter()
+            .flatten()
+            .filter(|((name, _), _)| *name == watch.name)
+            .map(|((_, kind), time)| (kind.as_str(), time))
+            .collect();
+        shown["next"] = serde_json::to_value(times).unwrap_or_default();
         let not_started = timers.as_ref().map(|timers| timers.not_started(watch));
         shown["not_started"] = serde_json::to_value(not_started).unwrap_or_default();
     }
@@ -164,12 +167,12 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
         out.push_str(&format!("      notes: {}\n", clean(line)));
     }
     for (kind, words) in &watch.schedules {
-        let next = next.get(&(watch.name.clone(), *kind));
-        let next = next.map(|time| format!("; next {}", text::stamp_and_age(*time, style)));
+        let time = next.get(&(watch.name.clone(), *kind));
+        let shown = time.map(|time| format!("; next {}", text::stamp_and_age(*time, style)));
         out.push_str(&format!(
             "{kind:>12}: {}{}\n",
             clean(words),
-            next.unwrap_or_default()
+            shown.unwrap_or_default()
         ));
     }
     for site in &watch.sites {

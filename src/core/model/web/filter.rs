@@ -97,16 +97,17 @@ impl Entry {
 }
 
 fn entries(list: &'static str, text: &str) -> Result<Vec<Entry>, FilterError> {
-    let pieces: Vec<&str> = if text.trim().contains('\n') {
+    let parts: Vec<&str> = if text.trim().contains('\n') {
         text.lines().collect()
     } else {
         split_commas(text)
     };
-    let pieces = pieces
+    parts
         .into_iter()
         .map(str::trim)
-        .filter(|piece| !piece.is_empty());
-    pieces.map(|piece| entry(list, piece)).collect()
+        .filter(|piece| !piece.is_empty())
+        .map(|piece| entry(list, piece))
+        .collect()
 }
 
 fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
@@ -142,10 +143,9 @@ fn entry(list: &'static str, piece: &str) -> Result<Entry, FilterError> {
         Some(rest) => (rest, r"^.+\."),
         None => (name, r"^(.+\.)?"),
     };
-    let name = ascii_host(name);
-    let name = regex::escape(&name).replace(r"\*", ".*");
+    let pattern = regex::escape(&ascii_host(name)).replace(r"\*", ".*");
     Ok(Entry::Domain {
-        host: compile(&format!(r"{before}{name}\.?$"))?,
+        host: compile(&format!(r"{before}{pattern}\.?$"))?,
         port,
     })
 }

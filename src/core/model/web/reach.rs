@@ -96,8 +96,8 @@ fn embedded(subnet: Subnet) -> Vec<Subnet> {
     let forms = [
         (0x64_ff9b_u128 << 96 | v4, 96),
         (0x2002_u128 << 112 | v4 << 80, 16),
-    ];
-    let forms = forms.map(|(bits, more)| {
+    ]
+    .map(|(bits, more)| {
         let address = Ipv6Addr::from_bits(bits).into();
         Subnet::new(address, more + subnet.prefix())
     });
@@ -323,12 +323,10 @@ impl fmt::Display for Reach {
         if self.loopback && self.private {
             return f.write_str("any");
         }
-        let words = [(self.loopback, "loopback"), (self.private, "private")];
-        let words = words
+        let words = [(self.loopback, "loopback"), (self.private, "private")]
             .into_iter()
             .filter(|(is, _)| *is)
-            .map(|(_, word)| word.to_owned());
-        let words = words
+            .map(|(_, word)| word.to_owned())
             .chain(self.subnets.iter().map(Subnet::to_string))
             .collect::<Vec<_>>();
         if words.is_empty() {

@@ -110,10 +110,10 @@ impl FromStr for Subnet {
             None => (text, None),
         };
         let address = address.parse().map_err(|_| ParseSubnetError)?;
-        let Some(prefix) = prefix else {
+        let Some(digits) = prefix else {
             return Ok(Subnet::host(address));
         };
-        let prefix = prefix.parse().map_err(|_| ParseSubnetError)?;
+        let prefix = digits.parse().map_err(|_| ParseSubnetError)?;
         Subnet::new(address, prefix).ok_or(ParseSubnetError)
     }
 }
@@ -153,8 +153,11 @@ mod tests {
 
     #[test]
     fn a_hole_is_all_that_is_missing() {
-        let left = subnet("10.0.0.0/8").without(subnet("10.128.0.0/10"));
-        let left = left.iter().map(Subnet::to_string).collect::<Vec<_>>();
+        let left = subnet("10.0.0.0/8")
+            .without(subnet("10.128.0.0/10"))
+            .iter()
+            .map(Subnet::to_string)
+            .collect::<Vec<_>>();
         assert_eq!(left, ["10.0.0.0/9", "10.192.0.0/10"]);
         let whole = subnet("10.0.0.0/8");
         assert_eq!(whole.without(subnet("11.0.0.0/8")), [whole]);

@@ -59,8 +59,10 @@ impl PageUrl {
     /// Returns the host with an explicit port, as one segment of a path: `example.com`,
     /// `example.com_8080`.
     pub fn domain(&self) -> String {
-        let host = self.0.host_str().unwrap_or("unknown");
-        let host: String = host
+        let segment: String = self
+            .0
+            .host_str()
+            .unwrap_or("unknown")
             .chars()
             .map(|c| {
                 if c.is_ascii_alphanumeric() || c == '.' || c == '-' {
@@ -72,10 +74,10 @@ impl PageUrl {
             .take(200)
             .collect();
         // The segment must not be `.` or `..`.
-        let host = if host.starts_with('.') {
-            format!("_{host}")
+        let host = if segment.starts_with('.') {
+            format!("_{segment}")
         } else {
-            host
+            segment
         };
         match self.0.port() {
             Some(port) => format!("{host}_{port}"),
@@ -108,8 +110,8 @@ pub struct Entry {
 /// Parses one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
 /// `bookmarked_at` or `timestamp`. `None` for blank lines and those that begin with `#`.
 pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim();
+    let decoded = String::from_utf8_lossy(line);
+    let text = decoded.trim();
     if text.is_empty() || text.starts_with('#') {
         return None;
     }

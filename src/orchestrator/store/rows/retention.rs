@@ -12,8 +12,8 @@ use std::time::Duration;
 type Ended = (RunId, Time, Duration);
 
 fn ended(row: &Row<'_>) -> rusqlite::Result<Ended> {
-    let keep: i64 = row.get(2)?;
-    let keep = Duration::from_millis(keep.max(0) as u64);
+    let keep_ms: i64 = row.get(2)?;
+    let keep = Duration::from_millis(keep_ms.max(0) as u64);
     Ok((column(row, 0)?, column(row, 1)?, keep))
 }
 

@@ -175,8 +175,8 @@ impl Tx<'_> {
 
     /// Returns the snapshots of a crawl that are in one of `states`, oldest first.
     pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
-        let states = states.iter().map(|state| state.as_str());
-        let states = serde_json::to_string(&states.collect::<Vec<_>>())?;
+        let names: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+        let states = serde_json::to_string(&names)?;
         self.inner
             .prepare_cached(
                 "SELECT id FROM snapshot WHERE crawl_id = ?1
@@ -271,7 +271,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn fill(tx: &Tx<'_>, pages: usize) -> archivist_core::model::CrawlId {
-        let crawl = NewCrawl {
+        let new_crawl = NewCrawl {
             url: "http://a.test/",
             max_depth: 0,
             plugins: &[],
@@ -279,9 +279,10 @@ mod tests {
             user: 0,
             now: Time(1),
         };
-        let crawl = tx.add_crawl(&crawl).unwrap();
-        let urls = (0..pages).map(|page| format!("http://a.test/{page}"));
-        let urls = urls.collect::<Vec<_>>();
+        let crawl = tx.add_crawl(&new_crawl).unwrap();
+        let urls = (0..pages)
+            .map(|page| format!("http://a.test/{page}"))
+            .collect::<Vec<_>>();
         let page = |url| NewSnapshot {
             url,
             host: "a.test",

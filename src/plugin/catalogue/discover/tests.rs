@@ -83,8 +83,10 @@ fn older_plugin_lists_its_programs_in_a_file() {
     let listed = "{\"type\": \"Binary\", \"name\": \"wget\", \"binproviders\": \"apt\"}\n{\"name\": \"tool\"}\n?\n";
     tree.put("r/old/binaries.jsonl", 0o644, listed);
     let found = tree.load(&["r"]);
-    let needs = found.plugins[0].schema.required_binaries.iter();
-    let needs: Vec<_> = needs
+    let needs: Vec<_> = found.plugins[0]
+        .schema
+        .required_binaries
+        .iter()
         .map(|need| (&*need.name, need.providers.len()))
         .collect();
     assert_eq!(needs, [("wget", 1), ("tool", 0)]);

@@ -109,16 +109,16 @@ pub struct LeftOut {
 impl LeftOut {
     /// Returns a remark for the result of the hook; `None` if nothing was left out.
     pub fn remark(&self) -> Option<String> {
-        let counts = [
+        let counts: Vec<String> = [
             (self.pages, "pages"),
             (self.tags, "tags"),
             (self.others, "settings or programs"),
-        ];
-        let counts = counts.iter().filter(|(count, _)| *count > 0);
-        let words: Vec<String> = counts
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        let words = words.join(", ");
+        ]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        let words = counts.join(", ");
         (!words.is_empty()).then(|| format!("too much for one report, left out: {words}"))
     }
 }
@@ -133,8 +133,12 @@ pub fn files(found: impl IntoIterator<Item = File>) -> Vec<File> {
 /// Shortens the texts of a program, and drops variables that are too many or too long.
 pub fn program(found: Found) -> Found {
     let mut room = Room(TEXT_MAX);
-    let env = found.env.into_iter().take(DERIVED_MAX);
-    let env: BTreeMap<String, String> = env.filter(|entry| room.take(entry)).collect();
+    let env: BTreeMap<String, String> = found
+        .env
+        .into_iter()
+        .take(DERIVED_MAX)
+        .filter(|entry| room.take(entry))
+        .collect();
     Found {
         name: found.name,
         abspath: cut(found.abspath),
@@ -148,19 +152,25 @@ pub fn program(found: Found) -> Found {
 pub fn derived(derived: Derived) -> (Derived, u64) {
     let mut room = Room(DERIVED_BYTES);
     let all = derived.settings.len() + derived.programs.len() + derived.wanted.len();
-    let settings = derived.settings.into_iter().take(DERIVED_MAX);
-    let settings: BTreeMap<String, String> = settings
+    let settings: BTreeMap<String, String> = derived
+        .settings
+        .into_iter()
+        .take(DERIVED_MAX)
         .filter(|(key, value)| key.len() + value.len() <= TEXT_MAX)
         .filter(|entry| room.take(entry))
         .collect();
-    let programs = derived.programs.into_iter().take(DERIVED_MAX);
-    let programs: Vec<Found> = programs
+    let programs: Vec<Found> = derived
+        .programs
+        .into_iter()
+        .take(DERIVED_MAX)
         .filter(|found| found.name.len() <= TEXT_MAX)
         .map(program)
         .filter(|found| room.take(found))
         .collect();
-    let wanted = derived.wanted.into_iter().take(DERIVED_MAX);
-    let wanted: BTreeMap<String, String> = wanted
+    let wanted: BTreeMap<String, String> = derived
+        .wanted
+        .into_iter()
+        .take(DERIVED_MAX)
         .filter(|(name, from)| name.len() <= TAG_MAX && from.len() <= TAG_MAX)
         .filter(|entry| room.take(entry))
         .collect();

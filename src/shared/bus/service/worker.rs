@@ -82,8 +82,8 @@ impl Worker {
             );
             return Err(fdo::Error::LimitsExceeded(why));
         }
-        let report: Report = serde_json::from_str(report).map_err(invalid)?;
-        let report = Arc::new(report.bounded());
+        let sent: Report = serde_json::from_str(report).map_err(invalid)?;
+        let report = Arc::new(sent.bounded());
         let token = token.to_owned();
         work(&self.0, &header, |reply| Work::Report {
             token,

@@ -101,8 +101,9 @@ fn weekdays(text: &str) -> Result<String, String> {
     if chosen.iter().all(|day| *day) {
         return Ok(String::new());
     }
-    let names = DAYS.into_iter().zip(chosen);
-    let names: Vec<_> = names
+    let names: Vec<_> = DAYS
+        .into_iter()
+        .zip(chosen)
         .filter(|(_, is_chosen)| *is_chosen)
         .map(|(name, _)| name)
         .collect();
@@ -112,11 +113,10 @@ fn weekdays(text: &str) -> Result<String, String> {
 impl Field {
     /// Returns the field as a component of a calendar expression.
     fn calendar(&self, text: &str) -> Result<String, String> {
-        let parts: Result<Vec<String>, String> = text
+        let parts = text
             .split(',')
             .map(|part| Ok(self.component(&self.span(part)?)))
-            .collect();
-        let parts = parts?;
+            .collect::<Result<Vec<String>, String>>()?;
         if parts.iter().any(|part| part == "*") {
             return Ok("*".to_owned());
         }
@@ -155,11 +155,14 @@ impl Field {
 
     fn value(&self, text: &str) -> Result<u32, String> {
         let is_named = |name: &&str| name.eq_ignore_ascii_case(text);
-        let named = (*self.range.start()..).zip(self.names);
-        let named = named.into_iter().find(|(_, name)| is_named(name));
-        let value = named.map(|(value, _)| value).or_else(|| text.parse().ok());
-        let value = value.filter(|value| self.range.contains(value));
-        value.ok_or_else(|| self.refusal(text))
+        let named = (*self.range.start()..)
+            .zip(self.names)
+            .find(|(_, name)| is_named(name));
+        named
+            .map(|(value, _)| value)
+            .or_else(|| text.parse().ok())
+            .filter(|value| self.range.contains(value))
+            .ok_or_else(|| self.refusal(text))
     }
 
     fn refusal(&self, text: &str) -> String {

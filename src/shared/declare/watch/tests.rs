@@ -63,8 +63,8 @@ fn every_key_is_read() {
         ("ACTIVE_PERSONA", "member"),
         ("CRAWL_MAX_URLS", "50"),
         ("WGET_ARGS", r#"["-q", "-4"]"#),
-    ];
-    let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()));
     assert_eq!(watch.archiving.settings, settings.into());
     assert!(watch.archiving.only_new && watch.archiving.depth == 1);
 }

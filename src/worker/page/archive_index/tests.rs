@@ -61,10 +61,10 @@ impl TestArchive {
         }
         seen.push(page.to_owned());
         for rest in fs::read_to_string(page).unwrap().split("href=\"").skip(1) {
-            let target = page.parent().unwrap().join(rest.split('"').next().unwrap());
-            let target = target
+            let link = page.parent().unwrap().join(rest.split('"').next().unwrap());
+            let target = link
                 .canonicalize()
-                .unwrap_or_else(|_| panic!("{} links to {}", page.display(), target.display()));
+                .unwrap_or_else(|_| panic!("{} links to {}", page.display(), link.display()));
             self.check_links(&target, seen);
         }
     }

@@ -281,7 +281,9 @@ fn files_outside_the_plugin_directory_do_not_count() {
             ended_at: None,
         });
     }
-    let left = existing_files(&held(&assignment), &known);
-    let left: Vec<usize> = left.iter().map(|result| result.files.len()).collect();
+    let left: Vec<usize> = existing_files(&held(&assignment), &known)
+        .iter()
+        .map(|result| result.files.len())
+        .collect();
     assert_eq!(left, [1, 0, 0, 0, 0, 0, 0, 0]);
 }
