@@ -144,8 +144,11 @@ fn summary(runner: &Runner, style: &Style) -> String {
         None => String::new(),
     };
     // Services work in the root directory.
-    let directory = runner.directory.as_deref().filter(|path| *path != "/");
-    let directory = directory.map(|path| format!(" in {}", clean(path)));
+    let directory = runner
+        .directory
+        .as_deref()
+        .filter(|path| *path != "/")
+        .map(|path| format!(" in {}", clean(path)));
     let since = text::stamp_and_age(runner.since, style);
     format!(
         "{}, {unit} (pid {}){place}{} since {since}",

@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn health_is_the_share_that_did_not_fail() {
         let counts = |counts: &[(&str, u64)]| {
-            let counts = counts.iter().map(|(state, n)| ((*state).to_owned(), *n));
-            Uses::of_results(&counts.collect())
+            let owned = counts.iter().map(|(state, n)| ((*state).to_owned(), *n));
+            Uses::of_results(&owned.collect())
         };
         assert_eq!(counts(&[("skipped", 3), ("started", 1)]).health(), None);
         let some = counts(&[
