@@ -105,9 +105,7 @@ async fn left(
     let mut changes = MessageStream::for_match_rule(rule, connection, None).await?;
     // It may have left before the rule was set.
     let bus = DBusProxy::new(connection).await?;
-    let is_there = bus
-        .name_has_owner(BusName::try_from(name)?)
-        .await?;
+    let is_there = bus.name_has_owner(BusName::try_from(name)?).await?;
     Ok(async move {
         // The owner of a unique name changes only once.
         if is_there {
