@@ -38,6 +38,7 @@ const ROOMS: &[Room] = &[
     room("core/unit", &["model", "text", "unit"], PURE),
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
+    room("shared/alert.rs", &[], PURE),
     room("shared/bus/documents", &["bus::documents"], PURE),
     room(
         "shared/bus/client.rs",
@@ -51,8 +52,12 @@ const ROOMS: &[Room] = &[
     ),
     room("shared/connection.rs", &[], &["systemd1"]),
     room("shared/systemd", &["connection", "systemd"], &[]),
-    room("shared/config", &["config"], &["zbus", "tokio"]),
-    room("shared/declare/watch", &["declare", "config::ini"], PURE),
+    room("shared/config", &["alert", "config"], &["zbus", "tokio"]),
+    room(
+        "shared/declare/watch",
+        &["alert", "declare", "config::ini"],
+        PURE,
+    ),
     room(
         "shared/declare/files.rs",
         &["config", "declare"],

@@ -70,13 +70,7 @@ fn idle_follows_the_end_of_the_last_open_crawl() {
     bed.request(|reply| Request::Cancel { id: first, reply });
     assert_eq!(heard(&mut bed), ["c2 Cancelled", "c1 Cancelled", "idle"]);
     bed.come_to_an_end();
-    let id = Some(first);
-    bed.request(|reply| Request::Retry {
-        id,
-        which: Which::All,
-        so_far: None,
-        reply,
-    });
+    bed.retry_some(Some(first), Which::All);
     let again = heard(&mut bed);
     assert!(again.contains(&"c1 Changed".to_owned()), "{again:?}");
     assert!(!again.contains(&"idle".to_owned()), "{again:?}");
