@@ -1,30 +1,26 @@
 //! Service side of the interfaces: every call becomes a value, and its handle carries the answer.
 
+mod connection;
 mod emit;
 mod limits;
 mod worker;
 
 use super::call::{Call, Refusal, Reply, Request, WatchCall, Which};
 use super::callers::{Callers, Claim, Kind, User, process, user};
-use super::client::Address;
 use super::list;
 use super::subscribers::Subscribers;
-use super::wire::PATH;
 use crate::bus::documents::report::{AddOptions, Added, Filter, Registration};
 use crate::bus::documents::watches::HistoryFilter;
-use crate::connection::builder;
 use archivist_core::model::{AnyId, CheckKind, Owner, cut};
+pub use connection::{description, hung_up, offer, request_name};
 pub use emit::emit;
-use futures_util::StreamExt;
 use limits::{document, few, invalid, small_enough};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use worker::Worker;
-use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::message::Header;
-use zbus::object_server::{Interface, SignalEmitter};
-use zbus::{Connection, MessageStream, OwnedFd, fdo, interface};
+use zbus::object_server::SignalEmitter;
+use zbus::{Connection, OwnedFd, fdo, interface};
 
 /// Queue of the calls for the main loop.
 pub type Calls = mpsc::UnboundedSender<Call>;
@@ -472,52 +468,6 @@ impl Manager {
 /// Returns the unique name of the caller; empty on a connection without a bus.
 fn sender(header: &Header<'_>) -> String {
     header.sender().map(ToString::to_string).unwrap_or_default()
-}
-
-/// Returns the description of both interfaces in XML, as Introspect answers it.
-pub fn description() -> String {
-    let (calls, _) = mpsc::unbounded_channel();
-    let mut text = String::new();
-    Manager(calls.clone(), Callers::default(), Subscribers::default())
-        .introspect_to_writer(&mut text, 0);
-    Worker(calls).introspect_to_writer(&mut text, 0);
-    text
-}
-
-/// Returns when the bus has disconnected this process, as it does after a violation of its limits.
-pub async fn hung_up(connection: Connection) {
-    let mut messages = MessageStream::from(connection);
-    while let Some(Ok(_)) = messages.next().await {}
-}
-
-/// Serves both interfaces, without acquiring the bus name.
-pub async fn offer(
-    address: &Address,
-    calls: Calls,
-    subscribers: Subscribers,
-) -> zbus::Result<Connection> {
-    let manager = Manager(calls.clone(), Callers::default(), subscribers);
-    builder(address.user)
-        .serve_at(PATH, manager)
-        .serve_at(PATH, Worker(calls))
-        .build()
-        .await
-}
-
-/// Acquires the bus name from its owner, or joins the queue for it. Another orchestrator can take
-/// it over the same way.
-pub async fn request_name(
-    connection: &Connection,
-    address: &Address,
-    replace: bool,
-) -> zbus::Result<()> {
-    let mut flags = RequestNameFlags::ALLOW_REPLACEMENT;
-    flags.set(RequestNameFlags::REPLACE_EXISTING, replace);
-    let bus = DBusProxy::new(connection).await?;
-    // Not by the method of the connection, which requests the name only once.
-    bus.request_name(address.name.as_str().try_into()?, flags)
-        .await?;
-    Ok(())
 }
 
 #[cfg(test)]

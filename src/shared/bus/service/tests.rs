@@ -1,14 +1,17 @@
+use super::worker::Worker;
 use super::*;
 use crate::bus::signals::Signal;
+use crate::bus::wire::PATH;
 use crate::bus::wire::{ManagerProxy, WorkerProxy};
 use archivist_core::model::{CrawlId, SnapshotId};
 use archivist_core::plan::Notice;
+use futures_util::StreamExt;
 use proptest::prelude::*;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use zbus::connection::Builder;
 use zbus::names::BusName;
-use zbus::{Fd, Guid};
+use zbus::{Fd, Guid, MessageStream};
 
 #[tokio::test]
 async fn a_disconnect_by_the_bus_is_detected() {
