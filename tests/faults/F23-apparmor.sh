@@ -39,4 +39,19 @@ browsers_run_in_the_profile() {
     ! in_capsule grep ^archivist /sys/kernel/security/apparmor/profiles || fail "the profile is still loaded"
 }
 
-cases is_inert_on_debian browsers_run_in_the_profile
+# The package passt has a profile of pasta, which may execute nothing outside of /usr/bin. The machine has no network to install passt and
+# iproute2: their files, the profile among them, come from the root of a capsule.
+network_starts_under_the_profile_of_pasta() {
+    needs is_inert_on_debian
+    local root network=archivist-network@crawl-1.service
+    root=$("$ROOT/tests/machine/capsule" base "${RELEASE-trixie}")
+    for package in passt iproute2 libbpf1 libelf1t64 libmnl0; do chroot "$root" dpkg -L "$package"; done |
+        grep -vE '^/usr/share/(doc|man|locale)' | while read -r file; do [[ -d $root$file ]] || echo ".$file"; done >"$work/files"
+    tar -C "$root" -cf "$work/network.tar" -T "$work/files"
+    capsule cp "$work/network.tar" "$CAPSULE:/root/network.tar"
+    in_capsule sh -c 'tar -C / -xf /root/network.tar && ldconfig && apparmor_parser --replace /etc/apparmor.d/usr.bin.pasta'
+    # It stops at once, because no unit requires it.
+    in_capsule systemctl start $network || fail "$(in_capsule journalctl --quiet --no-pager --output=cat --lines=5 --unit=$network)"
+}
+
+cases is_inert_on_debian browsers_run_in_the_profile network_starts_under_the_profile_of_pasta
