@@ -50,6 +50,7 @@ CEILINGS=(
     "30 archivist-unhealthy@test.service"
     "65 archivist-network@test.service"
     "65 archivist-network-local@test.service"
+    "20 archivist-sonic.service"
     "20 archivist-crawl-1.service"
     "20 archivist-snapshot-1.service"
     "30 archivist-hook-wget-s1.service"
