@@ -26,7 +26,8 @@ pub struct Schema {
     pub wait_for_background_cleanup: bool,
     /// `x-accompanies`: the plugin runs only if one of these plugins runs.
     pub accompanies: Vec<String>,
-    /// `x-on-demand`: the plugin runs only if a selected plugin requires it or the user names it.
+    /// `x-on-demand`, or `x-auto-run` is false: the plugin runs only if a selected plugin requires it
+    /// or the user names it.
     pub on_demand: bool,
     /// `x-shared-data`: the plugin's data belong to the archive, not to one crawl.
     pub shared_data: bool,
@@ -101,7 +102,8 @@ impl Schema {
             output_mimetypes: top.texts("output_mimetypes")?,
             wait_for_background_cleanup: top.flag("wait_for_background_cleanup")?,
             accompanies: top.texts("x-accompanies")?,
-            on_demand: top.flag("x-on-demand")?,
+            on_demand: top.flag("x-on-demand")?
+                || top.get("x-auto-run") == Some(&Value::Bool(false)),
             shared_data: top.flag("x-shared-data")?,
             ..Schema::default()
         };
@@ -128,10 +130,12 @@ fn requirement(entry: &Reader) -> Result<Requirement, SchemaError> {
         return Err(entry.error("the name is missing"));
     }
     let listed = entry.text("binproviders")?.unwrap_or_default();
+    let (least, most) = (entry.text("min_version")?, entry.text("max_version")?);
     Ok(Requirement {
         name,
         providers: split_providers(&listed),
-        min_version: entry.text("min_version")?,
+        // Equal bounds are the version that a provider installs, not the oldest that is sufficient.
+        min_version: least.filter(|least| most.as_ref() != Some(least)),
         overrides: match entry.get("overrides") {
             None => Map::new(),
             Some(Value::Object(map)) => map.clone(),
@@ -232,6 +236,18 @@ mod tests {
         .unwrap();
         assert!(schema.properties["MODALCLOSER_TIMEOUT"].is_milliseconds());
         assert!(schema.wait_for_background_cleanup);
+    }
+
+    #[test]
+    fn pinned_version_is_no_minimum() {
+        let schema = parse(json!({"x-auto-run": false, "required_binaries": [
+            {"name": "node", "binproviders": "env", "min_version": "24.22.1", "max_version": "24.22.1"},
+            {"name": "java", "binproviders": "env", "min_version": "11", "max_version": "21"},
+        ]}))
+        .unwrap();
+        let least = |index: usize| schema.required_binaries[index].min_version.as_deref();
+        assert_eq!((least(0), least(1)), (None, Some("11")));
+        assert!(schema.on_demand && !parse(json!({"x-auto-run": true})).unwrap().on_demand);
     }
 
     #[test]

@@ -204,6 +204,10 @@ mod tests {
                     {"name": "sonic", "binproviders": "env,apt,brew,cargo",
                      "overrides": {"apt": {"install_args": ["sonic"]}, "cargo": {"install_args": ["sonic-server"]}}},
                     {"name": "forum-dl", "binproviders": "env,pip", "overrides": {"pip": {"install_args": ["forum-dl", "lxml>=5"]}}},
+                    {"name": "gallery-dl", "binproviders": "env,uv",
+                     "overrides": {"uv": {"install_args": ["gallery-dl==1.2", "--exclude-newer-package=x=2026"]}}},
+                    {"name": "abxbus", "binproviders": "pnpm", "overrides": {"pnpm": {"install_args": ["abxbus@2.5"]}}},
+                    {"name": "{CHROME_BINARY}", "binproviders": "puppeteer"},
                 ],
                 "properties": {"NODE_BINARY": {"default": "node"}}
             }),
@@ -243,6 +247,9 @@ mod tests {
             ),
             ("sonic", true, "cargo install sonic-server"),
             ("forum-dl", true, "pip install forum-dl 'lxml>=5'"),
+            ("gallery-dl", true, "pip install gallery-dl==1.2"),
+            ("abxbus", false, "npm install -g abxbus@2.5"),
+            ("chromium", true, "apt install chromium"),
         ];
         let wanted: Vec<_> = wanted
             .map(|(a, b, c)| (a.to_owned(), b, c.to_owned()))

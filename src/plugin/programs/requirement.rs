@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::programs::version::reaches;
 
+/// Providers whose programs may be on the search path: the path itself, any, and those of browsers.
+const ON_PATH: [&str; 4] = ["env", "*", "puppeteer", "playwright"];
+
 /// A program (or anything else that a provider calls a binary) that a plugin requires.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Requirement {
@@ -21,10 +24,10 @@ pub struct Requirement {
 impl Requirement {
     /// Whether the program may be on the search path. What only a provider can install (a Python
     /// module, a browser extension) is no reason to skip a plugin: its hooks look for it
-    /// themselves.
+    /// themselves. A browser is searched on the path, because no provider may install one.
     pub fn on_path(&self) -> bool {
-        let mut providers = self.providers.iter();
-        self.providers.is_empty() || providers.any(|name| name == "env" || name == "*")
+        let mut providers = self.providers.iter().map(String::as_str);
+        self.providers.is_empty() || providers.any(|name| ON_PATH.contains(&name))
     }
 
     /// Whether this version is known to be too old.

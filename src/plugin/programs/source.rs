@@ -115,6 +115,9 @@ impl Source {
             Some(
                 list.iter()
                     .filter_map(Value::as_str)
+                    .filter(|word| {
+                        !(provider == "uv" || provider == "pnpm") || !word.starts_with('-')
+                    })
                     .map(str::to_owned)
                     .collect(),
             )
@@ -132,8 +135,10 @@ impl Source {
         let mut providers = requirement.providers.iter().map(String::as_str);
         let provider = providers.find(|provider| !passed_over.contains(provider));
         match provider {
-            Some("pip") => Source::Pip(arguments("pip").unwrap_or_else(|| vec![name])),
-            Some("npm") => Source::Npm(arguments("npm").unwrap_or_else(|| vec![name])),
+            Some(pip @ ("pip" | "uv")) => Source::Pip(arguments(pip).unwrap_or_else(|| vec![name])),
+            Some(npm @ ("npm" | "pnpm")) => {
+                Source::Npm(arguments(npm).unwrap_or_else(|| vec![name]))
+            }
             Some("cargo") => Source::Cargo(arguments("cargo").unwrap_or_else(|| vec![name])),
             Some(other) => Source::Provider(other.to_owned()),
             None => Source::Unknown,
