@@ -83,6 +83,27 @@ an_unknown_script_is_said() {
 archivist: $unit failed, see its output above" "the reason"
 }
 
+# Reads a release made for this test, with sources that lack some versions.
+a_release_says_what_it_requires() {
+    in_capsule rm -rf /opt/release-test
+    in_capsule mkdir /opt/release-test
+    capsule cp "$(dirname "$0")/setup/release.py" "$CAPSULE:/opt/release-test/release.py"
+    in_capsule python3 -IB /opt/release-test/release.py /usr/lib/archivist/setup-abx-library.py
+}
+
+# The launcher in the first line of newer hooks installs nothing: it starts the interpreter.
+hooks_are_started_without_installer() {
+    local bin=/opt/release-test/bin
+    in_capsule sh -c "mkdir -p $bin; ln -sf /usr/lib/archivist/abxpkg $bin/abxpkg; ln -sf /usr/bin/python3 $bin/python
+        printf '#!/usr/bin/env -S abxpkg run --script --deps-from=./x,./y --lib /z python3\nimport sys; print(sys.argv[1:])\n' >$bin/hook.py
+        printf '#!/usr/bin/env -S abxpkg run --script --binproviders=env node\n' >$bin/hook.js; chmod 755 $bin/hook.*"
+    assert_eq "['--url=a b', 'c']" "$(in_capsule env "PATH=$bin:/usr/bin:/bin" $bin/hook.py '--url=a b' c)" "arguments of a hook in Python"
+    assert_eq "$bin/hook.js x" "$(in_capsule env "PATH=$bin:/usr/bin:/bin" NODE_BINARY=/bin/echo $bin/hook.js x)" "node of the settings"
+    assert_eq "{}" "$(in_capsule env "PATH=$bin:/usr/bin:/bin" abxpkg env --install --json)" "further variables"
+    assert_status 1 in_capsule env "PATH=$bin:/usr/bin:/bin" abxpkg run --script
+    in_capsule rm -r /opt/release-test
+}
+
 nothing_is_left_of_it() {
     assert_status 0 archivist plugins remove abx
     assert_eq "" "$(in_capsule sh -c "ls -d $state/.setup $state/abx-plugins* /etc/archivist/archivist.conf.d/50-abx.conf 2>/dev/null")" "what is left"
@@ -90,4 +111,5 @@ nothing_is_left_of_it() {
 }
 
 cases nothing_is_reached the_terminal_obeys_nothing its_environment_is_its_own only_files_become_plugins \
-    it_ends_with_its_caller an_unknown_script_is_said nothing_is_left_of_it
+    it_ends_with_its_caller an_unknown_script_is_said a_release_says_what_it_requires hooks_are_started_without_installer \
+    nothing_is_left_of_it

@@ -93,7 +93,7 @@ pub fn environment(
 }
 
 /// Converts the environment to that of a provider hook: the context describes the request instead
-/// of a snapshot.
+/// of a snapshot, and the directory of programs is the library, which provider hooks can write to.
 pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) {
     let context = json!({
         "binary_id": request.binary_id,
@@ -102,8 +102,14 @@ pub fn for_request(variables: &mut [(String, String)], request: &BinaryRequest) 
         "machine_id": request.machine_id,
         "plugin_name": request.plugin_name,
     });
-    if let Some((_, value)) = variables.iter_mut().find(|(key, _)| key == "EXTRA_CONTEXT") {
-        *value = context.to_string();
+    let known = variables.iter().find(|(key, _)| key == "LIB_DIR");
+    let library = known.map(|(_, value)| value.clone());
+    for (key, value) in variables {
+        match (key.as_str(), &library) {
+            ("EXTRA_CONTEXT", _) => *value = context.to_string(),
+            ("ABXPKG_LIB_DIR", Some(library)) => value.clone_from(library),
+            _ => {}
+        }
     }
 }
 
@@ -169,7 +175,8 @@ fn paths(variables: &mut Variables, places: &HookDirectories) {
         ("DATA_DIR", &places.data_dir),
         ("ARCHIVE_DIR", &places.data_dir),
         ("LIB_DIR", &places.lib_dir),
-        ("ABXPKG_LIB_DIR", &places.lib_dir),
+        // Hooks keep what they learn of the browser in it.
+        ("ABXPKG_LIB_DIR", &places.tmp_dir),
         ("PERSONAS_DIR", &places.personas_dir),
         ("CRAWL_DIR", &places.crawl_dir),
         ("CRAWL_OUTPUT_DIR", &places.crawl_dir),
@@ -214,6 +221,8 @@ fn tools(variables: &mut Variables, places: &HookDirectories) {
     variables.unless_set("NODE_EXTRA_CA_CERTS", CERTIFICATES);
     // Not in the directory of profiles, which is removed with the crawl.
     variables.unless_set("CHROME_EXTENSIONS_DIR", &under("chrome_extensions"));
+    let extensions = under("chromewebstore/extensions");
+    variables.unless_set("CHROMEWEBSTORE_EXTENSIONS_DIR", &extensions);
 }
 
 /// Search path: directories of programs with a configured path, then those of the library, then the
@@ -375,6 +384,10 @@ mod tests {
         assert_eq!(variables["NODE_EXTRA_CA_CERTS"], CERTIFICATES);
         let extensions = "/data/lib/chrome_extensions";
         assert_eq!(variables["CHROME_EXTENSIONS_DIR"], extensions);
+        let extensions = "/data/lib/chromewebstore/extensions";
+        assert_eq!(variables["CHROMEWEBSTORE_EXTENSIONS_DIR"], extensions);
+        let lib_dirs = (&*variables["LIB_DIR"], &*variables["ABXPKG_LIB_DIR"]);
+        assert_eq!(lib_dirs, ("/data/lib", "/run/c12"), "writable for a hook");
         assert_eq!(variables["PYTHONUNBUFFERED"], "1");
         assert!(run(&[("PATH", json!("/only"))], true)["PATH"].ends_with(":/only"));
     }
@@ -411,8 +424,14 @@ mod tests {
             plugin_name: "chrome".into(),
             ..BinaryRequest::default()
         };
-        let mut variables = vec![("EXTRA_CONTEXT".to_owned(), "{}".to_owned())];
+        let variables = [
+            ("EXTRA_CONTEXT", "{}"),
+            ("ABXPKG_LIB_DIR", "/run/c12"),
+            ("LIB_DIR", "/data/lib"),
+        ];
+        let mut variables = variables.map(|(key, value)| (key.to_owned(), value.to_owned()));
         for_request(&mut variables, &request);
+        assert_eq!(variables[1].1, "/data/lib");
         let context: Value = serde_json::from_str(&variables[0].1).unwrap();
         assert_eq!(
             (&context["binary_id"], &context["plugin_name"]),

@@ -21,8 +21,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Version of the package that is tested with this version.
-const VERSION: &str = "1.11.86";
+/// Newest release of the package that was tested with this version.
+const VERSION: &str = "1.13.572";
 /// Program that the unit runs.
 const SETUP: &str = "/usr/lib/archivist/setup-abx";
 /// Limits for the copy, far above what the package contains.
