@@ -196,12 +196,12 @@ is_shown_by_status() {
 }
 
 # watcher NAME OPTION…: starts `archivist status --watch`; its output is in $signs/NAME.
-watcher() { in_capsule sh -c "archivist status --watch ${*:2} >$signs/$1 2>&1 </dev/null & echo \$! >>/run/test-watchers.pid"; }
+watcher() { in_capsule sh -c "archivist status --watch ${*:2} >>$signs/$1 2>&1 </dev/null & echo \$! >>/run/test-watchers.pid"; }
 
 # Each change is a document, also after a restart. A watcher does not start an orchestrator that was stopped.
 is_watched() {
     local sealed
-    in_capsule rm -f /run/test-watchers.pid
+    in_capsule rm -f /run/test-watchers.pid $signs/watched.*
     watcher watched.json --json
     watcher watched.txt
     background http://watched.test/
