@@ -32,7 +32,7 @@ const CARRIES_FILES: &[&str] = &["std::net", "std::process::Command"];
 /// What a room may use beyond that, Cargo says: each has its own Cargo.toml. The first room that fits a file is its room.
 const ROOMS: &[Room] = &[
     // Judgement and nouns: functions of their arguments.
-    room("core/model", &["model"], PURE),
+    room("core/model", &["model", "text"], PURE),
     room("core/plan", &["model", "plan", "text"], PURE),
     room("core/text", &[], PURE),
     room("core/unit", &["model", "text", "unit"], PURE),

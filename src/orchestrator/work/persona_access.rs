@@ -239,7 +239,7 @@ mod tests {
                 engine.page_plan(&["wget".to_owned()], &config, persona, Path::new("/run/c1"))
             })
         };
-        write("USER_AGENT=persona\nCRAWL_MAX_URLS=3\nURL_DENYLIST=denied\n");
+        write("USER_AGENT=persona\nCRAWL_MAX_URLS=3\nURL_DENYLIST=denied.test\n");
         let agent = |plan: &CrawlPlan| plan.snapshot.last().unwrap().values["USER_AGENT"].clone();
         let without = plan(&[]).unwrap();
         assert_eq!(
