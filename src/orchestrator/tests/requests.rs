@@ -188,6 +188,26 @@ fn large_crawl_is_cancelled_in_chunks() {
     assert_eq!(crawls[0].status, Lifecycle::Cancelled);
 }
 
+/// The same for pages that were started before.
+#[test]
+fn large_crawl_that_is_retried_is_cancelled_in_chunks() {
+    let mut bed = crawl_of(450);
+    let id = bed.crawl(0).unwrap();
+    let tx = bed.store.begin().unwrap();
+    for page in tx.snapshots_in(id, &[Lifecycle::Queued]).unwrap() {
+        tx.equip_snapshot(page, "", "/archive").unwrap();
+    }
+    tx.commit().unwrap();
+    bed.request(|reply| Request::Cancel {
+        id: Owner::Crawl(id),
+        reply,
+    });
+    let left = pages_in(&mut bed, "queued");
+    assert!((300..450).contains(&left), "{left}");
+    bed.come_to_an_end();
+    assert_eq!(pages_in(&mut bed, "queued"), 0);
+}
+
 /// Pages in this state, of all crawls.
 fn pages_in(bed: &mut Bed, state: &str) -> u64 {
     let counts = bed.look(|tx| tx.counts("snapshot", None));

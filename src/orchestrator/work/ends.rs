@@ -16,10 +16,12 @@ use archivist_shared::systemd::{Release, Whom};
 const SIGKILL: i32 = 9;
 /// With more waiting pages, followers of a crawl that ends receive one change and not one for each
 /// page.
-const FOLLOWED_PAGES_MAX: u64 = 1000;
+const FOLLOWED_PAGES_MAX: u64 = 200;
 /// Pages that one turn cancels. The next turn takes the rest, so that other calls are answered in
 /// between.
 pub(crate) const PAGES_PER_TURN: usize = 500;
+/// The same for pages that were started before and wait for a retry.
+const BEGUN_PAGES_PER_TURN: usize = 100;
 /// Reason of a failed result whose hook the worker did not have.
 const HOOK_GONE: &str = "the hook does not exist any more";
 /// Why pages are cancelled whose crawl is aborted: by a user, or because its command is gone.
@@ -205,16 +207,19 @@ impl Turn<'_> {
         reason: &str,
         again: Event,
     ) -> TurnResult<bool> {
-        if self.waiting_in(id)? <= FOLLOWED_PAGES_MAX + PAGES_PER_TURN as u64 {
+        if self.waiting_in(id)? <= FOLLOWED_PAGES_MAX {
             return Ok(false);
         }
-        let cancelled = self
+        let unbegun = self
             .tx
             .cancel_some_unbegun(id, reason, self.now, PAGES_PER_TURN)?;
-        if cancelled > 0 {
-            self.actions.push(Action::Again(again));
+        if unbegun == 0 {
+            for page in self.tx.some_queued(id, BEGUN_PAGES_PER_TURN)? {
+                self.cancel_snapshot(id, page, reason)?;
+            }
         }
-        Ok(cancelled > 0)
+        self.actions.push(Action::Again(again));
+        Ok(true)
     }
 
     /// Cancels the open pages of a crawl.

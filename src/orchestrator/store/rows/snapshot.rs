@@ -187,6 +187,18 @@ impl Tx<'_> {
             .collect()
     }
 
+    /// Returns at most `limit` queued snapshots of a crawl.
+    pub fn some_queued(&self, crawl: CrawlId, limit: usize) -> Result<Vec<SnapshotId>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.inner
+            .prepare_cached(
+                "SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued' LIMIT ?2",
+            )?
+            .query_map((crawl.0, limit), |row| column(row, 0))?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
     /// Cancels the snapshots of a crawl that were never started. Returns how many these were.
     /// `pause` is called after every 10,000 rows.
     pub fn cancel_unbegun(
