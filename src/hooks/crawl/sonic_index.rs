@@ -135,10 +135,9 @@ pub fn serve() -> ExitCode {
         program => program,
     };
     let served = block_on(async {
-        let listener = std::io::stdin().as_fd().try_clone_to_owned()?;
-        let listener = StdListener::from(listener);
-        listener.set_nonblocking(true)?;
-        let listener = UnixListener::from_std(listener)?;
+        let socket = StdListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+        socket.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(socket)?;
         serve_until_idle(listener, &index.join(CONFIG), &program, IDLE_TIMEOUT).await
     });
     match served {

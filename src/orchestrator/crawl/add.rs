@@ -59,8 +59,10 @@ impl Turn<'_> {
             Some(adding) => adding.clone(),
             None => self.begin_adding(options, user)?,
         };
-        let filter = self.engine.url_filter(&options.config, &adding.persona);
-        let filter: UrlFilter = filter.map_err(invalid)?;
+        let filter: UrlFilter = self
+            .engine
+            .url_filter(&options.config, &adding.persona)
+            .map_err(invalid)?;
         let refused = std::mem::take(&mut adding.refused);
         let done = (adding.lines, adding.bytes);
         let mut listed = Listed::resume(lines, options.depth, &filter, done, refused);

@@ -97,9 +97,11 @@ impl Turn<'_> {
             .collect();
         let added = self.tx.add_snapshots(crawl.id, parent, &pages, self.now)?;
         self.announce_pages(crawl.id, &added)?;
-        let tags = wanted.iter().rev();
-        let tags = tags.map(|(url, _, child)| (url.as_str(), &child.tags));
-        let tags: HashMap<&str, &Vec<String>> = tags.collect();
+        let tags: HashMap<&str, &Vec<String>> = wanted
+            .iter()
+            .rev()
+            .map(|(url, _, child)| (url.as_str(), &child.tags))
+            .collect();
         for (id, url) in &added {
             for tag in tags.get(url.as_str()).copied().into_iter().flatten() {
                 self.tx.tag_snapshot(*id, tag)?;

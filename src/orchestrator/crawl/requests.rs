@@ -252,8 +252,8 @@ impl Turn<'_> {
             )));
         }
         let engine = &self.engine;
-        let persona = engine.persona(config, users).map_err(invalid)?;
-        let persona = persona.as_deref();
+        let chosen = engine.persona(config, users).map_err(invalid)?;
+        let persona = chosen.as_deref();
         engine.select(plugins, config, persona).map_err(invalid)?;
         let own = engine.persona_settings(persona).map_err(invalid)?;
         self.require_facts()?;

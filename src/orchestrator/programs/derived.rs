@@ -96,8 +96,11 @@ impl Turn<'_> {
             }
         }
         if let (Some(wish), Some((plugin, _))) = (&said.sonic, key.split_once('/')) {
-            let index = self.engine.catalogue.plugin(plugin);
-            let index = index.and_then(|plugin| self.engine.index_of(plugin));
+            let index = self
+                .engine
+                .catalogue
+                .plugin(plugin)
+                .and_then(|plugin| self.engine.index_of(plugin));
             match refusal(wish, index.as_ref().unwrap_or(&directory)) {
                 None => derived::set_requested_server(&mut config, plugin, &start(wish)),
                 Some(why) => {

@@ -54,8 +54,8 @@ impl Turn<'_> {
                 format!("systemd has not started {unit} yet"),
             ));
         } else {
-            let since = run.started_at;
-            let since = since
+            let since = run
+                .started_at
                 .map(|time| format!(" since {time}"))
                 .unwrap_or_default();
             reasons.push(reason("running", format!("{unit} has been running{since}")));
@@ -64,8 +64,10 @@ impl Turn<'_> {
     }
 
     fn why_ended_run(&self, run: &RunRow, outcome: &Outcome) -> TurnResult<Vec<Reason>> {
-        let at = run.ended_at;
-        let at = at.map(|time| format!(" at {time}")).unwrap_or_default();
+        let at = run
+            .ended_at
+            .map(|time| format!(" at {time}"))
+            .unwrap_or_default();
         let mut reasons = vec![reason(
             code(outcome),
             format!("{}{at}: {outcome}", run.unit),

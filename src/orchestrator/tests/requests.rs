@@ -427,8 +427,9 @@ fn status_shows_registered_commands_until_they_end() {
     let [command] = &commands[..] else {
         panic!("{commands:?}");
     };
-    let shown = command.targets.iter();
-    let shown: Vec<String> = shown
+    let shown: Vec<String> = command
+        .targets
+        .iter()
         .map(|to| format!("{} {} {}", to.id, to.crawl, to.url))
         .collect();
     assert_eq!(

@@ -23,8 +23,10 @@ fn heard(bed: &mut Bed) -> Vec<String> {
 }
 
 fn list(bed: &mut Bed, pages: usize) {
-    let lines = (0..pages).map(|n| format!("http://a.example/{n}\n"));
-    let lines = Arc::new(lines.collect::<String>().into_bytes());
+    let list: String = (0..pages)
+        .map(|n| format!("http://a.example/{n}\n"))
+        .collect();
+    let lines = Arc::new(list.into_bytes());
     bed.request(|reply| Request::Add {
         lines,
         options: AddOptions::default(),
@@ -98,8 +100,8 @@ fn a_turn_sends_few_signals_about_many_pages() {
     bed.until_quiet();
     heard(&mut bed);
     bed.cancel(0);
-    let pages = heard(&mut bed);
-    let pages = pages.iter().filter(|word| word.starts_with('s')).count();
+    let words = heard(&mut bed);
+    let pages = words.iter().filter(|word| word.starts_with('s')).count();
     assert_eq!(pages, 256);
 }
 

@@ -157,8 +157,8 @@ impl Turn<'_> {
             return Ok(());
         };
         environment.push(("ARCHIVIST_STATE", occasion.as_str().to_owned()));
-        let name = about.map(|(id, _)| id.to_string());
-        let name = name.as_deref().unwrap_or(occasion.as_str());
+        let id = about.map(|(id, _)| id.to_string());
+        let name = id.as_deref().unwrap_or(occasion.as_str());
         let request = AlertRequest {
             crawl: about.map(|(id, _)| id),
             url: about.map(|(_, url)| url.to_owned()).unwrap_or_default(),

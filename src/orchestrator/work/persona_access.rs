@@ -222,8 +222,8 @@ mod tests {
     fn settings_of_the_persona_apply_below_those_of_the_crawl() {
         let top = tempfile::tempdir().unwrap();
         let mut engine = engine(top.path());
-        let config = [("USER_AGENT", "config"), ("CRAWL_MAX_URLS", "9")];
-        let config = config.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let config = [("USER_AGENT", "config"), ("CRAWL_MAX_URLS", "9")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
         engine.settings.values.extend(config);
         let personas = engine.scope.data_dir().join("personas");
         std::fs::create_dir_all(personas.join("work")).unwrap();

@@ -40,8 +40,7 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
     let mut files = fragments::read(scope).map_err(to_failure)?;
     let built_in = Settings::built_in();
     let before = Settings::from_inputs(&inputs::collect(&files), &built_in).map_err(to_failure)?;
-    let known = catalogue(scope, &before).known_keys();
-    let known: Vec<String> = known.into_iter().collect();
+    let known: Vec<String> = catalogue(scope, &before).known_keys().into_iter().collect();
     let mut wanted = Vec::new();
     for (key, value) in set {
         let section = section(key, &known).map_err(Failure::usage)?;

@@ -192,8 +192,10 @@ impl Target {
 
 /// Locks the directory. None if its file system cannot lock directories.
 fn lock(folder: &Folder) -> Result<Option<Flock<OwnedFd>>, Failure> {
-    let fd = folder.fd.try_clone();
-    let fd = fd.map_err(|error| failed("open directory", &folder.path, error))?;
+    let fd = folder
+        .fd
+        .try_clone()
+        .map_err(|error| failed("open directory", &folder.path, error))?;
     match Flock::lock(fd, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(Some(lock)),
         Err((_, Errno::EWOULDBLOCK)) => Err(Failure::failed(format!(
@@ -222,8 +224,8 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
 
 /// Refuses a directory in the data directory: only the orchestrator and its units write there.
 fn refuse_archive(path: &Path, scope: &Scope) -> Result<(), Failure> {
-    let data = scope.data_dir();
-    let data = data.canonicalize().unwrap_or(data);
+    let named = scope.data_dir();
+    let data = named.canonicalize().unwrap_or(named);
     let real = resolved(path).map_err(|error| failed("resolve", path, error))?;
     if real.starts_with(&data) {
         return Err(Failure::usage(format!(

@@ -74,9 +74,11 @@ fn urls(record: &Map<String, Value>) -> Vec<String> {
         Some(Value::Array(urls)) => urls.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let urls = urls.into_iter().map(str::trim);
-    let urls = urls.filter(|url| !url.is_empty());
-    urls.map(str::to_owned).collect()
+    urls.into_iter()
+        .map(str::trim)
+        .filter(|url| !url.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the text of a setting; `None` if it has none, or if the record does not show it.

@@ -148,8 +148,10 @@ fn spawn(arguments: &[String]) -> Result<Started, Failure> {
             let why = "it is part of the package systemd";
             Failure::failed(format!("failed to run journalctl: {error}; {why}"))
         })?;
-    let lines = journalctl.stdout.take();
-    let lines = lines.map(|stdout| BufReader::new(stdout).lines());
+    let lines = journalctl
+        .stdout
+        .take()
+        .map(|stdout| BufReader::new(stdout).lines());
     Ok((journalctl, lines))
 }
 

@@ -118,8 +118,7 @@ mod tests {
             binary("other", None, None),
             binary("wget", Some("/bin/wget"), None),
         ];
-        let names = ["git", "node", "odd", "wget"].map(str::to_owned);
-        let names = BTreeSet::from(names);
+        let names = BTreeSet::from(["git", "node", "odd", "wget"].map(str::to_owned));
         assert_eq!(unknown(&names, &known), ["odd"]);
         assert_eq!(
             listed(&lacking(&names, &known)),
