@@ -59,7 +59,8 @@ chrome_is_found() {
 # use_bus dbus-daemon|dbus-broker: replaces the bus, if it is another one.
 use_bus() {
     [[ $(bus) != "$1" ]] || return 0
-    in_capsule systemctl stop dbus.service 2>/dev/null
+    # Stopped before the name changes, or else both run. No client starts either without the socket.
+    in_capsule systemctl stop dbus.socket dbus.service 2>/dev/null
     if [[ $1 == dbus-broker ]]; then
         in_capsule systemctl --quiet enable --force dbus-broker.service
     else
