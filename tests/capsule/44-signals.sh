@@ -43,7 +43,7 @@ monitor() {
 
 # heard USER: names and first arguments of the signals, on one line.
 heard() {
-    in_capsule journalctl --quiet --no-pager --output=cat -u "test-bus-$1" |
+    in_capsule journalctl --quiet --no-pager --output=cat _SYSTEMD_INVOCATION_ID="$(unit_property "test-bus-$1" InvocationID)" |
         awk '/member=/ { sub(/.*member=/, ""); name = $1; printf "%s ", name; next } /^ *string "[cs][0-9]+"/ { gsub(/"/, "", $2); printf "%s ", $2 }'
 }
 
@@ -80,7 +80,8 @@ pages_are_reported_to_subscribers() {
     [[ $(heard member) != *"SnapshotsAdded $crawl"* ]] || fail "a client that left still counts"
 }
 
-told() { in_capsule sh -c "cat $signs/told 2>/dev/null || true" | paste -sd " "; }
+# The units start concurrently.
+told() { in_capsule sh -c "sort $signs/told 2>/dev/null || true" | paste -sd " "; }
 
 has_told() { [[ $(told) == "$1" ]]; }
 
@@ -89,7 +90,7 @@ forget_told() { in_capsule rm -f $signs/told; }
 units_start_at_the_end_of_crawls() {
     forget_told
     crawl=$(add --plugins testbus http://bus.test/)
-    wait_for 30 has_told "sealed $crawl idle idle"
+    wait_for 30 has_told "idle idle sealed $crawl"
     forget_told
     crawl=$(add --plugins testbus http://bad.test/)
     wait_for 30 has_told "failed $crawl idle idle"
@@ -108,11 +109,13 @@ killed_orchestrator_starts_them_once() {
         forget_told
         in_capsule systemctl reset-failed $service
         in_capsule systemd-run --quiet --collect --unit="test-bus-killer$round" --property=Type=exec sh -c \
-            "stdbuf -oL dbus-monitor --system \"type='signal',sender='org.archivist1',member='CrawlSealed'\" | tee /dev/stderr |
-            { grep -q -m1 member=CrawlSealed; systemctl kill --signal=KILL $service; }"
+            "stdbuf -oL dbus-monitor --system \"type='signal',sender='org.archivist1'\" | while read -r line; do
+                echo \"\$line\"
+                case \$line in *member=CrawlSealed*) systemctl kill --signal=KILL $service ;; esac
+            done"
         wait_for 10 has_heard "killer$round" NameAcquired
         crawl=$(add --plugins testbus http://bus.test/)
-        wait_for 30 has_told "sealed $crawl idle idle"
+        wait_for 30 has_told "idle idle sealed $crawl"
         in_capsule systemctl stop "test-bus-killer$round"
     done
     assert_contains "$(in_capsule journalctl --quiet --no-pager -u $service -n 200)" "code=killed, status=9/KILL" "journal"
