@@ -582,7 +582,8 @@ shares_a_sonic_server() {
     in_capsule rm $signs/hold
     wait_for 60 is_over "$first"
     wait_for 60 is_over "$second"
-    assert_eq "succeeded" "$(query 'map(.status) | unique' list results "$second")" "results"
+    assert_eq "index_sonic=succeeded sonic=noresults sonic_start=succeeded" \
+        "$(query 'map("\(.hook | sub(".*__[0-9]+_"; ""))=\(.status)") | sort' list results "$second")" "results"
     assert_eq "CONNECTED CONNECTED" "$(output "$(page_of "$first")" search_backend_sonic/greeting.txt) $(output "$(page_of "$second")" search_backend_sonic/greeting.txt)" "what the pages got"
     assert_eq "1" "$(in_capsule sh -c "wc -l <$index/sonic/starts")" "starts of the server"
     assert_eq "$(page_of "$first") $(page_of "$second")" "$(in_capsule sort -V $index/sonic/pages | xargs)" "pages in its index"

@@ -280,7 +280,7 @@ records_of_other_archives() {
 
 # ONLY_NEW of ArchiveBox leaves out what the archive has.
 records_of_known_pages() {
-    local before record='{\"type\":\"Crawl\",\"urls\":\"http://own.test/1\",\"config\":{\"ONLY_NEW\":%s,\"PLUGINS\":\"testquick\"}}\n'
+    local before record='{"type":"Crawl","urls":"http://own.test/1","config":{"ONLY_NEW":%s,"PLUGINS":"testquick"}}\n'
     before=$(newest crawls '.[0].id')
     assert_status 0 in_capsule sh -c "printf '$record' true | archivist run -"
     assert_contains "$output" "nothing new: the archive has this URL, in $before" "the message"

@@ -218,7 +218,7 @@ everything_that_is_missing_is_brought() {
 
 # A record of another archive names a program: it is installed on request, as a plugin here requires it.
 records_of_programs_are_carried_out_on_request() {
-    local record='{\"type\":\"Binary\",\"name\":\"%s\",\"overrides\":{\"shelf\":{\"install_root\":\"/nowhere\"}}}\n'
+    local record='{"type":"Binary","name":"%s","overrides":{"shelf":{"install_root":"/nowhere"}}}\n'
     in_capsule rm -f $tool
     assert_status 0 in_capsule sh -c "printf '$record' test-tool odd-tool | archivist run"
     assert_contains "$output" "program 'test-tool' of a record is missing; to install it: archivist plugins install testuser" "without --install"
