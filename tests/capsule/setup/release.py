@@ -83,3 +83,9 @@ assert library.reason(output) == "An unknown git error occurred x@1.0.0", librar
 
 library.note(found["bus"], "bus@2.5.79 is not available, using 2.5.56")
 assert library.problems == ["bus@2.5.79 is not available, using 2.5.56 (for chrome, second)"], library.problems
+
+program = top / "program"
+program.write_text("#!/bin/sh\n: >$0.settings\n")
+program.chmod(0o755)
+library.start_once(program)
+assert (top / "program.settings").exists(), "not started while its directory is writable"

@@ -44,6 +44,7 @@ RESERVED = {"node", "npm", "npx", "uv", "chrome", "python", "python3", "pip", "a
 # Oldest version of node that modules of today run with.
 NODE_LEAST = 22
 EXTENSION_SECONDS = 60
+PROGRAM_SECONDS = 60
 # Programs whose name belongs to another package in Debian (sonic is an audio tool there).
 NOT_IN_DEBIAN = {"sonic"}
 # Options of uv and pip in a release that change what is installed; others set limits of their sources.
@@ -279,11 +280,20 @@ def install_python_programs(wanted):
         own = venv / "bin" / requirement.name
         if own.exists():
             link(own, requirement.name)
+            start_once(own)
             continue
         # A module, for the hooks themselves.
         site = venv / SITE.relative_to(sys.prefix)
         (SITE / f"archivist-{requirement.name}.pth").write_text(f"{site}\n")
         stand_in(requirement.name, f'exec "{sys.executable}" -m {requirement.name} "$@"')
+
+
+def start_once(program):
+    """Some write settings into their own directory at their first start; hooks cannot."""
+    try:
+        run([str(program), "--help"], timeout=PROGRAM_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        pass
 
 
 def install_in(venv, requirement):
