@@ -5,6 +5,7 @@ use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::wire::ManagerProxy;
 use archivist_shared::config::Scope;
 use serde::de::DeserializeOwned;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,6 +31,8 @@ pub struct Server {
     /// Command that shows why the orchestrator does not answer.
     status_command: String,
     proxy: ManagerProxy<'static>,
+    /// A call could not be written. The connection notices that it is closed only when it reads.
+    is_broken: AtomicBool,
 }
 
 pub fn address(scope: &Scope) -> Address {
@@ -55,6 +58,7 @@ impl Server {
             address,
             status_command,
             proxy,
+            is_broken: AtomicBool::new(false),
         })
     }
 
@@ -73,6 +77,7 @@ impl Server {
                         address: self.address.clone(),
                         status_command: self.status_command.clone(),
                         proxy,
+                        is_broken: AtomicBool::new(false),
                     });
                 }
                 Err(ClientError::Unreachable { .. }) if Instant::now() < deadline => {
@@ -86,14 +91,21 @@ impl Server {
 
     /// Returns whether the bus has closed the connection.
     pub fn is_cut_off(&self) -> bool {
-        self.proxy.inner().connection().is_closed()
+        self.is_broken.load(Ordering::Relaxed) || self.proxy.inner().connection().is_closed()
+    }
+
+    fn explain(&self, error: zbus::Error) -> ClientError {
+        if matches!(error, zbus::Error::InputOutput(_)) {
+            self.is_broken.store(true, Ordering::Relaxed);
+        }
+        self.address.explain(error)
     }
 
     /// Returns a future that ends when another orchestrator takes over.
     pub async fn replaced(&self) -> Result<impl Future<Output = ()>, Failure> {
         let connection = self.proxy.inner().connection();
         let replaced = self.address.replaced(connection).await;
-        Ok(replaced.map_err(|error| self.address.explain(error))?)
+        Ok(replaced.map_err(|error| self.explain(error))?)
     }
 
     /// Returns whether an orchestrator has the bus name, without starting it.
@@ -108,7 +120,7 @@ impl Server {
         let connection = self.proxy.inner().connection();
         match self.address.until_up(connection).await {
             Err(_) if self.is_cut_off() => Ok(()),
-            up => Ok(up.map_err(|error| self.address.explain(error))?),
+            up => Ok(up.map_err(|error| self.explain(error))?),
         }
     }
 
@@ -150,7 +162,7 @@ impl Server {
                 .address
                 .replaced(connection)
                 .await
-                .map_err(|e| self.address.explain(e))?;
+                .map_err(|error| self.explain(error))?;
             let answer = tokio::select! {
                 biased;
                 answer = self.answer(deadline, make()) => answer,
@@ -218,9 +230,9 @@ impl Server {
         match answer {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) if is_bad_argument(&error) => {
-                Err(Failure::usage(self.address.explain(error).to_string()))
+                Err(Failure::usage(self.explain(error).to_string()))
             }
-            Ok(Err(error)) => Err(self.address.explain(error).into()),
+            Ok(Err(error)) => Err(self.explain(error).into()),
             Err(_) => Err(ClientError::Unreachable {
                 what: format!("the orchestrator ({}) does not answer", self.address.name),
                 why: format!("no answer within {} s", begin.elapsed().as_secs()),

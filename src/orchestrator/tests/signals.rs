@@ -100,9 +100,12 @@ fn a_turn_sends_few_signals_about_many_pages() {
     bed.until_quiet();
     heard(&mut bed);
     bed.cancel(0);
+    // Many waiting pages are cancelled in pieces, without a signal for each.
+    bed.until_quiet();
     let words = heard(&mut bed);
+    assert!(words.contains(&"c1 Cancelled".to_owned()), "{words:?}");
     let pages = words.iter().filter(|word| word.starts_with('s')).count();
-    assert_eq!(pages, 256);
+    assert_eq!(pages, 0, "{words:?}");
 }
 
 #[test]
