@@ -8,8 +8,10 @@ use archivist_shared::bus::documents::report::Registration;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-/// A registration that ends earlier is one that the orchestrator does not keep.
+/// A registration that ends earlier is short: the orchestrator restarted, or does not keep it.
 const SHORT: Duration = Duration::from_secs(1);
+/// Short registrations in a row after which the command does not register again.
+const SHORT_MAX: u32 = 5;
 
 /// Returns what this command says about itself. `since`: when it started.
 pub fn of(jobs: &[Job], since: Time) -> Registration {
@@ -33,14 +35,18 @@ fn targets(job: &Job) -> Vec<Owner> {
 /// Keeps the command registered, also with later orchestrators, until the caller drops this future.
 pub async fn keep(server: &Server, command: Registration) -> Infallible {
     let document = serde_json::to_string(&command).unwrap_or_default();
-    loop {
+    let mut short = 0;
+    while short < SHORT_MAX {
         let begin = Instant::now();
         match server.call(|| server.proxy().register(&document)).await {
             Ok(descriptor) => until_released(descriptor.into()).await,
             Err(failure) => tracing::debug!("{}, ignoring", failure.message()),
         }
-        if begin.elapsed() < SHORT {
-            return std::future::pending().await;
-        }
+        short = if begin.elapsed() < SHORT {
+            short + 1
+        } else {
+            0
+        };
     }
+    std::future::pending().await
 }
