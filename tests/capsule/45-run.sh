@@ -321,7 +321,8 @@ shows_the_journal() {
     assert_contains "$output" "[31mred" "--debug"
     [[ $output != *$'\033[31m'* ]] || fail "an escape sequence reached the terminal"
     assert_contains "$output" "): last" "--debug"
-    assert_contains "$output" "systemd (s" "--debug"
+    # In version 252, messages of systemd do not have the fields of the unit that they are about.
+    [[ $RELEASE == bookworm ]] || assert_contains "$output" "systemd (s" "--debug"
     assert_nothing_is_left
 }
 
