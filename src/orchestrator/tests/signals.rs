@@ -26,7 +26,11 @@ fn list(bed: &mut Bed, pages: usize) {
     let list: String = (0..pages)
         .map(|n| format!("http://a.example/{n}\n"))
         .collect();
-    let lines = Arc::new(list.into_bytes());
+    add(bed, &list);
+}
+
+fn add(bed: &mut Bed, list: &str) {
+    let lines = Arc::new(list.as_bytes().to_vec());
     bed.request(|reply| Request::Add {
         lines,
         options: AddOptions::default(),
@@ -112,14 +116,7 @@ fn a_turn_sends_few_signals_about_many_pages() {
 fn documents_have_no_secrets() {
     let mut bed = Bed::new();
     bed.is_subscribed = true;
-    let lines = Arc::new(b"http://bob:hunter2@a.example/p?token=secret#x\n".to_vec());
-    bed.request(|reply| Request::Add {
-        lines,
-        options: AddOptions::default(),
-        user: 0,
-        so_far: None,
-        reply,
-    });
+    add(&mut bed, "http://bob:hunter2@a.example/p?token=secret#x\n");
     bed.come_to_an_end();
     for signal in &bed.signals {
         let url = match signal {
