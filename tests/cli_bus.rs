@@ -92,6 +92,7 @@ impl Face {
             snapshot: snapshot(Lifecycle::Sealed),
             results: Vec::new(),
             runs: Vec::new(),
+            copy: None,
         })
     }
 
@@ -203,6 +204,7 @@ fn crawl(status: Lifecycle) -> Crawl {
         results: Default::default(),
         uses: Default::default(),
         directory: None,
+        nodes: Vec::new(),
     }
 }
 
@@ -226,6 +228,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         uses: Default::default(),
         directory: None,
         current_step: None,
+        node: None,
         bookmarked_at: None,
     }
 }

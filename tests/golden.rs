@@ -2,9 +2,10 @@
 //! files, so that the diff shows what changed.
 
 use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
+use archivist_core::store::Task;
 use archivist_core::unit::{
-    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, Stdio, Subject, UnitSpec,
-    WorkerSpec, properties,
+    AddressFilter, CheckSpec, HookSpec, Names, Network, Property, StoreSpec, Subject, UnitKind,
+    UnitSpec, WorkerSpec, properties,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -76,6 +77,7 @@ fn hook(owner: Owner, plugin: &str, hook: &str, part: &str, limit: u64) -> UnitS
             ("WGET_API_KEY".into(), "secret".into()),
         ],
         launcher: Some(LAUNCHER.into()),
+        not_after: None,
         working_directory: Path::new(own).join(plugin),
         limit: Duration::from_secs(limit),
         bind,
@@ -112,6 +114,19 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
     UnitSpec::check(&names(), check)
 }
 
+/// A transfer to a directory; those to other stores have a network.
+fn transfer(task: Task) -> UnitSpec {
+    let spec = StoreSpec {
+        task,
+        program: "/usr/lib/archivist/archivist-store",
+        page: Some((SnapshotId(345), CrawlId(12), URL)),
+        directory: Some("/var/lib/archivist/archive/20260101/example.org/s345".into()),
+        store: Some("/srv/store".into()),
+        limit: Duration::from_secs(6 * 3600),
+    };
+    UnitSpec::store(&names(), spec)
+}
+
 /// Every shape by the name of its file.
 fn shapes() -> Vec<(&'static str, UnitSpec)> {
     let crawl = Owner::Crawl(CrawlId(12));
@@ -127,11 +142,10 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
     };
     let of_user = UnitSpec {
         launcher: None,
-        stdin: Stdio::Null,
         ..hook(snapshot(), "title", "on_Snapshot__54_title", "title", 60)
     };
     let with_network = worker_in(&names(), snapshot(), false, network());
-    vec![
+    let shapes = vec![
         (
             "check-status",
             check(
@@ -187,7 +201,23 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         ("user-hook", of_user),
         ("hook-in-own-network", in_own_network),
         ("networked-snapshot-worker", with_network),
-    ]
+        ("store-put", transfer(Task::Put)),
+        ("store-drop", transfer(Task::Drop)),
+    ];
+    shapes
+        .into_iter()
+        .map(|(name, spec)| (name, with_input(spec)))
+        .collect()
+}
+
+/// A unit as the orchestrator starts it. Hooks of a user read nothing.
+fn with_input(spec: UnitSpec) -> UnitSpec {
+    let reads = spec.kind != UnitKind::Hook || spec.launcher.is_some();
+    let input = PathBuf::from(format!("/run/archivist/input/{}.7", spec.name));
+    UnitSpec {
+        stdin: reads.then_some(input),
+        ..spec
+    }
 }
 
 fn document(spec: &UnitSpec) -> Value {

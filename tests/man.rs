@@ -168,6 +168,9 @@ fn real_members() -> Vec<String> {
 #[test]
 fn every_method_and_signal_of_the_bus() {
     let text = page("org.archivist1.5");
+    // The fleet service has a test of its own.
+    let fleet = section(&text, ".SH THE FLEET INTERFACE", ".SH ").unwrap();
+    let text = text.replace(fleet, "");
     let shown = text.lines().filter_map(|line| line.strip_prefix("  "));
     let mut shown: Vec<&str> = shown.filter(|line| line.ends_with(");")).collect();
     let mut real = real_members();

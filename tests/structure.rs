@@ -32,10 +32,12 @@ const CARRIES_FILES: &[&str] = &["std::net", "std::process::Command"];
 /// What a room may use beyond that, Cargo says: each has its own Cargo.toml. The first room that fits a file is its room.
 const ROOMS: &[Room] = &[
     // Judgement and nouns: functions of their arguments.
+    room("core/fleet", &["fleet", "model"], PURE),
     room("core/model", &["model", "text"], PURE),
-    room("core/plan", &["model", "plan", "text"], PURE),
+    room("core/plan", &["model", "plan", "store", "text"], PURE),
+    room("core/store", &["model", "store", "text"], PURE),
     room("core/text", &[], PURE),
-    room("core/unit", &["model", "text", "unit"], PURE),
+    room("core/unit", &["model", "store", "text", "unit"], PURE),
     room("core", &[], PURE),
     // The edges: each knows one thing of the world outside.
     room("shared/alert.rs", &[], PURE),
@@ -72,6 +74,32 @@ const ROOMS: &[Room] = &[
         &["catalogue", "contract", "files", "programs", "settings"],
         &[],
     ),
+    // The only room that knows PostgreSQL.
+    room("fleet/connect", &["connect"], &["archivist."]),
+    room("fleet/ledger", &["connect", "ledger"], &["std::fs", "zbus"]),
+    room(
+        "fleet/node",
+        &["connect", "ledger", "members", "node", "schema", "serve"],
+        &["archivist.", "std::fs", "rustls"],
+    ),
+    room(
+        "fleet/serve.rs",
+        &["connect", "schema", "view"],
+        &["archivist.", "std::fs", "rustls"],
+    ),
+    room(
+        "fleet/view",
+        &["connect", "view"],
+        &["std::fs", "rustls", "zbus"],
+    ),
+    room(
+        "fleet",
+        &[
+            "connect", "ledger", "members", "node", "own_ids", "program", "schema", "serve", "view",
+        ],
+        &["std::fs", "rustls", "zbus"],
+    ),
+    room("store", ALL, &["tokio", "zbus", "rusqlite"]),
     room("generator", ALL, CARRIES_FILES),
     // Those that carry.
     // Rows alone: the query room makes documents of them.
@@ -255,6 +283,24 @@ fn only_the_orchestrator_links_the_database() {
     }
 }
 
+/// Processes that are uid 0, and those that read hostile pages, never speak to the database of a fleet.
+#[test]
+fn only_the_fleet_links_the_client_of_postgresql() {
+    for package in ["archivist", "archivist-orchestrator", "archivist-worker"] {
+        assert_links_none_of(package, &["tokio-postgres"]);
+    }
+    assert_links_none_of("archivist-fleet", &["clap", "rusqlite", "ureq"]);
+}
+
+/// Programs that read hostile pages or are uid 0 have no code of transfers, which have the keys of the store.
+#[test]
+fn only_transfers_link_archives() {
+    for package in ["archivist", "archivist-orchestrator", "archivist-worker"] {
+        assert_links_none_of(package, &["archivist-store", "tar"]);
+    }
+    assert_links_none_of("archivist-store", &["rusqlite", "tokio", "zbus"]);
+}
+
 #[test]
 fn the_launcher_links_almost_nothing() {
     assert_links_none_of("archivist-hook-exec", &["serde", "tokio", "zbus"]);
@@ -302,6 +348,8 @@ const FILE_READERS: &[&str] = &[
     "stamp(",
     "index_files::",
     "persona_files::",
+    "input_files::write",
+    "input_files::remove",
     "MachineAddresses::read",
     "network::lack",
     "missing_device(",
@@ -318,13 +366,15 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The store opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 14] = [
+const FILE_ROOMS: [&str; 16] = [
     "main.rs",
     "main_loop/fact_reader.rs",
+    "main_loop/input_files.rs",
     "main_loop/perform.rs",
     "main_loop/setup.rs",
     "program.rs",
     "programs/inspect.rs",
+    "transfer/files.rs",
     "runner/",
     "store/",
     "watch/files.rs",

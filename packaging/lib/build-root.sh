@@ -8,12 +8,26 @@ CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-${HOME-/root}/.cache}/archivi
 # shellcheck disable=SC2034 # for the scripts
 BUILD_RELEASE=bookworm
 
+# A root is named RELEASE, or RELEASE:ARCHITECTURE for one whose compilers make programs for another architecture.
+release_of() { echo "${1%:*}"; }
+architecture_of() { [[ $1 != *:* ]] || echo "${1#*:}"; }
+
 # Not build-essential for the package alone: it adds a C++ compiler.
 build_packages() {
-    case $1 in
+    local architecture
+    architecture=$(architecture_of "$1")
+    case $(release_of "$1") in
         bookworm) echo gcc libc6-dev make dpkg-dev debhelper python3 ca-certificates cargo-web rustc-web ;;
         *) echo build-essential debhelper python3 cargo rustc cargo-auditable lintian iproute2 faketime ;;
     esac
+    [[ -z $architecture ]] || cross_packages "$1" "$architecture"
+}
+
+# qemu-user runs the programs, for completions and tests.
+cross_packages() {
+    local rust=rust
+    [[ $(release_of "$1") != bookworm ]] || rust='rust-web'
+    echo "gcc-$(dpkg-architecture -f -a "$2" -q DEB_HOST_GNU_TYPE 2>/dev/null) libc6-dev:$2 libstd-$rust-dev:$2 qemu-user"
 }
 
 # Settings of the machine that programs in the root need for the network.
@@ -22,10 +36,10 @@ ROOT_VARIABLES=(http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY)
 build_root_dir() {
     local recipe
     recipe=$({ build_packages "$1"; declare -f make_build_root build_sources_for; } | sha256sum)
-    echo "$CACHE/build-$1-${recipe:0:12}"
+    echo "$CACHE/build-${1/:/-}-${recipe:0:12}"
 }
 
-# ensure_build_root RELEASE: prints the directory.
+# ensure_build_root ROOT: prints the directory.
 ensure_build_root() {
     local dir
     dir=$(build_root_dir "$1")
@@ -46,21 +60,24 @@ make_build_root_once() {
 
 # In a temporary directory, so that an existing root is always complete.
 make_build_root() {
-    local release=$1 dir=$2 scratch line options=() sources=()
+    local name=$1 dir=$2 release architecture scratch line options=() sources=()
+    release=$(release_of "$name")
+    architecture=$(architecture_of "$name")
     scratch=$(mktemp -d "$CACHE/.build-$release.XXXXXX")
     # shellcheck disable=SC2064 # the value of now is meant
     trap "rm -rf --one-file-system '$scratch'" EXIT
     while IFS= read -r line; do options+=("--aptopt=$line"); done < <(apt_transport_settings)
     mapfile -t sources < <(build_sources_for "$release")
+    [[ -z $architecture ]] || options+=("--architectures=$(dpkg --print-architecture),$architecture")
     # As for base roots.
-    [[ $release != forky ]] || options+=('--aptopt=Acquire::Check-Valid-Until "false";')
+    [[ $release != forky && $release != sid ]] || options+=('--aptopt=Acquire::Check-Valid-Until "false";')
     # Of the backports, the compiler alone.
     [[ $release != trixie ]] || options+=(--setup-hook='mkdir -p "$1/etc/apt/preferences.d" &&
         printf "Package: src:rustc src:cargo\nPin: release n=trixie-backports\nPin-Priority: 600\n" >"$1/etc/apt/preferences.d/rust"')
     mmdebstrap --quiet --mode=root --variant=apt --dpkgopt=force-unsafe-io \
         --dpkgopt=path-exclude=/usr/share/doc/* --dpkgopt=path-exclude=/usr/share/man/* \
         --dpkgopt=path-exclude=/usr/share/locale/* \
-        --include="$(build_packages "$release" | xargs | tr ' ' ,)" \
+        --include="$(build_packages "$name" | xargs | tr ' ' ,)" \
         "${options[@]}" "$release" "$scratch/root" "${sources[@]}" || return 1
     chmod 755 "$scratch/root"
     rm -f "$scratch/root"/etc/{hostname,resolv.conf}
@@ -72,6 +89,8 @@ build_sources_for() {
     local release=$1 sources archive
     mapfile -t sources < <(apt_sources_for "$release")
     [[ ${#sources[@]} -gt 0 ]] || return 0
+    # Unstable has neither updates nor security updates.
+    [[ $release != sid ]] || sources=("${sources[0]}")
     printf '%s\n' "${sources[@]}"
     archive=$(apt_uri_of Debian)
     case $release in
@@ -82,7 +101,7 @@ build_sources_for() {
     esac
 }
 
-# in_build_root RELEASE [--no-network] [--bind DIR]… COMMAND…: runs the command as root in the root with fresh namespaces.
+# in_build_root ROOT [--no-network] [--bind DIR]… COMMAND…: runs the command as root in the root with fresh namespaces.
 # DIR is the same directory inside; the command starts in the first. Nothing else that it writes is kept, except
 # downloads of cargo.
 in_build_root() {

@@ -15,9 +15,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use client::exit::Failure;
 use std::process::ExitCode;
 use verb::{
-    add, cancel, check, completions, config, doctor, generate, heartbeat, hook, list, logs, open,
-    orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status, update,
-    watch, why,
+    add, cancel, check, completions, config, doctor, fleet, generate, heartbeat, hook, list, logs,
+    open, orchestrator, pause, persona, plot, plugins, pool, resume, retry, run, show, status,
+    update, watch, why,
 };
 
 #[derive(Parser)]
@@ -87,6 +87,8 @@ enum Verb {
     Pool(pool::PoolArgs),
     /// Send a heartbeat from a worker of a pool
     Heartbeat,
+    /// Manage the fleet: several machines with one archive, over a PostgreSQL database
+    Fleet(fleet::FleetArgs),
     /// Check this machine and print how to fix what is missing
     Doctor(doctor::DoctorArgs),
     /// Show the configuration in effect and where each value comes from
@@ -150,6 +152,7 @@ pub fn main() -> ExitCode {
         Verb::Persona(args) => persona::run(args, &scope),
         Verb::Pool(args) => wait_for(pool::run(args, &scope)),
         Verb::Heartbeat => heartbeat::run(),
+        Verb::Fleet(args) => wait_for(fleet::run(args, &scope)),
         Verb::Doctor(args) => wait_for(doctor::run(args, &scope)),
         Verb::Config(args) => config::run(args, &scope),
         Verb::Generate(args) => generate::run(args, &scope),

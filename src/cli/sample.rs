@@ -30,6 +30,7 @@ pub fn crawl(id: i64) -> Crawl {
         results: Counts::new(),
         uses: Uses::default(),
         directory: Some("/var/lib/archivist/archive/20261121/example.com/c1".into()),
+        nodes: Vec::new(),
     }
 }
 
@@ -57,6 +58,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         directory: Some("/var/lib/archivist/archive/20261121/example.com/s3".into()),
         current_step: None,
         bookmarked_at: None,
+        node: None,
     }
 }
 

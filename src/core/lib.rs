@@ -1,7 +1,9 @@
 //! Decisions and their vocabulary: functions from values to values. Nothing in this crate reads a
 //! clock, a file, the environment, a bus or a database; time and limits are arguments.
 
+pub mod fleet;
 pub mod model;
 pub mod plan;
+pub mod store;
 pub mod text;
 pub mod unit;

@@ -1,10 +1,14 @@
 //! `archivist-hook-exec PROGRAM`: replaces itself by the hook that standard input describes.
 //!
 //! Every local user can read the properties of a unit (`systemctl show`, /run/systemd/transient).
-//! Therefore the orchestrator passes arguments, variables and working directory in a sealed memory
-//! file (`UnitSpec::launch` in archivist-core). The argument PROGRAM only shows users of `systemctl
-//! status` what runs.
+//! Therefore the orchestrator passes arguments, variables and working directory in a file that only
+//! root can open (`UnitSpec::launch` in archivist-core). The argument PROGRAM only shows users of
+//! `systemctl status` what runs.
+//!
+//! In a fleet only the node that leases a host visits it. The orchestrator may have been stopped
+//! between its decision and this start, so the program compares the end of the lease with the clock.
 
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{chdir, dup2_stdin, execve};
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -17,10 +21,16 @@ use std::process::ExitCode;
 const EXIT_CHDIR: u8 = 200;
 const EXIT_EXEC: u8 = 203;
 const EXIT_STDIN: u8 = 208;
+/// The lease of the host has ended. Units may use the number (systemd.exec(5)). The orchestrator
+/// starts the hook again: under the renewed lease, or with its page, which it queues again when it
+/// sees the end of the lease.
+const EXIT_LATE: u8 = 190;
 
 /// A program to execute.
 #[derive(Debug, PartialEq, Eq)]
 struct Launch {
+    /// Nothing is executed from this time on: milliseconds on CLOCK_BOOTTIME.
+    not_after: Option<u64>,
     /// Working directory; empty for that of the unit.
     directory: CString,
     argv: Vec<CString>,
@@ -28,19 +38,37 @@ struct Launch {
     environment: Vec<CString>,
 }
 
-/// Parses the document: the working directory, the number of arguments, the arguments, and the
-/// variables, each terminated by a NUL. `None` if the document is incomplete or names no program.
+/// Parses the document: the latest time or nothing, the working directory, the number of arguments,
+/// the arguments, and the variables, each terminated by a NUL. `None` if the document is incomplete
+/// or names no program.
 fn read(document: &[u8]) -> Option<Launch> {
     let mut parts = document.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    let not_after = match parts.next()? {
+        b"" => None,
+        time => Some(number(time)?),
+    };
     let directory = CString::new(parts.next()?).ok()?;
-    let count: usize = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    let count: usize = number(parts.next()?)?;
     let mut words = parts.map(|word| CString::new(word).ok());
     let argv: Vec<CString> = words.by_ref().take(count).collect::<Option<_>>()?;
     let environment = words.collect::<Option<_>>()?;
     (argv.len() == count && count > 0).then_some(Launch {
+        not_after,
         directory,
         argv,
         environment,
+    })
+}
+
+fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Returns the time on CLOCK_BOOTTIME in milliseconds. If the clock cannot be read, every deadline
+/// has passed.
+fn now() -> u64 {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(u64::MAX, |time| {
+        (time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000).unsigned_abs()
     })
 }
 
@@ -71,6 +99,7 @@ fn launch() -> (u8, String) {
         );
     }
     let Some(Launch {
+        not_after,
         directory,
         argv,
         environment,
@@ -79,6 +108,10 @@ fn launch() -> (u8, String) {
         let what = "failed to read standard input: it does not describe a program";
         return (EXIT_STDIN, what.to_owned());
     };
+    if not_after.is_some_and(|end| now() >= end) {
+        let what = "the lease of the host ended before the start";
+        return (EXIT_LATE, what.to_owned());
+    }
     let null = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?));
     if let Err(error) = null {
         let what = format!("failed to open '/dev/null' as standard input: {error}");
@@ -124,21 +157,26 @@ mod tests {
 
     #[test]
     fn arguments_come_before_variables() {
-        let launch = read(b"/dir\x002\0/bin/x\0\0A=1\0B=\0").unwrap();
+        let launch = read(b"\0/dir\x002\0/bin/x\0\0A=1\0B=\0").unwrap();
+        assert_eq!(launch.not_after, None);
         assert_eq!(launch.directory.to_bytes(), b"/dir");
         assert_eq!(launch.argv, words(&["/bin/x", ""]));
         assert_eq!(launch.environment, words(&["A=1", "B="]));
+        let late = read(b"5000\0\x001\0/bin/x\0").unwrap();
+        assert_eq!((late.not_after, late.environment), (Some(5000), vec![]));
         for bad in [
             &b""[..],
             b"\0",
-            b"\0\0",
-            b"\x000\0",
-            b"\x002\0/bin/x\0",
-            b"\x001\0/bin/x",
-            b"\0-1\0x\0",
-            b"\0x\0",
-            b"1\0/bin/x\0",
-            b"\x0099999999999999999999\0x\0",
+            b"\0\0\0",
+            b"\0\x000\0",
+            b"\0\x002\0/bin/x\0",
+            b"\0\x001\0/bin/x",
+            b"\0\0-1\0x\0",
+            b"\0\0x\0",
+            b"\x001\0/bin/x\0",
+            b"\0\x0099999999999999999999\0x\0",
+            b"soon\0\x001\0/bin/x\0",
+            b"-1\0\x001\0/bin/x\0",
         ] {
             assert_eq!(read(bad), None, "{bad:?}");
         }
@@ -153,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_is_parsed(document: Vec<u8>, rest in "(\0[0-3]?)?(\0[a=]{0,3}){0,5}") {
+        fn any_document_is_parsed(document: Vec<u8>, rest in "(9?\0)?(\0[0-3]?)?(\0[a=]{0,3}){0,5}") {
             for document in [document, rest.into_bytes()] {
                 if let Some(launch) = read(&document) {
                     prop_assert!(!launch.argv.is_empty());

@@ -2,12 +2,14 @@
 //! [`archivist_core::plan`], the memory in [`crate::store`], the processes in systemd.
 
 mod crawl;
+mod fleet;
 mod main_loop;
 pub mod program;
 mod programs;
 mod query;
 mod runner;
 pub mod store;
+mod transfer;
 mod watch;
 mod work;
 

@@ -34,6 +34,8 @@ pub mod message {
     pub const SITE_UP: &str = "7228dd953ada4b919969c25ae027a715";
     /// systemd's address filter has no effect: hooks can reach private networks.
     pub const ADDRESSES_OPEN: &str = "76f9c395f0274ae088057f0ebd788065";
+    /// A transfer to or from the store failed.
+    pub const TRANSFER_FAILED: &str = "5c1d0b7f7b5e4a30a1f4cf3f5b8e9d21";
     /// The database cannot be used.
     pub const DATABASE_REFUSED: &str = "6d386d4e0d6f4758959aada8484f2723";
 }

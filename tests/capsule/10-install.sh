@@ -60,6 +60,13 @@ depends_on_filters() {
     assert_contains "$(in_capsule dpkg-query --show --showformat='${Depends}' archivist)" libseccomp2 "dependencies"
 }
 
+# It runs before every hook; the dynamic loader would take half of its time.
+launcher_requires_no_dynamic_loader() {
+    needs installs
+    assert_eq "statically linked" "$(in_capsule ldd /usr/lib/archivist/archivist-hook-exec | xargs)" "ldd of the launcher"
+}
+
 prepare() { deb=$(put_deb); }
 
-cases installs has_users_and_directories reinstall_keeps_work the_bus_starts_it explains_its_messages depends_on_filters
+cases installs has_users_and_directories reinstall_keeps_work the_bus_starts_it explains_its_messages depends_on_filters \
+    launcher_requires_no_dynamic_loader

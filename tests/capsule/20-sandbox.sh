@@ -43,6 +43,7 @@ clean() {
 # Networks and alerts must not have no_new_privs: pasta has an AppArmor profile, and sending mail may need a set-gid program.
 CEILINGS=(
     "15 archivist-orchestrator.service"
+    "20 archivist-fleet.service"
     "20 archivist-apparmor.service"
     "45 archivist-reach.service"
     "50 archivist-retry.service"
@@ -59,6 +60,7 @@ CEILINGS=(
     "40 archivist-hook-chromium-chromium_launch-c1.service"
     "40 archivist-hook-singlefile-singlefile-s1.service"
     "30 archivist-check-status-test.service"
+    "25 archivist-store-s1.service"
     "40 archivist-check-lighthouse-test.service"
     "75 archivist-alert-1.service"
 )
@@ -138,7 +140,13 @@ confines_a_hostile_hook() {
         --setenv=OTHER_HOOK="$(unit_property $other_hook MainPID)" \
         --setenv=REACHED= --setenv=WORKER="$(unit_property $worker MainPID)" hostile-hook || fail "the sandbox of hooks has a hole, or is too tight"
     assert_eq archivist-hook "$(in_capsule stat -c %G $own/wget/sub)" "group of what a hook makes"
+    local unit
+    for unit in $other_hook $worker; do
+        assert_eq no "$(unit_property "$unit" DefaultDependencies)" "whether PID 1 reports three targets at the start of $unit"
+    done
     in_capsule systemctl stop $other_hook $worker
+    # Units end before their slice.
+    assert_contains "$(unit_property archivist.slice After)" local-fs.target "what archivist.slice ends before"
 }
 
 # assert_closed WHAT INTERFACES: what reaches no others than root reaches, and these alone.
@@ -188,7 +196,10 @@ confines_a_worker() {
     run_worker sh -c "touch $own/by-worker && test ! -e $state/archivist.sqlite3 && test ! -e $state/personas" ||
         fail "a worker must see the archive and nothing else of $state"
     run_worker busctl --system list --no-pager >/dev/null || fail "a worker must reach the bus"
-    run_worker sh -c 'test "$(grep -c : /proc/self/net/dev)" = 1' || fail "a worker must be in a network of its own"
+    run_worker sh -c 'test "$(grep -c : /proc/self/net/dev)" = 1' || fail "a worker must be in a network without interfaces"
+    in_capsule systemctl start archivist-orchestrator.service
+    assert_eq "$(in_capsule readlink "/proc/$(unit_property archivist-orchestrator.service MainPID)/ns/net")" \
+        "$(run_worker readlink /proc/self/ns/net)" "network of a worker: that of the orchestrator"
     ! run_worker sh -c 'chmod 600 /dev/shm || touch /dev/shm/x' 2>/dev/null || fail "a worker must not write shared memory"
     ! run_worker python3 -c 'import socket; socket.socket(socket.AF_INET)' 2>/dev/null || fail "a worker must have no network"
     assert_eq "archivist:archivist-hook 660" "$(in_capsule stat -c '%U:%G %a' $own/by-worker)" "what a worker makes"

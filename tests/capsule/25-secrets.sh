@@ -8,9 +8,11 @@ password=hunter2 token=share-me key=SK-live-123456
 url="http://bob:$password@private.test/page?token=$token#part"
 units=/run/systemd/units
 watch=/etc/archivist/testsecret.watch
+gate=/run/systemd/system/testsecret-gate.service gate_drop_in=/etc/systemd/system/archivist-hook-testmany-.service.d
 
 clean() {
-    in_capsule touch $signs/go 2>/dev/null || true
+    in_capsule touch $signs/go $signs/gate 2>/dev/null || true
+    forget_gate || true
     in_capsule rm -rf /etc/systemd/system/archivist-hook-testsecret-.service.d $watch
     in_capsule sh -c "rm -f $units/log-extra-fields:archivist-*testsecret* /run/testsecret-list"
     in_capsule systemctl daemon-reload
@@ -52,6 +54,13 @@ assert_silent() {
     done
 }
 
+# assert_hook_input WHAT: stdin is the path of the hook's standard input, and nothing else.
+assert_hook_input() {
+    local paths
+    paths=$(cat)
+    [[ $paths == /run/archivist/input/archivist-hook-testsecret-s*([0-9]).service.*([0-9]) ]] || fail "$1: $paths"
+}
+
 hook_runs() { in_capsule systemctl --quiet is-active 'archivist-hook-testsecret-*.service'; }
 
 units_are_silent() {
@@ -63,6 +72,8 @@ units_are_silent() {
     as_stranger sh -c "cat /run/systemd/transient/archivist-*" | assert_silent "/run/systemd/transient"
     as_stranger sh -c "cat $units/log-extra-fields:archivist-*" | assert_silent "$units"
     as_stranger systemctl list-units --full --all 'archivist-*' | assert_silent "systemctl list-units"
+    in_capsule sh -c "grep -rlF -- '$key' /run/archivist" | assert_hook_input "files in /run/archivist with the key"
+    assert_eq "drwx------ root" "$(in_capsule stat --format='%A %U' /run/archivist/input)" "directory of standard inputs"
     assert_contains "$(as_stranger systemctl show --property=ExecStart 'archivist-hook-testsecret-*')" \
         "on_Snapshot__20_testsecret.sh" "the hook's program in ExecStart="
 }
@@ -185,15 +196,41 @@ units_leave_nothing() {
 
 # An orchestrator removes the files that a killed one left, of its own units only.
 leftovers_are_removed_at_the_start() {
-    local own="$units/log-extra-fields:archivist-hook-testsecret-s999999.service"
-    local other="$units/log-extra-fields:archivist-second-hook-testsecret-s1.service"
-    in_capsule sh -c "echo A=1 | tee '$own' >'$other'"
+    local own="archivist-hook-testsecret-s999999.service" other="archivist-second-hook-testsecret-s1.service"
+    local fields="$units/log-extra-fields:" inputs=/run/archivist/input/
+    in_capsule sh -c "echo A=1 | tee '$fields$own' '$fields$other' '$inputs$own.999999' >'$inputs$other.1'"
     restart
     in_capsule archivist status >/dev/null
-    wait_for 10 in_capsule test ! -e "$own"
-    in_capsule test -e "$other" || fail "the file of another instance's unit was removed"
-    in_capsule rm "$other"
+    wait_for 10 in_capsule test ! -e "$fields$own" -a ! -e "$inputs$own.999999"
+    in_capsule test -e "$fields$other" -a -e "$inputs$other.1" || fail "files of another instance's unit were removed"
+    in_capsule rm "$fields$other" "$inputs$other.1"
+}
+
+# A unit waits for its network when the orchestrator is killed: it finds its standard input later.
+input_outlives_a_killed_orchestrator() {
+    local waiting
+    in_capsule sh -c "rm -f $signs/gate; mkdir -p $gate_drop_in; cat >$gate_drop_in/50-local.conf" <<<"[Unit]
+Requires=testsecret-gate.service
+After=testsecret-gate.service"
+    in_capsule sh -c "cat >$gate; systemctl daemon-reload" <<<"[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'until test -e $signs/gate; do sleep 0.05; done'"
+    waiting=$(add --plugins testmany http://private.test/waits)
+    wait_for 20 in_capsule sh -c "systemctl list-jobs | grep -q archivist-hook-testmany"
+    in_capsule systemctl kill --signal=KILL $service
+    wait_for 20 in_capsule archivist status
+    in_capsule touch $signs/gate
+    wait_for 20 is_over "$waiting"
+    assert_eq true "$(query 'map(select(.plugin == "testmany") | .outcome == {kind: "exit", detail: 0})' list runs "$waiting")" \
+        "whether the hook ran, once"
+    forget_gate
+}
+
+forget_gate() {
+    in_capsule rm -rf $gate_drop_in $gate
+    in_capsule systemctl daemon-reload
 }
 
 cases units_are_silent lists_are_silent hooks_get_everything journal_is_silent records_are_read_back \
-    failures_to_execute_are_reported alerts_are_silent units_leave_nothing leftovers_are_removed_at_the_start
+    failures_to_execute_are_reported alerts_are_silent input_outlives_a_killed_orchestrator units_leave_nothing \
+    leftovers_are_removed_at_the_start

@@ -79,7 +79,7 @@ a_redirect_is_refused_and_named() {
     assert_eq "" "$(asked)" "who was asked by redirects ($1)"
     assert_contains "$(errors "$crawl")" "192.168.77.1, an address of a private network that hooks do not reach: Reach=private in archivist.conf(5) allows it" "errors ($1)"
     assert_contains "$(errors "$crawl")" "metadata.test is 169.254.169.254, an address of a link-local, multicast or metadata network that hooks do not reach" "errors ($1)"
-    assert_contains "$(archivist why "$crawl")" "hooks of $crawl reach the Internet and of other networks none" "why ($1)"
+    assert_contains "$(archivist why "$crawl")" "hooks of $crawl can only reach the Internet: a connection" "why ($1)"
 }
 
 own_urls_are_reached() {

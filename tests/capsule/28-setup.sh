@@ -65,8 +65,9 @@ $state/abx-plugins/testabx/on_Snapshot__20_testabx.sh root 755" \
 
 # stopped_by SIGNAL
 stopped_by() {
-    in_capsule bash -c "PIP_TIMEOUT=wait archivist plugins add abx >/srv/test-terminal 2>&1 & pid=\$!
-        until grep -q waiting /srv/test-terminal; do read -r -t 0.1 <> <(:) || true; done
+    in_capsule bash -c "rm -f /srv/test-terminal
+        PIP_TIMEOUT=wait archivist plugins add abx >/srv/test-terminal 2>&1 & pid=\$!
+        until grep -qs waiting /srv/test-terminal; do read -r -t 0.1 <> <(:) || true; done
         kill -$1 \$pid; wait \$pid; echo \$?"
     assert_eq inactive "$(in_capsule systemctl is-active $unit || true)" "the unit after SIG$1"
 }

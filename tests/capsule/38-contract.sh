@@ -326,6 +326,49 @@ SH
     in_capsule sh -c "rm -r $grace; systemctl daemon-reload"
 }
 
+# The grace of a daemon is the rest of its plugin's time limit, here more than 15 seconds. Other cases run meanwhile.
+starts_a_daemon_that_ends_slowly() {
+    plugin testslow on_Snapshot__10_testslow.daemon.bg.sh <<'SH'
+#!/bin/sh
+trap 'sleep 17; echo saved >saved.txt; exit 0' TERM
+echo ready
+while :; do sleep 0.1; done
+SH
+    schema testslow <<<'{"properties": {"TESTSLOW_TIMEOUT": {"type": "integer", "default": 40}}}'
+    plugin testfast on_Snapshot__20_testfast.sh <<'SH'
+#!/bin/sh
+echo fast >fast.txt
+SH
+    restart
+    slow=$(add --plugins testslow,testfast http://contract.test/slow)
+    keep slow
+}
+
+a_daemon_that_ended_slowly_has_its_result() {
+    needs starts_a_daemon_that_ends_slowly
+    wait_for 40 is_over "$slow"
+    assert_eq saved "$(output "$(page_of "$slow")" testslow/saved.txt)" "what it saved after SIGTERM"
+    assert_eq succeeded "$(query 'of("testslow") | only.status' list results "$slow")" "its result"
+}
+
+# However long the time limit of its plugin is, a daemon has no more than StopTimeoutSec=.
+no_grace_is_longer_than_the_administrator_allows() {
+    plugin teststuck on_Snapshot__10_teststuck.daemon.bg.sh <<'SH'
+#!/bin/sh
+trap '' TERM
+echo ready
+while :; do sleep 0.1; done
+SH
+    schema teststuck <<<'{"properties": {"TESTSTUCK_TIMEOUT": {"type": "integer", "default": 60}}}'
+    printf '[Hooks]\nStopTimeoutSec=2s\n' | in_capsule sh -c "cat >${drop_in%/*}/91-test.conf"
+    restart
+    crawl teststuck,testfast http://contract.test/stuck
+    assert_eq "signal true" "$(query 'of("teststuck") | only | [.outcome.kind, ((.ended_at | seconds) - (.started_at | seconds) < 10)]' \
+        list runs "$crawl" --limit 0)" "its end"
+    in_capsule rm "${drop_in%/*}/91-test.conf"
+    restart
+}
+
 # When only daemons run, each may end by itself within the time limit of its plugin.
 attends_to_daemons() {
     local page
@@ -393,7 +436,7 @@ SH
     page=$(page_of "$crawl")
     for status in failed succeeded; do
         assert_eq "$status" "$(query 'map(.status)' list results "$page")" "the hook"
-        assert_eq "own.sh 600 sub/run.sh 644" "$(in_capsule sh -c 'cd "$1" && stat -c "%n %a" own.sh sub/run.sh' sh \
+        assert_eq "own.sh 640 sub/run.sh 644" "$(in_capsule sh -c 'cd "$1" && stat -c "%n %a" own.sh sub/run.sh' sh \
             "$(query '.[0].directory' list snapshots "$page")/testleaves" | xargs)" "what it left"
         [[ $status == succeeded ]] || archivist retry "$page" >/dev/null
         wait_for 60 is_over "$crawl"
@@ -594,6 +637,38 @@ shares_a_sonic_server() {
     assert_nothing_is_left
 }
 
-cases waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
+# A plugin whose hooks expect a server and request none, as since release 1.12 of abx-plugins. SONIC_BINARY=PATH of the machine is a
+# real sonic for the capsule; without it, a stand-in speaks its protocol. Two crawls and a restart of the server: one index.
+a_plugin_that_requests_no_server_gets_that_of_the_archive() {
+    local index=/var/lib/archivist/index/search_backend_sonic first second found
+    in_capsule rm -rf /opt/test-sonic
+    capsule cp "$ROOT/tests/capsule/sonic" "$CAPSULE:/opt/test-sonic"
+    capsule cp "${SONIC_BINARY:-$ROOT/tests/capsule/sonic/server.py}" "$CAPSULE:/usr/local/bin/sonic"
+    sed "s/1491/$port/" "$ROOT/tests/capsule/sonic/config.json" | plugin_file config.json
+    plugin_file on_Snapshot__91_index_sonic.py <"$ROOT/tests/capsule/sonic/on_Snapshot__91_index_sonic.py"
+    in_capsule chmod 755 /usr/local/bin/sonic $plugins/search_backend_sonic/on_Snapshot__91_index_sonic.py
+    restart
+    first=$(add --plugins search_backend_sonic http://contract.test/tulip http://contract.test/rose)
+    wait_for 60 is_over "$first"
+    assert_eq "on_Snapshot__91_index_sonic=succeeded on_Snapshot__91_index_sonic=succeeded sonic=noresults" \
+        "$(query 'map("\(.hook)=\(.status)") | sort' list results "$first")" "results"
+    assert_eq "CONNECTED STARTED OK" "$(output "$(page_of "$first")" search_backend_sonic/answers.txt | xargs)" "what the server answered"
+    assert_eq active "$(in_capsule systemctl is-active archivist-sonic.service)" "the server after the crawl"
+    in_capsule systemctl stop archivist-sonic.service
+    second=$(add --plugins search_backend_sonic http://contract.test/tulip)
+    wait_for 60 is_over "$second"
+    found=$(in_capsule python3 /opt/test-sonic/query.py $index/server.socket secret tulip)
+    assert_eq "$(query 'map(select(.url | endswith("tulip")).id) | sort' list snapshots "$first") $(page_of "$second")" "$found" "pages with the word"
+    figure "sonic: ${SONIC_BINARY:-a stand-in}"
+    in_capsule sh -c "systemctl stop archivist-sonic.service; rm -r /opt/test-sonic $index/sonic $plugins/search_backend_sonic"
+    assert_nothing_is_left
+}
+
+# plugin_file NAME: stdin is a file of the plugin.
+plugin_file() { in_capsule sh -c "mkdir -p $plugins/search_backend_sonic && cat >$plugins/search_backend_sonic/$1"; }
+
+cases starts_a_daemon_that_ends_slowly waits_for_no_finite_hook kills_what_ignores_a_cancel tries_again_what_missed_something passes_settings_on retries_what_needs_a_daemon sets_up_pages shares_an_index \
+    a_daemon_that_ended_slowly_has_its_result no_grace_is_longer_than_the_administrator_allows \
     attends_to_daemons keeps_what_was_printed tells_what_failed_hooks_wrote takes_execute_bits_off \
-    believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server
+    believes_no_hook_about_programs names_what_hooks_ask_for runs_sonic shares_a_sonic_server \
+    a_plugin_that_requests_no_server_gets_that_of_the_archive

@@ -112,6 +112,31 @@ survives_kills_of_workers() {
     assert_complete "$crawl" 6
 }
 
+# A page whose worker died precedes the pages of the queue, which have no browser tabs or other hooks that wait for their worker.
+a_page_of_a_dead_worker_precedes_the_queue() {
+    local crawl first limits=${drop_in%/*}/91-test.conf order='sort_by(.id | number) | map(select(.kind == "snapshot").owner)'
+    in_capsule rm -f $signs/go
+    printf '[Orchestrator]\nSnapshotsPerCrawl=1\n' | in_capsule sh -c "cat >$limits"
+    restart
+    crawl=$(add --plugins testhold http://queue.test/1 http://queue.test/2 http://queue.test/3 http://queue.test/4)
+    wait_for 20 has_unit 'archivist-hook-testhold-s*.service'
+    first=$(query 'min_by(.id | number).id | number' list snapshots "$crawl")
+    in_capsule systemctl kill --kill-who=main --signal=KILL "archivist-snapshot-$first.service"
+    wait_for 20 is_due_behind_another "$crawl" "s$first"
+    in_capsule touch $signs/go
+    wait_for 30 is_over "$crawl"
+    assert_eq "s$first s$((first + 1)) s$first s$((first + 2)) s$((first + 3))" "$(query "$order" list runs "$crawl" --limit 0)" "workers in order"
+    in_capsule rm "$limits"
+    restart
+    assert_nothing_is_left
+}
+
+# is_due_behind_another CRAWL PAGE: another page of the crawl has the only slot, and the time of the retry of this one has come.
+is_due_behind_another() {
+    [[ $(query "(map(select(.id == \"$2\")) | only | .status == \"queued\" and (.retry_at | seconds) < now) and any(.[]; .status == \"started\")" \
+        list snapshots "$1") == true ]]
+}
+
 # hold NAME: sets $held, the id of a crawl whose hook waits; $snapshot is the number of its snapshot.
 hold() {
     in_capsule rm -f $signs/go
@@ -203,7 +228,7 @@ a_reboot_is_a_pause() {
     assert_nothing_is_left
 }
 
-cases survives_kills_of_the_orchestrator survives_kills_of_workers survives_the_kill_of_a_hook \
+cases survives_kills_of_the_orchestrator survives_kills_of_workers a_page_of_a_dead_worker_precedes_the_queue survives_the_kill_of_a_hook \
     survives_restarts_of_everything survives_a_restart_of_the_bus \
     a_waiting_command_survives_a_restart_of_the_bus a_reinstallation_keeps_running_hooks \
     a_reboot_is_a_pause

@@ -185,6 +185,18 @@ survives_hooks_that_cannot_be_run() {
     assert_nothing_is_left
 }
 
+# The start job of a unit is done before systemd sets up its sandbox: the exit status of the main process is the reason.
+reports_hooks_whose_sandbox_fails() {
+    local settings=/run/systemd/system/archivist-hook-testsandbox-.service.d
+    plugin testsandbox <<<'#!/bin/true'
+    in_capsule sh -c "mkdir -p $settings; printf '[Service]\nBindReadOnlyPaths=/nonexistent\n' >$settings/50-test.conf; systemctl daemon-reload"
+    restart
+    assert_hook testsandbox failed "its mount namespace could not be set up"
+    in_capsule rm -r $settings $plugins/testsandbox
+    in_capsule systemctl daemon-reload
+    assert_nothing_is_left
+}
+
 # PID 1 must run only files that no user but root can write.
 refuses_plugins_of_others() {
     plugin testowner <<'SH'
@@ -326,5 +338,6 @@ writes_only_valid_settings() {
 }
 
 cases refuses_what_is_no_page expands_nothing uses_the_exit_statuses survives_bad_hooks caps_a_flood_of_complaints \
-    survives_hooks_that_cannot_be_run refuses_plugins_of_others takes_a_hundred_thousand_lines survives_a_full_disk \
-    refuses_databases judges_the_configuration ends_commands_that_wait writes_only_valid_settings
+    survives_hooks_that_cannot_be_run reports_hooks_whose_sandbox_fails refuses_plugins_of_others \
+    takes_a_hundred_thousand_lines survives_a_full_disk refuses_databases judges_the_configuration ends_commands_that_wait \
+    writes_only_valid_settings

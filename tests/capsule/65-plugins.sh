@@ -216,6 +216,23 @@ everything_that_is_missing_is_brought() {
     assert_contains "$output" "test-tool: $tool" "the program"
 }
 
+# As a user of abx-dl types it.
+plugins_are_named_and_installed_by_an_option() {
+    in_capsule rm -f $tool
+    assert_status 0 archivist plugins TestUser
+    assert_contains "$output" "TESTUSER_BINARY=test-tool" "its settings"
+    assert_eq testuser "$(query '.plugins | map(.name)' plugins testuser)" "its record"
+    assert_status 2 archivist plugins testusr
+    assert_contains "$output" "no plugin is named 'testusr'; did you mean testuser" "an unknown plugin"
+    assert_status 0 archivist plugins --install --dry-run testuser
+    assert_contains "$output" "a provider plugin, now" "what would be installed"
+    in_capsule test ! -e $tool || fail "a dry run installed a program"
+    assert_status 0 archivist plugins testuser -i
+    assert_contains "$output" "test-tool: $tool" "the program"
+    assert_status 0 archivist plugins --install testuser --dry-run
+    assert_contains "$output" "have all their programs" "after the installation"
+}
+
 # A record of another archive names a program: it is installed on request, as a plugin here requires it.
 records_of_programs_are_carried_out_on_request() {
     local record='{"type":"Binary","name":"%s","overrides":{"shelf":{"install_root":"/nowhere"}}}\n'
@@ -232,5 +249,6 @@ records_of_programs_are_carried_out_on_request() {
 }
 
 cases missing_is_said is_brought is_used an_old_one_does_not_do one_is_brought_in_the_foreground everything_that_is_missing_is_brought \
+    plugins_are_named_and_installed_by_an_option \
     what_was_there_is_known records_of_programs_are_carried_out_on_request claims_are_checked directories_are_added a_new_plugin_is_known_at_once \
     complete_pages_get_what_they_lack

@@ -19,9 +19,10 @@ prepare() {
     wait_for 20 has_unit "user@$uid.service"
     wait_for 20 in_capsule test -S "/run/user/$uid/bus"
     as_user sh -c 'mkdir -p ~/.local/share/archivist/plugins/testhold ~/.local/share/archivist/plugins/testquick \
-            ~/.local/share/archivist/plugins/testcookies
+            ~/.local/share/archivist/plugins/testcookies ~/.local/share/archivist/plugins/testfails
         cd ~/.local/share/archivist/plugins
         printf "#!/bin/sh\necho kept >kept.txt\necho from-a-hook >&2\nsleep 1\n" >testquick/on_Snapshot__20_testquick.sh
+        printf "#!/bin/sh\nexit 1\n" >testfails/on_Snapshot__20_testfails.sh
         printf "#!/bin/sh\nexec sleep 60\n" >testhold/on_Snapshot__20_testhold.sh
         printf "#!/bin/sh\ncat \"\$COOKIES_FILE\" >cookies.txt\n" >testcookies/on_Snapshot__20_testcookies.sh
         chmod 755 */*.sh
@@ -62,6 +63,39 @@ archives_as_a_user() {
     assert_eq $name "$(in_capsule stat -c %U "$directory/testquick/kept.txt")" "its owner"
     # A user's manager has no LogExtraFields=: its lines are found by unit.
     wait_for 10 has_line from-a-hook
+    assert_contains "$(as_user archivist --user logs s1)" from-a-hook "logs of the page"
+    assert_contains "$(as_user archivist --user logs --hook testquick c1)" from-a-hook "logs of the hook"
+    wait_for 20 no_work_is_left
+}
+
+# Lines of hooks that start after the command.
+follows_hooks_of_a_user() {
+    local crawl
+    assert_status 0 as_user archivist --user run --debug --plugins testquick http://user.test/debug
+    [[ $output == *"testquick.sh (s"*"): from-a-hook"* ]] || fail "run --debug: $output"
+    crawl=$(ask '.crawl' add --plugins testquick http://user.test/follow)
+    assert_status 0 as_user timeout 20 sh -c "archivist --user logs --follow --lines 100 $crawl | grep --max-count=1 from-a-hook"
+    wait_for 20 no_work_is_left
+}
+
+told() { as_user sh -c 'sort ~/told 2>/dev/null || true' | paste -sd " "; }
+
+has_told() { [[ $(told) == "$1" ]]; }
+
+# Units of the user start when a crawl ends, as those of the machine do.
+units_of_a_user_start_at_the_end_of_crawls() {
+    local crawl
+    as_user sh -c 'mkdir -p ~/.config/systemd/user ~/.config/archivist
+        printf "[Service]\nType=oneshot\nExecStart=/bin/sh -c \"echo %%p %%i >>%%h/told\"\n" |
+            tee ~/.config/systemd/user/sealed@.service >~/.config/systemd/user/failed@.service
+        printf "[Orchestrator]\nOnSealed=sealed@.service\nOnFailed=failed@.service\n" >~/.config/archivist/archivist.conf
+        systemctl --user daemon-reload; systemctl --user restart archivist-orchestrator.service'
+    crawl=$(ask '.crawl' add --plugins testquick http://user.test/sealed)
+    wait_for 30 has_told "sealed $crawl"
+    as_user rm "/home/$name/told"
+    crawl=$(ask '.crawl' add --plugins testfails http://user.test/failed)
+    wait_for 30 has_told "failed $crawl"
+    as_user sh -c 'rm ~/.config/archivist/archivist.conf; systemctl --user restart archivist-orchestrator.service'
     wait_for 20 no_work_is_left
 }
 
@@ -86,6 +120,26 @@ cancels_as_a_user() {
     assert_eq cancelled "$(ask '.crawl.crawl.status' show "$crawl")" "the cancelled crawl"
     wait_for 20 no_work_is_left
     assert_eq "" "$(units_of_user --failed)" "failed units of the user"
+}
+
+# The index of a user's archive has one server for all crawls, here the stand-in of 38-contract.sh.
+has_a_search_index() {
+    local index=/home/$name/.local/share/archivist/index/search_backend_sonic word
+    in_capsule rm -rf /opt/test-sonic
+    capsule cp "$ROOT/tests/capsule/sonic" "$CAPSULE:/opt/test-sonic"
+    in_capsule sh -c "chmod -R a+rX /opt/test-sonic; install -m 755 /opt/test-sonic/server.py /usr/local/bin/sonic"
+    as_user sh -c "mkdir ~/.local/share/archivist/plugins/search_backend_sonic && cd ~/.local/share/archivist/plugins/search_backend_sonic &&
+        install -m 755 /opt/test-sonic/on_Snapshot__91_index_sonic.py . && sed 's/1491/$((14920 + release_number))/' /opt/test-sonic/config.json >config.json"
+    for word in tulip rose; do
+        assert_status 0 as_user archivist --user add --wait --plugins search_backend_sonic http://user.test/$word
+    done
+    assert_eq active "$(as_user systemctl --user is-active archivist-sonic.service)" "the server after the crawls"
+    assert_eq "$(ask 'map(select(.url | endswith("tulip")).id)' list snapshots)" \
+        "$(as_user python3 /opt/test-sonic/query.py "$index/server.socket" secret tulip)" "pages with the word"
+    assert_eq 1 "$(in_capsule sh -c "wc -l <$index/sonic/starts")" "starts of the server"
+    as_user systemctl --user stop archivist-sonic.service
+    in_capsule rm -r /opt/test-sonic /usr/local/bin/sonic
+    wait_for 20 no_work_is_left
 }
 
 pool_pid() { ask ".workers[$1].pid" pool status testmine; }
@@ -122,4 +176,4 @@ leaves_the_system_alone() {
 }
 
 uid=
-cases archives_as_a_user takes_up_a_persona cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone
+cases archives_as_a_user follows_hooks_of_a_user units_of_a_user_start_at_the_end_of_crawls takes_up_a_persona has_a_search_index cancels_as_a_user keeps_workers_of_a_user leaves_the_system_alone

@@ -34,6 +34,7 @@ fn hook() -> UnitSpec {
         ],
         environment: vec![("PATH".into(), "/usr/bin".into())],
         launcher: None,
+        not_after: None,
         working_directory: "/archive/s3/wget".into(),
         limit: Duration::from_secs(60),
         bind: vec!["/archive/s3".into()],
@@ -70,7 +71,7 @@ fn file(text: &str) -> OwnedFd {
 
 /// A start with an empty file for stdout.
 async fn begin(manager: &Manager, spec: &UnitSpec) -> Result<(), ManagerError> {
-    manager.start(spec, &[file("")]).await
+    manager.start(spec, Some(&file(""))).await
 }
 
 fn content(descriptor: OwnedFd) -> String {
@@ -331,22 +332,24 @@ async fn units_of_others_give_no_hints() {
 }
 
 #[tokio::test]
-async fn descriptors_arrive_where_they_belong() {
+async fn standard_input_is_a_path_and_standard_output_a_descriptor() {
     let (mut fake, manager, _hints) = Fake::connect().await;
     let both = UnitSpec {
+        stdin: Some("/run/archivist/input/x.1".into()),
         stdout: archivist_core::unit::Stdio::Descriptor,
         ..worker()
     };
-    let descriptors = vec![file("assignment"), file("output")];
+    let output = file("output");
     let taking = async {
         let call = fake.take().await;
         let mut transient = Transient::of(&call);
-        let stdin = content(transient.descriptor("StandardInputFileDescriptor"));
+        let stdin: String = transient.take("StandardInputFile");
         let stdout = content(transient.descriptor("StandardOutputFileDescriptor"));
-        assert_eq!((stdin.as_str(), stdout.as_str()), ("assignment", "output"));
+        assert_eq!(stdin, "/run/archivist/input/x.1");
+        assert_eq!(stdout, "output");
         fake.answer(&call).await;
     };
-    let (started, ()) = tokio::join!(manager.start(&both, &descriptors), taking);
+    let (started, ()) = tokio::join!(manager.start(&both, Some(&output)), taking);
     started.unwrap();
 }
 

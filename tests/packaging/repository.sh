@@ -11,12 +11,14 @@ APT=(-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/srv/sources)
 prepare() {
     export GNUPGHOME=$work/gnupg
     mkdir -m 700 "$GNUPGHOME"
-    gpg --batch --quiet --passphrase '' --quick-generate-key 'Test <test@repository.example>' ed25519 sign never
+    make_key test@repository.example
 }
+
+make_key() { gpg --batch --quiet --passphrase '' --quick-generate-key "Test <$1>" ed25519 sign never; }
 
 clean() {
     gpgconf --homedir "$work/gnupg" --kill all
-    in_capsule sh -c "systemctl stop test-repository.service $unit 2>/dev/null; rm -rf $served /srv/sources" || true
+    in_capsule sh -c "systemctl stop test-repository.service $unit 2>/dev/null; rm -rf $served /srv/sources /srv/old /srv/new" || true
     in_capsule dpkg --purge archivist
 }
 
@@ -115,5 +117,25 @@ apt_rejects_what_another_key_signed() {
     ! apt_from_repository -o APT::Update::Error-Mode=any update || fail "apt accepted a changed InRelease"
 }
 
+# update_with KEYS: apt update with this file of keys; warnings are failures, too.
+update_with() { apt_from_repository -o APT::Update::Error-Mode=any -o Dir::Etc::SourceParts="/srv/$1" update; }
+
+# As CONTRIBUTING.md says: sign with both keys, distribute the new one, sign with the new one.
+the_key_can_be_replaced() {
+    needs installs_from_the_repository
+    in_capsule sh -c "mkdir -p /srv/old /srv/new; cp $served/archive-key.pgp /srv/old/key.pgp"
+    in_capsule sh -c "sed s,^Signed-By:.*,'Signed-By: /srv/old/key.pgp', /srv/sources/archivist.sources >/srv/old/archivist.sources"
+    make_key new@repository.example
+    repo --key test@repository.example --key new@repository.example "$repository"
+    serve
+    update_with old || fail "apt with the old key rejects what both keys signed"
+    in_capsule cp $served/archive-key.pgp /srv/new/key.pgp
+    in_capsule sh -c "sed s,/srv/old,/srv/new, /srv/old/archivist.sources >/srv/new/archivist.sources"
+    repo --key new@repository.example "$repository"
+    serve
+    update_with new || fail "apt rejects the new key"
+    ! update_with old || fail "apt with the old key accepts what the new key signed"
+}
+
 cases installs_from_the_repository upgrades_without_interruption has_several_releases_and_architectures \
-    keeps_a_published_file apt_rejects_what_another_key_signed
+    keeps_a_published_file the_key_can_be_replaced apt_rejects_what_another_key_signed

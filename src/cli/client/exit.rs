@@ -81,6 +81,17 @@ impl Failure {
         }
     }
 
+    pub fn unreachable(message: impl Into<String>) -> Failure {
+        Failure {
+            exit: Exit::Unreachable,
+            message: message.into(),
+        }
+    }
+
+    pub fn denied(why: &str) -> Failure {
+        Failure::failed(format!("access denied: {why}\n{WHO_MAY}"))
+    }
+
     /// Returns this error as one of a call that must not be repeated: the orchestrator may have
     /// carried it out although no answer arrived.
     pub fn of_one_call(mut self) -> Failure {
@@ -112,6 +123,11 @@ impl Failure {
     #[cfg(test)]
     pub fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// Returns the message without the hints in further lines.
+    pub fn first_line(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
     }
 
     pub fn message(&self) -> &str {

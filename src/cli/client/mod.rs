@@ -1,6 +1,7 @@
 //! Connection to the orchestrator.
 
 pub mod exit;
+pub mod fleet;
 pub mod follow;
 pub mod paging;
 pub mod server;

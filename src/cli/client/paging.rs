@@ -1,6 +1,7 @@
 //! Long lists, requested in batches, newest first: one message over the bus is limited in size.
 
 use crate::client::exit::Failure;
+use crate::client::fleet::Fleet;
 use crate::client::server::{Server, decode};
 use archivist_shared::bus::documents::report::{
     ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot,
@@ -12,6 +13,19 @@ use serde_json::value::RawValue;
 pub trait Row: DeserializeOwned {
     const WHAT: &str;
     fn number(&self) -> Option<i64>;
+    /// Name after which the next batch starts, if the fleet orders such rows by name.
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Who answers.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// The orchestrator of this machine.
+    Machine(&'a Server),
+    /// The whole fleet.
+    Fleet(&'a Fleet),
 }
 
 impl Row for Crawl {
@@ -47,6 +61,9 @@ impl Row for Host {
     fn number(&self) -> Option<i64> {
         Some(self.last_result)
     }
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
 }
 
 /// Rows of one answer, and the JSON of each as the orchestrator wrote it.
@@ -57,7 +74,7 @@ pub struct Batch<T> {
 
 /// A list that is read batch by batch.
 pub struct Paging<'a> {
-    server: &'a Server,
+    source: Source<'a>,
     filter: Filter,
     /// Most rows that are still requested.
     left: u64,
@@ -66,12 +83,17 @@ pub struct Paging<'a> {
 impl<'a> Paging<'a> {
     /// Returns the list for `filter`; a limit of 0 means all rows.
     pub fn new(server: &'a Server, filter: Filter) -> Paging<'a> {
+        Paging::of(Source::Machine(server), filter)
+    }
+
+    /// Returns the list of a source.
+    pub fn of(source: Source<'a>, filter: Filter) -> Paging<'a> {
         let left = match filter.limit {
             0 => u64::MAX,
             limit => limit.into(),
         };
         Paging {
-            server,
+            source,
             filter,
             left,
         }
@@ -89,19 +111,34 @@ impl<'a> Paging<'a> {
         self.filter.limit = u32::try_from(limit).unwrap_or(ROWS_MAX);
         let filter = serde_json::to_string(&self.filter)
             .map_err(|error| Failure::failed(format!("failed to write the filter: {error}")))?;
-        let call = || self.server.proxy().list(T::WHAT, &filter);
-        let documents: Vec<Box<RawValue>> = self.server.ask(call).await?;
+        let answer = match self.source {
+            Source::Machine(server) => {
+                let call = || server.proxy().list(T::WHAT, &filter);
+                server.call(call).await?
+            }
+            Source::Fleet(fleet) => fleet.list(T::WHAT, &filter).await?,
+        };
+        let documents: Vec<Box<RawValue>> = decode(&answer)?;
         let rows = documents
             .iter()
             .map(|document| decode(document.get()))
             .collect::<Result<Vec<T>, Failure>>()?;
-        self.filter.before = rows.last().and_then(T::number);
+        let next_name = match self.source {
+            Source::Machine(_) => None,
+            Source::Fleet(_) => rows.last().and_then(T::name),
+        };
+        if next_name.is_some() {
+            self.filter.after_host = next_name;
+        } else {
+            self.filter.before = rows.last().and_then(T::number);
+        }
+        let is_followed = self.filter.after_host.is_some() || self.filter.before.is_some();
         let bytes: usize = documents.iter().map(|row| row.get().len()).sum();
         let count = rows.len() as u64;
         // Fewer rows than requested: either there are no more, or the answer reached its size
         // limit.
         let is_last = count < limit && bytes < ANSWER_BYTES;
-        self.left = if is_last || self.filter.before.is_none() {
+        self.left = if is_last || !is_followed {
             0
         } else {
             self.left - count

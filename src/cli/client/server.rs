@@ -25,6 +25,25 @@ const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
 /// Attempts of a call whose answer may get lost.
 const ATTEMPTS: u32 = 5;
 
+/// How long a command waits for an answer.
+#[derive(Clone, Copy)]
+enum Patience {
+    Until(Instant),
+    /// As long as the orchestrator answers other calls.
+    WhileAnswering,
+    Forever,
+}
+
+impl Patience {
+    fn usual() -> Patience {
+        Patience::Until(Instant::now() + REPLY_TIMEOUT)
+    }
+
+    fn is_over(self) -> bool {
+        matches!(self, Patience::Until(deadline) if deadline <= Instant::now())
+    }
+}
+
 /// Connection to the orchestrator of a scope.
 pub struct Server {
     address: Address,
@@ -135,8 +154,7 @@ impl Server {
     where
         F: Future<Output = zbus::Result<T>>,
     {
-        self.call_until(Some(Instant::now() + REPLY_TIMEOUT), make)
-            .await
+        self.call_until(Patience::usual(), make).await
     }
 
     /// Same without a deadline, for a call that answers when something has ended.
@@ -144,14 +162,19 @@ impl Server {
     where
         F: Future<Output = zbus::Result<T>>,
     {
-        self.call_until(None, make).await
+        self.call_until(Patience::Forever, make).await
     }
 
-    async fn call_until<T, F>(
-        &self,
-        deadline: Option<Instant>,
-        make: impl Fn() -> F,
-    ) -> Result<T, Failure>
+    /// Same for a call whose work is done in pieces, such as cancelling a million pages, as long as
+    /// the orchestrator answers other calls in between.
+    pub async fn call_in_pieces<T, F>(&self, make: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = zbus::Result<T>>,
+    {
+        self.call_until(Patience::WhileAnswering, make).await
+    }
+
+    async fn call_until<T, F>(&self, patience: Patience, make: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = zbus::Result<T>>,
     {
@@ -165,7 +188,7 @@ impl Server {
                 .map_err(|error| self.explain(error))?;
             let answer = tokio::select! {
                 biased;
-                answer = self.answer(deadline, make()) => answer,
+                answer = self.answer(patience, make()) => answer,
                 // The previous orchestrator may be frozen, and does not answer after a takeover.
                 () = replaced => continue,
                 refused = self.address.refused(connection) => return Err(refused.into()),
@@ -173,7 +196,7 @@ impl Server {
             match answer {
                 Err(failure) if failure.is_unreachable() => {
                     lost += 1;
-                    if lost == ATTEMPTS || deadline.is_some_and(|at| at <= Instant::now()) {
+                    if lost == ATTEMPTS || patience.is_over() {
                         return Err(failure);
                     }
                     self.address.start_again(connection).await?;
@@ -188,9 +211,17 @@ impl Server {
         &self,
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
-        let answer = self
-            .answer(Some(Instant::now() + REPLY_TIMEOUT), call)
-            .await;
+        let answer = self.answer(Patience::usual(), call).await;
+        answer.map_err(Failure::of_one_call)
+    }
+
+    /// Same for a call whose work is done in pieces, as long as the orchestrator answers other calls
+    /// in between.
+    pub async fn call_once_in_pieces<T>(
+        &self,
+        call: impl Future<Output = zbus::Result<T>>,
+    ) -> Result<T, Failure> {
+        let answer = self.answer(Patience::WhileAnswering, call).await;
         answer.map_err(Failure::of_one_call)
     }
 
@@ -201,8 +232,8 @@ impl Server {
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
         let more = Duration::from_secs((urls / URLS_PER_SECOND) as u64);
-        let deadline = Instant::now() + REPLY_TIMEOUT + more;
-        let answer = self.answer(Some(deadline), call).await;
+        let patience = Patience::Until(Instant::now() + REPLY_TIMEOUT + more);
+        let answer = self.answer(patience, call).await;
         answer.map_err(Failure::of_one_call)
     }
 
@@ -213,32 +244,48 @@ impl Server {
         call: impl Future<Output = zbus::Result<Option<T>>>,
     ) -> Result<T, Failure> {
         let call = async { call.await?.ok_or(zbus::Error::InvalidReply) };
-        self.answer(Some(Instant::now() + REPLY_TIMEOUT), call)
-            .await
+        self.answer(Patience::usual(), call).await
     }
 
     async fn answer<T>(
         &self,
-        deadline: Option<Instant>,
+        patience: Patience,
         call: impl Future<Output = zbus::Result<T>>,
     ) -> Result<T, Failure> {
         let begin = Instant::now();
-        let answer = match deadline {
-            Some(deadline) => tokio::time::timeout_at(deadline, call).await,
-            None => Ok(call.await),
+        let answer = match patience {
+            Patience::Until(deadline) => tokio::time::timeout_at(deadline, call)
+                .await
+                .map_err(|_| self.silence(begin))?,
+            Patience::WhileAnswering => {
+                while_answering(REPLY_TIMEOUT, call, || self.is_answering()).await?
+            }
+            Patience::Forever => call.await,
         };
         match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) if is_bad_argument(&error) => {
+            Ok(answer) => Ok(answer),
+            Err(error) if is_bad_argument(&error) => {
                 Err(Failure::usage(self.explain(error).to_string()))
             }
-            Ok(Err(error)) => Err(self.explain(error).into()),
-            Err(_) => Err(ClientError::Unreachable {
-                what: format!("the orchestrator ({}) does not answer", self.address.name),
-                why: format!("no answer within {} s", begin.elapsed().as_secs()),
-                hint: format!("see: {}", self.status_command),
-            }
-            .into()),
+            Err(error) => Err(self.explain(error).into()),
+        }
+    }
+
+    /// Waits for the answer to a short call.
+    async fn is_answering(&self) -> Result<(), Failure> {
+        let begin = Instant::now();
+        let answer = tokio::time::timeout(REPLY_TIMEOUT, self.proxy.status()).await;
+        answer
+            .map_err(|_| self.silence(begin))?
+            .map_err(|error| self.explain(error))?;
+        Ok(())
+    }
+
+    fn silence(&self, begin: Instant) -> ClientError {
+        ClientError::Unreachable {
+            what: format!("the orchestrator ({}) does not answer", self.address.name),
+            why: format!("no answer within {} s", begin.elapsed().as_secs()),
+            hint: format!("see: {}", self.status_command),
         }
     }
 
@@ -249,6 +296,22 @@ impl Server {
         F: Future<Output = zbus::Result<String>>,
     {
         decode(&self.call(make).await?)
+    }
+}
+
+/// Waits for `call` as long as `ask` succeeds, which is called after each `patience` without an
+/// answer.
+async fn while_answering<T>(
+    patience: Duration,
+    call: impl Future<Output = T>,
+    ask: impl AsyncFn() -> Result<(), Failure>,
+) -> Result<T, Failure> {
+    tokio::pin!(call);
+    loop {
+        match tokio::time::timeout(patience, &mut call).await {
+            Ok(answer) => return Ok(answer),
+            Err(_) => ask().await?,
+        }
     }
 }
 
@@ -270,4 +333,35 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
             "failed to parse the orchestrator's answer: {error}\nif its version differs from this command's, restart it: see archivist-orchestrator.service(8)"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use tokio::sync::Notify;
+
+    const PATIENCE: Duration = Duration::from_millis(1);
+
+    #[tokio::test]
+    async fn long_work_is_waited_for_while_others_are_answered() {
+        let (done, asked) = (Notify::new(), Cell::new(0));
+        let ask = async || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 3 {
+                done.notify_one();
+            }
+            Ok(())
+        };
+        let answer = while_answering(PATIENCE, done.notified(), ask).await;
+        assert!(answer.is_ok());
+        assert_eq!(asked.get(), 3);
+    }
+
+    #[tokio::test]
+    async fn silent_orchestrator_is_not_waited_for() {
+        let ask = async || Err(Failure::failed("silent".to_owned()));
+        let answer = while_answering(PATIENCE, std::future::pending::<()>(), ask).await;
+        assert!(answer.is_err());
+    }
 }

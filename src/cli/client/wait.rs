@@ -3,16 +3,18 @@
 //! connects again.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::Fleet;
 use crate::client::follow::{Follow, Note};
-use crate::client::paging::Paging;
+use crate::client::paging::{Paging, Source};
 use crate::client::server::{Server, decode};
 use crate::display::progress::Bars;
 use crate::display::style;
 use crate::display::style::Style;
-use archivist_core::model::{CrawlId, Owner};
-use archivist_shared::bus::documents::report::{CrawlEvent, Filter, HookResult, Snapshot};
+use archivist_core::model::{CrawlId, Lifecycle, Owner};
+use archivist_shared::bus::documents::report::{Crawl, CrawlEvent, Filter, HookResult, Snapshot};
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -33,14 +35,30 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// Deadline for a stream that does not end with its crawl.
 const AFTER_THE_END: Duration = Duration::from_secs(5);
 
+/// Delay between two attempts to reach the fleet.
+const FLEET_DELAY_MIN: Duration = Duration::from_millis(500);
+const FLEET_DELAY_MAX: Duration = Duration::from_secs(5);
+
 /// Most streams in a row that end without news.
 const EMPTY_STREAMS: u32 = 5;
 
-/// Shows the progress of `crawl` until it ends or the user presses Ctrl-C.
-pub async fn wait(server: &Server, crawl: CrawlId, form: Form) -> Result<Exit, Failure> {
+/// Shows the progress of `crawl`, in its whole fleet if there is one, until it ends or the user
+/// presses Ctrl-C.
+pub async fn wait(
+    server: &Server,
+    fleet: Option<&Fleet>,
+    crawl: CrawlId,
+    form: Form,
+) -> Result<Exit, Failure> {
     let mut view = View::new(crawl, form);
+    let to_the_end = async {
+        match fleet {
+            Some(fleet) => fleet_to_the_end(fleet, crawl, &mut view).await,
+            None => to_the_end(server, crawl, &mut view).await,
+        }
+    };
     let done = tokio::select! {
-        done = to_the_end(server, crawl, &mut view) => done,
+        done = to_the_end => done,
         _ = tokio::signal::ctrl_c() => {
             view.close();
             eprintln!(
@@ -84,20 +102,84 @@ async fn to_the_end(server: &Server, crawl: CrawlId, view: &mut View) -> Result<
     }
     let server = reconnected.as_ref().unwrap_or(server);
     if view.follow.has_gaps() {
-        fill_gaps(server, crawl, view).await?;
+        fill_gaps(Source::Machine(server), crawl, view).await?;
     }
     Ok(())
 }
 
+/// The fleet reports a crawl as a whole; its pages are listed at the end. The crawl continues while
+/// the database is away: the command waits for it.
+async fn fleet_to_the_end(fleet: &Fleet, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
+    let mut known = String::new();
+    let mut delay = FLEET_DELAY_MIN;
+    let mut redraw = tokio::time::interval(REDRAW);
+    while !view.follow.is_final() {
+        let answer = {
+            let mut wait = pin!(fleet.wait(crawl, &known));
+            loop {
+                tokio::select! {
+                    answer = &mut wait => break answer,
+                    _ = redraw.tick(), if view.bars.is_some() => view.draw(),
+                }
+            }
+        };
+        match answer {
+            Ok(document) => {
+                delay = FLEET_DELAY_MIN;
+                let is_new = document != known;
+                known = document;
+                if known.is_empty() {
+                    continue;
+                }
+                let mut crawl: Crawl = decode(&known)?;
+                let is_done = are_done(&crawl);
+                if is_done && fleet.has_sent_all().await? {
+                    // Nodes run its last hooks when they had no page of it for a while.
+                    crawl.status = Lifecycle::Sealed;
+                    view.take_event(CrawlEvent::Crawl { crawl })?;
+                } else if is_new {
+                    view.take_event(CrawlEvent::Crawl { crawl })?;
+                }
+                if is_done {
+                    // The rest of a long list may not have been sent yet.
+                    tokio::time::sleep(FLEET_DELAY_MIN).await;
+                    known.clear();
+                }
+            }
+            Err(failure) if failure.is_unreachable() => {
+                if delay == FLEET_DELAY_MIN {
+                    eprintln!("archivist: {}; waiting for it", failure.first_line());
+                }
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(FLEET_DELAY_MAX);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if view.follow.has_gaps() {
+        fill_gaps(Source::Fleet(fleet), crawl, view).await?;
+    }
+    Ok(())
+}
+
+/// Returns whether no page of a crawl of the fleet is open.
+fn are_done(crawl: &Crawl) -> bool {
+    let pages = &crawl.snapshots;
+    let ended = ["sealed", "cancelled"].iter();
+    let ended: u64 = ended.filter_map(|state| pages.get(*state)).sum();
+    let all: u64 = pages.values().sum();
+    crawl.status == Lifecycle::Started && ended > 0 && ended == all
+}
+
 /// Queries what happened between two streams, or before the first one.
-async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
+async fn fill_gaps(source: Source<'_>, crawl: CrawlId, view: &mut View) -> Result<(), Failure> {
     let filter = |status: Option<&str>| Filter {
         status: status.map(str::to_owned),
         owner: Some(Owner::Crawl(crawl)),
         ..Filter::default()
     };
-    let snapshots: Vec<Snapshot> = Paging::new(server, filter(None)).collect().await?;
-    let failed = Paging::new(server, filter(Some("failed")));
+    let snapshots: Vec<Snapshot> = Paging::of(source, filter(None)).collect().await?;
+    let failed = Paging::of(source, filter(Some("failed")));
     let results: Vec<HookResult> = failed.collect().await?;
     let snapshots = snapshots
         .into_iter()
@@ -108,12 +190,7 @@ async fn fill_gaps(server: &Server, crawl: CrawlId, view: &mut View) -> Result<(
         .rev()
         .map(|result| CrawlEvent::Hook { result });
     for event in snapshots.chain(results) {
-        if view.form == Form::Json {
-            let text = serde_json::to_string(&event)
-                .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
-            style::print_document(&format!("{text}\n"))?;
-        }
-        view.tell(event)?;
+        view.take_event(event)?;
     }
     Ok(())
 }
@@ -177,6 +254,16 @@ impl View {
         self.tell(decode(line)?)
     }
 
+    /// The same with an event of the command itself.
+    fn take_event(&mut self, event: CrawlEvent) -> Result<bool, Failure> {
+        if self.form == Form::Json {
+            let text = serde_json::to_string(&event)
+                .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
+            style::print_document(&format!("{text}\n"))?;
+        }
+        self.tell(event)
+    }
+
     fn tell(&mut self, event: CrawlEvent) -> Result<bool, Failure> {
         let note = self.follow.apply(event);
         if let Some(note) = &note {
@@ -213,6 +300,26 @@ impl View {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn a_crawl_of_the_fleet_is_done_when_all_its_pages_are() {
+        let crawl = |status, pages: &[(&str, u64)]| Crawl {
+            status,
+            snapshots: pages
+                .iter()
+                .map(|(state, n)| ((*state).to_owned(), *n))
+                .collect(),
+            ..crate::sample::crawl(1)
+        };
+        let started = Lifecycle::Started;
+        assert!(are_done(&crawl(
+            started,
+            &[("sealed", 2), ("cancelled", 1)]
+        )));
+        assert!(!are_done(&crawl(started, &[("sealed", 2), ("queued", 1)])));
+        assert!(!are_done(&crawl(started, &[])));
+        assert!(!are_done(&crawl(Lifecycle::Paused, &[("sealed", 2)])));
+    }
 
     #[tokio::test]
     async fn an_incomplete_last_line_is_dropped() {

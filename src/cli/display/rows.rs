@@ -37,6 +37,7 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
         "RESULTS",
         "FAILED",
         "ADDED",
+        "NODES…",
         "TAGS…",
         "URL…",
         "REASON…",
@@ -50,6 +51,7 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
             done_of_all(&crawl.results, &RESULTS_DONE).into(),
             failed(&crawl.results),
             text::when(Some(crawl.created_at), style).into(),
+            crawl.nodes.join(",").into(),
             crawl.tags.join(",").into(),
             crawl.url.as_str().into(),
             crawl.reason.as_deref().unwrap_or_default().into(),
@@ -67,6 +69,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
         "RESULTS",
         "FAILED",
         "ADDED",
+        "NODE",
         "URL…",
         "TITLE…",
         "REASON…",
@@ -81,6 +84,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),
             failed(&snapshot.results),
             text::when(Some(snapshot.created_at), style).into(),
+            snapshot.node.as_deref().unwrap_or_default().into(),
             snapshot.url.as_str().into(),
             snapshot.title.as_deref().unwrap_or_default().into(),
             snapshot.reason.as_deref().unwrap_or_default().into(),
@@ -180,7 +184,8 @@ pub fn runs(runs: &[Run], style: &Style) -> Table {
 
 pub fn hosts(hosts: &[Host], style: &Style) -> Table {
     let mut table = Table::new(&[
-        "HOST…", "PAGES", "RESULTS", "FAILED", "HEALTH", "LAST", "DELAY", "ASKED…",
+        "HOST…", "PAGES", "RESULTS", "FAILED", "HEALTH", "LAST", "OPEN", "NODE", "LEASED", "DELAY",
+        "ASKED…",
     ]);
     for host in hosts {
         let health = host.uses.health();
@@ -188,16 +193,24 @@ pub fn hosts(hosts: &[Host], style: &Style) -> Table {
             0 => String::new(),
             millis => human_span(Duration::from_millis(millis)),
         };
+        // A fleet has no results by host.
+        let with_results = |count: u64| match host.open {
+            None => count.to_string().into(),
+            Some(_) => Cell::default(),
+        };
         table.row([
             host.name.as_str().into(),
-            host.pages.to_string().into(),
-            host.uses.all().to_string().into(),
+            with_results(host.pages),
+            with_results(host.uses.all()),
             match host.uses.failed {
                 0 => Cell::default(),
                 n => Cell::toned(n.to_string(), Tone::Bad),
             },
             health.map(|n| format!("{n}%")).unwrap_or_default().into(),
             text::when(host.used_at, style).into(),
+            host.open.map(|n| n.to_string()).unwrap_or_default().into(),
+            host.node.as_deref().unwrap_or_default().into(),
+            text::when(host.leased_until, style).into(),
             delay.into(),
             host.asked.as_deref().unwrap_or_default().into(),
         ]);
@@ -247,6 +260,15 @@ mod tests {
 
     #[test]
     fn snapshots_results_and_runs() {
+        let elsewhere = Snapshot {
+            node: Some("web2".into()),
+            ..sample::snapshot(3)
+        };
+        let text = snapshots(&[elsewhere], &style()).render(&style());
+        assert!(
+            text.contains("  NODE  URL") && text.contains("  web2  https:"),
+            "{text}"
+        );
         let text = snapshots(&[sample::snapshot(3)], &style()).render(&style());
         assert!(text.contains("Example \u{fffd}[31mDomain"), "{text}");
         let text = results(
@@ -281,6 +303,9 @@ mod tests {
             last_result: 9,
             delay_ms: failed * 1500,
             asked: (failed > 0).then(|| "too many requests\u{1b}[31m".into()),
+            open: None,
+            node: None,
+            leased_until: None,
         };
         let text = hosts(&[host("a.example", 0), host("b.example", 1)], &style());
         assert_eq!(
@@ -288,6 +313,19 @@ mod tests {
             "HOST       PAGES  RESULTS  FAILED  HEALTH  LAST                      DELAY  ASKED\n\
              a.example  3      2                100%    2026-11-21T09:25:05.123Z\n\
              b.example  3      3        1       66%     2026-11-21T09:25:05.123Z  1.5s   too many requests\u{fffd}[31m\n"
+        );
+        let leased = Host {
+            open: Some(7),
+            node: Some("web2".into()),
+            leased_until: Some(sample::NOW),
+            used_at: None,
+            uses: Uses::default(),
+            ..host("a.example", 0)
+        };
+        assert_eq!(
+            hosts(&[leased], &style()).render(&style()),
+            "HOST       OPEN  NODE  LEASED\n\
+             a.example  7     web2  2026-11-21T09:25:05.123Z\n"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! `archivist add`: queues a crawl, and with `--wait` follows it.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::client::wait;
 use crate::client::wait::Form;
@@ -94,7 +95,8 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         Form::Lines
     };
-    match wait::wait(&server, added.crawl, form).await? {
+    let fleet = Fleet::reach(scope, Local::default()).await?;
+    match wait::wait(&server, fleet.as_ref(), added.crawl, form).await? {
         Exit::Done => Ok(so_far),
         other => Ok(other),
     }

@@ -1,6 +1,7 @@
 //! `archivist cancel`: cancels crawls and snapshots, and ends single runs.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::Orders;
 use crate::client::server::Server;
 use crate::verb::each::each;
 use archivist_core::model::AnyId;
@@ -19,12 +20,22 @@ pub struct CancelArgs {
 
 pub async fn run(args: CancelArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let cancel = async |id: String| {
-        server.call(|| server.proxy().cancel(&id)).await?;
+    let orders = Orders::begin(scope).await;
+    let cancel = async |id: AnyId| {
+        let end = match id {
+            AnyId::Owner(id) => orders.check(id, &server).await?,
+            AnyId::Run(_) => "",
+        };
+        let id = id.to_string();
+        server.call_in_pieces(|| server.proxy().cancel(&id)).await?;
         if args.wait {
-            server.call(|| server.proxy().await_units(&id)).await?;
+            match server.call(|| server.proxy().await_units(&id)).await {
+                // The units of a page of another node are there.
+                Err(failure) if orders.is_in_fleet() && failure.is_about_input() => {}
+                ended => ended?,
+            }
         }
-        Ok(format!("{id} cancelled"))
+        Ok(format!("{id} cancelled{end}"))
     };
     each(&args.ids, cancel).await
 }

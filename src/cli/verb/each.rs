@@ -2,17 +2,17 @@
 
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
-use std::fmt::Display;
 
 /// Calls `act` for each id and prints its answers. Prints every failure but the last, which it
 /// returns. Stops at once if the orchestrator cannot be reached.
-pub async fn each<A>(ids: &[impl Display], act: A) -> Result<Exit, Failure>
+pub async fn each<I, A>(ids: &[I], act: A) -> Result<Exit, Failure>
 where
-    A: AsyncFn(String) -> Result<String, Failure>,
+    I: Copy,
+    A: AsyncFn(I) -> Result<String, Failure>,
 {
     let mut failed: Option<Failure> = None;
     for id in ids {
-        match act(id.to_string()).await {
+        match act(*id).await {
             Ok(message) => style::print(&format!("{message}\n"))?,
             Err(failure) => {
                 if let Some(before) = failed.take() {
@@ -46,7 +46,8 @@ mod tests {
             Owner::Crawl(CrawlId(3)),
         ];
         let done = RefCell::new(Vec::new());
-        let act = async |id: String| {
+        let act = async |id: Owner| {
+            let id = id.to_string();
             done.borrow_mut().push(id.clone());
             match id.as_str() {
                 "c3" => Ok(String::new()),

@@ -1,7 +1,8 @@
 //! `archivist list`: crawls, snapshots, results, runs or web hosts, newest first.
 
 use crate::client::exit::{Exit, Failure};
-use crate::client::paging::{Paging, Row};
+use crate::client::fleet::{Fleet, Local};
+use crate::client::paging::{Paging, Row, Source};
 use crate::client::server::{Server, decode};
 use crate::display::rows;
 use crate::display::style;
@@ -16,7 +17,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args)]
 pub struct ListArgs {
     /// What to list
-    #[arg(value_enum)]
+    #[arg(value_enum, default_value = "crawls")]
     what: What,
     /// List only what belongs to this crawl (c12) or snapshot (s345)
     #[arg(value_name = "ID")]
@@ -27,6 +28,8 @@ pub struct ListArgs {
     /// List at most N; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
+    #[command(flatten)]
+    local: Local,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -72,18 +75,28 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         limit: args.limit,
         ..Filter::default()
     };
-    let server = Server::reach(scope).await?;
-    let paging = Paging::new(&server, filter);
+    // Runs are units, which only their machine knows.
+    let is_local = args.local.local || args.what == What::Runs;
+    match Fleet::reach(scope, Local { local: is_local }).await? {
+        Some(fleet) => print(&args, Paging::of(Source::Fleet(&fleet), filter)).await,
+        None => {
+            let server = Server::reach(scope).await?;
+            print(&args, Paging::new(&server, filter)).await
+        }
+    }
+}
+
+async fn print(args: &ListArgs, paging: Paging<'_>) -> Result<Exit, Failure> {
     let style = Style::of_stdout();
     match args.what {
-        What::Crawls => list(&args, paging, &style, rows::crawls).await,
-        What::Snapshots => list(&args, paging, &style, rows::snapshots).await,
+        What::Crawls => list(args, paging, &style, rows::crawls).await,
+        What::Snapshots => list(args, paging, &style, rows::snapshots).await,
         What::Results => {
             let table = |results: &[HookResult], style: &Style| rows::results(results, style, true);
-            list(&args, paging, &style, table).await
+            list(args, paging, &style, table).await
         }
-        What::Runs => list(&args, paging, &style, rows::runs).await,
-        What::Hosts => list(&args, paging, &style, rows::hosts).await,
+        What::Runs => list(args, paging, &style, rows::runs).await,
+        What::Hosts => list(args, paging, &style, rows::hosts).await,
     }
 }
 

@@ -1,12 +1,14 @@
 //! `archivist logs`: the journal, selected by the fields that every line of a worker or hook
-//! carries.
+//! carries, or for the units of a user, whose lines have no such fields, by unit and slice.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, address, decode};
 use crate::display::text::short_hook;
 use crate::verb::show;
 use archivist_core::model::{AnyId, Owner, RunId};
-use archivist_shared::bus::documents::report::{Details, Run};
+use archivist_core::unit::Names;
+use archivist_shared::bus::documents::report::{Details, Plugins, Run};
 use archivist_shared::config::Scope;
 use archivist_shared::journal::unit_field;
 use clap::Args;
@@ -16,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Deadline for the list of runs. Without it, only lines of journald itself and short names of
-/// hooks are missed.
+/// hooks are missed, and with `--user` those of hooks.
 const RUNS_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
@@ -38,8 +40,14 @@ pub struct LogsArgs {
 pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
     let arguments = match args.id {
         AnyId::Owner(id) => {
-            let runs = known_runs(id, scope).await;
-            of_owner(id, &args, &runs, scope)
+            let mut known = known(id, scope).await;
+            if known.runs.is_empty() {
+                elsewhere(id, scope).await?;
+            }
+            if !(scope.user && args.follow) {
+                known.hooks.clear();
+            }
+            of_owner(id, &args, &known, scope)
         }
         AnyId::Run(id) => of_run(&known_run(id, &args, scope).await?, &args, scope),
     };
@@ -49,9 +57,17 @@ pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
     )))
 }
 
-/// Returns the runs of `id` if an orchestrator is up and answers soon. The journal is readable
-/// without it, and explains why it is down.
-async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
+/// What the orchestrator knows about a crawl or snapshot.
+#[derive(Default)]
+struct Known {
+    runs: Vec<Run>,
+    /// Plugin and file name, without the last extension, of the hooks that may start.
+    hooks: Vec<(String, String)>,
+}
+
+/// Returns what is known about `id` if an orchestrator is up and answers soon. The journal is
+/// readable without it, and explains why it is down.
+async fn known(id: Owner, scope: &Scope) -> Known {
     let ask = async {
         if !address(scope).is_up().await {
             return None;
@@ -59,10 +75,40 @@ async fn known_runs(id: Owner, scope: &Scope) -> Vec<Run> {
         let server = Server::reach(scope).await.ok()?;
         let id = id.to_string();
         let details: Details = server.ask(|| server.proxy().show(&id)).await.ok()?;
-        Some(details.runs().to_vec())
+        let plugins: Plugins = server.ask(|| server.proxy().plugins()).await.ok()?;
+        let hooks = plugins.plugins.into_iter().flat_map(|plugin| {
+            let name = plugin.name;
+            let hooks = plugin.hooks.into_iter();
+            hooks.map(move |hook| (name.clone(), hook))
+        });
+        Some(Known {
+            runs: details.runs().to_vec(),
+            hooks: hooks.collect(),
+        })
     };
     let answer = tokio::time::timeout(RUNS_TIMEOUT, ask).await;
     answer.ok().flatten().unwrap_or_default()
+}
+
+/// Refuses to show the journal of this machine for what ran on another node.
+async fn elsewhere(id: Owner, scope: &Scope) -> Result<(), Failure> {
+    let Ok(Some(fleet)) = Fleet::reach(scope, Local::default()).await else {
+        return Ok(());
+    };
+    let nodes = match fleet.show(id).await {
+        Ok(Details::Crawl { crawl, .. }) => crawl.nodes,
+        Ok(Details::Snapshot { snapshot, .. }) => snapshot.node.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    if nodes.is_empty() || nodes.iter().any(|node| fleet.is_here(Some(node))) {
+        return Ok(());
+    }
+    Err(Failure::failed(on_nodes(id, &nodes)))
+}
+
+fn on_nodes(id: Owner, nodes: &[String]) -> String {
+    let nodes = nodes.join(", ");
+    format!("the journal of {id} is on {nodes}; run there: archivist logs {id}")
 }
 
 /// Returns the run of this id. Its unit is known to the orchestrator alone.
@@ -71,7 +117,7 @@ async fn known_run(id: RunId, args: &LogsArgs, scope: &Scope) -> Result<Run, Fai
         let why = format!("--hook selects hooks of a crawl or snapshot; {id} is a single run");
         return Err(Failure::usage(why));
     }
-    match decode(&show::fetch(AnyId::Run(id), scope).await?)? {
+    match decode(&show::fetch(AnyId::Run(id), Local::default(), scope).await?)? {
         Details::Run { run, .. } => Ok(*run),
         _ => Err(Failure::failed(format!("there is no run {id}"))),
     }
@@ -119,169 +165,96 @@ fn of_run(run: &Run, args: &LogsArgs, scope: &Scope) -> Vec<String> {
     out
 }
 
-/// Returns whether `--hook` selects `run`: by plugin, or by the full or short name of the hook.
-fn is_of(run: &Run, asked: &str) -> bool {
-    run.plugin.as_deref() == Some(asked)
-        || run
-            .hook
-            .as_deref()
-            .is_some_and(|hook| hook == asked || short_hook(hook) == asked)
+/// Returns whether `--hook` selects a hook: by plugin, or by the full or short name of the hook.
+fn is_of(plugin: Option<&str>, hook: Option<&str>, asked: &str) -> bool {
+    plugin == Some(asked) || hook.is_some_and(|hook| hook == asked || short_hook(hook) == asked)
 }
 
 /// Returns the arguments of journalctl(1): matches of one group are a conjunction, `+` separates
 /// groups.
-fn of_owner(id: Owner, args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
-    let mut out = options(args, scope);
-    if scope.instance.is_some() {
-        // Two instances may use the same ids.
-        out.push(format!("--unit={}-*", scope.unit_prefix()));
-    }
-    let owner = match id {
-        Owner::Crawl(id) => format!("ARCHIVIST_CRAWL_ID={}", id.0),
-        Owner::Snapshot(id) => format!("ARCHIVIST_SNAPSHOT_ID={}", id.0),
+fn of_owner(id: Owner, args: &LogsArgs, known: &Known, scope: &Scope) -> Vec<String> {
+    let asked = args.hook.as_deref();
+    let is_asked = |plugin: Option<&str>, hook: Option<&str>| {
+        asked.is_none_or(|asked| is_of(plugin, hook, asked))
     };
-    match &args.hook {
-        None => out.push(owner),
-        Some(asked) => {
-            // The journal has the file names of hooks, users type the short ones. The hook of an
-            // unknown run is matched as typed.
-            let hooks: BTreeSet<&str> = runs
-                .iter()
-                .filter(|run| is_of(run, asked))
-                .filter_map(|run| run.hook.as_deref())
-                .chain([asked.as_str()])
-                .collect();
-            out.extend([owner.clone(), format!("ARCHIVIST_PLUGIN={asked}")]);
-            for hook in hooks {
-                out.extend(["+".into(), owner.clone(), format!("ARCHIVIST_HOOK={hook}")]);
-            }
+    let runs = known.runs.iter();
+    let runs: Vec<&Run> = runs
+        .filter(|run| is_asked(run.plugin.as_deref(), run.hook.as_deref()))
+        .collect();
+    let mut groups = Vec::new();
+    for owner in of_instance(id, scope) {
+        groups.extend(of_hook(owner, asked, &runs));
+    }
+    if scope.user {
+        let names = Names::new(scope.unit_prefix());
+        let planned = known.hooks.iter();
+        let planned = planned
+            .filter(|(plugin, hook)| is_asked(Some(plugin), Some(hook)))
+            .map(|(plugin, hook)| names.hook(plugin, short_hook(hook), id));
+        let mut units: BTreeSet<String> = runs.iter().map(|run| run.unit.clone()).collect();
+        units.extend(planned);
+        groups.push(matches("_SYSTEMD_USER_UNIT", units));
+        if let (Owner::Crawl(id), None) = (id, asked) {
+            groups.push(vec![format!(
+                "_SYSTEMD_USER_SLICE={}",
+                names.crawl_slice(id)
+            )]);
         }
     }
     // Lines of journald itself, such as suppressed messages, carry no field of ours but the name of
     // the unit.
-    let field = unit_field(scope.user);
-    let mut units = runs
-        .iter()
-        .filter(|run| args.hook.as_deref().is_none_or(|asked| is_of(run, asked)))
-        .map(|run| format!("{field}={}", run.unit))
-        .peekable();
-    if units.peek().is_some() {
-        out.extend(["+".to_owned(), "_UID=0".to_owned()]);
-        out.extend(units);
+    let suppressed = matches(
+        unit_field(scope.user),
+        runs.iter().map(|run| run.unit.clone()),
+    );
+    if !suppressed.is_empty() {
+        groups.push([vec!["_UID=0".to_owned()], suppressed].concat());
     }
+    groups.retain(|group| !group.is_empty());
+    let mut out = options(args, scope);
+    out.extend(groups.join(&"+".to_owned()));
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample;
-    use archivist_core::model::{CrawlId, SnapshotId};
-
-    fn args(id: Owner) -> LogsArgs {
-        LogsArgs {
-            id: AnyId::Owner(id),
-            hook: None,
-            follow: false,
-            lines: None,
-        }
-    }
-
-    /// The arguments for the id that `args` name.
-    fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
-        match args.id {
-            AnyId::Owner(id) => of_owner(id, args, runs, scope),
-            AnyId::Run(_) => of_run(&runs[0], args, scope),
-        }
-    }
-
-    #[test]
-    fn a_run_is_selected_by_its_invocation_or_by_its_unit() {
-        let scope = Scope::system("/");
-        let mut run = sample::run(7, "wget", "on_Snapshot__06_wget");
-        let asked = LogsArgs {
-            id: AnyId::Run(RunId(7)),
-            ..args(Owner::Crawl(CrawlId(1)))
-        };
-        let id = "0123456789abcdef0123456789abcdef";
-        assert_eq!(
-            arguments(&asked, &[run.clone()], &scope),
-            [
-                format!("_SYSTEMD_INVOCATION_ID={id}"),
-                "+".to_owned(),
-                format!("INVOCATION_ID={id}")
-            ]
-        );
-        run.invocation = None;
-        let unit = &run.unit.clone();
-        let user = Scope {
-            user: true,
-            ..scope
-        };
-        assert_eq!(
-            arguments(&asked, &[run], &user),
-            [
-                "--user".to_owned(),
-                "--since=@1795253045".to_owned(),
-                format!("_SYSTEMD_USER_UNIT={unit}"),
-                "+".to_owned(),
-                format!("USER_UNIT={unit}")
-            ]
-        );
-    }
-
-    #[test]
-    fn fields_and_flags_of_journalctl() {
-        let scope = Scope::system("/");
-        let crawl = args(Owner::Crawl(CrawlId(12)));
-        assert_eq!(arguments(&crawl, &[], &scope), ["ARCHIVIST_CRAWL_ID=12"]);
-        let snapshot = LogsArgs {
-            hook: Some("wget".into()),
-            follow: true,
-            lines: Some(5),
-            ..args(Owner::Snapshot(SnapshotId(345)))
-        };
-        let user = Scope {
-            user: true,
-            instance: Some("news".into()),
-            ..scope
-        };
-        assert_eq!(
-            arguments(&snapshot, &[], &user).join(" "),
-            "--user --follow --lines=5 --unit=archivist-news-* \
-             ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
-             + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget"
-        );
-    }
-
-    #[test]
-    fn a_short_hook_name_selects_its_lines_and_those_of_journald() {
-        let scope = Scope::system("/");
-        let runs = [
-            sample::run(1, "wget", "on_Snapshot__06_wget"),
-            sample::run(2, "title", "on_Snapshot__54_title"),
-        ];
-        let [wget, title] = [&runs[0].unit, &runs[1].unit];
-        let asked = LogsArgs {
-            hook: Some("wget".into()),
-            ..args(Owner::Snapshot(SnapshotId(345)))
-        };
-        assert_eq!(
-            arguments(&asked, &runs, &scope).join(" "),
-            format!(
-                "ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_PLUGIN=wget \
-                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=on_Snapshot__06_wget \
-                 + ARCHIVIST_SNAPSHOT_ID=345 ARCHIVIST_HOOK=wget \
-                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget}"
-            )
-        );
-        let all = args(Owner::Snapshot(SnapshotId(345)));
-        assert_eq!(
-            arguments(&all, &runs, &scope).join(" "),
-            format!(
-                "ARCHIVIST_SNAPSHOT_ID=345 \
-                 + _UID=0 OBJECT_SYSTEMD_UNIT={wget} OBJECT_SYSTEMD_UNIT={title}"
-            )
-        );
-    }
+fn matches(field: &str, values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let values = values.into_iter();
+    values.map(|value| format!("{field}={value}")).collect()
 }
+
+/// Returns the matches of the lines with this id. Two instances may use the same ids: units of an
+/// instance have a field with its name, and the messages of its orchestrator the name of its unit.
+fn of_instance(id: Owner, scope: &Scope) -> Vec<Vec<String>> {
+    let owner = match id {
+        Owner::Crawl(id) => format!("ARCHIVIST_CRAWL_ID={}", id.0),
+        Owner::Snapshot(id) => format!("ARCHIVIST_SNAPSHOT_ID={}", id.0),
+    };
+    let Some(instance) = &scope.instance else {
+        return vec![vec![owner]];
+    };
+    let manager = if scope.user { "USER_" } else { "" };
+    let orchestrator = scope.orchestrator_unit();
+    vec![
+        vec![owner.clone(), format!("ARCHIVIST_INSTANCE={instance}")],
+        vec![owner, format!("_SYSTEMD_{manager}UNIT={orchestrator}")],
+    ]
+}
+
+/// Returns the matches of the lines of one hook, or the given ones.
+fn of_hook(owner: Vec<String>, asked: Option<&str>, runs: &[&Run]) -> Vec<Vec<String>> {
+    let Some(asked) = asked else {
+        return vec![owner];
+    };
+    // The journal has the file names of hooks, users type the short ones. The hook of an unknown
+    // run is matched as typed.
+    let hooks = runs.iter().filter_map(|run| run.hook.as_deref());
+    let hooks: BTreeSet<&str> = hooks.chain([asked]).collect();
+    let hooks = hooks.iter().map(|hook| format!("ARCHIVIST_HOOK={hook}"));
+    [format!("ARCHIVIST_PLUGIN={asked}")]
+        .into_iter()
+        .chain(hooks)
+        .map(|hook| [&owner[..], &[hook]].concat())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

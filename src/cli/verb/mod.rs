@@ -8,6 +8,7 @@ pub mod completions;
 pub mod config;
 pub mod doctor;
 pub mod each;
+pub mod fleet;
 pub mod generate;
 pub mod heartbeat;
 pub mod hook;

@@ -3,7 +3,8 @@
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
 use crate::display::style;
-use archivist_core::model::{Lifecycle, Owner};
+use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use archivist_core::store::STORED_MARKER;
 use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
 use archivist_shared::config::Scope;
 use clap::Args;
@@ -84,11 +85,33 @@ async fn place_of(id: Owner, scope: &Scope) -> Result<PageLocation, Failure> {
         }
     };
     let (status, directory) = row.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
+    if let (Owner::Snapshot(id), Lifecycle::Sealed) = (id, status) {
+        fetch(&server, id, directory.as_deref()).await?;
+    }
     let without = why_there_is_no_page(id, status);
     let directory = directory.map(PathBuf::from);
     let directory =
         directory.ok_or_else(|| Failure::failed(format!("{id} has no page yet: {without}")))?;
     Ok(PageLocation { directory, without })
+}
+
+/// Waits until the files of a page are restored that only the store has. The orchestrator notes that
+/// a user reads the page, so that its files stay for a while.
+async fn fetch(server: &Server, id: SnapshotId, directory: Option<&str>) -> Result<(), Failure> {
+    let Some(directory) = directory else {
+        return Ok(());
+    };
+    // Without a marker the files are there; it can be read by those who can read the page.
+    if Path::new(directory).join("index.html").exists()
+        && !Path::new(directory).join(STORED_MARKER).exists()
+    {
+        return Ok(());
+    }
+    let id = id.to_string();
+    server
+        .wait_for(|| server.proxy().fetch(&id))
+        .await
+        .map(drop)
 }
 
 fn why_there_is_no_page(id: Owner, status: Lifecycle) -> &'static str {
@@ -137,7 +160,6 @@ fn has_desktop(env: impl Fn(&str) -> Option<OsString>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archivist_core::model::SnapshotId;
     use std::io::Error;
 
     #[test]

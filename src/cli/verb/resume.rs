@@ -1,6 +1,7 @@
 //! `archivist resume`: resumes paused crawls and snapshots.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::Orders;
 use crate::client::server::Server;
 use crate::verb::each::each;
 use archivist_core::model::Owner;
@@ -16,9 +17,12 @@ pub struct ResumeArgs {
 
 pub async fn run(args: ResumeArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    let resume = async |id: String| {
+    let orders = Orders::begin(scope).await;
+    let resume = async |id: Owner| {
+        let end = orders.check(id, &server).await?;
+        let id = id.to_string();
         server.call(|| server.proxy().resume(&id)).await?;
-        Ok(format!("{id} resumed"))
+        Ok(format!("{id} resumed{end}"))
     };
     each(&args.ids, resume).await
 }

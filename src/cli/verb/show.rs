@@ -1,15 +1,18 @@
 //! `archivist show`: everything about a crawl, snapshot or run, in the form of `systemctl status`.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::rows;
 use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
-use archivist_core::model::{AnyId, Lifecycle, RunId, Time};
+use archivist_core::model::{AnyId, Lifecycle, Owner, RunId, Time};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Counts, Crawl, Details, ROWS_MAX, Run, Snapshot};
+use archivist_shared::bus::documents::report::{
+    Copy, Counts, Crawl, Details, ROWS_MAX, Run, Snapshot,
+};
 use archivist_shared::config::Scope;
 use clap::Args;
 use serde_json::Value;
@@ -22,13 +25,15 @@ pub struct ShowArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
     id: AnyId,
+    #[command(flatten)]
+    local: Local,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub async fn run(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let answer = fetch(args.id, scope).await?;
+    let answer = fetch(args.id, args.local, scope).await?;
     let details: Details = decode(&answer)?;
     let suppressed = suppressed::messages(details.runs(), scope);
     if args.json {
@@ -77,11 +82,81 @@ fn what_is_suppressed(runs: &[Run], suppressed: &BTreeMap<RunId, u64>) -> String
     }
 }
 
-/// Queries the document about `id`.
-pub async fn fetch(id: AnyId, scope: &Scope) -> Result<String, Failure> {
+/// Queries the document about `id`. Runs are known to their machine alone.
+pub async fn fetch(id: AnyId, local: Local, scope: &Scope) -> Result<String, Failure> {
+    let fleet = Fleet::reach(scope, local).await?;
+    if let (AnyId::Owner(id), Some(fleet)) = (id, fleet) {
+        let details = of_fleet(id, &fleet, scope).await?;
+        return serde_json::to_string(&details)
+            .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")));
+    }
     let server = Server::reach(scope).await?;
     let id = id.to_string();
     server.call(|| server.proxy().show(&id)).await
+}
+
+/// Queries the fleet, and this machine, which knows more of what it works on. A crawl that was just
+/// added may not have reached the fleet.
+async fn of_fleet(id: Owner, fleet: &Fleet, scope: &Scope) -> Result<Details, Failure> {
+    let wide = fleet.show(id).await;
+    let here = match Server::reach(scope).await {
+        Ok(server) => {
+            let id = id.to_string();
+            server.ask(|| server.proxy().show(&id)).await
+        }
+        Err(failure) => Err(failure),
+    };
+    match (wide, here) {
+        (Ok(wide), Ok(here)) => Ok(merged(wide, here, |node| fleet.is_here(node))),
+        (Ok(wide), Err(_)) => Ok(wide),
+        (Err(failure), Ok(here)) if !failure.is_unreachable() => Ok(here),
+        (Err(failure), _) => Err(failure),
+    }
+}
+
+/// Returns what the fleet knows, with the runs of this machine; of a page on this machine, what the
+/// machine knows.
+fn merged(wide: Details, here: Details, is_here: impl Fn(Option<&str>) -> bool) -> Details {
+    match (wide, here) {
+        (
+            Details::Crawl {
+                crawl,
+                snapshots,
+                results,
+                ..
+            },
+            Details::Crawl {
+                crawl: known, runs, ..
+            },
+        ) => Details::Crawl {
+            crawl: Crawl {
+                directory: known.directory,
+                ..crawl
+            },
+            snapshots,
+            results,
+            runs,
+        },
+        (
+            Details::Snapshot { snapshot, .. },
+            Details::Snapshot {
+                snapshot: known,
+                results,
+                runs,
+                copy,
+            },
+        ) if is_here(snapshot.node.as_deref()) => Details::Snapshot {
+            snapshot: Snapshot {
+                node: snapshot.node,
+                parent: snapshot.parent,
+                ..known
+            },
+            results,
+            runs,
+            copy,
+        },
+        (wide, _) => wide,
+    }
 }
 
 /// Lines `   Label: text`, with the labels right-aligned as in systemctl.
@@ -175,7 +250,12 @@ fn what_is_cut(details: &Details) -> String {
 pub fn short(details: &Details, style: &Style) -> String {
     match details {
         Details::Crawl { crawl, runs, .. } => crawl_head(crawl, runs, style),
-        Details::Snapshot { snapshot, runs, .. } => snapshot_head(snapshot, runs, style),
+        Details::Snapshot {
+            snapshot,
+            runs,
+            copy,
+            ..
+        } => snapshot_head(snapshot, runs, copy.as_ref(), style),
         Details::Run { run, result } => run::head(run, result.as_deref(), style),
     }
 }
@@ -222,6 +302,7 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
             None => block.line("Set", format!("{key}={value}")),
         }
     }
+    block.line("Nodes", crawl.nodes.join(", "));
     block.line("Pages", text::counts(&crawl.snapshots, &text::lifecycles()));
     block.line("Results", results(&crawl.results));
     block.line("Health", text::health(crawl.uses));
@@ -236,7 +317,27 @@ fn crawl_head(crawl: &Crawl, runs: &[Run], style: &Style) -> String {
         + &running(runs, style)
 }
 
-fn snapshot_head(snapshot: &Snapshot, runs: &[Run], style: &Style) -> String {
+/// `OBJECT in STORE, verified …`, or what the copy waits for.
+fn copy_line(copy: &Copy, style: &Style) -> String {
+    let mut parts = Vec::new();
+    if let (Some(object), Some(verified)) = (&copy.object, copy.verified_at) {
+        let verified = text::stamp_and_age(verified, style);
+        let (name, store) = (clean(&object.name), clean(&object.store));
+        parts.push(format!("{name} in {store}, verified {verified}"));
+    }
+    if !copy.is_local {
+        parts.push("local files removed".to_owned());
+    }
+    if copy.state != "idle" {
+        parts.push(format!("{} {}", copy.task, clean(&copy.state)));
+    }
+    if let Some(reason) = &copy.reason {
+        parts.push(clean(reason));
+    }
+    parts.join("; ")
+}
+
+fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: &Style) -> String {
     let reason = snapshot.reason.as_deref();
     let since = match snapshot.status {
         Lifecycle::Queued => None,
@@ -261,6 +362,7 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], style: &Style) -> String {
         "Crawl",
         format!("{}, depth {}{parent}", snapshot.crawl, snapshot.depth),
     );
+    block.line("Node", snapshot.node.clone().unwrap_or_default());
     block.line("Tags", snapshot.tags.join(", "));
     block.line(
         "Bookmarked",
@@ -272,6 +374,9 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], style: &Style) -> String {
     block.line("Results", results(&snapshot.results));
     block.line("Health", text::health(snapshot.uses));
     block.line("Directory", snapshot.directory.clone().unwrap_or_default());
+    if let Some(copy) = copy {
+        block.line("Store", copy_line(copy, style));
+    }
     title(
         &snapshot.id.to_string(),
         snapshot.status,

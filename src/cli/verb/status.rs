@@ -1,6 +1,7 @@
 //! `archivist status`: the state of the orchestrator, or of one crawl, snapshot or run.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
@@ -9,11 +10,12 @@ use crate::verb::show;
 use crate::verb::show::Block;
 use archivist_core::model::AnyId;
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{Command, Runner, Status};
+use archivist_shared::bus::documents::report::{Command, Runner, Status, StoreStatus};
 use archivist_shared::config::Scope;
 use clap::Args;
 use std::collections::BTreeSet;
 
+mod fleet;
 mod live;
 
 #[derive(Args)]
@@ -21,9 +23,11 @@ pub struct StatusArgs {
     /// A crawl (c12), a snapshot (s345) or a run (r678)
     #[arg(value_name = "ID")]
     id: Option<AnyId>,
-    /// Show the state again whenever it changes, until Ctrl-C
+    /// Show the state of this machine again whenever it changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
+    #[command(flatten)]
+    local: Local,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,11 +37,23 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     if args.watch {
         return live::watch(&args, scope).await;
     }
+    // A fleet that cannot be reached is reported after the state of this machine.
+    let mut away = None;
     let answer = match args.id {
-        Some(id) => show::fetch(id, scope).await?,
+        Some(id) => show::fetch(id, args.local, scope).await?,
         None => {
             let server = Server::reach(scope).await?;
-            server.call(|| server.proxy().status()).await?
+            let answer = server.call(|| server.proxy().status()).await?;
+            let fleet = async {
+                match Fleet::reach(scope, args.local).await? {
+                    Some(fleet) => fleet::added(&answer, &fleet.status().await?),
+                    None => Ok(answer.clone()),
+                }
+            };
+            fleet.await.unwrap_or_else(|failure| {
+                away = Some(failure);
+                answer.clone()
+            })
         }
     };
     if args.json {
@@ -45,7 +61,7 @@ pub async fn run(args: StatusArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         style::print(&render(args.id, &answer, scope, &Style::of_stdout())?)?;
     }
-    Ok(Exit::Done)
+    away.map_or(Ok(Exit::Done), Err)
 }
 
 /// Returns the text for an answer about `id`, or about the orchestrator.
@@ -75,12 +91,18 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     if !status.network.is_empty() {
         block.line("Network", network(status));
     }
-    block.line("Crawls", text::counts(&status.crawls, &text::lifecycles()));
-    block.line(
-        "Pages",
-        text::counts(&status.snapshots, &text::lifecycles()),
-    );
-    block.line("Health", text::health(status.uses));
+    match &status.fleet {
+        Some(fleet) => fleet::lines(fleet, status, &mut block, style),
+        None => {
+            let states = text::lifecycles();
+            block.line("Crawls", text::counts(&status.crawls, &states));
+            block.line("Pages", text::counts(&status.snapshots, &states));
+            block.line("Health", text::health(status.uses));
+        }
+    }
+    if let Some(store) = &status.store {
+        block.line("Store", self::store(store, style));
+    }
     if let Some(next) = status.next {
         block.line("Next", text::stamp_and_age(next, style));
     }
@@ -105,6 +127,27 @@ pub fn network(status: &Status) -> String {
         _ => "",
     };
     clean(&status.network) + kept
+}
+
+/// `/srv/store, 3 waiting (1 failed), 1 running; s7: failed to …, next attempt …`
+fn store(store: &StoreStatus, style: &Style) -> String {
+    let mut words = vec![clean(&store.store)];
+    match (store.waiting, store.failed) {
+        (0, _) => {}
+        (waiting, 0) => words.push(format!("{waiting} waiting")),
+        (waiting, failed) => words.push(format!("{waiting} waiting ({failed} failed)")),
+    }
+    if store.running > 0 {
+        words.push(format!("{} running", store.running));
+    }
+    let mut line = words.join(", ");
+    if let Some(reason) = &store.reason {
+        line += &format!("; {}", clean(reason));
+    }
+    if let Some(next) = store.next {
+        line += &format!("; next attempt {}", text::stamp_and_age(next, style));
+    }
+    line
 }
 
 /// `run of https://…, crawl c12, in /home/me, pid 123, since …`
@@ -252,6 +295,16 @@ mod tests {
             blocked: Some("no room".into()),
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),
+            fleet: None,
+            store: Some(StoreStatus {
+                store: "/srv/store".into(),
+                keep_local: "always".into(),
+                waiting: 3,
+                failed: 1,
+                running: 1,
+                reason: Some("s7: failed to open store '/srv/store'".into()),
+                next: None,
+            }),
             next: Some(Time(sample::NOW.0 + 60_000)),
             commands: Vec::new(),
             runners: vec![
@@ -270,6 +323,7 @@ mod tests {
     Crawls: 3 queued, 1 started
      Pages: 20 queued
     Health: 96%: 32 succeeded, 1 failed
+     Store: /srv/store, 3 waiting (1 failed), 1 running; s7: failed to open store '/srv/store'
       Next: Sat 2026-11-21 09:26:05 UTC; in 1min 0s
     Runner: active, archivist-run-412-0badcafe.scope (pid 412) since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago
     Runner: waiting, no unit (pid 412) in another PID namespace since Sat 2026-11-21 09:24:05 UTC; 1min 0s ago

@@ -22,7 +22,8 @@ pub async fn run(args: UpdateArgs, scope: &Scope) -> Result<Exit, Failure> {
         style::print(&format!("{}\n", summary("the archive", count)))?;
         return Ok(Exit::Done);
     }
-    let update = async |id: String| {
+    let update = async |id: Owner| {
+        let id = id.to_string();
         let count = server.call_once(server.proxy().update(&id)).await?;
         Ok(summary(&id, count))
     };

@@ -2,10 +2,11 @@
 //! failed.
 
 use crate::client::exit::{Exit, Failure};
+use crate::client::fleet::{Fleet, Local};
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::verb::watch::timers;
-use archivist_core::model::AnyId;
+use archivist_core::model::{AnyId, Owner};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Reason, Why, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::Watch;
@@ -17,12 +18,25 @@ pub struct WhyArgs {
     /// A crawl (c12), a snapshot (s345), a run (r678), or the name of a watch
     #[arg(value_name = "ID")]
     id: String,
+    #[command(flatten)]
+    local: Local,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let fleet = match args.id.parse::<AnyId>() {
+        Ok(AnyId::Owner(id)) => {
+            let fleet = Fleet::reach(scope, args.local).await?;
+            fleet.map(|fleet| (id, fleet))
+        }
+        _ => None,
+    };
+    if let Some((id, fleet)) = fleet {
+        let why = of_fleet(id, &fleet, scope).await?;
+        return print(&why, args.json);
+    }
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().why(&args.id)).await?;
     let (head, reasons) = match args.id.parse::<AnyId>() {
@@ -44,6 +58,54 @@ pub async fn run(args: WhyArgs, scope: &Scope) -> Result<Exit, Failure> {
         style::print_json(&answer)?;
     } else {
         style::print(&summary(&head, &reasons))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks the fleet, and of what this machine has, the machine.
+async fn of_fleet(id: Owner, fleet: &Fleet, scope: &Scope) -> Result<Why, Failure> {
+    let wide = match fleet.why(id).await {
+        Ok(answer) => Ok(decode::<Why>(&answer)?),
+        Err(failure) if failure.is_unreachable() => return Err(failure),
+        Err(failure) => Err(failure),
+    };
+    let is_elsewhere =
+        matches!((&wide, id), (Ok(why), Owner::Snapshot(_)) if !fleet.is_here(why.node.as_deref()));
+    if is_elsewhere {
+        return wide;
+    }
+    let here = match Server::reach(scope).await {
+        Ok(server) => {
+            let id = id.to_string();
+            server.ask(|| server.proxy().why(&id)).await
+        }
+        Err(failure) => Err(failure),
+    };
+    match (wide, here) {
+        (Ok(wide), Ok(here)) => Ok(joined(wide, here)),
+        (Ok(why), Err(_)) | (Err(_), Ok(why)) => Ok(why),
+        (Err(failure), Err(_)) => Err(failure),
+    }
+}
+
+/// Returns the reasons of the fleet, then those of this machine that differ.
+fn joined(wide: Why, here: Why) -> Why {
+    let is_final = wide.status.is_final() || here.status.is_final();
+    let mut reasons = wide.reasons;
+    if !is_final {
+        let known: Vec<String> = reasons.iter().map(|reason| reason.text.clone()).collect();
+        let more = here.reasons.into_iter();
+        reasons.extend(more.filter(|reason| !known.contains(&reason.text)));
+    }
+    Why { reasons, ..wide }
+}
+
+fn print(why: &Why, is_json: bool) -> Result<Exit, Failure> {
+    if is_json {
+        style::print_json(&serde_json::to_string(why).unwrap_or_default())?;
+    } else {
+        let head = format!("{} is {}", why.id, why.status);
+        style::print(&summary(&head, &why.reasons))?;
     }
     Ok(Exit::Done)
 }
@@ -96,6 +158,33 @@ fn summary(head: &str, reasons: &[Reason]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_core::model::Lifecycle;
+
+    #[test]
+    fn reasons_of_this_machine_follow_those_of_the_fleet() {
+        let why = |status, texts: &[&str]| Why {
+            id: "s3".parse().unwrap(),
+            status,
+            reasons: texts
+                .iter()
+                .map(|text| Reason {
+                    code: "x".into(),
+                    text: (*text).into(),
+                    until: None,
+                })
+                .collect(),
+            node: Some("web1".into()),
+        };
+        let texts = |why: Why| why.reasons.into_iter().map(|reason| reason.text);
+        let started = Lifecycle::Started;
+        let both = joined(why(started, &["leased", "b"]), why(started, &["b", "c"]));
+        assert!(texts(both).eq(["leased", "b", "c"]));
+        let done = joined(
+            why(Lifecycle::Sealed, &["done"]),
+            why(started, &["running"]),
+        );
+        assert!(texts(done).eq(["done"]));
+    }
 
     #[test]
     fn reasons_are_printed_one_per_line_and_cleaned() {

@@ -95,6 +95,8 @@ pub enum Outcome {
     Interrupted,
     /// Its crawl or snapshot was cancelled, and it did not end within its grace after SIGTERM.
     Killed,
+    /// The lease of its host ended before the start, so the hook was not executed.
+    Late,
     /// systemd failed to start it; the text says why.
     NotStarted(String),
     /// Unknown, and no longer knowable.
@@ -254,6 +256,7 @@ impl fmt::Display for Outcome {
             Outcome::Killed => {
                 f.write_str("cancelled, ignored SIGTERM and was killed after its grace")
             }
+            Outcome::Late => f.write_str("not executed: the lease of its host had ended"),
             Outcome::NotStarted(why) => write!(f, "could not be started: {why}"),
             Outcome::Lost => f.write_str("lost: it is unknown how it ended"),
         }

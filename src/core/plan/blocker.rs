@@ -37,6 +37,8 @@ pub enum Blocker {
     HostFull(u32),
     /// No snapshot of its host starts before this time.
     HostUntil(Time),
+    /// The fleet has not leased its host to this node.
+    NotLeased,
     /// All slots of its pool are taken; their number.
     PoolFull(Pool, u32),
 }
@@ -52,6 +54,7 @@ impl Blocker {
             Blocker::CrawlFull(_) => "crawl-full",
             Blocker::HostFull(_) => "host-full",
             Blocker::HostUntil(_) => "host-delay",
+            Blocker::NotLeased => "not-leased",
             Blocker::PoolFull(..) => "pool-full",
         }
     }
@@ -81,6 +84,7 @@ impl std::fmt::Display for Blocker {
                 write!(f, "waiting for a free slot: {limit} of {limit} alerts busy")
             }
             Blocker::HostUntil(time) => write!(f, "its host gets no further page before {time}"),
+            Blocker::NotLeased => f.write_str("the fleet has not leased its host to this node"),
         }
     }
 }

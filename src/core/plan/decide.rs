@@ -4,6 +4,7 @@ use super::blocker::{Blocker, Limits};
 use super::checks::decide_checks;
 use super::view::{Due, Host, HostId, View};
 use crate::model::{CrawlId, RunId, SnapshotId, Time};
+use crate::store::decide_transfers;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A start that the orchestrator must make now.
@@ -15,6 +16,8 @@ pub enum Decision {
     StartSnapshot(SnapshotId),
     /// Start the queued check with this run.
     StartCheck(RunId),
+    /// Start the due transfer of this snapshot.
+    StartTransfer(SnapshotId),
 }
 
 /// The slots that are taken, including those of the starts decided so far.
@@ -96,6 +99,9 @@ impl<'a> Places<'a> {
 
 /// What blocks another snapshot of this host.
 pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> {
+    if !host.lease.allows(now) {
+        return Some(Blocker::NotLeased);
+    }
     if host.next_at > now {
         return Some(Blocker::HostUntil(host.next_at));
     }
@@ -104,7 +110,7 @@ pub fn against_host(host: &Host, limits: &Limits, now: Time) -> Option<Blocker> 
 }
 
 /// Decides on all starts that the limits allow, in the order in which they are made: checks of
-/// watches, which have pools of their own, then crawls, then snapshots of the crawls in turn, so
+/// watches and transfers, which have slots of their own, then crawls, then snapshots of the crawls in turn, so
 /// that a long crawl starves no other.
 ///
 /// The rules and their order are those of ArchiveBox's orchestrator: an item is due, its kind has a
@@ -113,6 +119,8 @@ pub fn decide(view: &View, limits: &Limits) -> Vec<Decision> {
     let (fast, slow) = (limits.fast_checks, limits.slow_checks);
     let checks = decide_checks(&view.checks, fast, slow, view.pressure.is_some());
     let mut decisions: Vec<_> = checks.into_iter().map(Decision::StartCheck).collect();
+    let transfers = decide_transfers(&view.transfers).into_iter();
+    decisions.extend(transfers.map(Decision::StartTransfer));
     let mut places = Places::of(view, limits);
     for id in &view.due_crawls {
         if places.against_crawl().is_some() {

@@ -45,11 +45,13 @@ pub fn awaits_decision(interrupted: bool, is_held: bool, result: Option<ResultSt
 }
 
 /// Whether the worker runs the hook again: its result waits for another run after an interrupt or a
-/// pause, or the run was never started.
+/// pause, or the run was never started. A late run has the deadline of a lease that was renewed since:
+/// without a renewal, its page is stopped.
 pub fn runs_again(run: RunFlags, outcome: Option<&Outcome>, result: Option<ResultState>) -> bool {
     let put_off = result == Some(ResultState::Backoff);
     let never_started = run.starting && outcome == Some(&Outcome::Lost);
-    ((run.interrupted || run.frozen) && put_off) || never_started
+    let late = outcome == Some(&Outcome::Late);
+    ((run.interrupted || run.frozen || late) && put_off) || never_started
 }
 
 #[cfg(test)]
@@ -91,12 +93,14 @@ mod tests {
                 frozen: n & 2 != 0,
                 starting: n & 4 != 0,
             };
-            for outcome in [None, Some(&Outcome::Exit(0)), Some(&Outcome::Lost)] {
+            let outcomes = [Outcome::Exit(0), Outcome::Late, Outcome::Lost];
+            for outcome in std::iter::once(None).chain(outcomes.iter().map(Some)) {
                 for result in std::iter::once(None).chain(ResultState::ALL.map(Some)) {
                     let lost = matches!(outcome, Some(Outcome::Lost));
+                    let late = matches!(outcome, Some(Outcome::Late));
                     let want = match (n & 3, n & 4) {
                         (_, 4) if lost => true,
-                        (0, _) => false,
+                        (0, _) if !late => false,
                         _ => matches!(result, Some(ResultState::Backoff)),
                     };
                     assert_eq!(runs_again(run, outcome, result), want, "{run:?} {result:?}");

@@ -92,7 +92,14 @@ pub struct Ending {
     pub short_of_disk: bool,
     /// Its crawl or snapshot was cancelled.
     pub cancelled: bool,
+    /// The time has passed from which on it was not to be executed ([`UnitSpec::not_after`]).
+    ///
+    /// [`UnitSpec::not_after`]: crate::unit::UnitSpec::not_after
+    pub expired: bool,
 }
+
+/// Exit status of the program that starts hooks if [`Ending::expired`] was so before the start.
+const EXIT_LATE: i32 = 190;
 
 /// The outcome to record: why the orchestrator ended the run, unless the run ended in another way
 /// before that. systemd reports a time limit also for a unit that it killed after TimeoutStopSec=.
@@ -102,6 +109,8 @@ pub fn recorded_outcome(outcome: &Outcome, ending: Ending) -> Outcome {
         Outcome::Interrupted
     } else if ending.short_of_disk && by_orchestrator {
         Outcome::DiskLimit
+    } else if ending.expired && *outcome == Outcome::Exit(EXIT_LATE) {
+        Outcome::Late
     } else if ending.cancelled && *outcome == Outcome::TimeLimit {
         Outcome::Killed
     } else {
@@ -262,7 +271,7 @@ mod tests {
                 let ending = Ending {
                     interrupted: n > 1,
                     short_of_disk: n % 2 == 1,
-                    cancelled: false,
+                    ..Ending::default()
                 };
                 assert_eq!(recorded_outcome(&outcome, ending), want);
             }
@@ -273,6 +282,19 @@ mod tests {
         };
         assert_eq!(recorded_outcome(&TimeLimit, cancelled), Outcome::Killed);
         assert_eq!(recorded_outcome(&Signal(15), cancelled), Signal(15));
+    }
+
+    #[test]
+    fn hook_was_late_only_if_its_time_had_passed() {
+        let late = Outcome::Exit(EXIT_LATE);
+        let expired = Ending {
+            expired: true,
+            ..Ending::default()
+        };
+        assert_eq!(recorded_outcome(&late, expired), Outcome::Late);
+        assert_eq!(recorded_outcome(&late, Ending::default()), late);
+        let failed = Outcome::Exit(1);
+        assert_eq!(recorded_outcome(&failed, expired), failed);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the plan decides from.
 
 use super::checks::Checks;
+use super::host_lease::HostLease;
 use crate::model::{CrawlId, SnapshotId, Time};
+use crate::store::Transfers;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ pub struct Host {
     pub next_at: Time,
     /// Minimum time from one start to the next.
     pub delay: Duration,
+    /// Whether this machine may start its pages.
+    pub lease: HostLease,
 }
 
 /// A snapshot that may start now.
@@ -62,6 +66,8 @@ pub struct View {
     pub hosts: BTreeMap<HostId, Host>,
     /// Running and due checks, by pool.
     pub checks: Checks,
+    /// Running and due transfers to and from the store.
+    pub transfers: Transfers,
     /// The earliest time at which something that is not due yet becomes due.
     pub next_due: Option<Time>,
 }
@@ -75,6 +81,7 @@ impl View {
             || self.open_crawls.iter().any(|crawl| !crawl.due.is_empty())
             || self.next_due.is_some()
             || self.checks.is_busy()
+            || self.transfers.is_busy()
     }
 
     /// Why nothing is started although something is due.

@@ -6,4 +6,5 @@ mod spec;
 
 pub use names::{Names, Parsed, UnitKind};
 pub use properties::{Property, properties};
-pub use spec::{AddressFilter, CheckSpec, HookSpec, Network, Stdio, Subject, UnitSpec, WorkerSpec};
+pub use spec::WorkerSpec;
+pub use spec::{AddressFilter, CheckSpec, HookSpec, Network, Stdio, StoreSpec, Subject, UnitSpec};

@@ -18,6 +18,8 @@ pub enum UnitKind {
     Check,
     /// The alert for a site that went down or recovered.
     Alert,
+    /// A transfer between the archive and its store.
+    Store,
 }
 
 impl UnitKind {
@@ -29,6 +31,7 @@ impl UnitKind {
             UnitKind::Hook => "hook",
             UnitKind::Check => "check",
             UnitKind::Alert => "alert",
+            UnitKind::Store => "store",
         }
     }
 
@@ -40,6 +43,7 @@ impl UnitKind {
             UnitKind::Hook,
             UnitKind::Check,
             UnitKind::Alert,
+            UnitKind::Store,
         ]
         .into_iter()
         .find(|kind| kind.as_str() == text)
@@ -61,6 +65,9 @@ pub struct Names {
     /// `archivist`, or `archivist-NAME` for a further instance.
     prefix: String,
 }
+
+/// Owner in the name of the unit that tests the store.
+const STORE_TEST: &str = "test";
 
 /// Longest part of a name from a plugin, in characters: a unit name has at most 255.
 const PART_MAX: usize = 80;
@@ -90,6 +97,11 @@ impl Names {
         }
     }
 
+    /// Returns the name of the instance; `None` for the default one.
+    pub fn instance(&self) -> Option<&str> {
+        self.prefix.strip_prefix("archivist-")
+    }
+
     /// Returns the unit name of the worker of a crawl.
     pub fn crawl_worker(&self, id: CrawlId) -> String {
         format!("{}-crawl-{}.service", self.prefix, id.0)
@@ -117,6 +129,20 @@ impl Names {
             CheckKind::Alert => format!("{}-alert-{}.service", self.prefix, id.0),
             kind => format!("{}-check-{kind}-{}.service", self.prefix, id.0),
         }
+    }
+
+    /// Returns the unit of a transfer between the archive and its store: of a snapshot, or of the test
+    /// of the store.
+    pub fn store(&self, snapshot: Option<SnapshotId>) -> String {
+        match snapshot {
+            Some(id) => format!("{}-store-{id}.service", self.prefix),
+            None => format!("{}-store-{STORE_TEST}.service", self.prefix),
+        }
+    }
+
+    /// Returns the slice of all transfers.
+    pub fn store_slice(&self) -> String {
+        format!("{}-store.slice", self.prefix)
     }
 
     /// Returns the slice of a pool of checks.
@@ -164,7 +190,14 @@ impl Names {
 
     /// Returns patterns for ListUnitsByPatterns that match all workers, hooks and checks.
     pub fn patterns(&self) -> Vec<String> {
-        let kinds = ["crawl-*", "snapshot-*", "hook-*", "check-*", "alert-*"];
+        let kinds = [
+            "crawl-*",
+            "snapshot-*",
+            "hook-*",
+            "check-*",
+            "alert-*",
+            "store-*",
+        ];
         kinds
             .iter()
             .map(|rest| format!("{}-{rest}.service", self.prefix))
@@ -210,6 +243,11 @@ impl Names {
                 number(rest)?;
                 None
             }
+            UnitKind::Store if rest == STORE_TEST => None,
+            UnitKind::Store => match rest.parse().ok()? {
+                owner @ Owner::Snapshot(_) => Some(owner),
+                Owner::Crawl(_) => return None,
+            },
         };
         Some(Parsed { kind, owner })
     }
@@ -303,7 +341,18 @@ mod tests {
         let alert = names.check(CheckKind::Alert, RunId(13));
         assert_eq!(alert, "archivist-second-alert-13.service");
         assert_eq!(names.parse(&alert).map(|p| p.kind), Some(UnitKind::Alert));
+        let transfer = names.store(Some(SnapshotId(345)));
+        assert_eq!(transfer, "archivist-second-store-s345.service");
+        let parsed = names.parse(&transfer);
+        assert_eq!(
+            parsed.and_then(|p| p.owner),
+            Some(Owner::Snapshot(SnapshotId(345)))
+        );
+        let test = names.store(None);
+        assert_eq!(names.parse(&test).map(|p| p.kind), Some(UnitKind::Store));
         for stranger in [
+            "archivist-second-store-c7.service",
+            "archivist-second-store.slice",
             "archivist-second-check-fast.slice",
             "archivist-second-check-other-12.service",
             "archivist-second-orchestrator.service",

@@ -32,8 +32,8 @@ pub enum Property {
     /// `a(iayu)`: family, address in network order, prefix.
     #[serde(serialize_with = "as_texts")]
     Networks(Vec<Subnet>),
-    /// The descriptor at this position in the call.
-    Descriptor(usize),
+    /// The descriptor in the call.
+    Descriptor,
 }
 
 fn as_texts<S: Serializer>(networks: &[Subnet], to: S) -> Result<S::Ok, S::Error> {
@@ -61,13 +61,13 @@ fn command(spec: &UnitSpec) -> Vec<String> {
     }
 }
 
-/// Returns names and values in a fixed order. Descriptors are numbered in the order stdin, stdout.
+/// Returns names and values in a fixed order.
 pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     use Property::*;
     let text = |value: &str| Text(value.to_owned());
     let mut out = vec![
         ("Description", text(&spec.description)),
-        ("Type", text(if spec.notify { "notify" } else { "exec" })),
+        ("Type", text(if spec.notify { "notify" } else { "simple" })),
         // A unit stays loaded until its outcome is committed, even if the orchestrator fails.
         ("RemainAfterExit", Flag(true)),
         ("CollectMode", text("inactive")),
@@ -104,31 +104,19 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     if let Some(directory) = directory.filter(|_| spec.launcher.is_none()) {
         out.push(("WorkingDirectory", text(&directory.to_string_lossy())));
     }
-    let mut descriptors = 0;
-    let mut stdio =
-        |to: Stdio, plain: &'static str, by_descriptor: &'static str, out: &mut Vec<_>| match to {
-            Stdio::Null => out.push((plain, text("null"))),
-            Stdio::Journal => out.push((plain, text("journal"))),
-            Stdio::Descriptor => {
-                // The value for standard output must differ from that for standard error, or
-                // systemd connects both to the same descriptor.
-                out.push((plain, text("null")));
-                out.push((by_descriptor, Descriptor(descriptors)));
-                descriptors += 1;
-            }
-        };
-    stdio(
-        spec.stdin,
-        "StandardInput",
-        "StandardInputFileDescriptor",
-        &mut out,
-    );
-    stdio(
-        spec.stdout,
-        "StandardOutput",
-        "StandardOutputFileDescriptor",
-        &mut out,
-    );
+    out.push(match &spec.stdin {
+        Some(file) => ("StandardInputFile", text(&file.to_string_lossy())),
+        None => ("StandardInput", text("null")),
+    });
+    match spec.stdout {
+        Stdio::Journal => out.push(("StandardOutput", text("journal"))),
+        Stdio::Descriptor => {
+            // The value must differ from that for standard error, or systemd connects both to the
+            // same descriptor.
+            out.push(("StandardOutput", text("null")));
+            out.push(("StandardOutputFileDescriptor", Descriptor));
+        }
+    }
     out.push(("StandardError", text("journal")));
     if let Some(limit) = spec.limit {
         let usec = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);

@@ -3,16 +3,15 @@
 
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
+use crate::store::Task;
 use crate::text::clean_to;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Target of a standard stream of the unit.
+/// Target of the standard output of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdio {
-    /// /dev/null.
-    Null,
     /// The journal.
     Journal,
     /// A descriptor passed with the call.
@@ -51,18 +50,22 @@ pub struct UnitSpec {
     pub description: String,
     /// Program and arguments, without expansion.
     pub argv: Vec<String>,
-    /// `Type=notify` instead of `Type=exec`.
+    /// `Type=notify` instead of `Type=simple`.
     pub notify: bool,
     /// Variables with their values, without expansion.
     pub environment: Vec<(String, String)>,
     /// Program that gets `argv`, `environment` and `working_directory` and executes them. Without
     /// it they are properties of the unit, which every local user can read.
     pub launcher: Option<String>,
+    /// The launcher executes nothing from this time on (milliseconds on CLOCK_BOOTTIME): the
+    /// orchestrator may have been stopped between its decision and the start.
+    pub not_after: Option<u64>,
     /// Working directory; the default of systemd is `/`.
     pub working_directory: Option<PathBuf>,
-    /// Standard input.
-    pub stdin: Stdio,
-    /// Standard output and standard error.
+    /// File that systemd opens as standard input before it changes the user; `None` is /dev/null. A
+    /// descriptor would cost PID 1 a process to close it.
+    pub stdin: Option<PathBuf>,
+    /// Standard output. Standard error is the journal.
     pub stdout: Stdio,
     /// Time limit that systemd enforces, even without the orchestrator.
     pub limit: Option<Duration>,
@@ -126,6 +129,8 @@ pub struct HookSpec<'a> {
     pub environment: Vec<(String, String)>,
     /// [`UnitSpec::launcher`].
     pub launcher: Option<String>,
+    /// [`UnitSpec::not_after`].
+    pub not_after: Option<u64>,
     /// Directory that the hook writes to.
     pub working_directory: PathBuf,
     /// Time limit that systemd enforces.
@@ -181,6 +186,22 @@ pub struct CheckSpec<'a> {
     pub wants: Vec<String>,
 }
 
+/// Facts about a transfer before its start.
+pub struct StoreSpec<'a> {
+    /// What it does.
+    pub task: Task,
+    /// Path of its program.
+    pub program: &'a str,
+    /// The snapshot, its crawl and its URL; `None` for the test of the store.
+    pub page: Option<(SnapshotId, CrawlId, &'a str)>,
+    /// Directory of the snapshot.
+    pub directory: Option<PathBuf>,
+    /// Directory of the store, if it is one of this machine. The unit has no network then.
+    pub store: Option<PathBuf>,
+    /// Time limit that systemd enforces.
+    pub limit: Duration,
+}
+
 /// Longest URL in a description or journal field, in characters.
 const URL_SHOWN: usize = 200;
 
@@ -190,38 +211,40 @@ fn shown(url: &str) -> String {
     clean_to(&public_url(url), URL_SHOWN)
 }
 
-fn log_fields(crawl: CrawlId, owner: Owner, url: &str) -> Vec<(&'static str, String)> {
+fn log_fields(
+    names: &Names,
+    crawl: CrawlId,
+    owner: Owner,
+    url: &str,
+) -> Vec<(&'static str, String)> {
     let mut fields = vec![("ARCHIVIST_CRAWL_ID", crawl.0.to_string())];
     if let Owner::Snapshot(id) = owner {
         fields.push(("ARCHIVIST_SNAPSHOT_ID", id.0.to_string()));
+    }
+    if let Some(instance) = names.instance() {
+        fields.push(("ARCHIVIST_INSTANCE", instance.to_owned()));
     }
     fields.push(("ARCHIVIST_URL", shown(url)));
     fields
 }
 
-/// Standard input of a program that reads nothing: the launcher reads it, and leaves /dev/null in
-/// its place.
-fn stdin_of(launcher: Option<&String>) -> Stdio {
-    match launcher {
-        Some(_) => Stdio::Descriptor,
-        None => Stdio::Null,
-    }
-}
-
 impl UnitSpec {
-    /// Returns what the launcher reads from standard input: the working directory or nothing, the
-    /// number of arguments, the arguments, and `NAME=value` for each variable, each terminated by a
-    /// NUL. `None` without a launcher. Text with a NUL cannot be passed to any program and is
+    /// Returns what the launcher reads from standard input: the time on CLOCK_BOOTTIME in
+    /// milliseconds from which on it executes nothing, or nothing; the working directory or nothing;
+    /// the number of arguments, the arguments, and `NAME=value` for each variable. Each is terminated
+    /// by a NUL. `None` without a launcher. Text with a NUL cannot be passed to any program and is
     /// dropped.
     pub fn launch(&self) -> Option<Vec<u8>> {
         self.launcher.as_ref()?;
         let passable = |text: &&String| !text.contains('\0');
         let argv: Vec<&String> = self.argv.iter().filter(passable).collect();
+        let not_after = self.not_after.map(|time| time.to_string());
+        let mut out = format!("{}\0", not_after.unwrap_or_default()).into_bytes();
         let directory = self
             .working_directory
             .iter()
             .map(|directory| directory.as_os_str().as_bytes());
-        let mut out: Vec<u8> = directory.flatten().copied().collect();
+        out.extend(directory.flatten());
         out.extend(format!("\0{}\0", argv.len()).bytes());
         for argument in argv {
             out.extend(argument.bytes().chain([0]));
@@ -236,7 +259,8 @@ impl UnitSpec {
         Some(out)
     }
 
-    /// Returns the unit of a worker of a crawl or snapshot; its assignment is its standard input.
+    /// Returns the unit of a worker of a crawl or snapshot, without its standard input, an
+    /// assignment.
     pub fn worker(names: &Names, worker: WorkerSpec<'_>) -> UnitSpec {
         let (name, kind, noun) = match worker.owner {
             Owner::Crawl(id) => (names.crawl_worker(id), UnitKind::CrawlWorker, "crawl"),
@@ -260,8 +284,9 @@ impl UnitSpec {
             notify: true,
             environment: Vec::new(),
             launcher: None,
+            not_after: None,
             working_directory: None,
-            stdin: Stdio::Descriptor,
+            stdin: None,
             stdout: Stdio::Journal,
             limit: worker.limit,
             bind: vec![worker.archive],
@@ -275,13 +300,13 @@ impl UnitSpec {
                 .into_iter()
                 .collect(),
             user: None,
-            log_fields: log_fields(worker.crawl, worker.owner, worker.url),
+            log_fields: log_fields(names, worker.crawl, worker.owner, worker.url),
         }
     }
 
-    /// Returns the unit of a hook.
+    /// Returns the unit of a hook, without its standard input, which the launcher reads.
     pub fn hook(names: &Names, hook: HookSpec<'_>) -> UnitSpec {
-        let mut fields = log_fields(hook.crawl, hook.owner, hook.url);
+        let mut fields = log_fields(names, hook.crawl, hook.owner, hook.url);
         fields.push(("ARCHIVIST_PLUGIN", hook.plugin.to_owned()));
         fields.push(("ARCHIVIST_HOOK", hook.hook.to_owned()));
         UnitSpec {
@@ -297,9 +322,10 @@ impl UnitSpec {
             argv: hook.argv,
             notify: false,
             environment: hook.environment,
-            stdin: stdin_of(hook.launcher.as_ref()),
             launcher: hook.launcher,
+            not_after: hook.not_after,
             working_directory: Some(hook.working_directory),
+            stdin: None,
             stdout: Stdio::Descriptor,
             limit: Some(hook.limit),
             bind: hook.bind,
@@ -313,7 +339,59 @@ impl UnitSpec {
         }
     }
 
-    /// Returns the unit of a check of a watch. Its request is its standard input; its standard
+    /// Returns the unit of a transfer between the archive and its store. Its standard input, an
+    /// assignment, is set with the start; its record is its standard output.
+    pub fn store(names: &Names, transfer: StoreSpec<'_>) -> UnitSpec {
+        // A missing directory of a store is an error of the program, which says more than systemd.
+        let maybe = |path: &PathBuf| PathBuf::from(format!("-{}", path.display()));
+        let mut bind: Vec<PathBuf> = transfer.store.iter().map(maybe).collect();
+        let mut bind_read_only = Vec::new();
+        if transfer.task.writes_locally() {
+            bind.extend(transfer.directory);
+        } else {
+            bind_read_only.extend(transfer.directory);
+        }
+        let verb = match transfer.task {
+            Task::Put => "Copy",
+            Task::Drop => "Remove local files of",
+            Task::Get => "Restore",
+            Task::Test => "Test",
+        };
+        let everything = || ["0.0.0.0/0", "::/0"].map(str::parse).into_iter().flatten();
+        UnitSpec {
+            name: names.store(transfer.page.map(|(id, ..)| id)),
+            kind: UnitKind::Store,
+            slice: names.store_slice(),
+            description: match transfer.page {
+                Some((id, _, url)) => format!("{verb} {id} (store): {}", shown(url)),
+                None => format!("{verb} the store"),
+            },
+            argv: vec![transfer.program.to_owned()],
+            notify: false,
+            environment: Vec::new(),
+            launcher: None,
+            not_after: None,
+            working_directory: None,
+            stdin: None,
+            stdout: Stdio::Descriptor,
+            limit: Some(transfer.limit),
+            bind,
+            bind_read_only,
+            tmp: None,
+            network: None,
+            addresses: AddressFilter {
+                refused: transfer.store.iter().flat_map(|_| everything()).collect(),
+                allowed: Vec::new(),
+            },
+            wants: Vec::new(),
+            user: None,
+            log_fields: transfer.page.map_or_else(Vec::new, |(id, crawl, url)| {
+                log_fields(names, crawl, Owner::Snapshot(id), url)
+            }),
+        }
+    }
+
+    /// Returns the unit of a check of a watch, without its standard input, a request. Its standard
     /// output is a passed descriptor.
     pub fn check(names: &Names, check: CheckSpec<'_>) -> UnitSpec {
         let kind = check.kind;
@@ -339,11 +417,9 @@ impl UnitSpec {
             argv: check.argv,
             notify: false,
             environment: check.environment,
-            stdin: match kind {
-                CheckKind::Alert => stdin_of(check.launcher.as_ref()),
-                _ => Stdio::Descriptor,
-            },
+            stdin: None,
             launcher: check.launcher,
+            not_after: None,
             working_directory: None,
             stdout: match kind {
                 CheckKind::Alert => Stdio::Journal,
@@ -362,7 +438,7 @@ impl UnitSpec {
                     ("ARCHIVIST_WATCH", watch.to_owned()),
                     ("ARCHIVIST_URL", shown(check.url)),
                 ],
-                Subject::Crawl(crawl) => log_fields(crawl, Owner::Crawl(crawl), check.url),
+                Subject::Crawl(crawl) => log_fields(names, crawl, Owner::Crawl(crawl), check.url),
                 Subject::Idle => Vec::new(),
             },
         }

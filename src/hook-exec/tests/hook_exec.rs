@@ -2,7 +2,8 @@
 
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::unit::{AddressFilter, HookSpec, Names, UnitSpec};
-use archivist_shared::systemd::sealed;
+use nix::time::{ClockId, clock_gettime};
+use std::io::{Seek, Write};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -25,6 +26,7 @@ fn spec(argv: &[&str], environment: &[(&str, &str)]) -> UnitSpec {
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
         launcher: Some(LAUNCHER.into()),
+        not_after: None,
         working_directory: "/".into(),
         limit: Duration::from_secs(60),
         bind: Vec::new(),
@@ -39,11 +41,14 @@ fn spec(argv: &[&str], environment: &[(&str, &str)]) -> UnitSpec {
 
 /// Starts the program as systemd does. `set` are the variables of the service manager.
 fn launch(document: &[u8], set: &[(&str, &str)]) -> Output {
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(document).unwrap();
+    input.rewind().unwrap();
     Command::new(LAUNCHER)
         .arg("/shown/program")
         .env_clear()
         .envs(set.iter().copied())
-        .stdin(sealed(document).unwrap())
+        .stdin(input)
         .output()
         .unwrap()
 }
@@ -100,9 +105,30 @@ fn program_starts_in_the_working_directory() {
 
 #[test]
 fn standard_input_is_empty_and_the_document_is_gone() {
-    let look = "readlink /proc/self/fd/0; ls -l /proc/$$/fd | grep -c memfd";
+    let look = "readlink /proc/self/fd/0; ls -l /proc/$$/fd | grep -c deleted";
     let list = launched(&["/bin/sh", "-c", look], &[], &[]);
     assert_eq!(String::from_utf8(list.stdout).unwrap(), "/dev/null\n0\n");
+}
+
+#[test]
+fn nothing_is_executed_after_the_end_of_the_lease() {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
+    let now = now.tv_sec().unsigned_abs() * 1000;
+    let at = |not_after| {
+        let spec = UnitSpec {
+            not_after: Some(not_after),
+            ..spec(&["/bin/echo", "visited"], &[])
+        };
+        launch(&spec.launch().unwrap(), &[])
+    };
+    assert_eq!(at(now + 60_000).stdout, b"visited\n");
+    for end in [now, 0] {
+        let late = at(end);
+        assert_eq!(late.status.code(), Some(190));
+        assert_eq!(late.stdout, b"");
+        let message = String::from_utf8(late.stderr).unwrap();
+        assert!(message.contains("lease of the host ended"), "{message}");
+    }
 }
 
 #[test]
@@ -127,7 +153,7 @@ fn failed_execution_has_systemd_s_exit_status() {
         launched(&[not_executable], &[], &[]).status.code(),
         Some(203)
     );
-    for broken in [&b""[..], b"\x002\0/bin/true\0"] {
+    for broken in [&b""[..], b"\0\x002\0/bin/true\0"] {
         assert_eq!(launch(broken, &[]).status.code(), Some(208));
     }
 }

@@ -4,4 +4,5 @@ pub mod housekeeping;
 pub mod persona;
 pub mod robots;
 pub mod sonic;
+mod sonic_config;
 pub mod sonic_index;

@@ -1,8 +1,8 @@
-//! Starts the sonic search server that a hook of a crawl's setup requested, unless a server already
-//! answers. The server replaces this process, so that it receives the signals of the hook. If the
+//! Starts the sonic search server that a hook of a crawl's setup requested, or that a plugin
+//! expects, unless a server already answers. The server replaces this process, so that it receives the signals of the hook. If the
 //! index belongs to the archive, the crawl uses the archive's server instead.
 
-use super::sonic_index;
+use super::{sonic_config, sonic_index};
 use crate::process::finding;
 use crate::process::finding::Finding;
 use crate::process::invocation::{Invocation, argument};
@@ -15,19 +15,29 @@ use std::time::Duration;
 /// Time limit for the greeting of a running server.
 const GREETING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Reads `--config=`, `--host=` and `--port=`. The program is the setting SONIC_BINARY of the
-/// plugin that requested the server.
+/// Reads `--config=`, `--host=` and `--port=`; without `--config=`, writes a configuration. The
+/// program is the setting SONIC_BINARY of the plugin that needs the server.
 pub fn main(args: &[String], invocation: &Invocation) -> Finding {
     let given = |name| argument(args, name).unwrap_or_default();
     let Ok(port) = given("port").parse() else {
         return Finding::failed("the argument --port= is missing or not a port");
     };
-    if let Some(socket) = sonic_index::socket_for(given("config")) {
+    let config = match argument(args, "config") {
+        Some(config) => config.to_owned(),
+        None => match sonic_config::write(given("host"), port, &invocation.settings) {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(error) => {
+                let what = "failed to write the configuration of the server";
+                return Finding::failed(format!("{what}: {error}"));
+            }
+        },
+    };
+    if let Some(socket) = sonic_index::socket_for(&config) {
         return sonic_index::forward(given("host"), port, &socket);
     }
     let configured = invocation.settings.variable("SONIC_BINARY");
     let program = configured.unwrap_or("sonic");
-    run(given("config"), given("host"), port, program)
+    run(&config, given("host"), port, program)
 }
 
 /// Executes the server in place of this process. Returns only if that is not possible or not

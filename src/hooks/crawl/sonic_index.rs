@@ -2,9 +2,10 @@
 //!
 //! Each crawl that requests a server gets a forwarder: it listens where the hooks of the crawl
 //! expect the server, in their network, and passes connections on to a Unix socket. systemd owns
-//! that socket and starts the server, in a network of its own, for the first connection; without
-//! connections, the server ends. Neither belongs to a crawl or to the orchestrator.
+//! that socket and starts the server for the first connection, on the machine in a network of its
+//! own; without connections, the server ends. Neither belongs to a crawl or to the orchestrator.
 
+use super::sonic_config;
 use crate::process::finding;
 use crate::process::finding::Finding;
 use std::future::Future;
@@ -155,8 +156,7 @@ async fn serve_until_idle(
     program: &str,
     idle: Duration,
 ) -> io::Result<()> {
-    let address = address_in(&std::fs::read_to_string(config)?)
-        .ok_or_else(|| io::Error::other("its configuration has no address"))?;
+    let (config, address) = sonic_config::usable(config)?;
     let mut server = Command::new(program)
         .arg("-c")
         .arg(config)
@@ -208,16 +208,6 @@ async fn stop(mut server: Child) -> io::Result<()> {
     }
 }
 
-/// Returns the address of the channel in a configuration of sonic.
-fn address_in(config: &str) -> Option<SocketAddr> {
-    let mut lines = config.lines().map(str::trim);
-    let value = lines.find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "inet").then(|| value.trim().trim_matches('"').to_owned())
-    })?;
-    value.to_socket_addrs().ok()?.next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,23 +227,15 @@ mod tests {
         assert_eq!(socket_for("/config.cfg"), None);
     }
 
-    #[test]
-    fn address_is_read_from_the_configuration() {
-        let config =
-            "[server]\nlog_level = \"error\"\n[channel]\n inet = \"[::1]:1491\"\ninet = \"x\"\n";
-        assert_eq!(address_in(config), "[::1]:1491".parse().ok());
-        assert_eq!(address_in("inet = \"no port\"\n"), None);
-        assert_eq!(address_in(""), None);
-    }
-
-    /// A server that greets, and notes its start and end in its directory.
-    fn fake(top: &Path, port: u16) -> String {
+    /// A server that greets at the address of its configuration, and notes its end.
+    fn fake(top: &Path) -> String {
         let program = top.join("sonic-fake");
         let text = format!(
-            "#!/usr/bin/python3\nimport pathlib, signal, socket, sys\ntop = pathlib.Path('{}')\n\
+            "#!/usr/bin/python3\nimport pathlib, re, signal, socket, sys\ntop = pathlib.Path('{}')\n\
+             port = int(re.search(':(\\\\d+)\"', pathlib.Path(sys.argv[2]).read_text()).group(1))\n\
              def end(*_):\n    (top / 'ended').write_text('x')\n    sys.exit(0)\n\
              signal.signal(signal.SIGTERM, end)\n\
-             server = socket.create_server(('127.0.0.1', {port}))\n\
+             server = socket.create_server(('127.0.0.1', port))\n\
              while True:\n    stream, _ = server.accept()\n    stream.sendall(b'CONNECTED')\n    stream.close()\n",
             top.display()
         );
@@ -278,11 +260,12 @@ mod tests {
     #[tokio::test]
     async fn crawls_share_a_server_that_ends_when_idle() {
         let top = tempfile::tempdir().unwrap();
-        let (inner, port) = (free_port(), free_port());
-        let program = fake(top.path(), inner);
+        // Without networks of their own, the forwarders have the address of the server.
+        let port = free_port();
+        let program = fake(top.path());
         std::fs::create_dir(top.path().join("sonic")).unwrap();
         let config = top.path().join(CONFIG);
-        std::fs::write(&config, format!("inet = \"127.0.0.1:{inner}\"\n")).unwrap();
+        std::fs::write(&config, format!("inet = \"127.0.0.1:{port}\"\n")).unwrap();
         let socket = top.path().join(SOCKET);
         let listener = UnixListener::bind(&socket).unwrap();
         let server = tokio::spawn(async move {

@@ -4,7 +4,9 @@
 use crate::crawl::listed::Listed;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Turn, TurnResult, invalid};
+use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{NewCrawl, NewSnapshot, StoreError, Tx};
+use archivist_core::fleet::{Command, CommandVerb, Request};
 use archivist_core::model::web::filter::UrlFilter;
 use archivist_core::model::{CrawlId, Entry, Owner, Time, without_userinfo};
 use archivist_core::plan::Notice;
@@ -136,6 +138,9 @@ impl Turn<'_> {
     }
 
     fn new_crawl(&mut self, url: &str, options: &AddOptions, user: u32) -> TurnResult<CrawlId> {
+        if self.tx.node()?.is_some() || self.engine.settings.is_in_fleet() {
+            return self.add_fleet_crawl(url, options, user);
+        }
         let crawl = self.tx.add_crawl(&NewCrawl {
             url,
             max_depth: options.depth,
@@ -205,6 +210,9 @@ impl Turn<'_> {
                 depth: entry.depth,
             })
             .collect::<Vec<_>>();
+        if self.tx.fleet_crawl(crawl)? != FleetCrawl::No {
+            return self.send_entries(crawl, entries, options);
+        }
         let added = self.tx.add_snapshots(crawl, None, &pages, self.now)?;
         let own_tags = entries
             .iter()
@@ -236,6 +244,12 @@ pub(crate) fn cancel_half_added(tx: &Tx<'_>, now: Time) -> Result<Vec<CrawlId>, 
             Some(HALF),
             now,
         )?;
+        if tx.fleet_crawl(crawl)? != FleetCrawl::No {
+            tx.add_to_outbox(&Request::Command(Command {
+                verb: CommandVerb::Cancel,
+                target: Owner::Crawl(crawl),
+            }))?;
+        }
     }
     Ok(crawls)
 }

@@ -3,7 +3,9 @@
 //! page is queued twice.
 
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid, parts};
+use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{CrawlWork, NewSnapshot};
+use archivist_core::fleet::{HostKey, NewPage};
 use archivist_core::model::{Owner, PageUrl, SnapshotId};
 use archivist_core::plan::{ReportStep, Reporter, report_step, takes_depth};
 use archivist_shared::bus::documents::work::{Child, Report};
@@ -95,6 +97,17 @@ impl Turn<'_> {
                 depth,
             })
             .collect();
+        if self.tx.fleet_crawl(crawl.id)? != FleetCrawl::No {
+            let found = wanted.iter().map(|(url, host, child)| NewPage {
+                url: url.as_str().to_owned(),
+                host: HostKey(host.clone()),
+                depth,
+                title: child.title.clone(),
+                bookmarked_at: child.bookmarked_at.clone(),
+                tags: child.tags.clone(),
+            });
+            return self.send_pages(crawl.id, found.collect());
+        }
         let added = self.tx.add_snapshots(crawl.id, parent, &pages, self.now)?;
         self.announce_pages(crawl.id, &added)?;
         let tags: HashMap<&str, &Vec<String>> = wanted

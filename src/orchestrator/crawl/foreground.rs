@@ -6,7 +6,6 @@
 //! answer, so that it waits.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
 use crate::query::show::no_such_run;
 use crate::store::Finished;
@@ -44,9 +43,6 @@ impl Turn<'_> {
 
     /// A command that held a crawl has ended before the crawl.
     pub(crate) fn abandoned(&mut self, crawl: CrawlId, cancel: bool) -> TurnResult<()> {
-        if cancel && self.cancel_piece(crawl, ABANDONED, Event::Abandoned { crawl, cancel })? {
-            return Ok(());
-        }
         self.actions.push(Action::Unhold(crawl));
         self.proceed(crawl, false)?;
         if is_abandoned(self.crawl_of(crawl)?.status, cancel) {

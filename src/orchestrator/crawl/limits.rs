@@ -53,7 +53,7 @@ impl Turn<'_> {
         let began = self.tx.crawl_began(crawl.id)?.unwrap_or(self.now);
         let used = Used {
             urls: self.tx.used(crawl.id, Sum::Pages)?,
-            size: self.tx.used(crawl.id, Sum::Bytes)?,
+            size: self.tx.crawl_bytes(crawl.id)?,
             time: Duration::from_millis(u64::try_from(self.now.0 - began.0).unwrap_or(0)),
         };
         let Some(why) = plan.limits.stop_reason(&used) else {

@@ -8,6 +8,7 @@ use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult, failed, invalid};
 use crate::store::Users;
 use crate::work::ends::ABORTED;
+use archivist_core::fleet::CommandVerb;
 use archivist_core::model::{AnyId, Lifecycle, Owner, TAG_MAX, TAGS_MAX};
 use archivist_core::plan::{Wanted, cancel};
 use archivist_shared::bus::call::Request;
@@ -51,12 +52,9 @@ impl Turn<'_> {
                 self.answer_text(reply, serde_json::to_string(&added)?);
             }
             Request::Cancel { id, reply } => {
-                if let Owner::Crawl(crawl) = id
-                    && self.cancel_piece(*crawl, CANCELLED, Event::Request(request.clone()))?
-                {
-                    return Ok(());
+                if self.send_command(CommandVerb::Cancel, *id)? {
+                    self.cancel(*id)?;
                 }
-                self.cancel(*id)?;
                 self.answer(reply);
             }
             Request::UnknownSettings { names, reply } => {
@@ -71,19 +69,20 @@ impl Turn<'_> {
                 self.answer(reply);
             }
             Request::Abort { id, reply } => {
-                if self.cancel_piece(*id, ABORTED, Event::Request(request.clone()))? {
-                    return Ok(());
-                }
                 self.proceed(*id, false)?;
                 self.abort(*id, ABORTED)?;
                 self.answer(reply);
             }
             Request::Pause { id, reply } => {
-                self.pause(*id)?;
+                if self.send_command(CommandVerb::Pause, *id)? {
+                    self.pause(*id)?;
+                }
                 self.answer(reply);
             }
             Request::Resume { id, reply } => {
-                self.resume(*id)?;
+                if self.send_command(CommandVerb::Resume, *id)? {
+                    self.resume(*id)?;
+                }
                 self.answer(reply);
             }
             Request::Amend {
@@ -102,6 +101,13 @@ impl Turn<'_> {
                 reply,
             } => {
                 let (which, reply) = (which.clone(), reply.clone());
+                if so_far.is_none()
+                    && let Some(count) = self.retry_in_fleet(*id, &which)?
+                {
+                    let answer = Answer::Number(reply, Ok(count));
+                    self.actions.push(Action::Answer(answer));
+                    return Ok(());
+                }
                 let next = match self.retry_some(*id, &which, so_far.as_deref())? {
                     Retried::All(count) => Action::Answer(Answer::Number(reply, Ok(count))),
                     Retried::Some(so_far) => Action::Again(Event::Request(Request::Retry {
@@ -143,6 +149,8 @@ impl Turn<'_> {
                 };
                 self.answer_text(reply, why);
             }
+            Request::Fetch { id, reply } => self.fetch(*id, reply)?,
+            Request::TestStore { reply } => self.test_store(reply)?,
             Request::Plugins { reply } => {
                 let plugins = self.plugins()?;
                 self.answer_text(reply, serde_json::to_string(&plugins)?);
@@ -208,7 +216,10 @@ impl Turn<'_> {
                 call: call.clone(),
                 reply: reply.clone(),
             }),
-            Request::Reload { reply } => self.answer(reply),
+            Request::Reload { reply } => {
+                self.actions.push(Action::Again(Event::FillStore(0)));
+                self.answer(reply);
+            }
         }
         Ok(())
     }

@@ -5,15 +5,17 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::LogEntry;
 use crate::main_loop::starts::Output;
 use crate::programs::library::Brought;
+use crate::transfer::files::TransferEnd;
 use crate::watch::files::CheckEnd;
 use crate::work::measure::HookDirs;
-use archivist_core::model::{AnyId, CrawlId, Owner, RunId};
+use archivist_core::model::{AnyId, CrawlId, Owner, RunId, SnapshotId};
 use archivist_core::plan::{Evidence, Lack};
 use archivist_core::unit::UnitSpec;
 use archivist_shared::bus::call::{Refusal, Reply, Request, WatchCall, Work};
 use archivist_shared::bus::callers::Claim;
 use archivist_shared::bus::documents::work::Ended;
 use archivist_shared::systemd::{Release, Whom};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -34,6 +36,18 @@ pub enum Action {
     },
     /// Read the files of a check whose unit has ended.
     CollectCheck(Box<CheckEnd>),
+    /// Read the record of a transfer whose unit has ended.
+    CollectTransfer(Box<TransferEnd>),
+    /// Answer when the files of the snapshot are restored, or the store is tested.
+    AwaitCopy {
+        id: SnapshotId,
+        reply: Reply<String>,
+    },
+    /// The files of the snapshot are restored, or the test of the store has ended: answer.
+    CopyReady {
+        id: SnapshotId,
+        answer: Result<String, Refusal>,
+    },
     /// Read a unit. `evidence`: what a signal said about it.
     Read {
         run: RunId,
@@ -70,6 +84,8 @@ pub enum Action {
     Forget(String),
     /// Remove a file of the orchestrator.
     Remove(PathBuf),
+    /// Remove the standard inputs of units except these.
+    KeepInputs(BTreeSet<PathBuf>),
     /// List all units, to reconcile.
     List,
     /// Answer this caller when the run has ended.
@@ -89,6 +105,10 @@ pub enum Action {
         invocation: String,
         reply: Reply<String>,
     },
+    /// Answer when the outbox has a new entry.
+    AwaitOutbox(Reply<()>),
+    /// The outbox has a new entry.
+    OutboxChanged,
     /// Answer the crawl's worker when no snapshot is open.
     AwaitSnapshots {
         crawl: CrawlId,

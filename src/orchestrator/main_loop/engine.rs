@@ -4,13 +4,14 @@
 use crate::crawl::commands::Commands;
 use crate::main_loop::crawl_plan::{CrawlPlan, PlannedHook};
 use crate::main_loop::facts::{Facts, StartFacts};
+use crate::main_loop::input_files;
 use crate::programs::library::{Library, installed_names};
 use crate::runner::locks::RunnerLocks;
 use crate::store::CrawlWork;
 use crate::work::persona;
 use crate::work::way_out::WayOut;
 use archivist_core::model::web::filter::UrlFilter;
-use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation};
+use archivist_core::model::{Backoff, CrawlId, Owner, ProcessLocation, RunId};
 use archivist_core::plan::{Lack, Limits, Load, LoadLimits, Shortage};
 use archivist_core::unit::Names;
 use archivist_plugin::programs::binary;
@@ -49,6 +50,8 @@ pub struct Programs {
     pub worker: String,
     /// `archivist`, for checks and for servers that hooks request.
     pub archivist: String,
+    /// For transfers to and from the store.
+    pub store: String,
     /// For hooks and alerts. None under a user's service manager: only that user can read its
     /// units, and its environment block would override settings.
     pub launcher: Option<String>,
@@ -137,6 +140,11 @@ impl Engine {
     pub fn forget(&self, crawl: CrawlId) {
         self.plans.borrow_mut().remove(&crawl);
         self.ways.borrow_mut().remove(&crawl);
+    }
+
+    /// Returns the file with the standard input of a run.
+    pub fn input_path(&self, unit: &str, run: RunId) -> PathBuf {
+        input_files::path(&self.scope, unit, run)
     }
 
     /// One command that held this crawl has ended.
@@ -325,7 +333,7 @@ impl Engine {
             hooks
         };
         let mut setup = both(HookFamily::CrawlSetup, HookFamily::Crawl);
-        setup.extend(self.sonics(config, &layers));
+        setup.extend(self.sonics(config, &selected, &layers));
         let snapshot = planned(&selected, HookFamily::Snapshot);
         let shares_tmp = selected
             .plugins

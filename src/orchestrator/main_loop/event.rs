@@ -2,11 +2,12 @@
 
 use crate::programs::inspect::InspectedProgram;
 use crate::store::Durability;
+use crate::transfer::files::CollectedTransfer;
 use crate::watch::files::{Collected, WatchRequest};
 use archivist_core::model::{CrawlId, Reading, RunId};
 use archivist_core::plan::{Evidence, Writer};
 use archivist_core::unit::{Names, UnitKind};
-use archivist_shared::bus::call::{Call, Request, Work};
+use archivist_shared::bus::call::{Call, NodeCall, Request, Work};
 use archivist_shared::systemd::{Hint, HintQueue, LoadedUnit, ManagerError};
 
 /// One event.
@@ -16,6 +17,7 @@ pub enum Event {
     /// A call about watches, with the files that it is about.
     Watches(WatchRequest),
     Work(Work),
+    Node(NodeCall),
     Hint(Hint),
     /// Hints are waiting; all are taken together.
     Hinted(HintQueue),
@@ -39,6 +41,10 @@ pub enum Event {
     Listed(Result<Vec<LoadedUnit>, ManagerError>),
     /// The files of a check whose unit has ended were read.
     CheckCollected(Box<Collected>),
+    /// The record of a transfer whose unit has ended was read.
+    TransferCollected(Box<CollectedTransfer>),
+    /// Queue sealed pages with ids above this one that the store does not have.
+    FillStore(i64),
     /// What hooks have written was measured.
     Measured(Vec<Writer>),
     /// Programs were inspected.
@@ -93,6 +99,7 @@ impl Event {
             Event::Request(request) => !matches!(request, Request::Status { .. }),
             Event::Watches(_) => true,
             Event::Work(work) => matches!(work, Work::Report { .. }),
+            Event::Node(call) => matches!(call, NodeCall::Deliver { .. }),
             _ => false,
         }
     }
@@ -109,6 +116,7 @@ impl From<Call> for Event {
         match call {
             Call::Request(request) => Event::Request(request),
             Call::Work(work) => Event::Work(work),
+            Call::Node(call) => Event::Node(call),
         }
     }
 }

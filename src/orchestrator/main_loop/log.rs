@@ -3,6 +3,7 @@
 //! message id, from the fields that are set here.
 
 use archivist_core::model::{CheckKind, CrawlId, Outcome, Owner, SnapshotId, Time, Verdict};
+use archivist_core::store::Task;
 use archivist_shared::journal::message;
 
 /// One log entry, with everything that its line and its fields need.
@@ -26,7 +27,20 @@ pub enum LogEntry {
         released: u32,
     },
     ChecksPruned(usize),
+    /// A transfer ended.
+    Store(SnapshotId, Task, StoreLog),
     Problem(Problem),
+}
+
+/// How a transfer to or from the store ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoreLog {
+    Done,
+    Failed {
+        unit: String,
+        reason: String,
+        retry_at: Option<Time>,
+    },
 }
 
 /// What happened to a crawl.
@@ -139,6 +153,8 @@ pub enum Problem {
         why: String,
     },
     DiskNotMeasured(String),
+    /// The database of the fleet refuses a request of this node.
+    FleetRefused(String),
     /// The unit of `OnSealed=` and its siblings.
     AlertFailed {
         occasion: String,
@@ -200,6 +216,7 @@ impl LogEntry {
             LogEntry::ChecksPruned(count) => {
                 tracing::info!("deleted {count} expired results of checks");
             }
+            LogEntry::Store(id, task, log) => log.write(*id, *task),
             LogEntry::Problem(problem) => problem.write(),
         }
     }
@@ -257,6 +274,37 @@ impl CrawlLog {
                 archivist_crawl_id = id.0,
                 "crawl {id}: {limit}, {pages} pages left out"
             ),
+        }
+    }
+}
+
+impl StoreLog {
+    fn write(&self, id: SnapshotId, task: Task) {
+        let what = match task {
+            Task::Put => format!("copy of {id} to the store"),
+            Task::Drop => format!("removal of the local files of {id}"),
+            Task::Get => format!("restoration of {id} from the store"),
+            Task::Test => "test of the store".to_owned(),
+        };
+        match self {
+            StoreLog::Done => {
+                tracing::info!(archivist_snapshot_id = id.0, "{what} is complete");
+            }
+            StoreLog::Failed {
+                unit,
+                reason,
+                retry_at,
+            } => {
+                let next =
+                    retry_at.map_or(String::new(), |time| format!("; next attempt after {time}"));
+                tracing::warn!(
+                    message_id = message::TRANSFER_FAILED,
+                    archivist_snapshot_id = id.0,
+                    archivist_unit = unit.as_str(),
+                    archivist_reason = reason.as_str(),
+                    "{what} failed: {reason}{next}"
+                );
+            }
         }
     }
 }
@@ -422,6 +470,9 @@ impl Problem {
             }
             Problem::StartRefused { what, why } => {
                 tracing::error!("failed to carry out {what}: {why}");
+            }
+            Problem::FleetRefused(why) => {
+                tracing::error!("the database of the fleet refuses a request: {why}");
             }
             Problem::DiskNotMeasured(why) => {
                 tracing::warn!("failed to measure what hooks have written: {why}, ignoring");

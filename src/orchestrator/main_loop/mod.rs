@@ -10,6 +10,7 @@ pub mod event_sources;
 pub mod exit;
 pub mod fact_reader;
 pub mod facts;
+pub mod input_files;
 pub mod log;
 pub mod new_plugins;
 pub mod notify;

@@ -66,6 +66,7 @@ impl Orchestrator<'_> {
     pub async fn run(&mut self) -> Result<(), OrchestratorError> {
         let beat = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut beats = tokio::time::interval(beat.unwrap_or(Duration::from_secs(3600)));
+        let mut yielding = wait::Yielding::default();
         let told = Cell::new(None);
         let tell = || {
             if beat.is_some() {
@@ -84,7 +85,7 @@ impl Orchestrator<'_> {
             let Some(batch) = batch else { return Ok(()) };
             let began = Instant::now();
             self.turn(batch)?;
-            wait::let_in(began).await;
+            yielding.let_in(began).await;
             // During consecutive long turns, such as for a very long list, the timer gets no chance
             // to tick.
             if told
@@ -206,6 +207,7 @@ impl Orchestrator<'_> {
             tx: &tx,
             engine: &self.engine,
             now: now(),
+            machine: clock::machine(),
             jitter: jitter(),
             followed: &followed,
             is_subscribed: self.performer.is_subscribed(),
@@ -215,6 +217,7 @@ impl Orchestrator<'_> {
             actions: Vec::new(),
             changes: Default::default(),
         };
+        turn.open()?;
         let left = wait::in_turn(events, |event| turn.event(event))?;
         let view = if decides {
             let view = turn.decide()?;

@@ -8,14 +8,17 @@ use crate::crawl::hold::Holds;
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
+use crate::main_loop::input_files;
 use crate::main_loop::notify;
 use crate::main_loop::prepare::prepared;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::programs::inspect;
+use crate::transfer;
+use crate::transfer::files::TransferEnd;
 use crate::watch::files;
 use crate::watch::files::{CheckEnd, WatchRequest};
 use crate::work::measure::{HookDirs, measured};
-use archivist_core::model::{AnyId, CrawlId, Reading, RunId, Time};
+use archivist_core::model::{AnyId, CrawlId, Reading, RunId, SnapshotId, Time};
 use archivist_core::plan::Evidence;
 use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::bus::call::{Reply, Request, WatchCall, Work};
@@ -45,6 +48,9 @@ pub struct Performer {
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     /// Callers that wait until no unit of a crawl or snapshot runs.
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
+    awaiting_outbox: Vec<Reply<()>>,
+    /// Callers that wait for restored files, by snapshot.
+    awaiting_copies: HashMap<SnapshotId, Vec<Reply<String>>>,
     followers: Followers,
     /// None after the end of the loop.
     announcer: Option<Announcer>,
@@ -75,6 +81,8 @@ impl Performer {
             joined: HashMap::new(),
             awaiting: HashMap::new(),
             awaiting_units: HashMap::new(),
+            awaiting_outbox: Vec::new(),
+            awaiting_copies: HashMap::new(),
             followers: Followers::default(),
             announcer: Some(announcer),
             holds: Holds::default(),
@@ -175,6 +183,15 @@ impl Performer {
                 });
             }
             Action::CollectCheck(end) => self.collect_check(*end, engine.scope.clone()),
+            Action::CollectTransfer(end) => self.collect_transfer(*end, engine.scope.clone()),
+            Action::AwaitCopy { id, reply } => {
+                self.awaiting_copies.entry(id).or_default().push(reply);
+            }
+            Action::CopyReady { id, answer } => {
+                for reply in self.awaiting_copies.remove(&id).unwrap_or_default() {
+                    reply.send(answer.clone());
+                }
+            }
             Action::ReadWatches { call, reply } => {
                 self.read_watches(call, reply, engine.scope.clone());
             }
@@ -202,12 +219,21 @@ impl Performer {
             Action::Remove(path) => {
                 let _ = std::fs::remove_file(path);
             }
+            Action::KeepInputs(kept) => {
+                input_files::remove_except(&engine.scope, &engine.names, &kept);
+            }
             Action::List => self.list(),
             Action::Join { run, reply } => self.joined.entry(run).or_default().push(reply),
             Action::Withhold(run) => self.starts.on_ended(run),
             Action::Settle { run, ended } => {
                 self.starts.on_ended(run);
                 self.settle(run, &ended);
+            }
+            Action::AwaitOutbox(reply) => self.awaiting_outbox.push(reply),
+            Action::OutboxChanged => {
+                for reply in self.awaiting_outbox.drain(..) {
+                    reply.send(Ok(()));
+                }
             }
             Action::AwaitSnapshots { crawl, reply } => {
                 self.awaiting.entry(crawl).or_default().push(reply);
@@ -310,7 +336,7 @@ impl Performer {
             let scope = scope.clone();
             tokio::spawn(async move {
                 let result = match prepared(&start, scope).await {
-                    Ok(descriptors) => manager.start(&start.spec, &descriptors).await,
+                    Ok(stdout) => manager.start(&start.spec, stdout.as_ref()).await,
                     Err(error) => Err(error),
                 };
                 let _ = events.send(Event::Started {
@@ -441,6 +467,14 @@ impl Performer {
         tokio::task::spawn_blocking(move || {
             let collected = Box::new(files::collect(&scope, end));
             let _ = events.send(Event::CheckCollected(collected));
+        });
+    }
+
+    fn collect_transfer(&self, end: TransferEnd, scope: Scope) {
+        let events = self.events.clone();
+        tokio::task::spawn_blocking(move || {
+            let collected = Box::new(transfer::files::collect(&scope, end));
+            let _ = events.send(Event::TransferCollected(collected));
         });
     }
 

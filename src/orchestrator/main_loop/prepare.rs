@@ -1,14 +1,15 @@
-//! Preparing the start of a unit: the descriptors that it gets. Files are made here, after the
+//! Preparing the start of a unit: its standard input and output. Files are made here, after the
 //! commit.
 
+use crate::main_loop::input_files;
 use crate::main_loop::starts::{Output, Start};
 use crate::watch::files;
 use archivist_shared::config::Scope;
-use archivist_shared::systemd::{ErrorKind, ManagerError, sealed};
+use archivist_shared::systemd::{ErrorKind, ManagerError};
 use std::os::fd::OwnedFd;
 
-/// The descriptors of a start. Files are read and made on a thread.
-pub async fn prepared(start: &Start, scope: Scope) -> Result<Vec<OwnedFd>, ManagerError> {
+/// The standard output of a start. Files of watches are read and made on a thread.
+pub async fn prepared(start: &Start, scope: Scope) -> Result<Option<OwnedFd>, ManagerError> {
     if start.watch.is_none() {
         return prepare(start, &scope);
     }
@@ -26,27 +27,26 @@ fn not_prepared(unit: &str, why: String) -> ManagerError {
     }
 }
 
-/// The descriptors of a start, in the order stdin, stdout.
+/// Writes the standard input of a start, and returns its standard output; `None` if its settings
+/// say what that is.
 ///
 /// # Errors
 /// If its watch is not declared any more, or a file cannot be made.
-pub fn prepare(start: &Start, scope: &Scope) -> Result<Vec<OwnedFd>, ManagerError> {
+pub fn prepare(start: &Start, scope: &Scope) -> Result<Option<OwnedFd>, ManagerError> {
     let failed = |why: String| not_prepared(&start.spec.name, why);
     let watch = start.watch.as_deref();
     if watch.is_some_and(|name| files::is_removed(scope, name)) {
         return Err(failed("its watch was removed".to_owned()));
     }
-    let mut descriptors = Vec::new();
-    if let Some(bytes) = &start.stdin {
-        descriptors.push(sealed(bytes).map_err(|error| failed(error.to_string()))?);
+    if let (Some(path), Some(content)) = (&start.spec.stdin, &start.stdin) {
+        input_files::write(path, content).map_err(failed)?;
     }
     match &start.stdout {
-        Output::OfUnit => {}
+        Output::OfUnit => Ok(None),
         Output::Descriptor(stdout) => {
             let stdout = stdout.try_clone();
-            descriptors.push(stdout.map_err(|error| failed(error.to_string()))?);
+            stdout.map(Some).map_err(|error| failed(error.to_string()))
         }
-        Output::Record(path) => descriptors.push(files::make_record(path).map_err(failed)?),
+        Output::Record(path) => files::make_record(path).map(Some).map_err(failed),
     }
-    Ok(descriptors)
 }

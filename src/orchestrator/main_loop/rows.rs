@@ -1,7 +1,7 @@
 //! Rows that several parts of a turn read.
 
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
-use crate::store::{CrawlWork, SnapshotWork, Sum};
+use crate::store::{CrawlWork, SnapshotWork, Sum, ViewQuery};
 use archivist_core::model::{CrawlId, Owner, PageUrl, ResultState, SnapshotId};
 use archivist_core::plan::{Limits, View, pressure};
 use archivist_shared::bus::call::Refusal;
@@ -59,8 +59,14 @@ impl Turn<'_> {
 
     /// What the plan decides from.
     pub(crate) fn view(&self, limits: &Limits) -> TurnResult<View> {
-        let pace = self.engine.settings.host_delay;
-        let mut view = self.tx.view(limits, pace, self.now)?;
+        let mut view = self.tx.view(&ViewQuery {
+            limits,
+            pace: self.engine.settings.host_delay,
+            leases: self.leases()?,
+            stores: self.keep_local(),
+        })?;
+        let deadline = self.next_deadline()?;
+        view.next_due = [view.next_due, deadline].into_iter().flatten().min();
         for crawl in &mut view.open_crawls {
             if self.leaving_out.contains(&crawl.id) {
                 crawl.due.clear();

@@ -5,6 +5,7 @@ use crate::main_loop::action::Action;
 use crate::main_loop::clock;
 use crate::main_loop::clock::now;
 use crate::main_loop::error::OrchestratorError;
+use crate::main_loop::event::Event;
 use crate::main_loop::exit;
 use crate::main_loop::exit::After;
 use crate::main_loop::log::{CrawlLog, LogEntry};
@@ -138,6 +139,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
     for call in passed.pending {
         let _ = sender.send(call.into());
     }
+    let _ = sender.send(Event::FillStore(0));
     setup::read_through(scope, sender.clone());
     tokio::spawn(event_sources::runner_changes(passed.news, sender.clone()));
     tokio::spawn(event_sources::hung_up(

@@ -10,7 +10,7 @@ use archivist_core::unit::Names;
 use archivist_plugin::programs::distribution::Distribution;
 use archivist_plugin::{Catalogue, Trust};
 use archivist_shared::config;
-use archivist_shared::config::programs::{ARCHIVIST, LAUNCHER};
+use archivist_shared::config::programs::{ARCHIVIST, LAUNCHER, STORE};
 use archivist_shared::config::{Scope, Settings};
 use archivist_shared::journal::message;
 use archivist_shared::systemd::{HintQueue, Manager, ManagerError};
@@ -164,6 +164,7 @@ fn programs(scope: &Scope) -> Result<Programs, OrchestratorError> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Programs {
         archivist: text(ARCHIVIST.path_from(&own)),
+        store: text(STORE.path_from(&own)),
         launcher: (!scope.user).then(|| text(LAUNCHER.path_from(&own))),
         worker: text(own),
     })

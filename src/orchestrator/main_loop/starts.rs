@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub struct Start {
     pub run: RunId,
     pub spec: Arc<UnitSpec>,
+    /// Content of the file that is its standard input.
     pub stdin: Option<Arc<Vec<u8>>>,
     pub stdout: Output,
     /// Name of the watch without which the unit is not started.

@@ -9,7 +9,7 @@ use crate::main_loop::log::{CrawlLog, HookLog, LogEntry, Problem};
 use crate::store::{StoreError, Tx};
 use archivist_core::model::{CrawlId, Owner, RunId, Time};
 use archivist_core::plan::{Decision, LOAD_INTERVAL, View, decide};
-use archivist_shared::bus::call::{Refusal, Reply, Request, Work};
+use archivist_shared::bus::call::{NodeCall, Refusal, Reply, Request, Work};
 use std::collections::BTreeSet;
 
 /// A change that followers of a crawl receive.
@@ -33,6 +33,8 @@ pub(crate) enum Change {
 pub(crate) enum TurnError {
     /// The caller gets the refusal.
     Refused(Refusal),
+    /// More pages of the crawl are to end with this reason than one turn cancels.
+    ManyPages(CrawlId, String),
     Store(StoreError),
 }
 
@@ -62,6 +64,8 @@ enum Attempt {
     /// Facts are missing: the next turn repeats the step.
     Left,
     Refused(Refusal),
+    /// Pages of the crawl are cancelled first, in pieces, with this reason.
+    InPieces(CrawlId, String),
 }
 
 /// The refusal of an invalid request.
@@ -83,6 +87,8 @@ pub(crate) struct Turn<'a> {
     pub tx: &'a Tx<'a>,
     pub engine: &'a Engine,
     pub now: Time,
+    /// CLOCK_BOOTTIME in milliseconds.
+    pub machine: i64,
     /// Spreads delays; in 0..1.
     pub jitter: f64,
     /// Crawls that have followers.
@@ -93,14 +99,20 @@ pub(crate) struct Turn<'a> {
     pub announced: usize,
     /// Runs whose start systemd has not answered.
     pub unanswered: &'a BTreeSet<RunId>,
-    /// Crawls with pages over a limit that are left out by the next turns: no page of theirs is
-    /// begun in this one.
+    /// Crawls with pages that the next turns cancel or leave out: no page of theirs is begun in
+    /// this one.
     pub leaving_out: BTreeSet<CrawlId>,
     pub actions: Vec<Action>,
     pub changes: BTreeSet<Change>,
 }
 
 impl Turn<'_> {
+    /// The first part of a turn, before its events.
+    pub fn open(&mut self) -> Result<(), StoreError> {
+        self.attempt(Turn::keep_deadlines)?;
+        Ok(())
+    }
+
     /// Takes one event. Callers get refusals as answers; other refusals are logged. Returns false
     /// if facts are missing: the event has changed nothing, and is for the next turn.
     pub fn event(&mut self, event: &Event) -> Result<bool, StoreError> {
@@ -115,7 +127,35 @@ impl Turn<'_> {
                 }
                 Ok(true)
             }
+            Attempt::InPieces(crawl, reason) => {
+                let again = match event {
+                    // The list would be out of date.
+                    Event::Listed(_) => Action::List,
+                    other => Action::Again(other.clone()),
+                };
+                self.cancel_piece(crawl, &reason, again)?;
+                Ok(true)
+            }
         }
+    }
+
+    /// Cancels some pages of a crawl and queues `again`, which repeats the step that would cancel
+    /// all of them. Until the last piece the crawl is unchanged apart from these pages: no caller
+    /// is answered yet, and after a restart the step is found out again.
+    fn cancel_piece(
+        &mut self,
+        crawl: CrawlId,
+        reason: &str,
+        again: Action,
+    ) -> Result<(), StoreError> {
+        self.leaving_out.insert(crawl);
+        match self.attempt(|turn| turn.cancel_some(crawl, reason))? {
+            Attempt::Refused(refusal) => {
+                self.log_problem(Problem::EventRefused(format!("{refusal:?}")));
+            }
+            Attempt::Done | Attempt::Left | Attempt::InPieces(..) => self.actions.push(again),
+        }
+        Ok(())
     }
 
     /// Calls `step`. Rolls back what it changes and queues if it is refused, or asks for facts that
@@ -143,6 +183,7 @@ impl Turn<'_> {
                 return Ok(Attempt::Done);
             }
             Err(TurnError::Refused(refusal)) => Attempt::Refused(refusal),
+            Err(TurnError::ManyPages(crawl, reason)) => Attempt::InPieces(crawl, reason),
         };
         self.actions.truncate(mark);
         self.tx.roll_back_savepoint()?;
@@ -166,6 +207,7 @@ impl Turn<'_> {
             Event::Request(request) => self.request(request),
             Event::Watches(request) => self.watches(request),
             Event::Work(work) => self.work(work),
+            Event::Node(call) => self.node_call(call),
             Event::Hint(hint) => self.hint(hint),
             Event::HungUp => {
                 let why = "lost the connection to the bus";
@@ -193,6 +235,8 @@ impl Turn<'_> {
             }
             Event::Listed(result) => self.listed(result),
             Event::CheckCollected(collected) => self.check_collected(collected),
+            Event::TransferCollected(collected) => self.transfer_collected(collected),
+            Event::FillStore(after) => self.fill_store(*after),
             Event::Measured(writers) => self.measured(writers),
             Event::Inspected(seen) => self.inspected(seen),
             Event::Abandoned { crawl, cancel } => self.abandoned(*crawl, *cancel),
@@ -203,7 +247,11 @@ impl Turn<'_> {
             }
             Event::ClockSet(by) => Ok(self.tx.clock_set(*by)?),
             // Settings, plugins and the table of runners were read again before the turn.
-            Event::Hinted(_) | Event::Due | Event::Reload | Event::Damaged(_) => Ok(()),
+            Event::Reload => {
+                self.actions.push(Action::Again(Event::FillStore(0)));
+                Ok(())
+            }
+            Event::Hinted(_) | Event::Due | Event::Damaged(_) => Ok(()),
             Event::RunnersChanged => {
                 self.actions.push(Action::StatusChanged);
                 Ok(())
@@ -223,7 +271,7 @@ impl Turn<'_> {
             let view = match self.view(&limits) {
                 Ok(view) => view,
                 Err(TurnError::Store(error)) => return Err(error),
-                Err(TurnError::Refused(refusal)) => unreachable!("{refusal:?}"),
+                Err(error) => unreachable!("{error:?}"),
             };
             let decisions = decide(&view, &limits);
             if decisions.is_empty() {
@@ -234,10 +282,15 @@ impl Turn<'_> {
                     Decision::StartCrawl(id) => turn.begin_crawl(id),
                     Decision::StartSnapshot(id) => turn.begin_snapshot(id),
                     Decision::StartCheck(id) => turn.begin_check(id),
+                    Decision::StartTransfer(id) => turn.begin_transfer(id),
                 })?;
                 match begun {
                     Attempt::Done => {}
                     Attempt::Left => return Ok(view),
+                    Attempt::InPieces(crawl, reason) => {
+                        self.cancel_piece(crawl, &reason, Action::Again(Event::Due))?;
+                        return Ok(view);
+                    }
                     Attempt::Refused(refusal) => {
                         // The plan would decide it again and again; the next turn is soon enough.
                         self.log_problem(Problem::StartRefused {
@@ -257,12 +310,15 @@ impl Turn<'_> {
         match self.watch_disk(units.get("hook").copied().unwrap_or(0)) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
-            Err(TurnError::Refused(refusal)) => {
-                self.log_problem(Problem::DiskNotMeasured(format!("{refusal:?}")));
-            }
+            Err(error) => self.log_problem(Problem::DiskNotMeasured(format!("{error:?}"))),
         }
         if !self.changes.is_empty() {
             self.actions.push(Action::StatusChanged);
+        }
+        match self.report_ended_pages() {
+            Ok(()) => {}
+            Err(TurnError::Store(error)) => return Err(error),
+            Err(error) => unreachable!("{error:?}"),
         }
         self.tell()?;
         self.prune_checks()?;
@@ -273,7 +329,7 @@ impl Turn<'_> {
         match self.announce_idle(&crawls) {
             Ok(()) => {}
             Err(TurnError::Store(error)) => return Err(error),
-            Err(TurnError::Refused(refusal)) => unreachable!("{refusal:?}"),
+            Err(error) => unreachable!("{error:?}"),
         }
         let line =
             crate::main_loop::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
@@ -286,7 +342,7 @@ impl Turn<'_> {
             None => line,
         };
         self.actions.push(Action::Status(line));
-        if let Some(next) = view.next_due {
+        for next in [view.next_due, view.transfers.next].into_iter().flatten() {
             self.actions.push(Action::WakeAt(next));
         }
         Ok(())
@@ -338,6 +394,8 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Request::Draft { reply, .. }
             | Request::Watches { reply, .. }
             | Request::UnknownSettings { reply, .. }
+            | Request::Fetch { reply, .. }
+            | Request::TestStore { reply }
             | Request::Plugins { reply } => text(reply),
             Request::Cancel { reply, .. }
             | Request::CancelRun { reply, .. }
@@ -362,6 +420,13 @@ pub(crate) fn refuse(event: &Event, refusal: Refusal) -> Option<Answer> {
             | Work::Report { reply, .. }
             | Work::Invocation { reply, .. } => text(reply),
             Work::Stop { reply, .. } | Work::SnapshotsDone { reply, .. } => done(reply),
+        }),
+        Event::Node(call) => Some(match call {
+            NodeCall::Holdings { reply } => text(reply),
+            NodeCall::Deliver { reply, .. }
+            | NodeCall::Stop { reply }
+            | NodeCall::Leave { reply }
+            | NodeCall::Await { reply } => done(reply),
         }),
         _ => None,
     }

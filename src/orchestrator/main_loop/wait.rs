@@ -36,17 +36,28 @@ pub async fn next(
 /// Tasks that a call passes on its way from the socket to the loop, with a margin.
 const TASK_HOPS: usize = 16;
 
-/// After a turn of this length, other tasks run.
-const LONG_TURN: Duration = Duration::from_millis(5);
+/// Other tasks run after turns that took this long together.
+const TURNS_MAX: Duration = Duration::from_millis(5);
 
-/// Lets other tasks run after a long turn that began at `began`, so that their events arrive.
-/// Receiving from a channel that is never empty does not yield.
-pub async fn let_in(began: Instant) {
-    if began.elapsed() < LONG_TURN {
-        return;
-    }
-    for _ in 0..TASK_HOPS {
-        tokio::task::yield_now().await;
+/// Lets other tasks run during consecutive turns, so that their events arrive. Receiving from a
+/// channel that is never empty does not yield.
+#[derive(Default)]
+pub struct Yielding {
+    /// What turns took since other tasks ran.
+    taken: Duration,
+}
+
+impl Yielding {
+    /// After a turn that began at `began`.
+    pub async fn let_in(&mut self, began: Instant) {
+        self.taken += began.elapsed();
+        if self.taken < TURNS_MAX {
+            return;
+        }
+        self.taken = Duration::ZERO;
+        for _ in 0..TASK_HOPS {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -139,12 +150,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_arrive_after_a_long_turn() {
+    async fn events_arrive_after_long_turns() {
         let (sender, mut events) = mpsc::unbounded_channel();
         tokio::spawn(async move { sender.send(Event::RunnersChanged) });
+        let mut yielding = Yielding::default();
+        let half_ago = || Instant::now().checked_sub(TURNS_MAX / 2).unwrap();
         assert!(more(&mut events).is_empty());
-        let long_ago = Instant::now().checked_sub(LONG_TURN).unwrap();
-        let_in(long_ago).await;
+        yielding.let_in(Instant::now()).await;
+        assert!(more(&mut events).is_empty(), "after a short turn");
+        yielding.let_in(half_ago()).await;
+        yielding.let_in(half_ago()).await;
         assert!(matches!(more(&mut events)[..], [Event::RunnersChanged]));
         assert!(more(&mut events).is_empty());
     }

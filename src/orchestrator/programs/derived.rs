@@ -12,41 +12,68 @@ use archivist_plugin::contract::record::SonicDaemonStart;
 use archivist_plugin::programs::binary;
 use archivist_plugin::programs::install;
 use archivist_plugin::settings::derived;
-use archivist_plugin::{Hook, HookFamily, HookName, Layers, Mode, Values, resolve};
+use archivist_plugin::{
+    Hook, HookFamily, HookName, Layers, Mode, Plugin, Selected, Values, resolve,
+};
 use archivist_shared::bus::documents::report::Reason;
 use archivist_shared::bus::documents::work::{Derived, Found, HookTask, SonicWish};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Component, Path};
 
 /// Longest version of a program, in characters.
 const VERSION_MAX: usize = 100;
+/// Where servers listen without a host in their request.
+const LOOPBACK: &str = "127.0.0.1";
 
 impl Engine {
-    /// The servers that hooks of this crawl requested: each is a daemon with the plugin of the
-    /// hook.
-    pub fn sonics(&self, config: &Values, layers: &Layers<'_>) -> Vec<PlannedHook> {
+    /// The servers that hooks of this crawl requested, and those that selected plugins expect: each
+    /// is a daemon with its plugin.
+    pub fn sonics(
+        &self,
+        config: &Values,
+        selected: &Selected<'_>,
+        layers: &Layers<'_>,
+    ) -> Vec<PlannedHook> {
         let wanted = derived::requested_servers(config);
-        wanted
-            .filter_map(|(plugin, wanted)| self.sonic(plugin, &wanted, layers))
-            .collect()
+        let requested = wanted.filter_map(|(plugin, wanted)| {
+            let plugin = self.catalogue.plugin(plugin)?;
+            let host = wanted.host.as_deref().unwrap_or(LOOPBACK);
+            let config = format!("--config={}", wanted.config_path);
+            let values = self.located(plugin, layers);
+            Some(self.sonic(plugin, values, host, wanted.port?, Some(config)))
+        });
+        let expecting = selected.plugins.iter().copied();
+        let expected = expecting.filter_map(|plugin| {
+            let values = self.located(plugin, layers);
+            let (host, port) = expected_server(plugin, &values)?;
+            Some(self.sonic(plugin, values, &host, port, None))
+        });
+        requested.chain(expected).collect()
     }
 
-    fn sonic(
-        &self,
-        plugin: &str,
-        wanted: &SonicDaemonStart,
-        layers: &Layers<'_>,
-    ) -> Option<PlannedHook> {
-        let plugin = self.catalogue.plugin(plugin)?;
+    fn located(&self, plugin: &Plugin, layers: &Layers<'_>) -> BTreeMap<String, Value> {
         let mut values = resolve(&self.catalogue, plugin, layers);
         binary::locate(&mut values, &|name| self.find(name));
+        values
+    }
+
+    /// Without `config`, the program writes the configuration itself.
+    fn sonic(
+        &self,
+        plugin: &Plugin,
+        values: BTreeMap<String, Value>,
+        host: &str,
+        port: u16,
+        config: Option<String>,
+    ) -> PlannedHook {
         let task = HookTask::sonic(&plugin.name, self.settings.daemon_limit);
         let program = &self.programs.archivist;
         let mut command = vec![program.clone(), "hook".to_owned(), "sonic".to_owned()];
-        command.push(format!("--config={}", wanted.config_path));
-        let host = wanted.host.as_deref().unwrap_or("127.0.0.1");
+        command.extend(config);
         command.push(format!("--host={host}"));
-        command.push(format!("--port={}", wanted.port?));
+        command.push(format!("--port={port}"));
         let name = HookName {
             family: HookFamily::CrawlSetup,
             order: u32::MAX,
@@ -61,15 +88,29 @@ impl Engine {
             unit_part: task.hook.clone(),
             interpreter: None,
         };
-        Some(PlannedHook {
+        PlannedHook {
             task,
             hook,
             plugin: plugin.clone(),
             values,
             request: None,
             command: Some(command),
-        })
+        }
     }
+}
+
+/// Returns host and port at which the hooks of a plugin expect a server on this machine.
+fn expected_server(plugin: &Plugin, values: &BTreeMap<String, Value>) -> Option<(String, u16)> {
+    let host = values.get("SEARCH_BACKEND_SONIC_HOST_NAME");
+    let host = match host.and_then(Value::as_str) {
+        None | Some("") => LOOPBACK,
+        Some(host) => host,
+    };
+    let is_loopback = |address: IpAddr| address.is_loopback();
+    let is_here = host == "localhost" || host.parse().is_ok_and(is_loopback);
+    let port = values.get("SEARCH_BACKEND_SONIC_PORT")?.as_u64()?;
+    let port = u16::try_from(port).ok()?;
+    (plugin.expects_server() && is_here).then(|| (host.to_owned(), port))
 }
 
 impl Turn<'_> {
@@ -229,6 +270,39 @@ fn refusal(wish: &SonicWish, directory: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use archivist_plugin::sample::{catalogue, plugin};
+    use serde_json::json;
+
+    #[test]
+    fn server_is_expected_on_this_machine_unless_a_hook_requests_it() {
+        let settings = |host: &str| {
+            json!({"properties": {"SONIC_BINARY": {"default": "sonic"},
+                "SEARCH_BACKEND_SONIC_HOST_NAME": {"default": host},
+                "SEARCH_BACKEND_SONIC_PORT": {"type": "integer", "default": 1491},
+                "SEARCH_BACKEND_SONIC_PASSWORD": {"default": "x"}}})
+        };
+        let page = "on_Snapshot__91_index.py";
+        let of = |host: &str, hooks: &[&str]| {
+            let plugin = plugin("search", settings(host), hooks);
+            let catalogue = catalogue([plugin.clone()]);
+            let none = Values::new();
+            let layers = Layers {
+                crawl: &none,
+                persona: &none,
+                config: &none,
+                base: &none,
+            };
+            expected_server(&plugin, &resolve(&catalogue, &plugin, &layers))
+        };
+        let found = |host: &str| Some((host.to_owned(), 1491));
+        assert_eq!(of("127.0.0.1", &[page]), found("127.0.0.1"));
+        assert_eq!(of("localhost", &[page]), found("localhost"));
+        assert_eq!(of("", &[page]), found("127.0.0.1"));
+        assert_eq!(of("search.example.org", &[page]), None, "elsewhere");
+        let requested = ["on_CrawlSetup__55_start.py", page];
+        assert_eq!(of("127.0.0.1", &requested), None, "by a hook");
+        assert_eq!(of("127.0.0.1", &[]), None, "no hook needs it");
+    }
 
     #[test]
     fn server_configuration_must_be_in_the_crawl_directory() {

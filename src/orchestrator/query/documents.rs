@@ -68,6 +68,7 @@ impl From<CrawlEntry> for report::Crawl {
             uses: Uses::of_results(&row.results),
             results: row.results,
             directory: row.directory,
+            nodes: Vec::new(),
         }
     }
 }
@@ -94,6 +95,7 @@ impl From<SnapshotEntry> for report::Snapshot {
             results: row.results,
             directory: row.directory,
             current_step: None,
+            node: None,
         }
     }
 }
@@ -199,6 +201,9 @@ impl From<HostEntry> for report::Host {
             last_result: row.last_result,
             delay_ms: row.delay_ms,
             asked: row.asked,
+            open: None,
+            node: None,
+            leased_until: None,
         }
     }
 }

@@ -64,9 +64,10 @@ impl Turn<'_> {
                     runs,
                 }
             }
-            Owner::Snapshot(_) => {
+            Owner::Snapshot(id) => {
                 let snapshot = snapshots.pop().ok_or_else(none)?;
                 Details::Snapshot {
+                    copy: self.copy_of(id)?,
                     snapshot,
                     results,
                     runs,

@@ -40,6 +40,8 @@ impl Turn<'_> {
             blocked: view.blocked().map(str::to_owned),
             network: self.engine.network_line(),
             address_filter: self.engine.filter_holds,
+            fleet: None,
+            store: self.store_status()?,
         })
     }
 

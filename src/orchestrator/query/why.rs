@@ -20,7 +20,7 @@ pub(crate) fn reason(code: &str, text: impl Into<String>) -> Reason {
     }
 }
 
-fn until(code: &str, text: impl Into<String>, until: Time) -> Reason {
+pub(crate) fn until(code: &str, text: impl Into<String>, until: Time) -> Reason {
     Reason {
         until: Some(until),
         ..reason(code, text)
@@ -85,7 +85,11 @@ impl Turn<'_> {
             }
             Owner::Snapshot(_) => {
                 if let Some(snapshot) = self.tx.list_snapshots(&filter)?.pop() {
+                    let status = snapshot.status;
                     self.why_snapshot(&snapshot.into(), &view, &mut reasons)?;
+                    if let Owner::Snapshot(id) = id {
+                        self.why_copy(id, status, &mut reasons)?;
+                    }
                 }
             }
         }
@@ -100,6 +104,7 @@ impl Turn<'_> {
             id,
             status,
             reasons,
+            node: None,
         })
     }
 
@@ -231,7 +236,7 @@ impl Turn<'_> {
         limits: &archivist_core::plan::Limits,
     ) -> TurnResult<(Option<Blocker>, Option<Reason>)> {
         let id = self.tx.host_of(id)?;
-        let host = self.tx.host_view(id, self.engine.settings.host_delay)?;
+        let host = self.host_view(id)?;
         let asked = self
             .tx
             .host_asked(id)?

@@ -134,6 +134,7 @@ fn code(outcome: &Outcome) -> &'static str {
         Outcome::DiskLimit => "disk",
         Outcome::Interrupted => "interrupted",
         Outcome::Killed => "killed",
+        Outcome::Late => "late",
         Outcome::NotStarted(_) => "not-started",
         Outcome::Lost => "lost",
     }

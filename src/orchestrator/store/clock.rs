@@ -20,6 +20,7 @@ impl Tx<'_> {
                  WHERE {OPEN}"
             ),
             "UPDATE host SET next_at = next_at + ?1 WHERE next_at > 0".to_owned(),
+            "UPDATE copy SET due_at = due_at + ?1 WHERE state = 'waiting'".to_owned(),
         ] {
             self.inner.prepare_cached(&sql)?.execute([by])?;
         }
@@ -38,6 +39,10 @@ impl Tx<'_> {
             ),
             (
                 "UPDATE snapshot SET retry_at = ?1 WHERE status = 'queued' AND retry_at > ?2",
+                longest,
+            ),
+            (
+                "UPDATE copy SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",
                 longest,
             ),
             ("UPDATE host SET next_at = ?1 WHERE next_at > ?2", host),

@@ -3,6 +3,7 @@
 use archivist_core::model::{CheckKind, CrawlId, Lifecycle, Owner, ResultState, RunId};
 use archivist_core::model::{SnapshotId, Time};
 use archivist_core::plan::HostId;
+use archivist_core::store::{CopyState, Task};
 use archivist_core::unit::UnitKind;
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
@@ -59,6 +60,8 @@ macro_rules! stored_as_number {
 
 stored_as_text! {
     CheckKind, "kind of check", CheckKind::parse;
+    CopyState, "state of a copy", CopyState::parse;
+    Task, "task of a transfer", Task::parse;
     Lifecycle, "status", Lifecycle::parse;
     Owner, "id of a crawl or snapshot", |text| text.parse().ok();
     ResultState, "status of a result", ResultState::parse;

@@ -67,16 +67,6 @@ fn lengths<'a>(texts: impl IntoIterator<Item = &'a String>) -> usize {
     texts.into_iter().map(String::len).sum()
 }
 
-/// Returns the SQL condition for the rows of a crawl. The next piece of a long list is read along
-/// the ids (`+` excludes the crawl's index, with which SQLite would sort all rows of the crawl for
-/// each piece).
-fn of_crawl(filter: &ListFilter) -> &'static str {
-    match filter.before {
-        Some(_) => "+crawl_id =",
-        None => "crawl_id =",
-    }
-}
-
 impl Tx<'_> {
     /// Returns crawls, the newest first.
     pub fn list_crawls(&self, filter: impl Into<ListFilter>) -> Result<Vec<CrawlEntry>> {
@@ -143,7 +133,7 @@ impl Tx<'_> {
             query.and("status =", status.clone());
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
             Some(Owner::Snapshot(id)) => query.and("id =", id.0),
             None => {}
         }
@@ -190,7 +180,7 @@ impl Tx<'_> {
             query.and("status =", status.clone());
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }
@@ -227,7 +217,7 @@ impl Tx<'_> {
             None => {}
         }
         match filter.owner {
-            Some(Owner::Crawl(id)) => query.and(of_crawl(filter), id.0),
+            Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
             Some(owner) => query.and("owner =", owner.to_string()),
             None => {}
         }

@@ -19,12 +19,14 @@ pub use lists::{SpanEntry, SpanPageEntry};
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
 pub use rows::check::{CheckRow, CheckState, NewCheck};
+pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::result::{Finished, ResultRow};
 pub use rows::run::{NewRun, RunRow, RunState};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
 pub use rows::usage::Sum;
 pub use runner::Fence;
+pub use view::ViewQuery;
 
 use archivist_core::model::{IllegalTransition, Time};
 use rusqlite::{Connection, TransactionBehavior};

@@ -3,10 +3,13 @@
 
 use super::column::{column, counter};
 use super::{Counts, Result, Tx};
+use crate::store::rows::fleet::HAS_OPEN_PAGES;
+use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::{AWAKE, WAITS_FOR_PAUSED};
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::plan::{Due, Host, HostId, HostRange, Limits, OpenCrawl, PagePosition, View};
 use archivist_core::plan::{against_host, host_turns, retries_first, take_turns};
+use archivist_core::store::KeepLocal;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -21,18 +24,38 @@ const LEAVING: &str = "SELECT 1 FROM run INDEXED BY run_open WHERE run.status <>
           AND r.hook = run.hook)
     END <> 'started'";
 
+/// What a view depends on besides the rows.
+#[derive(Clone, Copy)]
+pub struct ViewQuery<'a> {
+    /// Limits of starts.
+    pub limits: &'a Limits,
+    /// Delay between two starts on a host that asks for no longer one.
+    pub pace: Duration,
+    /// Whether pages need leases, and the clocks.
+    pub leases: Leases<'a>,
+    /// How long local files of stored pages stay; `None` without a store.
+    pub stores: Option<KeepLocal>,
+}
+
 /// Arguments for reading the due pages of one crawl.
 struct DuePagesQuery<'a> {
     crawl: CrawlId,
     limits: &'a Limits,
     pace: Duration,
+    leases: Leases<'a>,
     now: Time,
 }
 
 impl Tx<'_> {
-    /// Returns the view at `now`. Reading it takes no longer for longer queues. `pace` is the delay
-    /// between two starts on a host that asks for no longer one.
-    pub fn view(&self, limits: &Limits, pace: Duration, now: Time) -> Result<View> {
+    /// Returns the present view. Reading it takes no longer for longer queues.
+    pub fn view(&self, query: &ViewQuery<'_>) -> Result<View> {
+        let ViewQuery {
+            limits,
+            pace,
+            leases,
+            ..
+        } = *query;
+        let now = leases.clocks.now;
         // Paused crawls and snapshots hold no slot.
         let sql = format!(
             "SELECT count(*) FROM run INDEXED BY run_open
@@ -51,6 +74,7 @@ impl Tx<'_> {
             snapshot_workers: workers("snapshot")?,
             due_crawls: self.due_crawls(limits.workers_per_kind, now)?,
             checks: self.checks(limits.fast_checks.max(limits.slow_checks))?,
+            transfers: self.transfers(query.stores, now)?,
             ..View::default()
         };
         let mut next: Option<i64> = self
@@ -65,6 +89,7 @@ impl Tx<'_> {
                 crawl,
                 limits,
                 pace,
+                leases,
                 now,
             };
             let due = self.due_snapshots(&query, &mut view.hosts)?;
@@ -92,7 +117,7 @@ impl Tx<'_> {
     fn due_crawls(&self, limit: u32, now: Time) -> Result<Vec<CrawlId>> {
         let sql = format!(
             "SELECT id FROM crawl WHERE status = 'queued' AND retry_at <= ?1
-                 AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
+                 AND (fleet <> 1 OR {HAS_OPEN_PAGES}) AND NOT EXISTS ({LEAVING} AND run.crawl_id = crawl.id)
              ORDER BY retry_at, id LIMIT ?2"
         );
         let mut statement = self.inner.prepare_cached(&sql)?;
@@ -125,7 +150,7 @@ impl Tx<'_> {
                 after = id;
                 let host = match hosts.get(&id) {
                     Some(host) => host.clone(),
-                    None => self.host_view(id, query.pace)?,
+                    None => self.host_view(id, query.pace, &query.leases)?,
                 };
                 let blocked = against_host(&host, query.limits, query.now).is_some();
                 let due = if blocked {
@@ -174,7 +199,7 @@ impl Tx<'_> {
             let due = due?;
             let host = match hosts.get(&due.host) {
                 Some(host) => host.clone(),
-                None => self.host_view(due.host, query.pace)?,
+                None => self.host_view(due.host, query.pace, &query.leases)?,
             };
             let taken = taken.entry(due.host).or_default();
             let is_free = host.running + *taken < query.limits.snapshots_per_host;

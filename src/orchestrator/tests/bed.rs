@@ -7,13 +7,15 @@ use super::world::{BOOT, Call, Mood, World};
 use crate::main_loop::action::Action;
 use crate::main_loop::engine::{Engine, Programs};
 use crate::main_loop::event::Event;
+use crate::main_loop::input_files;
 use crate::main_loop::prepare::prepare;
 use crate::main_loop::starts::{After, Start, Starts};
 use crate::main_loop::turn::Turn;
 use crate::store::{Store, Tx};
+use crate::transfer;
 use crate::watch::files;
 use crate::watch::files::WatchRequest;
-use archivist_core::model::{AnyId, CrawlId, Lifecycle, Owner, RunId, Time};
+use archivist_core::model::{AnyId, CrawlId, Lifecycle, Owner, RunId, SnapshotId, Time};
 use archivist_core::plan::Evidence;
 use archivist_plugin::sample;
 use archivist_shared::bus::call::{Reply, Work};
@@ -66,6 +68,7 @@ fn engine(directory: &TempDir) -> Engine {
             worker: "/usr/lib/archivist/archivist-orchestrator".into(),
             archivist: "/usr/bin/archivist".into(),
             launcher: Some("/bin/launcher".into()),
+            store: "/bin/store".into(),
         },
         "252".into(),
     )
@@ -84,6 +87,8 @@ pub struct Bed {
     pub starts: Starts,
     pub world: World,
     pub now: Time,
+    /// CLOCK_BOOTTIME in milliseconds.
+    pub machine: i64,
     pub wake_at: Option<Time>,
     /// Whether a client requested the signals about pages.
     pub is_subscribed: bool,
@@ -103,6 +108,8 @@ pub struct Bed {
     pub status_changes: u32,
     awaiting: HashMap<CrawlId, Vec<Reply<()>>>,
     awaiting_units: HashMap<AnyId, Vec<Reply<()>>>,
+    awaiting_outbox: Vec<Reply<()>>,
+    awaiting_copies: Vec<(SnapshotId, Reply<String>)>,
     /// Final items, and those that were retried since.
     pub finals: BTreeMap<Owner, Lifecycle>,
 }
@@ -121,6 +128,7 @@ impl Bed {
             starts: Starts::default(),
             world: World::default(),
             now,
+            machine: 0,
             wake_at: None,
             is_subscribed: false,
             signals: Vec::new(),
@@ -134,6 +142,8 @@ impl Bed {
             status_changes: 0,
             awaiting: HashMap::new(),
             awaiting_units: HashMap::new(),
+            awaiting_outbox: Vec::new(),
+            awaiting_copies: Vec::new(),
             finals: BTreeMap::new(),
         }
     }
@@ -168,6 +178,7 @@ impl Bed {
             tx: &tx,
             engine: &self.engine,
             now: self.now,
+            machine: self.machine,
             jitter: 0.5,
             followed: &followed,
             is_subscribed: self.is_subscribed,
@@ -177,6 +188,7 @@ impl Bed {
             actions: Vec::new(),
             changes: BTreeSet::new(),
         };
+        turn.open()?;
         let mut left = Vec::new();
         for event in &batch {
             if !turn.event(event)? {
@@ -271,6 +283,18 @@ impl Bed {
                 let event = Event::CheckCollected(Box::new(collected));
                 self.world.answers.push(event);
             }
+            Action::CollectTransfer(end) => {
+                let collected = transfer::files::collect(&self.engine.scope, *end);
+                let event = Event::TransferCollected(Box::new(collected));
+                self.world.answers.push(event);
+            }
+            Action::AwaitCopy { id, reply } => self.awaiting_copies.push((id, reply)),
+            Action::CopyReady { id, answer } => {
+                for (other, reply) in std::mem::take(&mut self.awaiting_copies) {
+                    assert_eq!(other, id, "another copy is awaited");
+                    reply.send(answer.clone());
+                }
+            }
             Action::ReadWatches { call, reply } => {
                 let request = WatchRequest::read(&self.engine.scope, call, reply);
                 self.read.push(Event::Watches(request));
@@ -297,6 +321,9 @@ impl Bed {
                 self.world.answers.extend(parked);
             }
             Action::Remove(path) => std::fs::remove_file(path).unwrap_or_default(),
+            Action::KeepInputs(kept) => {
+                input_files::remove_except(&self.engine.scope, &self.engine.names, &kept);
+            }
             Action::StopSlice(slice) => calls.push_back(Call::StopSlice(slice)),
             Action::Forget(_) => {}
             Action::List => calls.push_back(Call::List),
@@ -320,6 +347,12 @@ impl Bed {
             }
             Action::AwaitSnapshots { crawl, reply } => {
                 self.awaiting.entry(crawl).or_default().push(reply);
+            }
+            Action::AwaitOutbox(reply) => self.awaiting_outbox.push(reply),
+            Action::OutboxChanged => {
+                for reply in self.awaiting_outbox.drain(..) {
+                    reply.send(Ok(()));
+                }
             }
             Action::AwaitUnits { of, reply } => {
                 self.awaiting_units.entry(of).or_default().push(reply);

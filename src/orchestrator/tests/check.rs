@@ -268,7 +268,8 @@ impl Bed {
                 run.owner
             );
         }
-        let ours = |unit: &&String| !unit.contains("-check-") && !unit.contains("-alert-");
+        let others = ["-check-", "-alert-", "-store-"];
+        let ours = |unit: &&String| !others.iter().any(|part| unit.contains(part));
         for unit in self.world.units.keys().filter(ours) {
             let row = open.iter().find(|run| run.unit == *unit);
             assert!(row.is_some(), "{unit} has no row");

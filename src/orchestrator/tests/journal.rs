@@ -5,15 +5,21 @@ use crate::main_loop::event::Event;
 use archivist_shared::bus::call::{Reply, Request, Work};
 use archivist_shared::bus::documents::report::AddOptions;
 use rusqlite::Connection;
+use std::cell::RefCell;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Once};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 
-/// Keeps the text of every log line.
-#[derive(Clone, Default)]
-struct Journal(Arc<Mutex<Vec<String>>>);
+thread_local! {
+    /// The text of every log line of this thread, and so of one test.
+    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps log lines. There is one for the process: with one for each test, tracing would ask the
+/// subscriber of any thread whether a line that all of them can log is of interest.
+struct Journal;
 
 struct Message(String);
 
@@ -41,7 +47,7 @@ impl Subscriber for Journal {
     fn event(&self, event: &tracing::Event<'_>) {
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.0.lock().unwrap().push(message.0);
+        LINES.with_borrow_mut(|lines| lines.push(message.0));
     }
 
     fn enter(&self, _: &Id) {}
@@ -52,18 +58,17 @@ impl Subscriber for Journal {
 impl Journal {
     /// What was logged since the last call, of the lines with this text.
     fn take(&self, text: &str) -> Vec<String> {
-        let lines = std::mem::take(&mut *self.0.lock().unwrap());
-        lines
-            .into_iter()
-            .filter(|line| line.contains(text))
-            .collect()
+        let lines = LINES.take().into_iter();
+        lines.filter(|line| line.contains(text)).collect()
     }
 }
 
 /// Runs `story` with a journal.
 fn with_journal(story: impl FnOnce(&Journal)) {
-    let journal = Journal::default();
-    tracing::subscriber::with_default(journal.clone(), || story(&journal));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Journal).unwrap());
+    LINES.take();
+    story(&Journal);
 }
 
 /// From now on, or no longer, each commit fails that changed this table: a row is inserted that

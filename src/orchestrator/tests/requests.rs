@@ -1,6 +1,7 @@
 //! Requests of users, in tests.
 
 use super::bed::Bed;
+use super::world::Mood;
 use crate::main_loop::event::Event;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, RunId, Time};
 use archivist_shared::bus::call::{Refusal, Reply, Request, Which};
@@ -194,7 +195,7 @@ fn large_crawl_that_is_retried_is_cancelled_in_chunks() {
     let mut bed = crawl_of(450);
     let id = bed.crawl(0).unwrap();
     let tx = bed.store.begin().unwrap();
-    for page in tx.snapshots_in(id, &[Lifecycle::Queued]).unwrap() {
+    for page in tx.open_snapshots(id).unwrap() {
         tx.equip_snapshot(page, "", "/archive").unwrap();
     }
     tx.commit().unwrap();
@@ -279,6 +280,34 @@ fn pages_over_a_limit_are_left_out_after_a_kill() {
     assert_eq!(pages_in(&mut bed, "cancelled"), 1299);
     let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
     assert_eq!(crawls[0].status, Lifecycle::Sealed);
+}
+
+/// The worker of the crawl fails in every attempt.
+#[test]
+fn pages_of_a_crawl_that_is_given_up_are_cancelled_in_pieces() {
+    let mut bed = crawl_of(1300);
+    let (mut left, mut most) = (pages_in(&mut bed, "queued"), 0);
+    while bed.look(|tx| tx.list_crawls(&Filter::default()))[0].status != Lifecycle::Sealed {
+        for worker in bed.world.running() {
+            bed.world.end(&worker, 1, 1, "exit-code");
+        }
+        let moved = bed.world.handle(Mood::Fine);
+        if !bed.world.signals.is_empty() || !bed.world.answers.is_empty() {
+            bed.turn_with(3, 3, 0);
+        } else if !moved {
+            bed.until_woken();
+        }
+        let now = pages_in(&mut bed, "queued");
+        most = most.max(left.saturating_sub(now));
+        left = now;
+    }
+    assert!((100..=500).contains(&most), "{most}");
+    assert_eq!(pages_in(&mut bed, "cancelled"), 1300);
+    let reason = bed.look(|tx| tx.list_crawls(&Filter::default()))[0]
+        .reason
+        .clone();
+    let reason = reason.unwrap_or_default();
+    assert!(reason.starts_with("given up after 3 attempts"), "{reason}");
 }
 
 /// Has all pages of the first crawl retried. Returns the answer, which arrives after the last turn.

@@ -8,6 +8,7 @@ use archivist_core::model::{Reading, RunId};
 use archivist_core::plan::Evidence;
 use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 pub const BOOT: &str = "boot";
 
@@ -45,8 +46,11 @@ pub struct Unit {
     pub slice: String,
     pub state: State,
     pub frozen: bool,
+    /// The time from which on the launcher executes nothing.
+    pub not_after: Option<u64>,
     /// The worker process of the unit, if it has one.
     pub worker: Option<Worker>,
+    pub stdin: Option<Arc<Vec<u8>>>,
 }
 
 /// How PID 1 handles the next start.
@@ -221,8 +225,10 @@ impl World {
             slice: start.spec.slice.clone(),
             state: State::Running,
             frozen: false,
+            not_after: start.spec.not_after,
             worker: (start.stdin.as_ref().filter(|_| start.spec.notify))
                 .map(|bytes| Worker::new(bytes)),
+            stdin: start.stdin.clone(),
         };
         self.units.insert(unit.clone(), loaded);
         match mood {

@@ -69,13 +69,7 @@ impl Turn<'_> {
                 (stdin, Output::Record(record), Some(check.watch))
             }
         };
-        self.actions.push(Action::Start {
-            run: id,
-            spec: Box::new(spec),
-            stdin,
-            stdout,
-            watch,
-        });
+        self.start(id, spec, stdin, stdout, watch);
         Ok(())
     }
 
@@ -132,7 +126,7 @@ impl Turn<'_> {
         result: &Result<(), ManagerError>,
     ) -> TurnResult<()> {
         let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
-            return Ok(());
+            return self.transfer_started(id, result);
         };
         match started(start_answer(result)) {
             Started::Running => Ok(self.tx.set_check_running(id)?),
@@ -157,7 +151,7 @@ impl Turn<'_> {
         result: &Result<Box<Reading>, ManagerError>,
     ) -> TurnResult<()> {
         let Some(check) = self.tx.open_check(id)?.filter(|check| !check.queued) else {
-            return Ok(());
+            return self.transfer_read(id, seen, result);
         };
         let reading = match result {
             Ok(reading) => reading,
@@ -264,8 +258,9 @@ impl Turn<'_> {
             };
             self.log(LogEntry::Watch(check.watch.clone(), log));
         }
-        let path = record_path(&self.engine.scope, check.id, check.kind);
-        self.actions.push(Action::Remove(path));
+        let output = record_path(&self.engine.scope, check.id, check.kind);
+        let input = self.engine.input_path(&check.unit, check.id);
+        self.actions.extend([output, input].map(Action::Remove));
         let ended = Ended {
             run: Some(check.id),
             unit: Some(check.unit.clone()),

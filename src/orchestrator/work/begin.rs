@@ -88,7 +88,7 @@ impl Turn<'_> {
                 return self.tidy_crawl(crawl.id);
             }
         };
-        if !self.admit(&crawl, &snapshot)? {
+        if !self.admit(&crawl, &snapshot)? || !self.has_local_files(&snapshot)? {
             return Ok(());
         }
         let directory = match &snapshot.directory {
@@ -216,13 +216,7 @@ impl Turn<'_> {
             token: assignment.token,
             owner,
         });
-        self.actions.push(Action::Start {
-            run,
-            spec: Box::new(spec),
-            stdin,
-            stdout: Output::OfUnit,
-            watch: None,
-        });
+        self.start(run, spec, stdin, Output::OfUnit, None);
         Ok(())
     }
 
@@ -247,13 +241,7 @@ impl Turn<'_> {
             hook: hook.clone(),
         });
         let (stdin, stdout) = (spec.launch(), Output::Descriptor(stdout));
-        self.actions.push(Action::Start {
-            run,
-            spec: Box::new(spec),
-            stdin,
-            stdout,
-            watch: None,
-        });
+        self.start(run, spec, stdin, stdout, None);
         Ok(run)
     }
 
@@ -376,6 +364,7 @@ impl Turn<'_> {
                 argv,
                 environment,
                 launcher: self.engine.programs.launcher.clone(),
+                not_after: self.not_after(snapshot.as_ref().map(|snapshot| snapshot.id))?,
                 working_directory,
                 limit: planned.task.limit.max(Duration::from_secs(1)),
                 bind,
@@ -432,6 +421,7 @@ impl Turn<'_> {
             unit: &spec.name,
             boot: &self.engine.boot,
             argv: &spec.argv,
+            not_after: spec.not_after,
             now: self.now,
         })?)
     }

@@ -88,7 +88,7 @@ impl Turn<'_> {
                     ));
                 };
                 self.tx.set_crawl_ready(crawl)?;
-                if self.tx.has_open_snapshots(crawl)? {
+                if self.tx.awaits_pages(crawl)? {
                     let reply = reply.clone();
                     self.actions.push(Action::AwaitSnapshots { crawl, reply });
                 } else {

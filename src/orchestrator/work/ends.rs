@@ -1,11 +1,10 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
 use crate::main_loop::action::Action;
-use crate::main_loop::event::Event;
 use crate::main_loop::log::CrawlLog;
-use crate::main_loop::turn::{Change, Turn, TurnResult};
+use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
-use archivist_core::model::{CrawlId, Lifecycle, Outcome, Owner, ResultState, SnapshotId, Step};
+use archivist_core::model::{CrawlId, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
     Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, WorkerEnd, abort, after_crawl_worker,
     after_worker, tidy,
@@ -91,6 +90,9 @@ impl Turn<'_> {
             self.kill_hooks(owner)?;
         }
         self.log_snapshot(snapshot, settled.step, reason)?;
+        if settled.step == Step::Seal {
+            self.queue_copy(id)?;
+        }
         self.changes.insert(Change::Snapshot { crawl, id });
         self.announce_snapshot(id, Notice::of(settled.step))
     }
@@ -102,7 +104,7 @@ impl Turn<'_> {
         let end = self.worker_end(run, crawl.attempts)?;
         let backoff = self.engine.backoff();
         let after = after_worker(crawl.status, &end, &backoff, self.now, self.jitter);
-        let open = self.tx.has_open_snapshots(id)?;
+        let open = self.tx.awaits_pages(id)?;
         let aborted = self.tx.left_for(id, &WITH_CRAWL)?;
         match after_crawl_worker(after, self.now, open, aborted, crawl.status) {
             AfterCrawlWorker::Nothing => return self.tidy_crawl(id),
@@ -148,6 +150,7 @@ impl Turn<'_> {
             remark: reason,
         };
         self.log_crawl(id, log);
+        self.crawl_closed(id)?;
         self.crawl_sealed(id)
     }
 
@@ -173,11 +176,18 @@ impl Turn<'_> {
         };
         self.log_crawl(id, log);
         self.end_crawl(id, reason)?;
+        self.crawl_closed(id)?;
         self.crawl_sealed(id)
     }
 
-    /// Cancels a crawl and all its snapshots that are not final.
+    /// Cancels a crawl and all its snapshots that are not final, in its whole fleet.
     pub(crate) fn cancel_crawl(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
+        self.cancel_in_fleet(id)?;
+        self.cancel_crawl_here(id, reason)
+    }
+
+    /// Cancels a crawl and all its snapshots that are not final, on this machine.
+    pub(crate) fn cancel_crawl_here(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         self.tx
             .step_crawl(id, Step::Cancel, None, Some(reason), self.now)?;
         self.log_crawl(id, CrawlLog::Cancelled(reason.to_owned()));
@@ -192,24 +202,15 @@ impl Turn<'_> {
         if abort(crawl.status, crawl.ready, open) == Abort::Crawl {
             return self.cancel_crawl(id, reason);
         }
+        self.cancel_in_fleet(id)?;
         self.cancel_pages(id, reason)?;
         self.changes.insert(Change::Crawl(id));
         self.announce_crawl(id, Notice::Changed)?;
         self.tidy_crawl(id)
     }
 
-    /// Cancels some pages of a crawl with many waiting ones and queues `again`, or returns false.
-    /// Until the last chunk the crawl is unchanged apart from these pages: the caller is not
-    /// answered yet, and repeats the call if this process ends.
-    pub(crate) fn cancel_piece(
-        &mut self,
-        id: CrawlId,
-        reason: &str,
-        again: Event,
-    ) -> TurnResult<bool> {
-        if self.waiting_in(id)? <= FOLLOWED_PAGES_MAX {
-            return Ok(false);
-        }
+    /// Cancels as many waiting pages of a crawl as one turn may: those that never started first.
+    pub(crate) fn cancel_some(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
         let unbegun = self
             .tx
             .cancel_some_unbegun(id, reason, self.now, PAGES_PER_TURN)?;
@@ -218,19 +219,18 @@ impl Turn<'_> {
                 self.cancel_snapshot(id, page, reason)?;
             }
         }
-        self.actions.push(Action::Again(again));
-        Ok(true)
+        Ok(())
     }
 
     /// Cancels the open pages of a crawl.
+    ///
+    /// # Errors
+    /// If many pages wait, which further turns cancel in pieces before this step is repeated.
     fn cancel_pages(&mut self, id: CrawlId, reason: &str) -> TurnResult<()> {
-        use Lifecycle::*;
         if self.waiting_in(id)? > FOLLOWED_PAGES_MAX {
-            // Cancelling them individually would block everything for a minute.
-            let beat = crate::main_loop::notify::beat;
-            self.tx.cancel_unbegun(id, reason, self.now, beat)?;
+            return Err(TurnError::ManyPages(id, reason.to_owned()));
         }
-        for snapshot in self.tx.snapshots_in(id, &[Queued, Started, Paused])? {
+        for snapshot in self.tx.open_snapshots(id)? {
             self.cancel_snapshot(id, snapshot, reason)?;
         }
         Ok(())
@@ -268,6 +268,13 @@ impl Turn<'_> {
         self.tx
             .step_snapshot(id, Step::Cancel, None, Some(reason), self.now)?;
         self.tx.fail_open_results(owner, reason, self.now)?;
+        self.stop_units_of(owner)?;
+        self.changes.insert(Change::Snapshot { crawl, id });
+        self.announce_snapshot(id, Notice::Cancelled)
+    }
+
+    /// Stops the worker and the hooks of a snapshot, and rejects the token of the worker.
+    pub(crate) fn stop_units_of(&mut self, owner: Owner) -> TurnResult<()> {
         for run in self.tx.open_runs_of(owner)? {
             self.thaw(&run);
             let (unit, how) = (run.unit, Release::Stop);
@@ -275,8 +282,7 @@ impl Turn<'_> {
         }
         self.actions.push(Action::Dismiss(owner));
         self.actions.push(Action::Unpark);
-        self.changes.insert(Change::Snapshot { crawl, id });
-        self.announce_snapshot(id, Notice::Cancelled)
+        Ok(())
     }
 
     fn kill_hooks(&mut self, owner: Owner) -> TurnResult<()> {
@@ -298,7 +304,7 @@ impl Turn<'_> {
     /// without units; see [`tidy`].
     pub(crate) fn tidy_crawl(&mut self, id: CrawlId) -> TurnResult<()> {
         let status = self.tx.status_of(Owner::Crawl(id))?;
-        let open = self.tx.has_open_snapshots(id)?;
+        let open = self.tx.awaits_pages(id)?;
         let tidy = tidy(status, open, self.tx.has_open_runs(id)?);
         if tidy.snapshots_done {
             self.tx.release_crawl(id)?;

@@ -15,8 +15,7 @@ impl Turn<'_> {
     /// Delays the next snapshot of this snapshot's host.
     pub(crate) fn pace(&self, crawl: CrawlId, id: SnapshotId) -> TurnResult<()> {
         let host = self.tx.host_of(id)?;
-        let pace = self.engine.settings.host_delay;
-        let delay = self.tx.host_view(host, pace)?.delay;
+        let delay = self.host_view(host)?.delay;
         let next_at = if delay.is_zero() {
             Time(0)
         } else {

@@ -118,12 +118,12 @@ impl Turn<'_> {
         }
         if way_out.reach != Reach::any() && NO_CONNECTION.iter().any(said) {
             let others = if way_out.reach == Reach::default() {
-                "none".to_owned()
+                String::new()
             } else {
-                way_out.reach.to_string()
+                format!(" and {}", way_out.reach)
             };
             tell(format!(
-                "hooks of {crawl} reach the Internet and of other networks {others}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
+                "hooks of {crawl} can only reach the Internet{others}: a connection to any other address fails or gets no answer; see Reach= in archivist.conf(5)"
             ));
         }
         Ok(reasons)

@@ -4,6 +4,7 @@
 use crate::main_loop::action::Action;
 use crate::main_loop::event::ReadingContext;
 use crate::main_loop::log::{LogEntry, Problem};
+use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::RunRow;
 use archivist_core::model::{AnyId, DEPENDENCY, Lifecycle, Outcome, Owner, Reading, RunId};
@@ -11,7 +12,7 @@ use archivist_core::plan::{
     Ending, Evidence, LiveUnit, OpenRun, Repair, RunningUnit, StartError, Started, UnitSeen,
     UnitState, reconcile, recorded_outcome, running_unit, started, tidy, unit_state,
 };
-use archivist_core::unit::UnitKind;
+use archivist_core::unit::{UnitKind, UnitSpec};
 use archivist_shared::bus::call::Reply;
 use archivist_shared::systemd::{ErrorKind, Hint, LoadedUnit, ManagerError, Release};
 
@@ -94,9 +95,37 @@ impl Turn<'_> {
                 evidence,
             });
             Ok(true)
+        } else if let Some(transfer) = self.tx.transfer_of_unit(unit)? {
+            self.actions.push(Action::Read {
+                run: transfer.run,
+                unit: unit.to_owned(),
+                evidence,
+            });
+            Ok(true)
         } else {
             Ok(false)
         }
+    }
+
+    /// Queues the start of a unit whose run is recorded, with `stdin` as its standard input, and
+    /// only as long as `watch` is declared.
+    pub(crate) fn start(
+        &mut self,
+        run: RunId,
+        mut spec: UnitSpec,
+        stdin: Option<Vec<u8>>,
+        stdout: Output,
+        watch: Option<String>,
+    ) {
+        let has_input = stdin.is_some();
+        spec.stdin = has_input.then(|| self.engine.input_path(&spec.name, run));
+        self.actions.push(Action::Start {
+            run,
+            spec: Box::new(spec),
+            stdin,
+            stdout,
+            watch,
+        });
     }
 
     pub(crate) fn started(
@@ -222,13 +251,17 @@ impl Turn<'_> {
             interrupted: run.interrupted,
             short_of_disk: run.short_of_disk,
             cancelled: self.tx.status_of(run.owner)? == Lifecycle::Cancelled,
+            expired: self.is_expired(run),
         };
         let outcome = &recorded_outcome(outcome, ending);
         if !self.tx.end_run(run.id, outcome, reading, self.now)? {
             return Ok(());
         }
+        let input = self.engine.input_path(&run.unit, run.id);
+        self.actions.push(Action::Remove(input));
         self.log_end(run, outcome, reading)?;
         self.forgive_limit(run, outcome)?;
+        self.forgive_late(run, outcome)?;
         let ended_at = reading.ended.or(Some(self.now));
         let started_at = reading.started.or(run.started_at);
         let run_ended = RunRow {
@@ -328,10 +361,13 @@ impl Turn<'_> {
         };
         let open = self.tx.open_runs()?;
         let checks = self.tx.started_checks()?;
+        let transfers = self.tx.open_transfers()?;
+        let of_transfers = transfers.iter().map(|run| (run.run, &run.unit, &run.boot));
         let of_runs = open.iter().map(|run| (run.id, &run.unit, &run.boot));
         let of_checks = checks.iter().map(|run| (run.id, &run.unit, &run.boot));
         let runs: Vec<OpenRun> = of_runs
             .chain(of_checks)
+            .chain(of_transfers)
             .map(|(id, unit, boot)| OpenRun {
                 id,
                 unit: unit.clone(),
@@ -347,6 +383,11 @@ impl Turn<'_> {
                 active_state: unit.active_state.clone(),
             })
             .collect();
+        let inputs = runs
+            .iter()
+            .map(|run| self.engine.input_path(&run.unit, run.id))
+            .collect();
+        self.actions.push(Action::KeepInputs(inputs));
         let (mut adopted, mut lost, mut stray) = (0, 0, 0);
         for repair in reconcile(&runs, &live, &self.engine.boot) {
             match repair {
@@ -369,6 +410,7 @@ impl Turn<'_> {
                     lost += 1;
                     let Some(run) = open.iter().find(|run| run.id == id) else {
                         self.check_lost(id)?;
+                        self.transfer_lost(id)?;
                         continue;
                     };
                     self.tx.forgive_attempt(run)?;

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::catalogue::name::{HookName, Owner};
+use crate::catalogue::name::{HookFamily, HookName, Owner};
 use crate::catalogue::schema::Schema;
 use crate::programs::distribution::Distribution;
 use crate::settings::general;
@@ -38,7 +38,27 @@ pub struct Plugin {
 /// Plugins of abx-plugins with an index of the whole archive.
 const SHARED_DATA: [&str; 2] = ["search_backend_sonic", "search_backend_sqlite"];
 
+/// Settings of the plugin of abx-plugins whose hooks index pages with a sonic server.
+const SERVER_SETTINGS: [&str; 4] = [
+    "SONIC_BINARY",
+    "SEARCH_BACKEND_SONIC_HOST_NAME",
+    "SEARCH_BACKEND_SONIC_PORT",
+    "SEARCH_BACKEND_SONIC_PASSWORD",
+];
+
 impl Plugin {
+    /// Whether the plugin's hooks expect a sonic server without requesting one: since release 1.12
+    /// of abx-plugins, no hook of a crawl's setup does, and the caller of hooks runs the server.
+    pub fn expects_server(&self) -> bool {
+        let settings = &self.schema.properties;
+        let of_page = |hook: &Hook| hook.name.family == HookFamily::Snapshot;
+        SERVER_SETTINGS
+            .iter()
+            .all(|key| settings.contains_key(*key))
+            && !self.hooks.is_empty()
+            && self.hooks.iter().all(of_page)
+    }
+
     /// Whether the plugin's data belong to the archive, not to one crawl.
     pub fn shares_data(&self) -> bool {
         self.schema.shared_data || SHARED_DATA.contains(&self.name.as_str())

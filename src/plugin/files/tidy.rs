@@ -20,6 +20,8 @@ use crate::files::walk::{EntryKind, WalkBounds, WalkEntry, chmod_open, walk};
 const NOTE_SUFFIX: &str = ".broken-symlink.txt";
 /// Execute, set-user-ID and set-group-ID bits.
 const PROGRAM_BITS: u32 = 0o7111;
+/// Read permission for owner and group.
+const READ_BITS: u32 = 0o440;
 /// Largest number of entries for [`sweep`]. A list of so many long names uses most of a worker's
 /// memory.
 const SWEEP_ENTRIES_MAX: usize = 1_000_000;
@@ -37,8 +39,11 @@ pub fn tidy(dir: &Directory) -> io::Result<Vec<PathProblem>> {
 }
 
 /// Tidies `dir` completely when no hook can write to it any more, at any depth: makes unreadable
-/// directories readable, and removes pipes, sockets and devices. Returns what could not be tidied;
-/// if this is empty, everything below `dir` is safe.
+/// directories readable, lets the group read all files, and removes pipes, sockets and devices. Returns
+/// what could not be tidied; if this is empty, everything below `dir` is safe.
+///
+/// The group can already read what hooks write with the umask of their units. Transfers to the store
+/// belong to it, and cannot copy a file that a hook kept for itself.
 ///
 /// # Errors
 /// If `dir` itself cannot be read.
@@ -56,6 +61,7 @@ struct Tidy<'d> {
     unlock: bool,
     links: Failures,
     bits: Failures,
+    unread: Failures,
     specials: Failures,
     missed: Failures,
 }
@@ -67,6 +73,7 @@ impl Tidy<'_> {
             unlock: bounds.unlock,
             links: Failures::default(),
             bits: Failures::default(),
+            unread: Failures::default(),
             specials: Failures::default(),
             missed: Failures::default(),
         };
@@ -82,7 +89,10 @@ impl Tidy<'_> {
         match entry.kind {
             EntryKind::Link => self.links.note(entry, self.neutralise(entry)),
             EntryKind::File if entry.mode & PROGRAM_BITS != 0 => {
-                self.bits.note(entry, clear_bits(entry));
+                self.bits.note(entry, self.set_mode(entry));
+            }
+            EntryKind::File if self.unlock && entry.mode & READ_BITS != READ_BITS => {
+                self.unread.note(entry, self.set_mode(entry));
             }
             EntryKind::Special if self.unlock => self.specials.note(entry, self.remove(entry)),
             EntryKind::File | EntryKind::Special => {}
@@ -95,6 +105,8 @@ impl Tidy<'_> {
             self.links
                 .report(dir, "failed to replace a link that leaves the directory"),
             self.bits.report(dir, "failed to remove execute permission"),
+            self.unread
+                .report(dir, "failed to let the group read a file"),
             self.specials.report(dir, "failed to remove a special file"),
             self.missed.report(dir, "failed to read a directory"),
         ]
@@ -129,6 +141,23 @@ impl Tidy<'_> {
             }
             other => Ok(other?),
         }
+    }
+
+    /// Removes the bits of programs; of a complete directory, adds those of readers.
+    fn set_mode(&self, entry: &WalkEntry) -> io::Result<()> {
+        // Opening with O_PATH needs no read permission.
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = match openat(entry.dir, entry.name, flags, Mode::empty()) {
+            Err(Errno::ENOENT) => return Ok(()), // gone since
+            other => File::from(other?),
+        };
+        let found = file.metadata()?; // of the opened file, which may differ from the visited one
+        if !found.is_file() {
+            return Ok(());
+        }
+        let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+        let added = if self.unlock { READ_BITS } else { 0 };
+        chmod(file.as_fd(), mode & 0o666 | added)
     }
 }
 
@@ -183,21 +212,6 @@ fn stays_inside(top: &Path, depth: usize, target: &Path) -> bool {
         .is_some()
     {}
     climbed <= above && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-fn clear_bits(entry: &WalkEntry) -> io::Result<()> {
-    // Opening with O_PATH needs no read permission.
-    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = match openat(entry.dir, entry.name, flags, Mode::empty()) {
-        Err(Errno::ENOENT) => return Ok(()), // gone since
-        other => File::from(other?),
-    };
-    let found = file.metadata()?; // of the opened file, which may differ from the visited one
-    if !found.is_file() {
-        return Ok(());
-    }
-    let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
-    chmod(file.as_fd(), mode & 0o666)
 }
 
 #[cfg(test)]
@@ -271,6 +285,32 @@ mod tests {
                 .len(),
             1
         );
+    }
+
+    #[test]
+    fn sweep_lets_the_group_read_what_a_hook_kept_for_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |name: &str| {
+            let found = fs::metadata(dir.path().join(name)).unwrap();
+            found.permissions().mode() & 0o7777
+        };
+        let files = [
+            ("private", 0o600, 0o640),
+            ("locked", 0o000, 0o440),
+            ("program", 0o4700, 0o640),
+            ("open", 0o664, 0o664),
+        ];
+        for (name, before, _) in files {
+            fs::write(dir.path().join(name), "x").unwrap();
+            let permissions = Permissions::from_mode(before);
+            fs::set_permissions(dir.path().join(name), permissions).unwrap();
+        }
+        assert_eq!(tidied(dir.path()), []);
+        assert_eq!(mode("private"), 0o600, "the hook may still need it");
+        assert_eq!(swept(dir.path()), []);
+        for (name, _, after) in files {
+            assert_eq!(mode(name), after, "{name}");
+        }
     }
 
     #[test]

@@ -245,7 +245,11 @@ mod tests {
                 true,
                 "install it, or set the path of the program",
             ),
-            ("sonic", true, "cargo install sonic-server"),
+            (
+                "sonic",
+                true,
+                "cargo install --root /usr/local sonic-server",
+            ),
             ("forum-dl", true, "pip install forum-dl 'lxml>=5'"),
             ("gallery-dl", true, "pip install gallery-dl==1.2"),
             ("abxbus", false, "npm install -g abxbus@2.5"),

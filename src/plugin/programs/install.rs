@@ -2,7 +2,7 @@
 //! only installed on request.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::catalogue::name::{HookFamily, Mode};
 use crate::catalogue::{Catalogue, Hook, Plugin};
@@ -19,6 +19,12 @@ pub const URL: &str = "archivist:install/";
 
 /// Providers that cannot install a program without root, and the search path.
 const PROVIDERS_WITHOUT_INSTALL: [&str; 4] = ["env", "*", "apt", "brew"];
+
+/// Name of the directory with the plugins of `archivist plugins add abx`.
+pub const ABX_DIRECTORY: &str = "abx-plugins";
+
+/// Provider of browser extensions, a plugin in releases of abx-plugins before 1.12.
+const EXTENSION_PROVIDER: &str = "chromewebstore";
 
 /// Longest name of a program that a hook may request, in bytes.
 const PROGRAM_NAME_MAX_BYTES: usize = 64;
@@ -52,8 +58,19 @@ pub fn advice(catalogue: &Catalogue, plugin: &Plugin, requirement: &Requirement)
         source @ (Source::Debian(_) | Source::Browser) => source,
         _ if requirement.name.starts_with('/') => Source::Unknown,
         _ if requirement.providers.iter().any(helps) => Source::Archivist(plugin.name.clone()),
+        Source::Pip(_) | Source::Npm(_) if is_of_abx(plugin) => Source::PluginSet,
+        Source::Provider(name) if name == EXTENSION_PROVIDER && is_of_abx(plugin) => {
+            Source::PluginSet
+        }
         other => other,
     }
+}
+
+/// Whether `archivist plugins add abx` installed the plugin. Its command installs modules, programs
+/// and extensions for these plugins, where their hooks look for them.
+fn is_of_abx(plugin: &Plugin) -> bool {
+    let set = plugin.dir.parent().and_then(Path::file_name);
+    set.is_some_and(|name| name == ABX_DIRECTORY)
 }
 
 /// How to get a program that a hook requested. For a program that no plugin requires, only a Debian
@@ -421,6 +438,29 @@ mod tests {
             assert_eq!(advised.to_string(), "archivist plugins install title");
             assert!(advised.is_command() && !shown(2).is_command());
         });
+    }
+
+    #[test]
+    fn what_the_plugin_set_brings_is_advised_as_the_plugin_set() {
+        let advised = |directory: &str, provider: &str| {
+            let mut plugin = plugin("ublock", json!({}), &["on_Snapshot__12_ublock.js"]);
+            plugin.dir = Path::new(directory).join("ublock");
+            let catalogue = sample::catalogue([plugin.clone()]);
+            let requirement = Requirement {
+                name: "gizmo".into(),
+                providers: split_providers(provider),
+                ..Requirement::default()
+            };
+            advice(&catalogue, &plugin, &requirement).to_string()
+        };
+        let set = "/var/lib/archivist/abx-plugins";
+        for provider in ["chromewebstore", "env,pnpm", "env,uv", "pip"] {
+            assert_eq!(advised(set, provider), "archivist plugins add abx");
+        }
+        assert_eq!(advised(set, "env,apt"), "apt install gizmo");
+        let cargo = "cargo install --root /usr/local gizmo";
+        assert_eq!(advised(set, "env,bash,brew,cargo"), cargo);
+        assert_eq!(advised("/etc/archivist/plugins", "uv"), "pip install gizmo");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub enum Source {
     Cargo(Vec<String>),
     /// Only this provider plugin can install the program, and it is not installed.
     Provider(String),
+    /// Installing the plugins of abx-plugins again brings the program.
+    PluginSet,
     /// An installed provider plugin can install the program. Contains the argument of the command.
     Archivist(String),
     /// No known source.
@@ -38,8 +40,12 @@ impl fmt::Display for Source {
             ),
             Source::Pip(words) => write!(f, "pip install {}", quoted(words)),
             Source::Npm(words) => write!(f, "npm install -g {}", quoted(words)),
-            Source::Cargo(words) => write!(f, "cargo install {}", quoted(words)),
+            Source::Cargo(words) => {
+                // Hooks cannot see the home directory of root, where cargo installs by default.
+                write!(f, "cargo install --root /usr/local {}", quoted(words))
+            },
             Source::Provider(name) => write!(f, "the provider plugin {name} can install it"),
+            Source::PluginSet => f.write_str("archivist plugins add abx"),
             Source::Archivist(name) => write!(
                 f,
                 "archivist plugins install {}",
@@ -130,8 +136,8 @@ impl Source {
             let package = known.map_or_else(|| name.clone(), |(_, package)| (*package).to_owned());
             return Source::Debian(arguments("apt").unwrap_or_else(|| vec![package]));
         }
-        // Debian users do not have brew.
-        let passed_over = ["env", "*", "apt", "brew"];
+        // Debian users do not have brew, and bash is a script of the plugin.
+        let passed_over = ["env", "*", "apt", "bash", "brew"];
         let mut providers = requirement.providers.iter().map(String::as_str);
         let provider = providers.find(|provider| !passed_over.contains(provider));
         match provider {

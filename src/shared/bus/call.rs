@@ -1,10 +1,11 @@
-//! Calls of the two D-Bus interfaces as values, each with the handle for its answer.
+//! Calls of the D-Bus interfaces as values, each with the handle for its answer.
 
 use super::callers::Claim;
 use crate::bus::documents::report::{AddOptions, Filter, Refused, Registration};
 use crate::bus::documents::watches::HistoryFilter;
 use crate::bus::documents::work::Report;
-use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId};
+use archivist_core::fleet::Delivery;
+use archivist_core::model::{AnyId, CheckKind, CrawlId, Owner, RunId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -232,6 +233,18 @@ pub enum Request {
         /// [`WhyRun`](crate::bus::documents::report::WhyRun).
         reply: Reply<String>,
     },
+    /// Restore the files of a snapshot that only the store has.
+    Fetch {
+        /// The snapshot.
+        id: SnapshotId,
+        /// Gets the JSON of [`Copy`](crate::bus::documents::report::Copy) when the files are there.
+        reply: Reply<String>,
+    },
+    /// Test whether the store can be written and read.
+    TestStore {
+        /// Gets the name of the store when the test has succeeded; an empty text without a store.
+        reply: Reply<String>,
+    },
     /// List plugins and their problems.
     Plugins {
         /// Gets the JSON of [`Plugins`](crate::bus::documents::report::Plugins).
@@ -403,10 +416,44 @@ pub enum Work {
     },
 }
 
-/// A call of either interface.
+/// A call of the interface for the fleet service.
+#[derive(Clone)]
+pub enum NodeCall {
+    /// What the node holds and wants.
+    Holdings {
+        /// Gets the JSON of [`Holdings`](archivist_core::fleet::Holdings).
+        reply: Reply<String>,
+    },
+    /// Store a reply of the fleet's database.
+    Deliver {
+        /// The reply.
+        delivery: Arc<Delivery>,
+        /// Answered after the commit.
+        reply: Reply<()>,
+    },
+    /// Release the hosts that have no running page.
+    Stop {
+        /// Answered after the commit.
+        reply: Reply<()>,
+    },
+    /// Forget the fleet.
+    Leave {
+        /// Answered after the commit.
+        reply: Reply<()>,
+    },
+    /// Wait until the outbox has a new entry.
+    Await {
+        /// Answered then.
+        reply: Reply<()>,
+    },
+}
+
+/// A call of one of the interfaces.
 pub enum Call {
     /// Of the interface for users.
     Request(Request),
     /// Of the interface for workers.
     Work(Work),
+    /// Of the interface for the fleet service.
+    Node(NodeCall),
 }

@@ -3,6 +3,7 @@
 mod connection;
 mod emit;
 mod limits;
+mod node;
 mod worker;
 
 use super::call::{Call, Refusal, Reply, Request, WatchCall, Which};
@@ -164,6 +165,28 @@ impl Manager {
         let id = id.parse().map_err(invalid)?;
         let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
         request(&self.0, |reply| Request::AwaitUnits { id, reply }).await
+    }
+
+    async fn fetch(
+        &self,
+        id: &str,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let Owner::Snapshot(id) = owner(id)? else {
+            return Err(fdo::Error::InvalidArgs(format!("'{id}' is not a snapshot")));
+        };
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        request(&self.0, |reply| Request::Fetch { id, reply }).await
+    }
+
+    async fn test_store(
+        &self,
+        #[zbus(connection)] connection: &Connection,
+        #[zbus(header)] header: Header<'_>,
+    ) -> fdo::Result<String> {
+        let (_, _claim) = self.claim(connection, &header, Kind::Call).await?;
+        request(&self.0, |reply| Request::TestStore { reply }).await
     }
 
     async fn abort(&self, crawl: &str) -> fdo::Result<()> {

@@ -1,4 +1,4 @@
-//! Names on the bus, and both interfaces as clients see them.
+//! Names on the bus, and the interfaces as clients see them.
 
 use zbus::{Fd, OwnedFd, proxy};
 
@@ -56,6 +56,12 @@ pub trait Manager {
     /// [`crate::bus::documents::report::WhyRun`], or for the name of a watch
     /// [`crate::bus::documents::report::WhyWatch`].
     fn why(&self, id: &str) -> zbus::Result<String>;
+    /// Restores the files of a snapshot (`s345`) that only the store has, and returns when they are
+    /// there: [`crate::bus::documents::report::Copy`].
+    fn fetch(&self, id: &str) -> zbus::Result<String>;
+    /// Writes, reads and removes a small object in the store. Returns the store, or an empty text if
+    /// there is none.
+    fn test_store(&self) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Plugins`].
     fn plugins(&self) -> zbus::Result<String>;
     /// Returns a stream of [`crate::bus::documents::report::CrawlEvent`], one JSON document per
@@ -125,4 +131,76 @@ pub trait Worker {
     fn invocation(&self, token: &str, hook: &str) -> zbus::Result<String>;
     /// For the worker of a crawl, after its setup: returns when no snapshot is open any more.
     fn snapshots_done(&self, token: &str) -> zbus::Result<()>;
+}
+
+/// Interface for the fleet service of this machine. Documents are JSON in the shapes of
+/// [`archivist_core::fleet`].
+#[proxy(
+    interface = "org.archivist1.Node",
+    default_service = "org.archivist1",
+    default_path = "/org/archivist1"
+)]
+pub trait Node {
+    /// Returns what the node holds and wants ([`archivist_core::fleet::Holdings`]).
+    #[zbus(no_autostart)]
+    fn holdings(&self) -> zbus::Result<String>;
+    /// Stores a reply of the fleet's database ([`archivist_core::fleet::Delivery`]); returns after
+    /// the commit.
+    #[zbus(no_autostart)]
+    fn deliver(&self, delivery: &str) -> zbus::Result<()>;
+    /// Returns when there is something new to send.
+    #[zbus(name = "Await", no_autostart)]
+    fn wait(&self) -> zbus::Result<()>;
+    /// Releases the hosts that have no running page, before the service stops.
+    #[zbus(no_autostart)]
+    fn stop(&self) -> zbus::Result<()>;
+    /// Forgets the fleet; its crawls and pages stay as history of this machine. Refused while the
+    /// node holds anything of the fleet.
+    #[zbus(no_autostart)]
+    fn leave(&self) -> zbus::Result<()>;
+}
+
+/// Interface of the fleet service about itself, for root and members of group `archivist`.
+#[proxy(
+    interface = "org.archivist1.FleetNode",
+    default_service = "org.archivist1.Fleet",
+    default_path = "/org/archivist1"
+)]
+pub trait FleetNode {
+    /// Returns [`crate::bus::documents::fleet::NodeState`].
+    fn state(&self) -> zbus::Result<String>;
+    /// Same, when the service has connected or knows why it cannot.
+    fn settled(&self) -> zbus::Result<String>;
+    /// Returns [`crate::bus::documents::fleet::Fleet`].
+    fn nodes(&self) -> zbus::Result<String>;
+    /// Stops or resumes giving hosts to a node.
+    fn drain(&self, node: &str, draining: bool) -> zbus::Result<()>;
+    /// Removes a node that was not seen for the duration of a lease.
+    fn remove(&self, node: &str) -> zbus::Result<()>;
+    /// Drains this node, and removes it if it holds nothing of the fleet any more; returns whether
+    /// it is removed, after a few seconds at most. The service then waits to be stopped.
+    fn leave(&self) -> zbus::Result<bool>;
+}
+
+/// Interface of the fleet service for users: root and members of group `archivist`. The documents
+/// are those of [`Manager`], about the whole fleet.
+#[proxy(
+    interface = "org.archivist1.Fleet",
+    default_service = "org.archivist1.Fleet",
+    default_path = "/org/archivist1"
+)]
+pub trait Fleet {
+    /// Returns [`crate::bus::documents::report::Fleet`].
+    fn status(&self) -> zbus::Result<String>;
+    /// `what` is crawls, snapshots, results, hosts or timeline (snapshots that nodes have or ended,
+    /// of an `owner`); `filter` a [`crate::bus::documents::report::Filter`].
+    fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
+    /// Returns [`crate::bus::documents::report::Details`] of a crawl or snapshot, without runs.
+    fn show(&self, id: &str) -> zbus::Result<String>;
+    /// Returns [`crate::bus::documents::report::Why`] of a crawl or snapshot.
+    fn why(&self, id: &str) -> zbus::Result<String>;
+    /// Returns [`crate::bus::documents::report::Crawl`] when it differs from `known`, and after
+    /// 20 s in any case; an empty text while the database does not have the crawl.
+    #[zbus(name = "Await")]
+    fn wait(&self, crawl: &str, known: &str) -> zbus::Result<String>;
 }

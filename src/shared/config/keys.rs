@@ -1,10 +1,11 @@
 //! All keys, in one table for the reader, `archivist config` and the test against
 //! archivist.conf(5).
 
-use super::{NetworkMode, Settings};
+use super::{NetworkMode, Settings, fleet};
 use crate::alert::Alert;
 use archivist_core::model::Reach;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
+use archivist_core::store::{KEEP_ALLOWED, KeepLocal, LOCATION_ALLOWED, Location};
 use archivist_core::text::{
     SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, is_value_name, parse_size,
     parse_span, similar,
@@ -83,6 +84,10 @@ pub const KEYS: &[Key] = &[
     key!("Hooks", "StdoutMax", output_limit, size, shown_size),
     key!("Hooks", "Network", network, network, shown_network),
     key!("Hooks", "Reach", reach, reach, Reach::to_string),
+    key!("Fleet", "Database", fleet_database, fleet::database, String::clone),
+    key!("Fleet", "Name", fleet_name, fleet::name, String::clone),
+    key!("Fleet", "Store", store, location, shown_location),
+    key!("Fleet", "KeepLocal", keep_local, keep_local, KeepLocal::to_string),
 ];
 
 /// Returns the key of this name, or `None` if it is unknown.
@@ -93,10 +98,10 @@ pub fn find(section: &str, name: &str) -> Option<&'static Key> {
 
 /// Returns why `[section] name=` is unknown, with a correction if possible.
 pub fn explain_unknown(section: &str, name: &str) -> String {
-    let sections = ["Orchestrator", "Archive", "Hooks", VALUES];
+    let sections = ["Orchestrator", "Archive", "Hooks", "Fleet", VALUES];
     if !sections.contains(&section) {
         return format!(
-            "unknown section [{section}]; there are [Orchestrator], [Archive], [Hooks] and [Config]"
+            "unknown section [{section}]; there are [Orchestrator], [Archive], [Hooks], [Fleet] and [Config]"
         );
     }
     if let Some(elsewhere) = KEYS.iter().find(|key| key.name == name) {
@@ -229,6 +234,23 @@ fn reach(field: &mut Reach, text: &str) -> Read {
     *field = Reach::parse(text).ok_or(
         "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
     )?;
+    Ok(())
+}
+
+fn location(field: &mut Option<Location>, text: &str) -> Read {
+    *field = Some(Location::parse(text).ok_or(LOCATION_ALLOWED)?);
+    Ok(())
+}
+
+fn shown_location(location: &Option<Location>) -> String {
+    location
+        .as_ref()
+        .map(Location::to_string)
+        .unwrap_or_default()
+}
+
+fn keep_local(field: &mut KeepLocal, text: &str) -> Read {
+    *field = KeepLocal::parse(text).ok_or(KEEP_ALLOWED)?;
     Ok(())
 }
 

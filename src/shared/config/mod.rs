@@ -3,6 +3,7 @@
 
 use archivist_core::text::Problem;
 
+mod fleet;
 pub mod fragments;
 pub mod ini;
 pub mod inputs;
@@ -13,6 +14,7 @@ pub mod sandbox;
 mod scope;
 mod settings;
 
+pub use fleet::host_name;
 pub use network::NetworkMode;
 pub use scope::{HOOK_USERS, INSTANCE_ALLOWED, Scope, UserDirs, is_instance_name};
 pub use settings::Settings;

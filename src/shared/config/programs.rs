@@ -30,6 +30,18 @@ pub const LAUNCHER: Program = Program {
     installed: "/usr/lib/archivist/archivist-hook-exec",
 };
 
+/// The fleet service, the only program that connects to PostgreSQL.
+pub const FLEET: Program = Program {
+    name: "archivist-fleet",
+    installed: "/usr/lib/archivist/archivist-fleet",
+};
+
+/// The program of transfers between the archive and its store.
+pub const STORE: Program = Program {
+    name: "archivist-store",
+    installed: "/usr/lib/archivist/archivist-store",
+};
+
 impl Program {
     /// Returns the path of the program for the running program `own`: next to it, as a build leaves
     /// both, otherwise where the package installs it.

@@ -1,4 +1,4 @@
-//! The sandbox of an instance: users, limits and sandbox of workers, hooks and checks are drop-ins,
+//! The sandbox of an instance: users, limits and sandbox of workers, hooks, checks and transfers are drop-ins,
 //! found by the prefix of the unit's name. The package ships those of the first instance.
 
 use super::Scope;
@@ -14,7 +14,7 @@ const UNIT_DIRS: [&str; 5] = [
 ];
 
 /// Kinds of unit that must not run without their drop-ins.
-const KINDS: [&str; 4] = ["crawl", "snapshot", "hook", "check"];
+const KINDS: [&str; 5] = ["crawl", "snapshot", "hook", "check", "store"];
 
 /// Returns the names of missing drop-in directories of the machine's orchestrator; without them its
 /// workers would run as root. Empty in the user scope, where all units run as that user.

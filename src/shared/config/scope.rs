@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// Words that follow the prefix of unit names; an instance with such a name would be mistaken for
 /// units of the first instance.
-const TAKEN: [&str; 11] = [
+const TAKEN: [&str; 13] = [
     "alert",
     "check",
     "crawl",
+    "fleet",
     "generator",
     "hook",
     "network",
@@ -18,6 +19,7 @@ const TAKEN: [&str; 11] = [
     "pool",
     "run",
     "snapshot",
+    "store",
     "watch",
 ];
 
@@ -31,7 +33,7 @@ const INDEX_USER: &str = "archivist-index";
 
 /// Allowed instance names, for messages.
 pub const INSTANCE_ALLOWED: &str = "a lower-case letter followed by lower-case letters, digits and '_' (32 at most), and none of \
-     alert, check, crawl, generator, hook, network, orchestrator, pool, run, snapshot, watch";
+     alert, check, crawl, fleet, generator, hook, network, orchestrator, pool, run, snapshot, watch";
 
 /// The directories of a user (XDG Base Directory Specification).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use crate::alert::Alert;
 use archivist_core::model::Reach;
+use archivist_core::store::{KeepLocal, Location};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -80,6 +81,16 @@ pub struct Settings {
     /// What hooks and checks may reach, in addition to the Internet and what their own URLs open.
     pub reach: Reach,
 
+    // [Fleet]
+    /// URL of the database that the machines of a fleet share; empty if the machine is in none.
+    pub fleet_database: String,
+    /// Name of this machine in the fleet; empty means the host name.
+    pub fleet_name: String,
+    /// Where sealed snapshots are copied; `None` means nowhere.
+    pub store: Option<Location>,
+    /// How long their local files stay.
+    pub keep_local: KeepLocal,
+
     // [Config]
     /// Values for plugins, under the names of their config.json.
     pub values: BTreeMap<String, String>,
@@ -139,6 +150,10 @@ impl Settings {
             output_limit: 64 << 20,
             network: NetworkMode::Auto,
             reach: Reach::default(),
+            fleet_database: String::new(),
+            fleet_name: String::new(),
+            store: None,
+            keep_local: KeepLocal::Always,
             values: BTreeMap::new(),
         }
     }

@@ -67,7 +67,7 @@ fn a_typo_is_a_located_warning_with_a_correction() {
         [
             "archivist.conf:2: unknown key WorkerMax= in section [Orchestrator]; did you mean WorkersMax= in [Orchestrator]?",
             "archivist.conf:3: TimeoutSec= belongs in section [Hooks]",
-            "archivist.conf:5: unknown section [Archives]; there are [Orchestrator], [Archive], [Hooks] and [Config]",
+            "archivist.conf:5: unknown section [Archives]; there are [Orchestrator], [Archive], [Hooks], [Fleet] and [Config]",
             "archivist.conf:7: unknown key WGET_TIMEOUT= in section [Hooks]; settings of plugins belong in [Config]",
             "archivist.conf:8: 'nonsense' has no '=' (Key=Value is expected)",
             "archivist.conf:10: 'wget' cannot be the name of a plugin's setting: upper-case letters, digits and '_' are allowed",

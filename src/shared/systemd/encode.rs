@@ -17,19 +17,18 @@ type Command = (String, Vec<String>, Vec<String>);
 type Bind = (String, String, bool, u64);
 type Prefix = (i32, Vec<u8>, u32);
 
-/// Encodes names and values. The properties refer to descriptors by their index; each is used once.
+/// Encodes names and values. At most one property is the descriptor.
 pub fn encode(
     properties: &[(&'static str, Property)],
-    descriptors: Vec<OwnedFd>,
+    mut descriptor: Option<OwnedFd>,
 ) -> Vec<(String, Variant<'static>)> {
-    let mut descriptors = descriptors.into_iter().map(Some).collect::<Vec<_>>();
     let pairs = properties
         .iter()
-        .filter_map(|(name, value)| Some(((*name).to_owned(), variant(value, &mut descriptors)?)));
+        .filter_map(|(name, value)| Some(((*name).to_owned(), variant(value, &mut descriptor)?)));
     pairs.collect()
 }
 
-fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Variant<'static>> {
+fn variant(value: &Property, descriptor: &mut Option<OwnedFd>) -> Option<Variant<'static>> {
     Some(match value {
         Property::Text(text) => Variant::from(text.clone()),
         Property::Flag(flag) => Variant::from(*flag),
@@ -56,10 +55,7 @@ fn variant(value: &Property, descriptors: &mut [Option<OwnedFd>]) -> Option<Vari
         Property::Networks(networks) => {
             Variant::from(networks.iter().map(prefix).collect::<Vec<Prefix>>())
         }
-        Property::Descriptor(place) => {
-            let descriptor = descriptors.get_mut(*place)?.take()?;
-            Variant::from(Fd::from(descriptor))
-        }
+        Property::Descriptor => Variant::from(Fd::from(descriptor.take()?)),
     })
 }
 

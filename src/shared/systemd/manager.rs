@@ -135,21 +135,21 @@ impl Manager {
         }
     }
 
-    /// Queues the start of a transient unit with `descriptors` for its streams, in the order stdin,
-    /// stdout. Hints report whether it started or failed. A call that is lost is repeated when
-    /// systemd is back. If the unit exists by then, the first call had an effect, and its error is
-    /// returned: the result is unknown.
+    /// Queues the start of a transient unit, with `stdout` as its standard output. Hints report
+    /// whether it started or failed. A call that is lost is repeated when systemd is back. If the
+    /// unit exists by then, the first call had an effect, and its error is returned: the result is
+    /// unknown.
     pub async fn start(
         &self,
         spec: &UnitSpec,
-        descriptors: &[OwnedFd],
+        stdout: Option<&OwnedFd>,
     ) -> Result<(), ManagerError> {
         let fail = |error: &zbus::Error| explain("start unit", &spec.name, error);
         let mut back = self.back.clone();
         let mut lost = None;
         loop {
             back.mark_unchanged();
-            match (self.try_start(spec, descriptors).await, lost) {
+            match (self.try_start(spec, stdout).await, lost) {
                 (Ok(_), _) => return Ok(()),
                 (Err(error), _) if is_away(&error) => {
                     let error = fail(&error);
@@ -167,12 +167,9 @@ impl Manager {
         }
     }
 
-    async fn try_start(&self, spec: &UnitSpec, descriptors: &[OwnedFd]) -> zbus::Result<Message> {
-        let copies = descriptors
-            .iter()
-            .map(OwnedFd::try_clone)
-            .collect::<Result<Vec<_>, _>>()?;
-        let properties = encode(&properties(spec), copies);
+    async fn try_start(&self, spec: &UnitSpec, stdout: Option<&OwnedFd>) -> zbus::Result<Message> {
+        let copy = stdout.map(OwnedFd::try_clone).transpose()?;
+        let properties = encode(&properties(spec), copy);
         let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
         let body = (spec.name.as_str(), "fail", properties, auxiliary);
         self.client.call("StartTransientUnit", &body).await

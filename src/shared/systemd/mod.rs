@@ -18,7 +18,6 @@ mod property_reader;
 mod reading;
 mod runner_units;
 mod scope;
-mod sealed_memfd;
 mod signals;
 mod unit_list;
 
@@ -33,5 +32,4 @@ pub use journal_sync::synchronize_journal;
 pub use manager::{Manager, Release};
 pub use runner_units::{Restarting, kill_all, restarting};
 pub use scope::enter_scope;
-pub use sealed_memfd::sealed;
 pub use unit_list::LoadedUnit;

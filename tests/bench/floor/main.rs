@@ -16,7 +16,6 @@ mod units;
 
 use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::unit::{HookSpec, Names, UnitSpec};
-use archivist_shared::systemd::sealed;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::io;
@@ -100,6 +99,7 @@ impl Hook {
             argv: self.argv.clone(),
             environment: self.environment.clone(),
             launcher: Some(LAUNCHER.into()),
+            not_after: None,
             working_directory: self.working_directory.clone(),
             limit: Duration::from_secs(60),
             bind: self.bind.clone(),
@@ -109,14 +109,18 @@ impl Hook {
             addresses: Default::default(),
             user: Some("archivist-hook-1".into()),
         };
-        UnitSpec::hook(&Names::new("floor"), hook)
+        UnitSpec {
+            stdin: Some(self.output.join(format!("{number}.input"))),
+            ..UnitSpec::hook(&Names::new("floor"), hook)
+        }
     }
 
-    /// Standard input and output of a unit, in this order.
-    fn descriptors(&self, spec: &UnitSpec, number: usize) -> io::Result<Vec<OwnedFd>> {
-        let launch = spec.launch().as_deref().map(sealed).transpose()?;
-        let output = self.output(number)?.into();
-        Ok(launch.into_iter().chain([output]).collect())
+    /// Writes the standard input of a unit, and returns its standard output.
+    fn prepare(&self, spec: &UnitSpec, number: usize) -> io::Result<OwnedFd> {
+        if let (Some(file), Some(launch)) = (&spec.stdin, spec.launch()) {
+            std::fs::write(file, launch)?;
+        }
+        Ok(self.output(number)?.into())
     }
 
     fn output(&self, number: usize) -> io::Result<std::fs::File> {

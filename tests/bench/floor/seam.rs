@@ -43,11 +43,11 @@ async fn hear(hints: HintQueue, waiting: Waiting) {
 
 async fn one(hook: &Hook, manager: &Manager, waiting: &Waiting, number: usize) -> Answer<f64> {
     let spec = hook.spec(number);
-    let descriptors = hook.descriptors(&spec, number)?;
+    let stdout = hook.prepare(&spec, number)?;
     let began = Instant::now();
     let (told, end) = oneshot::channel();
     waiting.borrow_mut().insert(spec.name.clone(), told);
-    manager.start(&spec, &descriptors).await?;
+    manager.start(&spec, Some(&stdout)).await?;
     end.await?;
     let reading = manager.read(&spec.name).await?;
     let took = millis(began.elapsed());

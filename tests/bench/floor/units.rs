@@ -67,11 +67,11 @@ impl Floor<'_> {
 
     async fn one(&self, number: usize) -> Answer<f64> {
         let spec = self.hook.spec(number);
-        let descriptors = self.hook.descriptors(&spec, number)?;
+        let stdout = self.hook.prepare(&spec, number)?;
         let began = Instant::now();
         let (told, end) = oneshot::channel();
         self.waiting.borrow_mut().insert(path_of(&spec.name), told);
-        self.start(&spec, descriptors).await?;
+        self.start(&spec, stdout).await?;
         let status = end.await?;
         let took = millis(began.elapsed());
         self.stop(spec.name.clone());
@@ -81,8 +81,8 @@ impl Floor<'_> {
         }
     }
 
-    async fn start(&self, spec: &UnitSpec, descriptors: Vec<OwnedFd>) -> zbus::Result<()> {
-        let properties = encode(&properties(spec), descriptors);
+    async fn start(&self, spec: &UnitSpec, stdout: OwnedFd) -> zbus::Result<()> {
+        let properties = encode(&properties(spec), Some(stdout));
         let auxiliary: Vec<(String, Vec<(String, zbus::Variant<'_>)>)> = Vec::new();
         let body = (spec.name.as_str(), "fail", properties, auxiliary);
         let start = "StartTransientUnit";

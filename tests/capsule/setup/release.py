@@ -58,6 +58,10 @@ assert found["node"].least == "24.22.1"
 assert found["bus"].packages == ["bus@2.5.79"] and found["bus"].plugins == ["chrome", "second"], found["bus"]
 assert found["read-it"].options == ["--no-deps"] and found["read-it"].root == top / "lib/r", found["read-it"]
 
+(top / "index").mkdir()
+(top / "index/on_Snapshot__91_index.py").write_text('raise RuntimeError("x-client not installed. Run: pip install x-client")\n')
+assert library.named_modules() == {"x-client": {"index"}}, library.named_modules()
+
 
 def source(has, message):
     """A stand-in for pip or npm that has only some packages."""

@@ -16,23 +16,26 @@ boot_capsule() {
 
 # A fresh state directory: deletes the files of an earlier capsule of this name, except with --keep.
 prepare_state() {
-    local name=$1 release=$2 keep=$3 state
-    shift 3
+    local name=$1 release=$2 keep=$3 network=$4 clock=$5 state
+    shift 5
     state=$(state_dir "$name")
     [[ $keep == yes ]] || rm -rf --one-file-system "$state"
     mkdir -p "$state"
     rm -f "$state"/{ready,go,pid,cgroup,log}
     mkfifo "$state/ready" "$state/go"
     echo "$release" >"$state/release"
+    echo "$network" >"$state/network"
+    echo "$clock" >"$state/clock"
     printf '%s\n' "$@" | sed '/^$/d' >"$state/binds"
 }
 
 # Waits for the first of two events: the notification of systemd that it has booted, or the exit of the launcher.
 start_capsule() {
-    local name=$1 base=$2 state=$3 socket="@archivist-capsule-$1-$$" cgroup launcher listener pid first
+    local name=$1 base=$2 state=$3 socket="@archivist-capsule-$1-$$" cgroup net launcher listener pid first
     cgroup=$(make_cgroup "$name")
     echo "$cgroup" >"$state/cgroup"
-    listen_ready "$socket" "$BOOT_SECONDS" &
+    mapfile -t net < <(in_network "$state")
+    listen_ready "$socket" "$BOOT_SECONDS" "${net[@]}" &
     listener=$!
     launch "$name" "$base" "$state" "$cgroup" "$socket" </dev/null >"$state/log" 2>&1 &
     launcher=$!
@@ -50,24 +53,37 @@ start_capsule() {
 # Enters the cgroup first. The lock on file descriptor 8 is held by the unshare process, which
 # ends after the inner PID 1; the inner processes must not inherit it.
 launch() {
-    local name=$1 base=$2 state=$3 cgroup=$4 socket=$5
+    local name=$1 base=$2 state=$3 cgroup=$4 socket=$5 net clock time=()
+    mapfile -t net < <(in_network "$state")
+    clock=$(<"$state/clock")
+    [[ -z $clock ]] || time=(--time --monotonic "$clock" --boottime "$clock")
     echo "$BASHPID" >"$cgroup/payload/cgroup.procs"
     exec 8>"$state/alive"
     flock 8
-    exec setsid unshare --fork --kill-child --pid --mount --cgroup --uts --ipc --propagation private \
+    exec setsid "${net[@]}" unshare --fork --kill-child --pid --mount --cgroup --uts --ipc "${time[@]}" --propagation private \
         bash -c 'exec 8>&-; exec bash "$@"' bash "$MACHINE/lib/capsule-inside.sh" "$name" "$base" "$state" "$socket"
 }
 
-# Waits on a datagram socket for READY=1, which PID 1 in a container sends when it has booted. An abstract socket
-# requires no path that both sides can see. Perl, because every Debian has it and bash has no sockets.
+# Prints the command, one word on each line, with which a process gets the network of the capsule: none if it is the machine's.
+in_network() {
+    local network
+    network=$(<"$1/network")
+    [[ -z $network ]] || printf '%s\n' nsenter "--net=$network"
+}
+
+# listen_ready SOCKET SECONDS [COMMAND…]: waits on a datagram socket for READY=1, which PID 1 in a container sends when it has
+# booted. An abstract socket requires no path that both sides can see, but the same network. Perl, because every Debian has it
+# and bash has no sockets.
 listen_ready() {
-    exec perl -MSocket -e '
+    local socket=$1 seconds=$2
+    shift 2
+    exec "$@" perl -MSocket -e '
         my ($name, $seconds) = @ARGV;
         socket(my $socket, PF_UNIX, SOCK_DGRAM, 0) or die "socket: $!";
         bind($socket, pack_sockaddr_un("\0" . substr($name, 1))) or die "bind $name: $!";
         alarm $seconds;
         while (defined recv($socket, my $message, 4096, 0)) { exit 0 if $message =~ /^READY=1$/m }
-        exit 1' "$@"
+        exit 1' "$socket" "$seconds"
 }
 
 # read_line FIFO SECONDS. Opens the FIFO for reading and writing, so that only the read blocks, with a timeout.

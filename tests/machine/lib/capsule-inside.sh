@@ -60,10 +60,14 @@ mount_binds() {
     done <"$state/binds"
 }
 
-# The capsule uses the network of the machine, and therefore its resolver and hosts file.
+# A capsule that uses the network of the machine uses its resolver and hosts file, too.
 write_identity() {
-    cat /etc/resolv.conf >"$root/etc/resolv.conf" 2>/dev/null || true
-    cat /etc/hosts >"$root/etc/hosts" 2>/dev/null || true
+    if [[ -n $(<"$state/network") ]]; then
+        [[ -e $root/etc/hosts ]] || echo "127.0.0.1 localhost" >"$root/etc/hosts"
+    else
+        cat /etc/resolv.conf >"$root/etc/resolv.conf" 2>/dev/null || true
+        cat /etc/hosts >"$root/etc/hosts" 2>/dev/null || true
+    fi
     grep -qw "$name" "$root/etc/hosts" || echo "127.0.1.1 $name" >>"$root/etc/hosts"
     echo "$name" >"$root/etc/hostname"
     hostname "$name"

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # The state of a capsule, in $CACHE/capsules/NAME:
 #   release pid cgroup binds   one value each (binds: one per line)
+#   network clock              values of --network and --clock; empty: as the machine
 #   upper work root            the overlay; root is a mount only inside the capsule
 #   alive                      locked by the process that waits for the inner PID 1, so the lock says whether the
 #                              capsule is running; a pid could have been reused

@@ -6,12 +6,13 @@ STOP_SECONDS=90
 # enter NAME COMMAND…: runs the command inside, with a clean environment, and returns its exit status.
 # The command joins the cgroup of the inner PID 1, because a process outside could not be moved into a scope.
 enter() {
-    local name=$1 pid
+    local name=$1 pid spaces=(--net)
     shift
     pid=$(state_of "$name" pid)
+    [[ -z $(state_of "$name" clock) ]] || spaces+=(--time)
     (
         echo "$BASHPID" >"$(state_of "$name" cgroup)/payload/init.scope/cgroup.procs"
-        exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc --root --wd \
+        exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc "${spaces[@]}" --root --wd \
             env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
             TERM="${TERM:-dumb}" LANG=C.UTF-8 "$@"
     )

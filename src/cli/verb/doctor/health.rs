@@ -56,6 +56,9 @@ mod tests {
             last_result: 1,
             delay_ms: 0,
             asked: None,
+            open: None,
+            node: None,
+            leased_until: None,
         };
         assert!(checks(&status(uses(0, 0)), &[]).is_empty());
         let few = [

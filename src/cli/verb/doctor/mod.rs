@@ -1,6 +1,7 @@
 //! `archivist doctor`: checks this machine from systemd up to the plugins, with a fix for each
 //! problem.
 
+mod fleet;
 mod health;
 mod host;
 mod lighthouse;
@@ -86,6 +87,7 @@ pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut checks = Host::of(scope).checks();
     checks.extend(configuration(scope));
     checks.extend(service::checks(scope).await);
+    checks.extend(fleet::checks(scope).await);
     if args.json {
         let json = serde_json::to_string(&checks)
             .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;

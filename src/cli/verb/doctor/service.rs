@@ -34,6 +34,7 @@ pub async fn checks(scope: &Scope) -> Vec<Check> {
         Ok(answers) => {
             checks.push(orchestrator(&answers.status, scope));
             checks.push(network(&answers.status, scope));
+            checks.extend(store(answers.store, &answers.status));
             checks.extend(plugin_checks(&answers.plugins));
             checks.extend(health::checks(&answers.status, &answers.hosts));
             checks.extend(watches::checks(&answers.watches, scope).await);
@@ -94,16 +95,47 @@ struct Answers {
     plugins: Plugins,
     hosts: Vec<Host>,
     watches: Vec<Watch>,
+    /// The tested store, or why the test failed; `None` without a store.
+    store: Option<Result<String, String>>,
 }
 
 async fn ask(scope: &Scope) -> Result<Answers, Failure> {
     let server = Server::reach(scope).await?;
+    let status: Status = server.ask(|| server.proxy().status()).await?;
+    let store = match status.store {
+        Some(_) => Some(tested(&server).await),
+        None => None,
+    };
     Ok(Answers {
-        status: server.ask(|| server.proxy().status()).await?,
+        status,
+        store,
         plugins: server.ask(|| server.proxy().plugins()).await?,
         hosts: hosts(&server).await,
         watches: server.ask(|| server.proxy().watches("")).await?,
     })
+}
+
+/// Has a transfer test the store. Its own time limit ends it.
+async fn tested(server: &Server) -> Result<String, String> {
+    let tested = server.wait_for(|| server.proxy().test_store()).await;
+    tested.map_err(|failure| failure.message().to_owned())
+}
+
+fn store(tested: Option<Result<String, String>>, status: &Status) -> Vec<Check> {
+    const NAME: &str = "store";
+    let fix = "see Store= in archivist.conf(5), and: journalctl -u 'archivist-store-*'";
+    let mut checks = match tested {
+        None => Vec::new(),
+        Some(Ok(store)) => vec![Check::ok(NAME, format!("{store} can be written and read"))],
+        Some(Err(why)) => vec![Check::fail(NAME, why, fix)],
+    };
+    let failed = status.store.iter().filter(|store| store.failed > 0);
+    checks.extend(failed.map(|store| {
+        let why = store.reason.clone().unwrap_or_default();
+        let what = format!("{} pages are not copied yet; {why}", store.failed);
+        Check::warn(NAME, what, fix)
+    }));
+    checks
 }
 
 /// Returns the web hosts of the newest results; none if the orchestrator is older than this list.

@@ -1,14 +1,13 @@
 //! Draws rows as SVG, for light and dark backgrounds.
 
-use super::Subject;
-use super::rows::{Row, Shape, State, rows};
+use super::rows::{Row, Shape, State};
 use super::scale::{Scale, offset};
+use super::{Kind, Picture};
 use crate::display::style::Style;
 use crate::display::svg::{Anchor, Svg};
 use crate::display::text;
 use archivist_core::model::Time;
 use archivist_core::text::{clean, human_size, human_span};
-use archivist_shared::bus::documents::report::Span;
 
 const WIDTH: f64 = 1280.0;
 /// Right edge of the labels, left edge of the bars.
@@ -42,25 +41,24 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#3a3f47;white-spac
 .good{fill:#4f8fdc}.empty{fill:#15181c;stroke:#75818f}.bad{fill:#e5625a}.running{fill:#e5a63a}\
 .unknown{fill:#15181c;stroke:#e5625a}.cpu{fill:#cfe2fa}.cross{stroke:#e5625a}.cut{fill:#e5625a}}";
 
-/// Returns the picture; `more` says that only the first units are drawn.
-pub fn draw(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> String {
-    let rows = rows(subject.id, spans);
-    let scale = Scale::new(&busy(subject, &rows, style.now), LEFT, RIGHT);
+/// Returns the picture as SVG.
+pub fn draw(picture: &Picture, style: &Style) -> String {
+    let (subject, rows) = (&picture.subject, &picture.rows);
+    let scale = Scale::new(&busy(picture, style.now), LEFT, RIGHT);
     let height = TOP + ROW * rows.len().max(1) as f64 + BOTTOM;
     let title = format!("{} {}", subject.id, subject.url);
     let mut svg = Svg::new(&format!("archivist: {title}"), WIDTH, height, STYLE);
     svg.clip("labels", (0.0, 0.0), (LEFT - 6.0, height));
     let shown = text::cut_middle(&title, 150);
     svg.text("title", (MARGIN, 28.0), Anchor::Start, &shown);
-    let about = about(subject, spans, more, style);
+    let about = about(picture, style);
     svg.text("", (MARGIN, 48.0), Anchor::Start, &about);
-    legend(&mut svg);
+    legend(&mut svg, picture.kind);
     for (place, _) in rows.iter().enumerate().filter(|(_, row)| row.is_head) {
         let y = TOP + ROW * place as f64;
         svg.rect("head", (0.0, y), (WIDTH, ROW), 0.0);
     }
-    let with_memory = spans.iter().any(|span| span.memory_peak.is_some());
-    axis(&mut svg, &scale, height, with_memory);
+    axis(&mut svg, &scale, height, columns(picture));
     for (place, row) in rows.iter().enumerate() {
         let y = TOP + ROW * place as f64;
         svg.group(&row.tip, |svg| draw_row(svg, row, &scale, y, style.now));
@@ -76,18 +74,30 @@ pub fn draw(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> Str
     svg.finish()
 }
 
+/// Returns the number of columns. Not every kernel and service manager accounts for memory.
+fn columns(picture: &Picture) -> usize {
+    match picture.kind {
+        Kind::Units if picture.rows.iter().any(|row| row.memory.is_some()) => 3,
+        Kind::Units => 2,
+        Kind::Nodes => 1,
+    }
+}
+
 /// Times at which anything ran, and the moment from which time counts.
-fn busy(subject: &Subject, rows: &[Row], now: Time) -> Vec<(Time, Time)> {
-    let ran = rows.iter().filter_map(|row| {
+fn busy(picture: &Picture, now: Time) -> Vec<(Time, Time)> {
+    let rows = picture.rows.iter();
+    let ran = rows.clone().filter_map(|row| {
         let from = row.from?;
         Some((from, row.to.unwrap_or(now)))
     });
-    let first = rows.iter().filter_map(|row| row.from).min();
-    let origin = first.map_or(subject.created_at, |at| at.min(subject.created_at));
+    let added = picture.subject.created_at;
+    let first = rows.filter_map(|row| row.from).min();
+    let origin = first.map_or(added, |at| at.min(added));
     ran.chain([(origin, origin)]).collect()
 }
 
-fn about(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> String {
+fn about(picture: &Picture, style: &Style) -> String {
+    let subject = &picture.subject;
     let mut words = vec![match &subject.reason {
         Some(reason) => format!("{} ({})", subject.status, text::cut_middle(reason, 80)),
         None => subject.status.to_string(),
@@ -98,21 +108,12 @@ fn about(subject: &Subject, spans: &[Span], more: bool, style: &Style) -> String
         Some(pages) => words.push(format!("{pages} pages")),
         None => {}
     }
-    words.push(if more {
-        format!("the first {} units", spans.len())
-    } else {
-        format!("{} units", spans.len())
-    });
-    let begin = spans.iter().filter_map(|span| span.started_at).min();
-    let end = spans.iter().filter_map(|span| span.ended_at).max();
-    if let (Some(begin), Some(end)) = (begin, end) {
-        words.push(format!("{} from first to last", long(begin, end)));
-    }
-    let cpu: u64 = spans.iter().filter_map(|span| span.cpu_usec).sum();
-    words.push(format!("{} CPU", text::cpu(cpu)));
-    let peak = spans.iter().filter_map(|span| span.memory_peak).max();
-    words.extend(peak.map(|peak| format!("at most {} in one unit", human_size(peak))));
+    words.extend_from_slice(&picture.about);
     words.join(" · ")
+}
+
+pub fn from_first_to_last(begin: Time, end: Time) -> String {
+    format!("{} from first to last", long(begin, end))
 }
 
 /// `43ms`, `1.2s`, `3min 4s`.
@@ -124,7 +125,7 @@ fn long(from: Time, to: Time) -> String {
     }
 }
 
-fn legend(svg: &mut Svg) {
+fn legend(svg: &mut Svg, kind: Kind) {
     let y = 62.0;
     let (middle, base) = (y + ROW / 2.0, y + 14.0);
     let top = middle - BAR / 2.0;
@@ -137,20 +138,29 @@ fn legend(svg: &mut Svg) {
     let bar = |class: &'static str, radius: f64| {
         move |svg: &mut Svg, x: f64| svg.rect(class, (x, top), (30.0, BAR), radius)
     };
-    item(svg, "worker", &|svg, x| {
+    let is_of_units = kind == Kind::Units;
+    let [thin, thick, empty] = match kind {
+        Kind::Units => ["worker", "hook", "no result"],
+        Kind::Nodes => ["node", "page", "cancelled"],
+    };
+    item(svg, thin, &|svg, x| {
         svg.rect("worker", (x, middle - THIN / 2.0), (30.0, THIN), 0.0);
     });
-    item(svg, "hook", &bar("good", 0.0));
-    item(svg, "in the background, pale until ready", &|svg, x| {
-        svg.rect("good early", (x, top), (30.0, BAR), ROUND);
-        svg.rect("good", (x + 10.0, top), (20.0, BAR), ROUND);
-    });
-    item(svg, "no result", &bar("empty", 0.0));
+    item(svg, thick, &bar("good", 0.0));
+    if is_of_units {
+        item(svg, "in the background, pale until ready", &|svg, x| {
+            svg.rect("good early", (x, top), (30.0, BAR), ROUND);
+            svg.rect("good", (x + 10.0, top), (20.0, BAR), ROUND);
+        });
+    }
+    item(svg, empty, &bar("empty", 0.0));
     item(svg, "failed", &|svg, x| {
         svg.rect("bad", (x, top), (22.0, BAR), 0.0);
         cross(svg, x + 28.0, middle);
     });
-    item(svg, "lost", &bar("unknown", 0.0));
+    if is_of_units {
+        item(svg, "lost", &bar("unknown", 0.0));
+    }
     item(svg, "running", &|svg, x| {
         svg.rect("running", (x, top), (22.0, BAR), 0.0);
         arrow(svg, x + 22.0, middle);
@@ -158,10 +168,12 @@ fn legend(svg: &mut Svg) {
     item(svg, "waiting", &|svg, x| {
         svg.line("wait", (x, middle), (x + 30.0, middle));
     });
-    item(svg, "CPU time", &|svg, x| {
-        svg.rect("good", (x, top), (30.0, BAR), 0.0);
-        svg.rect("cpu", (x, top + BAR - 3.0), (18.0, 2.0), 0.0);
-    });
+    if is_of_units {
+        item(svg, "CPU time", &|svg, x| {
+            svg.rect("good", (x, top), (30.0, BAR), 0.0);
+            svg.rect("cpu", (x, top + BAR - 3.0), (18.0, 2.0), 0.0);
+        });
+    }
     item(svg, "left out: nothing ran", &|svg, x| {
         svg.rect("fold", (x + 4.0, y), (20.0, ROW), 0.0);
     });
@@ -179,7 +191,7 @@ fn arrow(svg: &mut Svg, x: f64, y: f64) {
 }
 
 /// Grid lines with times above and below, folds, and the column headings.
-fn axis(svg: &mut Svg, scale: &Scale, height: f64, with_memory: bool) {
+fn axis(svg: &mut Svg, scale: &Scale, height: f64, columns: usize) {
     let (top, bottom) = (TOP - 4.0, height - BOTTOM + 4.0);
     for fold in scale.folds() {
         let length = offset(fold.length);
@@ -194,9 +206,7 @@ fn axis(svg: &mut Svg, scale: &Scale, height: f64, with_memory: bool) {
         }
     }
     svg.text("dim", (STATE, TOP - 10.0), Anchor::Start, "state");
-    // Not every kernel and service manager accounts for memory.
-    let heads = if with_memory { 3 } else { 2 };
-    for (x, head) in COLUMNS.into_iter().take(heads) {
+    for (x, head) in COLUMNS.into_iter().take(columns) {
         svg.text("dim", (x, TOP - 10.0), Anchor::End, head);
     }
 }
@@ -289,19 +299,23 @@ fn bar(svg: &mut Svg, row: &Row, scale: &Scale, middle: f64, now: Time) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Subject;
     use super::super::rows::tests::{CRAWL, page, span};
+    use super::super::units;
     use super::*;
     use archivist_core::model::{Lifecycle, Outcome, ResultState};
+    use archivist_shared::bus::documents::report::Span;
 
-    fn subject() -> Subject {
-        Subject {
+    fn drawn(spans: &[Span], more: bool) -> String {
+        let subject = Subject {
             id: CRAWL,
             url: "https://a/?<b>&c=\"d\"\u{1b}[31m\u{202e}".into(),
             status: Lifecycle::Started,
             reason: None,
             pages: Some(1),
             created_at: Time(0),
-        }
+        };
+        draw(&units::of(subject, spans, more), &style())
     }
 
     fn style() -> Style {
@@ -320,7 +334,7 @@ mod tests {
         spans[3].verdict = Some(ResultState::Failed);
         spans[3].outcome = Some(Outcome::TimeLimit);
         (spans[0].status, spans[0].ended_at, spans[0].outcome) = ("running".into(), None, None);
-        let svg = draw(&subject(), &spans, true, &style());
+        let svg = drawn(&spans, true);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         assert!(svg.contains("c1 https://a/?&lt;b&gt;&amp;c=&quot;d&quot;"));
         assert!(!svg.contains(['\u{1b}', '\u{202e}']) && !svg.contains("<script"));
@@ -346,12 +360,12 @@ mod tests {
 
     #[test]
     fn an_empty_and_a_large_picture() {
-        let svg = draw(&subject(), &[], false, &style());
+        let svg = drawn(&[], false);
         assert!(svg.contains("nothing has started yet"));
         let spans: Vec<_> = (0..10_000)
             .map(|n| span(n, "hook", page(n / 20 + 1), n * 30, n * 30 + 100))
             .collect();
-        let svg = draw(&subject(), &spans, false, &style());
+        let svg = drawn(&spans, false);
         assert_eq!(svg.matches("class=\"hit\"").count(), 10_000);
         assert!(svg.len() < 12_000_000, "{} bytes", svg.len());
     }

@@ -152,7 +152,7 @@ fn judged(span: &Span) -> (State, String) {
     }
     let state = match outcome {
         Outcome::Lost => State::Unknown,
-        Outcome::Exit(EXIT_SKIPPED) | Outcome::Interrupted => State::Empty,
+        Outcome::Exit(EXIT_SKIPPED) | Outcome::Interrupted | Outcome::Late => State::Empty,
         outcome if outcome.is_success() => State::Good,
         _ => State::Bad,
     };
@@ -168,7 +168,7 @@ fn word(outcome: &Outcome) -> String {
         Outcome::DiskLimit => "disk limit",
         Outcome::Interrupted => "interrupted",
         Outcome::Killed => "killed",
-        Outcome::NotStarted(_) => "not started",
+        Outcome::Late | Outcome::NotStarted(_) => "not started",
         Outcome::Lost => "lost",
         outcome => return outcome.to_string(),
     }

@@ -12,6 +12,7 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::verb::plugins::unit;
 use archivist_hooks::crawl::persona::{CopyBounds, copy_opened, open_below};
+use archivist_plugin::programs::install::ABX_DIRECTORY;
 use archivist_shared::config::Scope;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
@@ -126,7 +127,7 @@ fn check_caller(scope: &Scope) -> Result<(), Failure> {
 
 /// Not in the library: a plugin that hooks can write to would not run.
 fn plugins(scope: &Scope) -> PathBuf {
-    scope.data_dir().join("abx-plugins")
+    scope.data_dir().join(ABX_DIRECTORY)
 }
 
 fn sibling(path: &Path, ending: &str) -> PathBuf {

@@ -22,6 +22,9 @@ pub struct InstallArgs {
     /// Show which programs the enabled plugins lack, and install them
     #[arg(long, conflicts_with = "names")]
     missing: bool,
+    /// Only print what is missing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Args)]
@@ -29,33 +32,53 @@ pub struct InstallVerbArgs {
     /// Programs, or plugins whose programs to install; without one, all that enabled plugins lack
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Only print what is missing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// `archivist install`: a shorter form of `archivist plugins install`.
 pub async fn run_verb(args: InstallVerbArgs, scope: &Scope) -> Result<Exit, Failure> {
-    let missing = args.names.is_empty();
-    let names = args.names;
-    run(InstallArgs { names, missing }, scope).await
+    run_for(args.names, args.dry_run, scope).await
+}
+
+/// Installs what these plugins and programs lack; without names, what all enabled plugins lack.
+pub async fn run_for(names: Vec<String>, dry_run: bool, scope: &Scope) -> Result<Exit, Failure> {
+    let missing = names.is_empty();
+    let args = InstallArgs {
+        names,
+        missing,
+        dry_run,
+    };
+    run(args, scope).await
 }
 
 pub async fn run(args: InstallArgs, scope: &Scope) -> Result<Exit, Failure> {
     let server = Server::reach(scope).await?;
-    if args.missing {
-        return install_missing(&server).await;
+    if args.missing || args.dry_run {
+        return install_missing(&server, &args).await;
     }
     install(&server, &args.names, &args.names).await
 }
 
-/// Shows what the enabled plugins lack, and has provider plugins install what they can.
-async fn install_missing(server: &Server) -> Result<Exit, Failure> {
+/// Shows what the named plugins, or all enabled ones, lack, and has provider plugins install what
+/// they can.
+async fn install_missing(server: &Server, args: &InstallArgs) -> Result<Exit, Failure> {
     let binaries = binaries::fetch(server).await?;
     let plugins: Plugins = server.ask(|| server.proxy().plugins()).await?;
-    let lacking = missing::lacking(&binaries, &plugins);
+    let lacking = if args.missing {
+        missing::lacking(&binaries, &plugins)
+    } else {
+        missing::lacking_of(&binaries, &plugins, &args.names)?
+    };
     if lacking.is_empty() {
-        style::print("the enabled plugins have all their programs\n")?;
+        style::print("the plugins have all their programs\n")?;
         return Ok(Exit::Done);
     }
     style::print(&missing::listed(&lacking, &Style::of_stdout()))?;
+    if args.dry_run {
+        return Ok(Exit::Done);
+    }
     let installable = missing::installable(&lacking);
     if installable.is_empty() {
         return Ok(Exit::Failed);
@@ -83,7 +106,7 @@ async fn install(server: &Server, names: &[String], shown: &[String]) -> Result<
     } else {
         Form::Lines
     };
-    let watched = wait::wait(server, added.crawl, form).await?;
+    let watched = wait::wait(server, None, added.crawl, form).await?;
     if watched == Exit::Interrupted {
         return Ok(watched);
     }
@@ -127,7 +150,7 @@ pub fn outcome(names: &[String], binaries: &[Binary], crawl: CrawlId) -> (String
 
 /// Returns the remaining steps, without the step that was just done.
 fn by_hand(how: &str, crawl: CrawlId) -> String {
-    if how.starts_with("archivist ") {
+    if how.starts_with("archivist plugins install ") {
         format!("; see why: archivist logs {crawl}")
     } else {
         format!("; try: {how}")

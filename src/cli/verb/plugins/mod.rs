@@ -6,6 +6,7 @@ pub mod binaries;
 mod drop_in;
 pub mod install;
 pub mod missing;
+mod named;
 mod unit;
 
 use crate::client::exit::{Exit, Failure};
@@ -28,6 +29,15 @@ pub struct PluginsArgs {
     /// List the programs that plugins need instead
     #[arg(long)]
     binaries: bool,
+    /// Install what these plugins lack; without names, what all enabled plugins lack
+    #[arg(short, long, conflicts_with_all = ["json", "binaries"])]
+    install: bool,
+    /// With --install: only print what is missing
+    #[arg(long, requires = "install")]
+    dry_run: bool,
+    /// Only these plugins; a single one with its settings
+    #[arg(value_name = "NAME", conflicts_with = "binaries")]
+    names: Vec<String>,
     #[command(subcommand)]
     verb: Option<PluginsVerb>,
 }
@@ -49,18 +59,25 @@ pub async fn run(args: PluginsArgs, scope: &Scope) -> Result<Exit, Failure> {
         Some(PluginsVerb::Remove(args)) => return add::remove(args, scope).await,
         None => {}
     }
+    if args.install {
+        return install::run_for(args.names, args.dry_run, scope).await;
+    }
     if args.binaries {
         return binaries::run(args.json, scope).await;
     }
     let server = Server::reach(scope).await?;
     let answer = server.call(|| server.proxy().plugins()).await?;
+    let mut plugins: Plugins = decode(&answer)?;
+    named::select(&mut plugins, &args.names)?;
     if args.json {
-        style::print_json(&answer)?;
+        style::print_json(&named::document(&answer, &plugins)?)?;
         return Ok(Exit::Done);
     }
     let style = Style::of_stdout();
-    let plugins: Plugins = decode(&answer)?;
     style::print(&listed(&plugins, &style))?;
+    if let ([plugin], [_]) = (&plugins.plugins[..], &args.names[..]) {
+        style::print(&format!("\n{}", named::details(plugin, &style)))?;
+    }
     for problem in &plugins.problems {
         eprintln!("{}: {}", clean(&problem.path), clean(&problem.what));
     }

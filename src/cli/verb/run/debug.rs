@@ -107,7 +107,7 @@ impl JournalFeed {
         if let Some(cursor) = text(&entry, "__CURSOR") {
             self.cursor = Some(cursor);
         }
-        is_of(&entry, &self.scope).then(|| shown(&entry))
+        is_of(&entry, &self.scope).then(|| shown(&entry, &self.scope))
     }
 }
 
@@ -125,11 +125,15 @@ fn arguments(crawls: &[CrawlId], scope: &Scope) -> Vec<String> {
     if scope.user {
         out.push("--user".to_owned());
     }
-    out.extend(
-        crawls
-            .iter()
-            .map(|id| format!("ARCHIVIST_CRAWL_ID={}", id.0)),
-    );
+    let of_crawls = crawls.iter();
+    out.extend(of_crawls.map(|id| format!("ARCHIVIST_CRAWL_ID={}", id.0)));
+    if scope.user {
+        // Lines of the units of a user have no such fields.
+        let names = Names::new(scope.unit_prefix());
+        let slices = crawls.iter().map(|id| names.crawl_slice(*id));
+        out.push("+".to_owned());
+        out.extend(slices.map(|slice| format!("_SYSTEMD_USER_SLICE={slice}")));
+    }
     out
 }
 
@@ -172,7 +176,7 @@ fn text(entry: &Map<String, Value>, field: &str) -> Option<String> {
 }
 
 /// `wget (s3): message`, without control characters.
-fn shown(entry: &Map<String, Value>) -> String {
+fn shown(entry: &Map<String, Value>, scope: &Scope) -> String {
     let identifier = text(entry, "SYSLOG_IDENTIFIER").unwrap_or_default();
     let hook = text(entry, "ARCHIVIST_PLUGIN").zip(text(entry, "ARCHIVIST_HOOK"));
     let from = match hook {
@@ -182,7 +186,12 @@ fn shown(entry: &Map<String, Value>) -> String {
     };
     let snapshot = text(entry, "ARCHIVIST_SNAPSHOT_ID").map(|id| format!("s{id}"));
     let crawl = || text(entry, "ARCHIVIST_CRAWL_ID").map(|id| format!("c{id}"));
-    let of = snapshot.or_else(crawl).unwrap_or_default();
+    let unit = || {
+        let unit = text(entry, "_SYSTEMD_USER_UNIT")?;
+        let parsed = Names::new(scope.unit_prefix()).parse(&unit)?;
+        parsed.owner.map(|owner| owner.to_string())
+    };
+    let of = snapshot.or_else(crawl).or_else(unit).unwrap_or_default();
     let message = text(entry, "MESSAGE").unwrap_or_else(|| "(a long message)".to_owned());
     clean(&format!("{from} ({of}): {message}"))
 }
@@ -194,7 +203,7 @@ mod tests {
 
     fn line(entry: Value) -> String {
         match entry {
-            Value::Object(entry) => shown(&entry),
+            Value::Object(entry) => shown(&entry, &Scope::system("/")),
             _ => panic!("an entry is an object"),
         }
     }
@@ -211,6 +220,9 @@ mod tests {
         let systemd = json!({"MESSAGE": [65, 255], "SYSLOG_IDENTIFIER": "systemd",
             "ARCHIVIST_CRAWL_ID": "1", "ARCHIVIST_PLUGIN": "wget", "ARCHIVIST_HOOK": "x"});
         assert_eq!(line(systemd), "systemd (c1): A\u{fffd}");
+        let user = json!({"MESSAGE": "no luck", "SYSLOG_IDENTIFIER": "on_Snapshot__06_wget.sh",
+            "_SYSTEMD_USER_UNIT": "archivist-hook-wget-s3.service"});
+        assert_eq!(line(user), "on_Snapshot__06_wget.sh (s3): no luck");
         let long = json!({"MESSAGE": null, "ARCHIVIST_CRAWL_ID": "1"});
         assert_eq!(line(long), " (c1): (a long message)");
     }
@@ -241,7 +253,10 @@ mod tests {
             ..Scope::system("/")
         };
         let arguments = arguments(&[CrawlId(1), CrawlId(7)], &scope);
-        let matches = ["--user", "ARCHIVIST_CRAWL_ID=1", "ARCHIVIST_CRAWL_ID=7"];
-        assert_eq!(arguments[2..], matches);
+        assert_eq!(
+            arguments[2..].join(" "),
+            "--user ARCHIVIST_CRAWL_ID=1 ARCHIVIST_CRAWL_ID=7 \
+             + _SYSTEMD_USER_SLICE=archivist-crawl-1.slice _SYSTEMD_USER_SLICE=archivist-crawl-7.slice"
+        );
     }
 }

@@ -264,6 +264,7 @@ impl<'a> Work<'a> {
             snapshot,
             results,
             runs,
+            ..
         } = self.server.ask(call).await?
         else {
             return Ok(());

@@ -17,6 +17,7 @@ fn a_snapshot_like_systemctl_status() {
         },
         results: vec![sample::result(345, "wget", "on_Snapshot__06_wget.bg")],
         runs: vec![sample::run(7, "wget", "x"), running],
+        copy: None,
     };
     let want = "\
 ● s345 https://example.com/
@@ -77,6 +78,7 @@ fn suppressed_messages_are_reported_with_their_run() {
         snapshot: sample::snapshot(345),
         results: Vec::new(),
         runs: vec![sample::run(7, "wget", "x"), sample::run(8, "pdf", "y")],
+        copy: None,
     };
     let suppressed = BTreeMap::from([(RunId(8), 12_345)]);
     let line = "\nr8 (archivist-hook-pdf-s3.service) wrote more than its LogRateLimitBurst= to the journal: 12345 messages suppressed\n";
@@ -115,4 +117,39 @@ Invocation: 0123456789abcdef0123456789abcdef
     assert_eq!(long(&details, &style), want);
     let document = serde_json::to_value(&details).unwrap();
     assert_eq!(document["run"]["run"]["id"], "r7");
+}
+
+#[test]
+fn a_page_on_this_machine_is_shown_as_the_machine_knows_it() {
+    let page = |status, node: Option<&str>, directory: Option<&str>| Details::Snapshot {
+        snapshot: Snapshot {
+            status,
+            node: node.map(str::to_owned),
+            directory: directory.map(str::to_owned),
+            ..sample::snapshot(3)
+        },
+        results: Vec::new(),
+        runs: Vec::new(),
+        copy: None,
+    };
+    let shown = |node| {
+        let wide = page(Lifecycle::Started, Some(node), None);
+        let here = page(Lifecycle::Sealed, None, Some("/var/lib/archivist/s3"));
+        short(
+            &merged(wide, here, |node| node == Some("web1")),
+            &Style::plain(sample::NOW),
+        )
+    };
+    let here = shown("web1");
+    assert!(here.contains("Status: sealed"), "{here}");
+    assert!(
+        here.contains("Node: web1\n") && here.contains("Directory: /var"),
+        "{here}"
+    );
+    let elsewhere = shown("web2");
+    assert!(elsewhere.contains("Status: started"), "{elsewhere}");
+    assert!(
+        elsewhere.contains("Node: web2\n") && !elsewhere.contains("Directory"),
+        "{elsewhere}"
+    );
 }

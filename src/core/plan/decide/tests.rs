@@ -1,6 +1,7 @@
 use super::super::checks::Checks;
 use super::super::view::OpenCrawl;
 use super::*;
+use crate::store::Transfers;
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -198,7 +199,7 @@ proptest! {
         let snapshot_workers = queues.iter().map(|(running, _)| running).sum();
         let view = View {
             crawl_workers, snapshot_workers, open_crawls,
-            due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None,
+            due_crawls: (1000..1000 + due_crawls).map(CrawlId).collect(), next_due: None, transfers: Transfers::default(),
             now: Time(1), pressure: None, hosts: hosts.clone(), checks: Checks::default(),
         };
         let decisions = decide(&view, &limits);

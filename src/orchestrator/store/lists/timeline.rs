@@ -147,6 +147,7 @@ mod tests {
             unit: "u.service",
             boot: "b",
             argv: &[],
+            not_after: None,
             now: Time(now),
         }
     }

@@ -106,7 +106,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CheckRow> {
 
 impl Tx<'_> {
     /// Returns the next id of the sequence that runs and checks share.
-    fn draw_run_id(&self) -> Result<RunId> {
+    pub(crate) fn draw_run_id(&self) -> Result<RunId> {
         self.inner
             .prepare_cached(
                 "INSERT INTO sqlite_sequence (name, seq)

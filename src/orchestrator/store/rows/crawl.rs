@@ -371,6 +371,7 @@ mod tests {
             unit: "archivist-hook-p-h-c3.service",
             boot: "boot",
             argv: &[],
+            not_after: None,
             now: Time(3),
         };
         tx.record_run(&run).unwrap();

@@ -1,6 +1,7 @@
 //! Rows of hosts: how many snapshots of a host are running, and when the next one may start.
 
 use crate::store::column::column;
+use crate::store::rows::lease::Leases;
 use crate::store::rows::pause::AWAKE;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, SnapshotId, Time};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 impl Tx<'_> {
     /// Returns a host. Its delay between two starts is `pace`, or longer if the host asks for that.
-    pub fn host_view(&self, id: HostId, pace: Duration) -> Result<Host> {
+    pub fn host_view(&self, id: HostId, pace: Duration, leases: &Leases<'_>) -> Result<Host> {
         let sql = format!(
             "SELECT name, next_at, crawl_delay,
                  (SELECT count(*) FROM run INDEXED BY run_open
@@ -18,6 +19,7 @@ impl Tx<'_> {
                          AND snapshot.host_id = host.id AND {AWAKE})
              FROM host WHERE id = ?1"
         );
+        let lease = self.host_lease(id, leases)?;
         Ok(self.inner.prepare_cached(&sql)?.query_row([id.0], |row| {
             let asked = Duration::from_millis(row.get::<_, i64>(2)?.max(0) as u64);
             Ok(Host {
@@ -25,6 +27,7 @@ impl Tx<'_> {
                 next_at: column(row, 1)?,
                 delay: pace.max(asked),
                 running: row.get(3)?,
+                lease,
             })
         })?)
     }

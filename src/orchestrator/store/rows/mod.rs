@@ -1,9 +1,14 @@
-//! Reads and writes rows; one file for each table.
+//! Reads and writes rows; one file for each table or subject.
 
 pub mod binary;
+pub mod cancel;
 pub mod check;
+pub mod copy;
 pub mod crawl;
+pub mod fleet;
 pub mod host;
+pub mod lease;
+pub mod outbox;
 pub mod pause;
 pub mod result;
 pub mod retention;

@@ -214,6 +214,29 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Schedules another run for a started result, and takes back its attempt: the hook was not
+    /// executed.
+    pub fn put_off_uncounted(&self, owner: Owner, plugin: &str, hook: &str) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET status = 'backoff', attempts = max(attempts - 1, 0)
+                 WHERE owner = ?1 AND plugin = ?2 AND hook = ?3 AND status = 'started'",
+            )?
+            .execute((owner.to_string(), plugin, hook))?;
+        Ok(())
+    }
+
+    /// Schedules another attempt for all started results of an owner: no worker gets the end of
+    /// their latest run.
+    pub fn put_off_results(&self, owner: Owner) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET status = 'backoff' WHERE owner = ?1 AND status = 'started'",
+            )?
+            .execute([owner.to_string()])?;
+        Ok(())
+    }
+
     /// Fails all results of an owner that are not final. Returns how many these were.
     pub fn fail_open_results(&self, owner: Owner, error: &str, now: Time) -> Result<usize> {
         let rows = self

@@ -1,6 +1,6 @@
 //! Rows of runs, one for each unit of a worker or hook. The row is recorded before the unit starts.
 
-use crate::store::column::{column, json, optional, optional_json};
+use crate::store::column::{column, counter, json, optional, optional_json};
 use crate::store::{Result, Tx};
 use archivist_core::model::without_userinfo;
 use archivist_core::model::{CrawlId, Outcome, Owner, Reading, RunId, SnapshotId, Time};
@@ -57,6 +57,8 @@ pub struct NewRun<'a> {
     pub boot: &'a str,
     /// Program and arguments.
     pub argv: &'a [String],
+    /// Time on CLOCK_BOOTTIME, in milliseconds, from which on it is not executed.
+    pub not_after: Option<u64>,
     /// Time of the turn.
     pub now: Time,
 }
@@ -92,6 +94,8 @@ pub struct RunRow {
     pub short_of_disk: bool,
     /// A user paused it, if only for a while.
     pub frozen: bool,
+    /// Time on CLOCK_BOOTTIME, in milliseconds, from which on it is not executed.
+    pub not_after: Option<u64>,
     /// Without user names and passwords in URLs.
     pub argv: Vec<String>,
     /// When it started; `None` before.
@@ -108,7 +112,7 @@ impl RunRow {
 }
 
 const COLUMNS: &str = "id, kind, owner, crawl_id, plugin, hook, attempt, unit, boot, status,
-                       outcome, started_at, ended_at, argv, frozen";
+                       outcome, started_at, ended_at, argv, frozen, not_after";
 
 /// How many crashes of the machine during a run do not count as attempts.
 const FORGIVEN_MAX: i64 = 20;
@@ -132,6 +136,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         short_of_disk: outcome == Some(Outcome::DiskLimit),
         outcome: outcome.filter(|_| status == RunState::Ended),
         frozen: row.get(14)?,
+        not_after: counter(row, 15)?,
         argv: argv.iter().map(|text| without_userinfo(text)).collect(),
         started_at: optional(row, 11)?,
         ended_at: optional(row, 12)?,
@@ -148,10 +153,10 @@ impl Tx<'_> {
         self.inner
             .prepare_cached(
                 "INSERT INTO run (epoch, kind, owner, crawl_id, snapshot_id, plugin, hook, attempt,
-                                  unit, boot, argv, status, started_at, recorded_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'starting', ?12, ?12)",
+                                  unit, boot, argv, not_after, status, started_at, recorded_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'starting', ?13, ?13)",
             )?
-            .execute((
+            .execute(rusqlite::params![
                 self.epoch,
                 new.kind.as_str(),
                 new.owner.to_string(),
@@ -163,8 +168,10 @@ impl Tx<'_> {
                 new.unit,
                 new.boot,
                 serde_json::to_string(new.argv)?,
+                new.not_after
+                    .map(|time| i64::try_from(time).unwrap_or(i64::MAX)),
                 new.now.0,
-            ))?;
+            ])?;
         Ok(RunId(self.inner.last_insert_rowid()))
     }
 

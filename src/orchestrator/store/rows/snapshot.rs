@@ -1,13 +1,12 @@
 //! Rows of snapshots.
 
 use crate::store::column::column;
+use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
 use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
+use archivist_core::plan::HostId;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::HashMap;
-
-/// The most rows that one statement changes.
-const AT_ONCE: usize = 10_000;
 
 /// A page to be queued.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +67,9 @@ impl Tx<'_> {
         for page in pages {
             let host = match hosts.get(page.host) {
                 Some(id) => *id,
-                None => *hosts.entry(page.host).or_insert(self.host(page.host)?),
+                None => *hosts
+                    .entry(page.host)
+                    .or_insert(self.host_number(page.host)?),
             };
             rows.push((host, page.url, page.title, page.depth, page.bookmarked_at));
         }
@@ -95,7 +96,7 @@ impl Tx<'_> {
             .collect()
     }
 
-    fn host(&self, name: &str) -> Result<i64> {
+    fn host_number(&self, name: &str) -> Result<i64> {
         let known = self
             .inner
             .prepare_cached("SELECT id FROM host WHERE name = ?1")?
@@ -165,83 +166,35 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Returns the host of this name, which is added if it is new.
+    pub fn host(&self, name: &str) -> Result<HostId> {
+        self.host_number(name).map(HostId)
+    }
+
+    /// Returns when a page ended; `None` before, or if there is no such page.
+    pub fn snapshot_ended_at(&self, id: SnapshotId) -> Result<Option<Time>> {
+        let ended = self
+            .inner
+            .prepare_cached("SELECT ended_at FROM snapshot WHERE id = ?1")?
+            .query_row([id.0], |row| row.get::<_, Option<i64>>(0))
+            .optional()?;
+        Ok(ended.flatten().map(Time))
+    }
+
+    /// Returns the title of a page.
+    pub fn title(&self, id: SnapshotId) -> Result<Option<String>> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT title FROM snapshot WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0))?)
+    }
+
     /// Stores the title of a page.
     pub fn set_title(&self, id: SnapshotId, title: &str) -> Result<()> {
         self.inner
             .prepare_cached("UPDATE snapshot SET title = ?2 WHERE id = ?1")?
             .execute((id.0, title))?;
         Ok(())
-    }
-
-    /// Returns the snapshots of a crawl that are in one of `states`, oldest first.
-    pub fn snapshots_in(&self, crawl: CrawlId, states: &[Lifecycle]) -> Result<Vec<SnapshotId>> {
-        let names: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
-        let states = serde_json::to_string(&names)?;
-        self.inner
-            .prepare_cached(
-                "SELECT id FROM snapshot WHERE crawl_id = ?1
-                 AND status IN (SELECT value FROM json_each(?2)) ORDER BY id",
-            )?
-            .query_map((crawl.0, states), |row| column(row, 0))?
-            .map(|row| Ok(row?))
-            .collect()
-    }
-
-    /// Returns at most `limit` queued snapshots of a crawl.
-    pub fn some_queued(&self, crawl: CrawlId, limit: usize) -> Result<Vec<SnapshotId>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.inner
-            .prepare_cached(
-                "SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued' LIMIT ?2",
-            )?
-            .query_map((crawl.0, limit), |row| column(row, 0))?
-            .map(|row| Ok(row?))
-            .collect()
-    }
-
-    /// Cancels the snapshots of a crawl that were never started. Returns how many these were.
-    /// `pause` is called after every 10,000 rows.
-    pub fn cancel_unbegun(
-        &self,
-        crawl: CrawlId,
-        reason: &str,
-        now: Time,
-        pause: fn(),
-    ) -> Result<usize> {
-        let mut all = 0;
-        loop {
-            let some = self.cancel_some_unbegun(crawl, reason, now, AT_ONCE)?;
-            all += some;
-            if some < AT_ONCE {
-                return Ok(all);
-            }
-            pause();
-        }
-    }
-
-    /// Cancels at most `limit` snapshots of a crawl that were never started. Returns how many these
-    /// were.
-    pub fn cancel_some_unbegun(
-        &self,
-        crawl: CrawlId,
-        reason: &str,
-        now: Time,
-        limit: usize,
-    ) -> Result<usize> {
-        let cancelled = Lifecycle::Queued.apply(Step::Cancel).map_err(|source| {
-            crate::store::StoreError::Illegal {
-                what: format!("snapshots of {crawl}"),
-                source,
-            }
-        })?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.inner.prepare_cached(
-            "UPDATE snapshot SET status = ?2, retry_at = NULL, reason = ?3, ended_at = ?4,
-                    changed_at = ?4
-             WHERE id IN (SELECT id FROM snapshot WHERE crawl_id = ?1 AND status = 'queued'
-                          AND directory IS NULL LIMIT ?5)",
-        )?;
-        Ok(statement.execute((crawl.0, cancelled.as_str(), reason, now.0, limit))?)
     }
 
     /// The pages of a crawl, or all, have ids above the first of these and up to the second.
@@ -251,8 +204,8 @@ impl Tx<'_> {
             Some(crawl) => self
                 .inner
                 .prepare_cached(
-                    "SELECT coalesce(min(id) - 1, 0), coalesce(max(id), 0) FROM snapshot
-                     WHERE crawl_id = ?1",
+                    "SELECT coalesce((SELECT min(id) FROM snapshot WHERE crawl_id = ?1) - 1, 0),
+                            coalesce((SELECT max(id) FROM snapshot WHERE crawl_id = ?1), 0)",
                 )?
                 .query_row([crawl.0], row)?,
             None => self
@@ -274,15 +227,22 @@ impl Tx<'_> {
             .query_row([crawl.0], |row| row.get(0))?;
         Ok(open > 0)
     }
+
+    /// Whether a crawl waits for pages: it has a snapshot that is not final, or the fleet may give
+    /// it more.
+    pub fn awaits_pages(&self, crawl: CrawlId) -> Result<bool> {
+        Ok(self.has_open_snapshots(crawl)? || self.fleet_crawl(crawl)? == FleetCrawl::Open)
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::store::{ListFilter, NewCrawl, NewSnapshot, Store, Tx};
-    use archivist_core::model::{Lifecycle, SnapshotId, Step, Time};
+    use archivist_core::model::{CrawlId, SnapshotId, Time};
     use std::collections::BTreeMap;
 
-    fn fill(tx: &Tx<'_>, pages: usize) -> archivist_core::model::CrawlId {
+    /// A crawl with pages.
+    pub fn fill(tx: &Tx<'_>, pages: usize) -> archivist_core::model::CrawlId {
         let new_crawl = NewCrawl {
             url: "http://a.test/",
             max_depth: 0,
@@ -366,29 +326,24 @@ mod tests {
         assert_eq!(tx.start_hosts(crawl).unwrap(), ["http://a.test/0"]);
     }
 
+    /// Sorting or counting a million pages would hold up all callers.
     #[test]
-    fn unstarted_snapshots_are_cancelled_and_counted() {
+    fn newest_pages_of_a_crawl_are_found_without_reading_all() {
         let directory = tempfile::tempdir().unwrap();
         let mut store = Store::open(&directory.path().join("db")).unwrap();
         store.take_over("unit", "boot", Time(1)).unwrap();
         let tx = store.begin().unwrap();
-        let (other, crawl) = (fill(&tx, 2), fill(&tx, super::AT_ONCE + 5));
-        let begun = tx.snapshots_in(crawl, &[Lifecycle::Queued]).unwrap()[7];
-        tx.equip_snapshot(begun, "token", "/somewhere").unwrap();
-        let step = |step| tx.step_snapshot(begun, step, None, None, Time(2)).unwrap();
-        step(Step::Start);
-        step(Step::Requeue);
-        let cancelled = tx.cancel_unbegun(crawl, "why", Time(3), || ()).unwrap();
-        assert_eq!(cancelled, super::AT_ONCE + 4);
-        let counts = tx.counts("snapshot", Some(crawl)).unwrap();
-        assert_eq!(counts["cancelled"], cancelled as u64);
-        assert_eq!(counts["queued"], 1);
-        assert_eq!(tx.counts("snapshot", Some(other)).unwrap()["queued"], 2);
-        let last = SnapshotId(begun.0 + 1);
-        let row = tx.snapshot(last).unwrap().unwrap();
+        let crawl = fill(&tx, 3);
+        let query = "EXPLAIN QUERY PLAN
+             SELECT url, title FROM snapshot WHERE crawl_id = 1 ORDER BY id DESC LIMIT 2";
+        let mut statement = tx.inner.prepare(query).unwrap();
+        let plan = statement.query_map((), |row| row.get(3)).unwrap();
+        let plan: Vec<String> = plan.map(|step| step.unwrap()).collect();
         assert_eq!(
-            (row.status, row.reason.as_deref()),
-            (Lifecycle::Cancelled, Some("why"))
+            plan,
+            ["SEARCH snapshot USING INDEX snapshot_crawl (crawl_id=?)"]
         );
+        assert_eq!(tx.snapshot_range(Some(crawl)).unwrap(), (0, 3));
+        assert_eq!(tx.snapshot_range(Some(CrawlId(9))).unwrap(), (0, 0));
     }
 }

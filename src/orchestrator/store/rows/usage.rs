@@ -1,4 +1,4 @@
-//! What a crawl has used of its limits, and the pages that the limits exclude. The sums are in the
+//! What a crawl has used of its limits, and the cancelled pages that do not count. The sums are in the
 //! table of counts and updated with each change, because summing over the rows takes too long.
 
 use crate::store::column::optional;
@@ -78,33 +78,6 @@ impl Tx<'_> {
         Ok(size.max(0) as u64)
     }
 
-    /// Returns the limit that excluded most pages of a crawl, and how many it excluded.
-    pub fn left_out(&self, crawl: CrawlId) -> Result<Option<(String, u64)>> {
-        let row: Option<(String, i64)> = self
-            .inner
-            .prepare_cached(
-                "SELECT reason, count(*) FROM snapshot
-                 WHERE crawl_id = ?1 AND status = 'cancelled' AND directory IS NULL
-                     AND reason LIKE 'CRAWL\\_%' ESCAPE '\\'
-                 GROUP BY reason ORDER BY count(*) DESC LIMIT 1",
-            )?
-            .query_row([crawl.0], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        Ok(row.map(|(reason, count)| (reason, count.max(0) as u64)))
-    }
-
-    /// Returns one of these reasons for which pages of a crawl were cancelled.
-    pub fn left_for(&self, crawl: CrawlId, reasons: &[&str]) -> Result<Option<String>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT reason FROM snapshot WHERE crawl_id = ?1 AND status = 'cancelled'
-                     AND reason IN (SELECT value FROM json_each(?2)) LIMIT 1",
-            )?
-            .query_row((crawl.0, serde_json::to_string(reasons)?), |row| row.get(0))
-            .optional()?)
-    }
-
     /// Marks pages of these crawls that were cancelled for one of `reasons` as not retried, when
     /// other pages are retried: the end of the crawl then no longer depends on them. Only pages
     /// with ids above `after` and up to `to` are marked.
@@ -160,11 +133,22 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Returns when a crawl was first started.
+    /// Returns when a crawl was first started; of a crawl of a fleet, when it was added.
     pub fn crawl_began(&self, crawl: CrawlId) -> Result<Option<Time>> {
         Ok(self
             .inner
-            .prepare_cached("SELECT started_at FROM crawl WHERE id = ?1")?
+            .prepare_cached("SELECT coalesce(fleet_began, started_at) FROM crawl WHERE id = ?1")?
             .query_row([crawl.0], |row| optional(row, 0))?)
+    }
+
+    /// Returns the bytes of the output files of a crawl; of a crawl of a fleet those of all nodes, as
+    /// far as this node knows.
+    pub fn crawl_bytes(&self, crawl: CrawlId) -> Result<u64> {
+        let here = self.used(crawl, Sum::Bytes)?;
+        let everywhere: i64 = self
+            .inner
+            .prepare_cached("SELECT fleet_bytes FROM crawl WHERE id = ?1")?
+            .query_row([crawl.0], |row| row.get(0))?;
+        Ok(here.max(everywhere.unsigned_abs()))
     }
 }

@@ -43,8 +43,16 @@ CREATE TABLE crawl (
     -- Persona of the latest attempt: '' if it had none, NULL before the first attempt.
     persona TEXT,
     token TEXT,
-    directory TEXT
+    directory TEXT,
+    -- 0: of this machine alone. Of a fleet: 1 while this node waits for more pages, then 2.
+    fleet INTEGER NOT NULL DEFAULT 0,
+    -- When the fleet gave it a page last, or a page of it ended.
+    paged_at INTEGER,
+    -- What all nodes have used of its limits: bytes of output files, and when the fleet got it.
+    fleet_bytes INTEGER NOT NULL DEFAULT 0,
+    fleet_began INTEGER
 );
+CREATE INDEX crawl_of_fleet ON crawl (paged_at) WHERE fleet = 1;
 CREATE INDEX crawl_due ON crawl (retry_at, id) WHERE status = 'queued';
 CREATE INDEX crawl_started ON crawl (id) WHERE status = 'started';
 CREATE INDEX crawl_hook_user ON crawl (hook_user)
@@ -79,12 +87,23 @@ CREATE TABLE snapshot (
     attempts INTEGER NOT NULL DEFAULT 0,
     token TEXT,
     directory TEXT,
-    UNIQUE (crawl_id, url)
+    -- Epoch of the lease under which a fleet gave the page to this node; 0 if none did, or once its end
+    -- is in the outbox.
+    epoch INTEGER NOT NULL DEFAULT 0,
+    -- The fleet's database lost the page in a failover, and gave it to this node again with another id.
+    replaced INTEGER NOT NULL DEFAULT 0
 );
+CREATE UNIQUE INDEX snapshot_once ON snapshot (crawl_id, url) WHERE replaced = 0;
 CREATE INDEX snapshot_due ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued';
 CREATE INDEX snapshot_lane ON snapshot (crawl_id, host_id, retry_at, id) WHERE status = 'queued';
 CREATE INDEX snapshot_again ON snapshot (crawl_id, retry_at, id) WHERE status = 'queued' AND attempts > 0;
 CREATE INDEX snapshot_url ON snapshot (url);
+-- the newest pages of a crawl, without sorting all of them
+CREATE INDEX snapshot_crawl ON snapshot (crawl_id);
+-- the pages of a crawl that a cancel has to stop, and why pages were cancelled, without reading all
+CREATE INDEX snapshot_begun ON snapshot (crawl_id, id) WHERE status IN ('started', 'paused');
+CREATE INDEX snapshot_cancelled ON snapshot (crawl_id, reason, directory) WHERE status = 'cancelled';
+CREATE INDEX snapshot_leased ON snapshot (host_id) WHERE epoch > 0;
 
 CREATE TABLE tag (
     id INTEGER PRIMARY KEY,
@@ -141,6 +160,9 @@ CREATE TABLE run (
     signal INTEGER,
     -- 1 once the crawl or snapshot was paused while the run was open.
     frozen INTEGER NOT NULL DEFAULT 0,
+    -- End of the lease of its host, in milliseconds on CLOCK_BOOTTIME, from which on the hook is not
+    -- executed; NULL outside of a fleet.
+    not_after INTEGER,
     -- When the row was written, when systemd started the unit, when a background hook was ready.
     recorded_at INTEGER NOT NULL,
     started_at INTEGER,
@@ -275,3 +297,65 @@ CREATE UNIQUE INDEX check_unit ON check_result (unit)
 CREATE INDEX check_queue ON check_result (pool, id) WHERE state = 'queued';
 CREATE INDEX check_history ON check_result (watch, kind, url, id, ok);
 CREATE INDEX check_old ON check_result (keep_until) WHERE keep_until IS NOT NULL;
+
+-- The copies of sealed snapshots in the store; snapshot 0 is the test of the store.
+CREATE TABLE copy (
+    snapshot_id INTEGER PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('idle', 'waiting', 'starting', 'running')),
+    task TEXT NOT NULL,
+    due_at INTEGER,
+    attempts INTEGER NOT NULL,
+    reason TEXT,
+    again INTEGER NOT NULL,
+    -- JSON of the newest verified object.
+    object TEXT,
+    verified_at INTEGER,
+    is_local INTEGER NOT NULL,
+    local_since INTEGER,
+    keep_until INTEGER,
+    -- The newest transfer; its id comes from the sequence of runs.
+    run INTEGER,
+    unit TEXT,
+    boot TEXT,
+    -- InvocationID of the newest transfer that has ended.
+    invocation TEXT
+);
+CREATE INDEX copy_due ON copy (due_at) WHERE state = 'waiting';
+CREATE UNIQUE INDEX copy_unit ON copy (unit) WHERE state IN ('starting', 'running');
+CREATE INDEX copy_local ON copy (local_since)
+    WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL;
+CREATE INDEX copy_failed ON copy (attempts) WHERE state = 'waiting' AND attempts > 0;
+
+-- The fleet that this data directory belongs to: at most one row.
+CREATE TABLE fleet (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    node INTEGER NOT NULL,
+    -- Failovers of the fleet's database.
+    generation INTEGER NOT NULL
+);
+-- Ids that the fleet reserved for crawls that are added on this node: first to last.
+CREATE TABLE crawl_ids (
+    first INTEGER PRIMARY KEY,
+    last INTEGER NOT NULL
+);
+-- Hosts that the fleet leased to this node.
+CREATE TABLE lease (
+    host_id INTEGER PRIMARY KEY REFERENCES host (id),
+    epoch INTEGER NOT NULL,
+    -- No page of the host runs from this time on, in milliseconds on CLOCK_BOOTTIME of a boot.
+    boot TEXT NOT NULL,
+    deadline INTEGER NOT NULL,
+    -- JSON of the request that ends the lease, sent after the messages up to release_after.
+    release TEXT,
+    release_after INTEGER
+);
+-- Requests to the fleet's database, in order. Kept for a while after the database answered them.
+CREATE TABLE outbox (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- 1: a command of a user, which the orders of the database do not know yet.
+    is_command INTEGER NOT NULL,
+    request TEXT NOT NULL,
+    answered_at INTEGER
+);
+CREATE INDEX outbox_queue ON outbox (number) WHERE answered_at IS NULL;
+CREATE INDEX outbox_answered ON outbox (answered_at) WHERE answered_at IS NOT NULL;

@@ -6,14 +6,21 @@ use crate::crawl::retry::begin_half_retried;
 
 impl Bed {
     pub fn pass(&mut self, ms: u64) {
-        self.now = self.now.after(std::time::Duration::from_millis(ms));
+        self.advance_to(self.now.after(std::time::Duration::from_millis(ms)));
         self.turn(vec![Event::Due]);
     }
 
     /// The requested time comes.
     pub fn until_woken(&mut self) {
-        self.now = self.wake_at.take().unwrap();
+        let time = self.wake_at.take().unwrap();
+        self.advance_to(time);
         self.turn(vec![Event::Due]);
+    }
+
+    /// Both clocks run on to this time.
+    fn advance_to(&mut self, time: Time) {
+        self.machine += time.0 - self.now.0;
+        self.now = time;
     }
 
     pub fn daemon_reload(&mut self) {
@@ -100,7 +107,7 @@ impl Bed {
             let Some(time) = wake else {
                 panic!("stuck: open runs {open:#?}, crawl {unfinished:#?}");
             };
-            self.now = time;
+            self.advance_to(time);
             self.turn(vec![Event::Due]);
         }
         panic!("it does not come to an end");

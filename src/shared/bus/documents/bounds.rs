@@ -22,6 +22,9 @@ const DERIVED_BYTES: usize = 1 << 20;
 /// Longest report as JSON, in bytes. A report within the other limits is shorter.
 pub const REPORT_MAX: usize = 8 << 20;
 
+/// Longest reply of the fleet's database as JSON, in bytes.
+pub const DELIVERY_MAX: usize = 16 << 20;
+
 /// Remaining space for documents, in bytes of JSON.
 #[derive(Debug)]
 struct Room(usize);

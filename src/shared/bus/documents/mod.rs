@@ -1,6 +1,7 @@
 //! Documents that travel over the bus, and their limits.
 
 pub mod bounds;
+pub mod fleet;
 pub mod notice;
 pub mod record;
 pub mod report;

@@ -8,11 +8,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod add;
+mod copy;
+mod fleet;
 mod host;
 mod status;
 mod timeline;
 
 pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
+pub use copy::{Copy, StoreStatus};
+pub use fleet::{Fleet, FleetNode};
 pub use host::Host;
 pub use status::{Command, Registration, Runner, Status, Target};
 pub use timeline::{Span, SpanPage};
@@ -58,6 +62,9 @@ pub struct Crawl {
     pub uses: Uses,
     /// Path of its directory; `None` before its first start.
     pub directory: Option<String>,
+    /// Nodes of the fleet that took part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
 
 /// A snapshot: one page of a crawl.
@@ -105,6 +112,9 @@ pub struct Snapshot {
     /// count; hooks without a number count as 9.
     #[serde(default)]
     pub current_step: Option<u32>,
+    /// Node of the fleet that has the page, or archived it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// Result of one hook for one snapshot or for a whole crawl.
@@ -265,6 +275,9 @@ pub enum Details {
         results: Vec<HookResult>,
         /// Runs of its worker and its hooks.
         runs: Vec<Run>,
+        /// Its copy in the store; `None` if it never had any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy: Option<Copy>,
     },
     /// A single run of a hook or worker.
     Run {
@@ -294,6 +307,9 @@ pub struct Why {
     pub status: Lifecycle,
     /// Empty if nothing waits or has failed.
     pub reasons: Vec<Reason>,
+    /// Node of the fleet that has the page, or archived it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// `archivist why` of a run.
@@ -361,6 +377,12 @@ pub struct Filter {
     /// Only rows before the row of this number: the next batch of a long list.
     #[serde(default)]
     pub before: Option<i64>,
+    /// Of the hosts of a fleet, which come in the order of their names: only those after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_host: Option<String>,
+    /// Of the time line of a fleet, which comes in batches, oldest first: only pages after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_page: Option<SnapshotId>,
     /// Of a time line, which comes in batches, oldest first: only runs after this one.
     #[serde(default)]
     pub after: Option<RunId>,

@@ -1,5 +1,6 @@
-//! The connection that serves both interfaces, and its name.
+//! The connection that serves the interfaces, and its name.
 
+use super::node::Node;
 use super::worker::Worker;
 use super::{Calls, Manager};
 use crate::bus::callers::Callers;
@@ -13,13 +14,14 @@ use zbus::fdo::{DBusProxy, RequestNameFlags};
 use zbus::object_server::Interface;
 use zbus::{Connection, MessageStream};
 
-/// Returns the description of both interfaces in XML, as Introspect answers it.
+/// Returns the description of the interfaces in XML, as Introspect answers it.
 pub fn description() -> String {
     let (calls, _) = mpsc::unbounded_channel();
     let mut text = String::new();
     Manager(calls.clone(), Callers::default(), Subscribers::default())
         .introspect_to_writer(&mut text, 0);
-    Worker(calls).introspect_to_writer(&mut text, 0);
+    Worker(calls.clone()).introspect_to_writer(&mut text, 0);
+    Node(calls).introspect_to_writer(&mut text, 0);
     text
 }
 
@@ -29,7 +31,7 @@ pub async fn hung_up(connection: Connection) {
     while let Some(Ok(_)) = messages.next().await {}
 }
 
-/// Serves both interfaces, without acquiring the bus name.
+/// Serves the interfaces, without acquiring the bus name.
 pub async fn offer(
     address: &Address,
     calls: Calls,
@@ -38,7 +40,8 @@ pub async fn offer(
     let manager = Manager(calls.clone(), Callers::default(), subscribers);
     builder(address.user)
         .serve_at(PATH, manager)
-        .serve_at(PATH, Worker(calls))
+        .serve_at(PATH, Worker(calls.clone()))
+        .serve_at(PATH, Node(calls))
         .build()
         .await
 }

@@ -79,7 +79,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 33;
+const METHODS: usize = 34;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -143,7 +143,8 @@ async fn call(people: &ManagerProxy<'_>, workers: &WorkerProxy<'_>, wild: &Wild)
         30 => people.watch_status().await.is_ok(),
         // The service itself answers.
         31 => people.subscribe().await.is_err(),
-        _ => workers.snapshots_done(a).await.is_ok(),
+        32 => workers.snapshots_done(a).await.is_ok(),
+        _ => people.fetch(a).await.is_ok(),
     }
 }
 

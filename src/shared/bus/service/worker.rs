@@ -27,6 +27,23 @@ async fn work<T>(
     answer
 }
 
+/// Longest report that is parsed in the task of the call, in bytes; a thread for less costs more.
+const SHORT_REPORT_MAX: usize = 64 << 10;
+
+/// Parses a report. A long one, which would hold up all other tasks, is parsed on a thread.
+async fn parsed(report: &str) -> fdo::Result<Report> {
+    fn parse(text: &str) -> fdo::Result<Report> {
+        let sent: Report = serde_json::from_str(text).map_err(invalid)?;
+        Ok(sent.bounded())
+    }
+    if report.len() <= SHORT_REPORT_MAX {
+        return parse(report);
+    }
+    let text = report.to_owned();
+    let parsing = tokio::task::spawn_blocking(move || parse(&text)).await;
+    parsing.unwrap_or_else(|error| Err(fdo::Error::Failed(error.to_string())))
+}
+
 #[interface(name = "org.archivist1.Worker")]
 impl Worker {
     async fn attach(&self, token: &str, #[zbus(header)] header: Header<'_>) -> fdo::Result<String> {
@@ -82,8 +99,7 @@ impl Worker {
             );
             return Err(fdo::Error::LimitsExceeded(why));
         }
-        let sent: Report = serde_json::from_str(report).map_err(invalid)?;
-        let report = Arc::new(sent.bounded());
+        let report = Arc::new(parsed(report).await?);
         let token = token.to_owned();
         work(&self.0, &header, |reply| Work::Report {
             token,
@@ -120,5 +136,33 @@ impl Worker {
             reply,
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    fn report(title: usize) -> String {
+        let verdict = r#"{"state":"succeeded"}"#;
+        let title = "t".repeat(title);
+        let children = format!(r#"[{{"url":"http://a.test/","title":"{title}"}}]"#);
+        let files = r#""output":null,"files":[],"size":0"#;
+        format!(r#"{{"key":"wget/wget","verdict":{verdict},{files},"children":{children}}}"#)
+    }
+
+    #[tokio::test]
+    async fn long_report_does_not_hold_up_other_tasks() {
+        let (short, long) = (report(10), report(SHORT_REPORT_MAX));
+        let parsed_short = parsed(&short).now_or_never();
+        assert_eq!(parsed_short.unwrap().unwrap().children.len(), 1);
+        assert!(parsed(&long).now_or_never().is_none());
+        assert_eq!(parsed(&long).await.unwrap().children.len(), 1);
+        let broken = parsed(&long[1..]).await;
+        assert!(
+            matches!(broken, Err(fdo::Error::InvalidArgs(_))),
+            "{broken:?}"
+        );
     }
 }

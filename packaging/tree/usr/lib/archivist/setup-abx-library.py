@@ -178,6 +178,15 @@ def modules():
     return sorted(names)
 
 
+def named_modules():
+    """The modules that hooks import only when they run and name in an error, with their plugins: the release declares them nowhere."""
+    found = {}
+    for path in sorted(PLUGINS.glob("*/on_*.py")):
+        for name in re.findall(r"not installed\. Run: pip install ([A-Za-z0-9][\w.-]*)", path.read_text(errors="replace")):
+            found.setdefault(name, set()).add(path.parent.name)
+    return found
+
+
 # The modules that hooks import
 
 
@@ -189,6 +198,13 @@ def install_modules(wanted):
     for package, name in installed.items():
         if name != package:
             problems.append(f"{package} is not available, using another version (for all hooks in Python)")
+
+
+def install_named_modules(named):
+    for name, plugins in named.items():
+        done, output = run([*PIP, *PIP_INSTALL, name])
+        if not done:
+            problems.append(f"{name} is not installed: {reason(output)} (for {', '.join(sorted(plugins))})")
 
 
 def without_version(package):
@@ -411,6 +427,7 @@ def main():
     Path("/tmp/constraints").write_text(CONSTRAINTS)
     start_afresh()
     install_modules(modules())
+    install_named_modules(named_modules())
     wanted = requirements()
     for install in dict.fromkeys(INSTALLERS.values()):
         own = [one for one in wanted if INSTALLERS.get(one.provider) is install]

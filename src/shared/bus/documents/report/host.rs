@@ -20,4 +20,13 @@ pub struct Host {
     pub delay_ms: u64,
     /// Why the host was delayed last.
     pub asked: Option<String>,
+    /// In a fleet: number of its pages that are not final, up to a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u64>,
+    /// Node of the fleet that leases the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// When the lease ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leased_until: Option<Time>,
 }

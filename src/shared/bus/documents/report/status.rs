@@ -1,6 +1,6 @@
 //! Documents of `status`, and what commands in the foreground say about themselves.
 
-use super::{Counts, Run};
+use super::{Counts, Fleet, Run, StoreStatus};
 use archivist_core::model::{CrawlId, Owner, Time, Uses, cut};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,12 @@ pub struct Status {
     /// Whether address filters of units work on this machine; `None` if not tested.
     #[serde(default)]
     pub address_filter: Option<bool>,
+    /// The fleet of this machine, which the command line adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Fleet>,
+    /// The store; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStatus>,
 }
 
 /// Most crawls and snapshots of one registration; further ones are left out.

@@ -1,0 +1,254 @@
+//! Calls to the fleet service, which answers for all machines of a fleet.
+
+use crate::client::exit::Failure;
+use crate::client::server::{Server, decode};
+use archivist_core::model::{CrawlId, Owner};
+use archivist_shared::bus::client::Address;
+use archivist_shared::bus::documents::fleet::NodeState;
+use archivist_shared::bus::documents::report::{Crawl, Details, Filter, Snapshot};
+use archivist_shared::bus::wire::{FleetNodeProxy, FleetProxy};
+use archivist_shared::config::{Scope, Settings, load};
+use clap::Args;
+use std::time::Duration;
+use zbus::DBusError;
+use zbus::fdo::PeerProxy;
+
+/// Limit for a sign of life of the service; the service itself limits that of the database.
+const REACH_TIMEOUT: Duration = Duration::from_secs(2);
+/// Limit for an answer. The database ends a statement after 5 s.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Limit for a call that waits for a crawl, which the service answers after 20 s.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+
+const HINT: &str = "for this machine alone, use --local";
+
+/// For verbs that mean the whole fleet.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Local {
+    /// In a fleet: this machine alone
+    #[arg(long)]
+    pub local: bool,
+}
+
+/// The fleet service of this machine.
+pub struct Fleet {
+    proxy: FleetProxy<'static>,
+    /// Name of this node; empty if unknown.
+    node: String,
+}
+
+impl Fleet {
+    /// Connects to the service of the fleet that this machine is a node of; `None` if the machine is
+    /// in no fleet or `local` is set. Only the first instance of a machine can be a node.
+    ///
+    /// # Errors
+    /// If the service does not run or does not answer within two seconds.
+    pub async fn reach(scope: &Scope, local: Local) -> Result<Option<Fleet>, Failure> {
+        if local.local || scope.user || scope.instance.is_some() {
+            return Ok(None);
+        }
+        // Verbs that need the configuration report what is wrong with it.
+        let settings = load(scope).ok().map(|(settings, _)| settings);
+        let Some(settings) = settings.filter(Settings::is_in_fleet) else {
+            return Ok(None);
+        };
+        let bus = Address::new(false, None).connect().await?;
+        let proxy = FleetProxy::new(&bus).await.map_err(explain)?;
+        let peer = PeerProxy::new(&bus, proxy.inner().destination().to_owned(), "/").await;
+        let peer = peer.map_err(explain)?;
+        let alive = tokio::time::timeout(REACH_TIMEOUT, peer.ping());
+        let alive = alive.await.map_err(|_| late())?;
+        alive.map_err(explain)?;
+        let node = settings.node_name().unwrap_or_default();
+        Ok(Some(Fleet { proxy, node }))
+    }
+
+    /// Returns whether a page is on this machine.
+    pub fn is_here(&self, node: Option<&str>) -> bool {
+        node == Some(self.node.as_str())
+    }
+
+    pub async fn status(&self) -> Result<String, Failure> {
+        answer(REPLY_TIMEOUT, self.proxy.status()).await
+    }
+
+    pub async fn list(&self, what: &str, filter: &str) -> Result<String, Failure> {
+        answer(REPLY_TIMEOUT, self.proxy.list(what, filter)).await
+    }
+
+    pub async fn show(&self, id: Owner) -> Result<Details, Failure> {
+        let id = id.to_string();
+        decode(&answer(REPLY_TIMEOUT, self.proxy.show(&id)).await?)
+    }
+
+    pub async fn why(&self, id: Owner) -> Result<String, Failure> {
+        let id = id.to_string();
+        answer(REPLY_TIMEOUT, self.proxy.why(&id)).await
+    }
+
+    /// Returns the document of a crawl when it differs from `known`, or after a while; an empty text
+    /// while the database does not have it.
+    pub async fn wait(&self, crawl: CrawlId, known: &str) -> Result<String, Failure> {
+        let crawl = crawl.to_string();
+        answer(WAIT_TIMEOUT, self.proxy.wait(&crawl, known)).await
+    }
+
+    /// Returns whether this machine has sent everything to the database.
+    pub async fn has_sent_all(&self) -> Result<bool, Failure> {
+        let node = FleetNodeProxy::new(self.proxy.inner().connection()).await;
+        let node = node.map_err(explain)?;
+        let state: NodeState = decode(&answer(REPLY_TIMEOUT, node.state()).await?)?;
+        Ok(!state.is_sending)
+    }
+
+    /// Returns the number of cancelled pages of a crawl.
+    pub async fn cancelled_pages(&self, id: CrawlId) -> Result<u64, Failure> {
+        let filter = Filter {
+            owner: Some(Owner::Crawl(id)),
+            limit: 1,
+            ..Filter::default()
+        };
+        let filter = serde_json::to_string(&filter).unwrap_or_default();
+        let found: Vec<Crawl> = decode(&self.list("crawls", &filter).await?)?;
+        let cancelled = found
+            .first()
+            .and_then(|crawl| crawl.snapshots.get("cancelled"));
+        Ok(cancelled.copied().unwrap_or(0))
+    }
+
+    /// Returns whether the fleet has a crawl or page.
+    pub async fn has(&self, id: Owner) -> Result<bool, Failure> {
+        let filter = Filter {
+            owner: Some(id),
+            limit: 1,
+            ..Filter::default()
+        };
+        let filter = serde_json::to_string(&filter).unwrap_or_default();
+        Ok(match id {
+            Owner::Crawl(_) => {
+                let found: Vec<Crawl> = decode(&self.list("crawls", &filter).await?)?;
+                !found.is_empty()
+            }
+            Owner::Snapshot(_) => {
+                let found: Vec<Snapshot> = decode(&self.list("snapshots", &filter).await?)?;
+                !found.is_empty()
+            }
+        })
+    }
+}
+
+/// The fleet, for commands that change crawls and pages: the orchestrator accepts them while the
+/// database is away, and sends them later.
+pub struct Orders {
+    fleet: Option<Fleet>,
+    is_away: bool,
+}
+
+/// What follows the message about a command that only this machine has carried out.
+const LATER: &str = " here; the other nodes follow when the fleet can be reached";
+
+impl Orders {
+    /// Connects to the fleet, if this machine is a node of one.
+    pub async fn begin(scope: &Scope) -> Orders {
+        let reached = Fleet::reach(scope, Local::default()).await;
+        Orders {
+            is_away: reached.is_err(),
+            fleet: reached.ok().flatten(),
+        }
+    }
+
+    /// Returns the fleet, if it was reached.
+    pub fn fleet(&self) -> Option<&Fleet> {
+        self.fleet.as_ref()
+    }
+
+    /// Returns whether this machine is a node of a fleet.
+    pub fn is_in_fleet(&self) -> bool {
+        self.is_away || self.fleet.is_some()
+    }
+
+    /// Returns the end of the message about a command that the orchestrator accepts.
+    ///
+    /// # Errors
+    /// If neither the fleet nor this machine, which may have added it just now, knows the id.
+    pub async fn check(&self, id: Owner, server: &Server) -> Result<&'static str, Failure> {
+        let Some(fleet) = &self.fleet else {
+            return Ok(if self.is_away { LATER } else { "" });
+        };
+        match fleet.has(id).await {
+            Ok(true) => Ok(""),
+            Ok(false) => {
+                let name = id.to_string();
+                server.call(|| server.proxy().show(&name)).await?;
+                Ok("")
+            }
+            Err(failure) if failure.is_unreachable() => Ok(LATER),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+async fn answer<T>(
+    limit: Duration,
+    call: impl Future<Output = zbus::Result<T>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(answer) => answer.map_err(explain),
+        Err(_) => Err(late()),
+    }
+}
+
+fn late() -> Failure {
+    away("the fleet service does not answer; see: systemctl status archivist-fleet.service")
+}
+
+fn away(why: &str) -> Failure {
+    Failure::unreachable(format!("failed to reach the fleet: {why}\n{HINT}"))
+}
+
+/// Returns an error of a call as a message for the user.
+fn explain(error: zbus::Error) -> Failure {
+    let (name, text) = match &error {
+        zbus::Error::MethodError(name, text, _) => (name.to_string(), text.clone()),
+        zbus::Error::FDO(error) => (
+            error.name().to_string(),
+            error.description().map(Into::into),
+        ),
+        _ => return away(&error.to_string()),
+    };
+    let text = text.unwrap_or_else(|| name.clone());
+    match name.strip_prefix("org.freedesktop.DBus.Error.") {
+        Some("ServiceUnknown" | "NameHasNoOwner" | "NoReply" | "Disconnected") => {
+            away("the fleet service does not run; see: systemctl status archivist-fleet.service")
+        }
+        Some("NoServer") => away(&text),
+        Some("InvalidArgs") => Failure::usage(text),
+        Some("AccessDenied") => Failure::denied(&text),
+        _ => Failure::failed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::exit::Exit;
+
+    #[test]
+    fn a_fleet_that_is_away_offers_this_machine_alone() {
+        let error = |error: zbus::fdo::Error| explain(zbus::Error::FDO(Box::new(error)));
+        let gone = error(zbus::fdo::Error::ServiceUnknown("x".into()));
+        assert_eq!(gone.exit(), Exit::Unreachable);
+        assert!(gone.message().contains("the fleet service does not run"));
+        let away = error(zbus::fdo::Error::NoServer("failed to connect to db".into()));
+        assert_eq!(away.exit(), Exit::Unreachable);
+        assert_eq!(
+            away.message(),
+            "failed to reach the fleet: failed to connect to db\nfor this machine alone, use --local"
+        );
+        let missing = error(zbus::fdo::Error::UnknownObject("there is no s9".into()));
+        assert_eq!(
+            (missing.exit(), missing.message()),
+            (Exit::Failed, "there is no s9")
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! `archivist fleet drain` and `archivist fleet leave`.
+
+use super::files::Files;
+use super::service;
+use crate::client::exit::{Exit, Failure};
+use crate::display::style;
+use archivist_shared::config::Scope;
+use clap::Args;
+
+#[derive(Args)]
+pub struct DrainArgs {
+    /// The node; without it, this machine
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
+    /// Give the node hosts again
+    #[arg(long)]
+    undo: bool,
+}
+
+#[derive(Args)]
+pub struct LeaveArgs {
+    /// A node whose machine is gone; without it, this machine leaves
+    #[arg(value_name = "NODE")]
+    node: Option<String>,
+}
+
+/// Stops or resumes giving work to a node.
+pub(super) async fn drain(args: &DrainArgs) -> Result<Exit, Failure> {
+    let name = match &args.node {
+        Some(name) => name.clone(),
+        None => service::state().await?.name,
+    };
+    service::drain(&name, !args.undo).await?;
+    style::print(&if args.undo {
+        format!("node '{name}' gets hosts again\n")
+    } else {
+        format!(
+            "node '{name}' gets no more hosts; running pages end, the others go to other nodes\n"
+        )
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Removes a node from the fleet.
+pub(super) async fn leave(args: &LeaveArgs, scope: &Scope) -> Result<Exit, Failure> {
+    let Some(name) = &args.node else {
+        return leave_here(scope).await;
+    };
+    service::remove(name).await?;
+    style::print(&format!(
+        "node '{name}' is removed; its hosts go to other nodes\n"
+    ))?;
+    Ok(Exit::Done)
+}
+
+async fn leave_here(scope: &Scope) -> Result<Exit, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Failure::failed(
+            "only root can remove this machine from the fleet: use sudo",
+        ));
+    }
+    let hosts = service::state().await?.hosts;
+    if hosts > 0 {
+        eprintln!(
+            "waiting for the running pages of {hosts} hosts; after Ctrl-C, this machine stays in the fleet and gets no more hosts (archivist fleet drain --undo)"
+        );
+    }
+    // Each call takes until the service looks at its work the next time.
+    while !service::leave().await? {}
+    service::stop()?;
+    Files::of(scope).remove()?;
+    service::reload(scope).await?;
+    style::print("this machine has left the fleet; the pages that it archived stay here\n")?;
+    Ok(Exit::Done)
+}

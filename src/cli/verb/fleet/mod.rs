@@ -1,0 +1,85 @@
+//! `archivist fleet`: several machines with one archive. This program never connects to the
+//! database: `archivist-fleet` does.
+
+mod authorities;
+mod files;
+mod join;
+mod leave;
+mod nodes;
+mod password;
+pub(crate) mod service;
+
+use crate::client::exit::{Exit, Failure};
+use crate::verb::config::to_failure;
+use archivist_shared::config::{Scope, load};
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    verb: FleetVerb,
+}
+
+#[derive(Subcommand)]
+enum FleetVerb {
+    /// Make a fleet in an empty PostgreSQL database, with this machine as its first node
+    Init(join::JoinArgs),
+    /// Make this machine a node of a fleet
+    Join(join::JoinArgs),
+    /// Show the fleet as this machine sees it
+    Status(nodes::ShowArgs),
+    /// List the nodes
+    Nodes(nodes::ShowArgs),
+    /// Give a node no more hosts, before it is stopped for long
+    Drain(leave::DrainArgs),
+    /// Remove this machine from the fleet, or a node whose machine is gone
+    Leave(leave::LeaveArgs),
+}
+
+pub async fn run(args: FleetArgs, scope: &Scope) -> Result<Exit, Failure> {
+    if scope.user || scope.instance.is_some() {
+        return Err(Failure::usage(
+            "only the archivist of the machine can be in a fleet: leave out --user and --instance",
+        ));
+    }
+    if !matches!(args.verb, FleetVerb::Init(_) | FleetVerb::Join(_)) {
+        refuse_outside(scope)?;
+    }
+    match args.verb {
+        FleetVerb::Init(args) => join::run(&args, join::Kind::Init, scope).await,
+        FleetVerb::Join(args) => join::run(&args, join::Kind::Join, scope).await,
+        FleetVerb::Status(args) => nodes::status(&args).await,
+        FleetVerb::Nodes(args) => nodes::nodes(&args).await,
+        FleetVerb::Drain(args) => leave::drain(&args).await,
+        FleetVerb::Leave(args) => leave::leave(&args, scope).await,
+    }
+}
+
+/// Refuses what only a node can answer on a machine that is none.
+fn refuse_outside(scope: &Scope) -> Result<(), Failure> {
+    let (settings, _) = load(scope).map_err(to_failure)?;
+    if settings.is_in_fleet() {
+        return Ok(());
+    }
+    Err(Failure::failed(
+        "this machine is in no fleet; see: man archivist-fleet",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_outside_of_a_fleet_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope::system(root.path());
+        let failure = refuse_outside(&scope).unwrap_err();
+        assert!(failure.message().contains("in no fleet"), "{failure:?}");
+        let url = "postgresql://db.example/archive";
+        files::Files::of(&scope)
+            .write(url, "web2", None, None)
+            .unwrap();
+        refuse_outside(&scope).unwrap();
+    }
+}

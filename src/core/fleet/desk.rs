@@ -1,0 +1,407 @@
+//! What the orchestrator keeps of the fleet: its leases, the pages that it was handed, and the
+//! outbox. The orchestrator has the same as rows; this is the reference for them.
+
+use super::exchange::{Delivery, Holdings};
+use super::lease::{Lease, PageRight, Standing, is_recorded, right};
+use super::outbox::Outbox;
+use super::request::{Claim, Record, Release, Request};
+use super::value::{BootTime, Epoch, Generation, HostKey, NodeId};
+use super::{Claimed, Fate, LeasedPage, Order, Orders, Renewed, Reply};
+use crate::model::{CrawlId, SnapshotId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Entries of the outbox in one [`Holdings`].
+const ENTRIES_PER_LOOK: usize = 16;
+
+/// Where a page is on its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PagePlace {
+    /// In the local queue.
+    Waiting,
+    /// The start was decided, and the unit is not known to have begun.
+    Starting,
+    /// Has a unit.
+    Running,
+}
+
+impl PagePlace {
+    fn has_unit(self) -> bool {
+        self != PagePlace::Waiting
+    }
+}
+
+/// A page that the node was handed and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeskPage {
+    /// As handed.
+    pub leased: LeasedPage,
+    /// Epoch of its host.
+    pub epoch: Epoch,
+    /// Waiting or running.
+    pub place: PagePlace,
+}
+
+/// What must happen to a running page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Stop the unit. The page waits again; no attempt is counted.
+    Requeue(SnapshotId),
+    /// Stop the unit and discard its results: the page is gone, or waits under a later claim.
+    Discard(SnapshotId),
+    /// Stop the unit and record the page as cancelled.
+    Cancel(SnapshotId),
+}
+
+/// How much work a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Most leases.
+    pub hosts: u32,
+    /// Most open pages of a host.
+    pub pages_per_host: u32,
+    /// Delay between two starts on a host (HostDelay=).
+    pub delay: Duration,
+}
+
+/// Leases, pages and outbox of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Desk {
+    /// The node, from the database.
+    pub node: Option<NodeId>,
+    /// Generation of the database that the outbox was sent to.
+    pub generation: Generation,
+    /// Leases by host.
+    pub leases: BTreeMap<HostKey, Lease>,
+    /// Leases that are released and not acknowledged yet. Each waits for the entries of the outbox
+    /// up to its number.
+    pub releasing: BTreeMap<HostKey, (Release, u64)>,
+    /// Pages by id.
+    pub pages: BTreeMap<SnapshotId, DeskPage>,
+    /// What the database has to learn.
+    pub outbox: Outbox,
+    /// Latest orders.
+    pub orders: Orders,
+    /// Crawls that have had pages here and are not closed.
+    pub crawls: BTreeSet<CrawlId>,
+}
+
+impl Desk {
+    /// Stores a delivery. Returns the running pages that it ends.
+    pub fn deliver(&mut self, now: BootTime, delivery: Delivery, room: Room) -> Vec<Stop> {
+        let mut replaced = Vec::new();
+        match delivery {
+            Delivery::Welcomed { node, generation } => self.welcomed(node, generation),
+            Delivery::Claimed { claimed, sent } => {
+                replaced = self.claimed(now, claimed, sent, room);
+            }
+            Delivery::Renewed {
+                renewed,
+                sent,
+                refilled,
+            } => {
+                let hosts: Vec<_> = renewed
+                    .leases
+                    .iter()
+                    .map(|lease| lease.host.clone())
+                    .collect();
+                self.renewed(now, renewed, sent);
+                if refilled || self.orders.draining {
+                    self.release_idle(now, &hosts);
+                }
+            }
+            Delivery::Released { host, epoch, .. } => {
+                let released = self.releasing.get(&host);
+                if released.is_some_and(|(release, _)| release.epoch == epoch) {
+                    self.releasing.remove(&host);
+                }
+            }
+            Delivery::Answered { number, reply } => match reply {
+                Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) | Err(_) => {
+                    self.outbox.refused(number);
+                }
+                Ok(_) => self.outbox.answered(number, now),
+            },
+            Delivery::Refused { .. } => {}
+        }
+        replaced.extend(self.stops(now));
+        replaced
+    }
+
+    fn welcomed(&mut self, node: NodeId, generation: Generation) {
+        if self.node.is_some_and(|former| former != node) {
+            self.leases.clear();
+            self.releasing.clear();
+        }
+        if self.node.is_some() && self.generation != generation {
+            self.outbox.resend();
+        }
+        self.node = Some(node);
+        self.generation = generation;
+    }
+
+    fn claimed(
+        &mut self,
+        now: BootTime,
+        claimed: Claimed,
+        sent: BootTime,
+        room: Room,
+    ) -> Vec<Stop> {
+        let mut replaced = Vec::new();
+        for grant in claimed.hosts {
+            let lease = Lease::granted(&grant, sent, now, room.delay);
+            let epoch = lease.epoch;
+            self.releasing.remove(&lease.host);
+            self.leases.insert(lease.host.clone(), lease);
+            let pages = self.pages.values();
+            let running = pages.filter(|page| page.place.has_unit());
+            let running: BTreeSet<_> = running.map(|page| page.leased.id).collect();
+            // A unit of an earlier epoch does not belong to the page that waits again.
+            let again = grant.pages.iter().filter(|page| running.contains(&page.id));
+            replaced.extend(again.map(|page| Stop::Discard(page.id)));
+            self.take(grant.pages, epoch);
+        }
+        replaced
+    }
+
+    fn renewed(&mut self, now: BootTime, renewed: Renewed, sent: BootTime) {
+        for renewal in renewed.leases {
+            let lease = self.leases.get_mut(&renewal.host);
+            if let Some(lease) = lease.filter(|lease| lease.epoch == renewal.epoch) {
+                lease.renew(&renewal, sent, now);
+                self.take(renewal.pages, renewal.epoch);
+            }
+        }
+        for (host, epoch) in renewed.lost {
+            if self
+                .leases
+                .get(&host)
+                .is_some_and(|lease| lease.epoch == epoch)
+            {
+                self.leases.remove(&host);
+            }
+        }
+        self.orders = renewed.orders;
+    }
+
+    /// Queues pages; a page that the node has under the same epoch stays as it is.
+    fn take(&mut self, pages: Vec<LeasedPage>, epoch: Epoch) {
+        for leased in pages {
+            let crawl = leased.crawl;
+            let is_known = self.pages.get(&leased.id).map(|page| page.epoch) == Some(epoch);
+            if is_known {
+                continue;
+            }
+            if self.crawls.insert(crawl) {
+                let closed = Request::CrawlClosed { crawl };
+                self.outbox.withdraw(|request| *request == closed);
+            }
+            let page = DeskPage {
+                epoch,
+                place: PagePlace::Waiting,
+                leased,
+            };
+            self.pages.insert(page.leased.id, page);
+        }
+    }
+
+    /// Returns the running pages that must stop now, and forgets pages whose lease is lost. The
+    /// lease of a page that runs may have been given to this node again, under another epoch.
+    pub fn stops(&mut self, now: BootTime) -> Vec<Stop> {
+        let mut stops = Vec::new();
+        let mut gone = Vec::new();
+        for (id, page) in &mut self.pages {
+            let lease = self.leases.get_mut(&page.leased.page.host);
+            let runs = page.place.has_unit();
+            let stop = match right(lease.as_deref(), page.epoch, now) {
+                PageRight::Lost => {
+                    gone.push(*id);
+                    Some(Stop::Discard(*id))
+                }
+                PageRight::Ended => Some(Stop::Requeue(*id)),
+                PageRight::Until(_) => {
+                    let is_cancelled = order(&self.orders, page) == Order::Cancel;
+                    is_cancelled.then_some(Stop::Cancel(*id))
+                }
+            };
+            let Some(stop) = stop.filter(|_| runs) else {
+                continue;
+            };
+            if let Some(lease) = lease.filter(|_| page.place == PagePlace::Starting) {
+                // The unit may have begun at any time up to now.
+                lease.started(now);
+            }
+            if matches!(stop, Stop::Requeue(_)) {
+                page.place = PagePlace::Waiting;
+            }
+            stops.push(stop);
+        }
+        gone.iter().for_each(|id| drop(self.pages.remove(id)));
+        stops
+    }
+
+    /// Returns the waiting pages that are cancelled: the node records them without a start.
+    pub fn cancelled(&self) -> Vec<SnapshotId> {
+        let pages = self.pages.values();
+        let waiting = pages.filter(|page| page.place == PagePlace::Waiting);
+        let cancelled = waiting.filter(|page| order(&self.orders, page) == Order::Cancel);
+        cancelled.map(|page| page.leased.id).collect()
+    }
+
+    /// Returns whether a waiting page may start: its lease stands, the host is due, no user has
+    /// paused it. Only when the time of a start is known, the next one can be decided.
+    pub fn standing(&self, id: SnapshotId, now: BootTime) -> Option<Standing> {
+        let page = self.pages.get(&id)?;
+        let lease = self.leases.get(&page.leased.page.host)?;
+        let runs = order(&self.orders, page) == Order::Run;
+        let waits = page.place == PagePlace::Waiting && page.epoch == lease.epoch;
+        let mut pages = self.pages.values();
+        let is_starting = pages.any(|other| {
+            other.place == PagePlace::Starting && other.leased.page.host == lease.host
+        });
+        (runs && waits && !is_starting).then(|| lease.standing(now))
+    }
+
+    /// Notes the decision to start a page.
+    pub fn start(&mut self, id: SnapshotId, now: BootTime) {
+        if let Some(page) = self.pages.get_mut(&id) {
+            page.place = PagePlace::Starting;
+            if let Some(lease) = self.leases.get_mut(&page.leased.page.host) {
+                lease.started(now);
+            }
+        }
+    }
+
+    /// Notes when the unit of a page really started.
+    pub fn started(&mut self, id: SnapshotId, at: BootTime) {
+        let Some(page) = self.pages.get_mut(&id) else {
+            return;
+        };
+        if page.place == PagePlace::Starting {
+            page.place = PagePlace::Running;
+        }
+        if let Some(lease) = self.leases.get_mut(&page.leased.page.host) {
+            lease.started(at);
+        }
+    }
+
+    /// The unit of a page did not begin, or was lost with the boot: the page waits again.
+    pub fn requeue(&mut self, id: SnapshotId) {
+        if let Some(page) = self.pages.get_mut(&id) {
+            page.place = PagePlace::Waiting;
+        }
+    }
+
+    /// The page has ended. Returns whether its record was put into the outbox.
+    pub fn end(&mut self, record: Record) -> bool {
+        let Some(page) = self.pages.get(&record.page) else {
+            return false;
+        };
+        let lease = self.leases.get(&page.leased.page.host);
+        let is_recorded = page.epoch == record.epoch && is_recorded(lease, record.epoch);
+        if is_recorded {
+            self.pages.remove(&record.page);
+            self.outbox.push(Request::Record(record));
+        }
+        is_recorded
+    }
+
+    /// Closes a crawl that has no page here: its last hooks have run.
+    pub fn close(&mut self, crawl: CrawlId) {
+        let has_pages = self.pages.values().any(|page| page.leased.crawl == crawl);
+        if !has_pages && self.crawls.remove(&crawl) {
+            self.outbox.push(Request::CrawlClosed { crawl });
+        }
+    }
+
+    /// Ends the leases of those of `hosts` that have no page here; while the node drains, of those
+    /// that have no running page. The caller has asked for pages of the hosts, and got none.
+    fn release_idle(&mut self, now: BootTime, hosts: &[HostKey]) {
+        let draining = self.orders.draining;
+        for host in hosts {
+            let mut pages = self.pages.values();
+            let is_busy = pages
+                .any(|page| page.leased.page.host == *host && (!draining || page.place.has_unit()));
+            if is_busy {
+                continue;
+            }
+            if let Some(lease) = self.leases.remove(host) {
+                let release = (lease.release(now), self.outbox.last());
+                self.releasing.insert(host.clone(), release);
+                self.pages.retain(|_, page| page.leased.page.host != *host);
+            }
+        }
+    }
+
+    /// Returns what the fleet service needs to know. A release waits for the entries of its pages,
+    /// because it gives back what is open.
+    pub fn holdings(&self, now: BootTime, room: Room) -> Holdings {
+        let entries: Vec<_> = self
+            .outbox
+            .unanswered()
+            .take(ENTRIES_PER_LOOK)
+            .cloned()
+            .collect();
+        let taken = self.leases.len() + self.releasing.len();
+        let free = room
+            .hosts
+            .saturating_sub(taken.try_into().unwrap_or(u32::MAX));
+        let claim = Claim {
+            hosts: free,
+            pages_per_host: room.pages_per_host,
+            delay: room.delay,
+        };
+        let first = entries.first().map_or(u64::MAX, |entry| entry.number);
+        let releases = self.releasing.values().filter(|(_, after)| *after < first);
+        let releases = releases.map(|(release, _)| release.clone()).collect();
+        let releasing = self.releasing.iter();
+        let releasing = releasing.map(|(host, (release, _))| (host.clone(), release.epoch));
+        Holdings {
+            node: self.node,
+            generation: self.generation,
+            leases: self.leases.values().map(|lease| lease.held(now)).collect(),
+            short: self.short(),
+            refill: room.pages_per_host,
+            claim: (free > 0 && !self.orders.draining).then_some(claim),
+            last_entry: self.outbox.last(),
+            entries,
+            releases,
+            releasing: releasing.collect(),
+        }
+    }
+
+    /// Returns the leased hosts without a page that waits.
+    fn short(&self) -> Vec<HostKey> {
+        let pages = self.pages.values();
+        let waiting = pages.filter(|page| page.place == PagePlace::Waiting);
+        let waiting: BTreeSet<_> = waiting.map(|page| &page.leased.page.host).collect();
+        let hosts = self.leases.keys();
+        let short = hosts.filter(|host| !waiting.contains(host) && !self.orders.draining);
+        short.cloned().collect()
+    }
+
+    /// The machine has booted: no unit runs, deadlines have passed, last starts are unknown.
+    pub fn rebooted(&mut self, now: BootTime) {
+        self.outbox.rebooted(now);
+        self.leases
+            .values_mut()
+            .for_each(|lease| lease.rebooted(now));
+        for (release, _) in self.releasing.values_mut() {
+            release.pace = None;
+        }
+        for page in self.pages.values_mut() {
+            page.place = PagePlace::Waiting;
+        }
+    }
+}
+
+/// Returns what users want of a page: its own order, else that of its crawl.
+fn order(orders: &Orders, page: &DeskPage) -> Order {
+    let own = orders.pages.iter().find(|(id, _)| *id == page.leased.id);
+    let crawl = orders
+        .crawls
+        .iter()
+        .find(|(id, _)| *id == page.leased.crawl);
+    let crawl = crawl.map_or(Order::Run, |(_, order)| *order);
+    own.map_or(crawl, |(_, order)| *order)
+}

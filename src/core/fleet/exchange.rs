@@ -1,0 +1,88 @@
+//! What the orchestrator and the fleet service of a machine say to each other. The service keeps
+//! nothing: it asks for [`Holdings`] before each decision and delivers each reply.
+
+use super::outbox::Entry;
+use super::request::{Claim, Held, Release};
+use super::value::{BootTime, Epoch, Generation, HostKey, NodeId};
+use super::{Claimed, Fate, Refusal, Renewed, Reply};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What the orchestrator holds and wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holdings {
+    /// Node id of the latest [`Delivery::Welcomed`]; `None` before the first.
+    pub node: Option<NodeId>,
+    /// Its generation.
+    pub generation: Generation,
+    /// All leases.
+    pub leases: Vec<Held>,
+    /// Leased hosts without a page that waits.
+    pub short: Vec<HostKey>,
+    /// Number of open pages up to which such a host is filled.
+    pub refill: u32,
+    /// Hosts that the orchestrator has room for, at most as many as it needs to be busy.
+    pub claim: Option<Claim>,
+    /// First unanswered entries of the outbox, in order.
+    pub entries: Vec<Entry>,
+    /// Number of the last entry of the outbox; 0 if there was none.
+    pub last_entry: u64,
+    /// Leases that have no page and no unanswered entry left. They are not in `leases`.
+    pub releases: Vec<Release>,
+    /// All leases that are released and not acknowledged, those of `releases` included.
+    pub releasing: Vec<(HostKey, Epoch)>,
+}
+
+/// A reply of the database, for the orchestrator. The orchestrator has stored it when it
+/// acknowledges it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "delivery", content = "value")]
+pub enum Delivery {
+    /// A connection began.
+    Welcomed {
+        /// The node. If it is another one, the leases of the former are lost.
+        node: NodeId,
+        /// If it is another one, the entries of the outbox are sent again.
+        generation: Generation,
+    },
+    /// Hosts with pages.
+    Claimed {
+        /// The reply.
+        claimed: Claimed,
+        /// When the request left.
+        sent: BootTime,
+    },
+    /// Leases that were extended or lost, and orders.
+    Renewed {
+        /// The reply.
+        renewed: Renewed,
+        /// When the request left.
+        sent: BootTime,
+        /// The request asked for further pages.
+        refilled: bool,
+    },
+    /// The database has released a host, or had.
+    Released {
+        /// The host.
+        host: HostKey,
+        /// Epoch of the lease.
+        epoch: Epoch,
+        /// What became of the request; all are final.
+        fate: Fate,
+    },
+    /// The database has carried out an entry of the outbox, or refuses it.
+    Answered {
+        /// Number of the entry.
+        number: u64,
+        /// The reply.
+        reply: Result<Reply, Refusal>,
+    },
+    /// The database refuses the node, which retries later. For display.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// Time until the next attempt.
+        #[serde(with = "super::value::millis")]
+        retry_in: Duration,
+    },
+}

@@ -1,0 +1,157 @@
+//! The ledger: what the database does for each request, as a state machine of values. It is the
+//! reference for the SQL statements and the database of the simulation; no program uses it.
+//!
+//! [`Ledger::hello`] and [`Ledger::apply`] are one transaction each. Rows are public, so that tests
+//! can compare them with those of PostgreSQL.
+
+mod claim;
+mod command;
+mod hello;
+mod page;
+mod rows;
+
+pub use hello::SKIPPED_IDS;
+pub use rows::{CrawlRow, CrawlState, DbTime, HostRow, NodeRow, PageRow, PageState};
+
+use super::{
+    Fate, Generation, HostKey, LeasedPage, NodeId, Orders, Refusal, Renewal, Renewed, Reply,
+    Request, Session,
+};
+use crate::model::{CrawlId, SnapshotId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The database of a fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    /// Duration of leases.
+    pub lease: Duration,
+    /// Timeline of the server at present: grows with each promotion of a replica.
+    pub server: u64,
+    /// The same at the latest hello.
+    pub server_seen: u64,
+    /// Number of failovers.
+    pub generation: Generation,
+    /// Nothing is claimed before this time.
+    pub claims_from: DbTime,
+    /// Next id of a crawl.
+    pub next_crawl: i64,
+    /// Next id of a page.
+    pub next_page: i64,
+    /// Nodes.
+    pub nodes: BTreeMap<NodeId, NodeRow>,
+    /// Crawls.
+    pub crawls: BTreeMap<CrawlId, CrawlRow>,
+    /// Hosts.
+    pub hosts: BTreeMap<HostKey, HostRow>,
+    /// Pages.
+    pub pages: BTreeMap<SnapshotId, PageRow>,
+    /// Nodes that took part in a crawl; `true` if they have closed it.
+    pub parts: BTreeMap<(CrawlId, NodeId), bool>,
+}
+
+impl Ledger {
+    /// Returns an empty database with leases of this duration.
+    pub fn new(lease: Duration) -> Ledger {
+        Ledger {
+            lease,
+            server: 0,
+            server_seen: 0,
+            generation: Generation(0),
+            claims_from: DbTime(0),
+            next_crawl: 1,
+            next_page: 1,
+            nodes: BTreeMap::new(),
+            crawls: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            parts: BTreeMap::new(),
+        }
+    }
+
+    /// Carries out a request. A refusal changes nothing.
+    pub fn apply(
+        &mut self,
+        now: DbTime,
+        session: Session,
+        request: &Request,
+    ) -> Result<Reply, Refusal> {
+        self.check(session)?;
+        let me = session.node;
+        let reply = match request {
+            Request::ReserveCrawls { count } => self.reserve_crawls(*count),
+            Request::Submit(submit) => Reply::Submitted {
+                inserted: self.submit(now, submit)?,
+            },
+            Request::Claim(claim) => Reply::Claimed(self.claim(now, me, *claim)),
+            Request::Renew(renew) => Reply::Renewed(self.renew(now, me, renew)),
+            Request::Record(record) => Reply::Recorded(self.record(now, me, record)),
+            Request::GiveBack { page, epoch } => {
+                Reply::GivenBack(self.give_back(me, *page, *epoch))
+            }
+            Request::Release(release) => Reply::Released(self.release(now, me, release)),
+            Request::Command(command) => {
+                self.command(*command)?;
+                Reply::Commanded { more: false }
+            }
+            Request::Drain { node, draining } => {
+                self.node_mut(*node)?.draining = *draining;
+                Reply::Done
+            }
+            Request::Leave { node } => {
+                self.node_mut(*node)?.leave();
+                Reply::Done
+            }
+            Request::Goodbye => {
+                self.node_mut(me)?.ended = true;
+                Reply::Done
+            }
+            Request::CrawlClosed { crawl } => {
+                self.parts.insert((*crawl, me), true);
+                Reply::Done
+            }
+        };
+        // Only these requests write the row of the node: the others are far more frequent.
+        let is_sign_of_life = matches!(request, Request::Claim(_) | Request::Renew(_));
+        if let Some(node) = self.nodes.get_mut(&me).filter(|_| is_sign_of_life) {
+            node.seen = now;
+        }
+        Ok(reply)
+    }
+
+    /// Returns whether a crawl is complete: no page waits or is open, and each node that took part
+    /// has closed it or holds no lease.
+    pub fn is_sealed(&self, crawl: CrawlId, now: DbTime) -> bool {
+        let mut pages = self.pages.values().filter(|page| page.crawl == crawl);
+        let leases = |node: NodeId| {
+            let mut hosts = self.hosts.values();
+            hosts.any(|host| host.owner == Some(node) && host.lease_until > now)
+        };
+        let mut parts = self.parts.iter().filter(|((of, _), _)| *of == crawl);
+        pages.all(|page| page.state.is_final())
+            && parts.all(|((_, node), closed)| *closed || !leases(*node))
+    }
+
+    fn check(&self, session: Session) -> Result<(), Refusal> {
+        let node = self.nodes.get(&session.node);
+        let node = node.ok_or(Refusal::UnknownNode {
+            node: session.node.0,
+        })?;
+        if node.incarnation != session.incarnation || node.name.is_none() {
+            let name = node.name.clone().unwrap_or_default();
+            return Err(Refusal::Superseded { name });
+        }
+        Ok(())
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> Result<&mut NodeRow, Refusal> {
+        let node = self.nodes.get_mut(&id);
+        node.ok_or(Refusal::UnknownNode { node: id.0 })
+    }
+
+    fn reserve_crawls(&mut self, count: u32) -> Reply {
+        let first = CrawlId(self.next_crawl);
+        self.next_crawl += i64::from(count);
+        Reply::CrawlIds { first, count }
+    }
+}

@@ -1,0 +1,181 @@
+//! Rows of the database.
+
+use crate::fleet::{CrawlSpec, Epoch, HostKey, Incarnation, NewPage, NodeId, Order, PageEnd};
+use crate::model::{CrawlId, SnapshotId};
+use std::time::Duration;
+
+/// A time of the database's clock, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DbTime(pub u64);
+
+impl DbTime {
+    /// Returns this time plus `duration`.
+    pub fn after(self, duration: Duration) -> DbTime {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        DbTime(self.0.saturating_add(millis))
+    }
+
+    /// Returns the time from `earlier` until this time; zero if it is not earlier.
+    pub fn since(self, earlier: DbTime) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Unique; `None` after it has left.
+    pub name: Option<String>,
+    /// Identity of its machine.
+    pub machine: String,
+    /// Life of its service manager at the latest hello.
+    pub boot: String,
+    /// Number of its latest connection.
+    pub incarnation: Incarnation,
+    /// Time of its latest hello, claim or renewal.
+    pub seen: DbTime,
+    /// It said goodbye after its latest hello.
+    pub ended: bool,
+    /// It gets no hosts and pages.
+    pub draining: bool,
+}
+
+impl NodeRow {
+    /// Removes the node: its name is free, and its connection is refused.
+    pub(super) fn leave(&mut self) {
+        self.name = None;
+        self.draining = true;
+    }
+}
+
+/// What users want of a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrawlState {
+    /// Its pages are handed to nodes.
+    Running,
+    /// Paused by a user.
+    Paused,
+    /// Cancelled by a user.
+    Cancelled,
+}
+
+impl CrawlState {
+    /// Returns the order for nodes that work on the crawl.
+    pub fn order(self) -> Order {
+        match self {
+            CrawlState::Running => Order::Run,
+            CrawlState::Paused => Order::Pause,
+            CrawlState::Cancelled => Order::Cancel,
+        }
+    }
+}
+
+/// A crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlRow {
+    /// As submitted.
+    pub spec: CrawlSpec,
+    /// What users want of it.
+    pub state: CrawlState,
+    /// When it was added.
+    pub added_at: DbTime,
+    /// Number of its pages.
+    pub pages: u64,
+    /// Bytes of the output files of its recorded pages.
+    pub bytes: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostRow {
+    /// Node that has the lease, even if it has expired; `None` if it was released.
+    pub owner: Option<NodeId>,
+    /// Number of claims.
+    pub epoch: Epoch,
+    /// End of the lease.
+    pub lease_until: DbTime,
+    /// No page starts earlier.
+    pub next_at: DbTime,
+    /// The host asked not to be visited before.
+    pub blocked_until: DbTime,
+    /// Delay between two starts.
+    pub delay: Duration,
+    /// When it was released, or its first page was queued: of the hosts that can be claimed, the one
+    /// that has waited longest is first.
+    pub ready_at: DbTime,
+}
+
+impl HostRow {
+    /// Returns when another node may claim the host, its lease aside.
+    pub fn due_at(&self) -> DbTime {
+        self.ready_at.max(self.start_at())
+    }
+
+    /// Returns whether another node may claim the host.
+    pub fn is_free(&self, now: DbTime) -> bool {
+        self.owner.is_none() || self.lease_until <= now
+    }
+
+    /// Returns when the next page may start, as far as the database knows.
+    pub fn start_at(&self) -> DbTime {
+        self.next_at.max(self.blocked_until)
+    }
+}
+
+/// State of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// Waits.
+    Queued,
+    /// Handed to this node, under the epoch of the page.
+    Open(NodeId),
+    /// Recorded. The node is `None` if no node had it open.
+    Final(PageEnd, Option<NodeId>),
+}
+
+impl PageState {
+    /// Returns whether the page is recorded.
+    pub fn is_final(self) -> bool {
+        matches!(self, PageState::Final(..))
+    }
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRow {
+    /// Its crawl.
+    pub crawl: CrawlId,
+    /// The page with the link.
+    pub parent: Option<SnapshotId>,
+    /// Address, host, depth.
+    pub page: NewPage,
+    /// Queued, open or final.
+    pub state: PageState,
+    /// What a user wants of this page in particular.
+    pub order: Order,
+    /// Epoch of the host when the page was last handed to a node, or recorded.
+    pub epoch: Epoch,
+    /// Claims that were not given back, since the page was queued or retried.
+    pub attempts: u32,
+    /// Size of its recorded results.
+    pub bytes: u64,
+    /// Whether one of them failed.
+    pub failed: bool,
+}
+
+impl PageRow {
+    /// Returns its host.
+    pub fn host(&self) -> &HostKey {
+        &self.page.host
+    }
+
+    /// Returns what users want of the page, in a crawl of this state: the page's own order if it is
+    /// stricter.
+    pub fn wanted(&self, crawl: CrawlState) -> Order {
+        match (self.order, crawl.order()) {
+            (Order::Cancel, _) | (_, Order::Cancel) => Order::Cancel,
+            (Order::Pause, _) | (_, Order::Pause) => Order::Pause,
+            (Order::Run, Order::Run) => Order::Run,
+        }
+    }
+}

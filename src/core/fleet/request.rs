@@ -1,0 +1,244 @@
+//! Requests of nodes. Each is one transaction of the database and safe to repeat.
+
+use super::page::{CrawlSpec, HookResult, NewPage, PageEnd, PageTimes};
+use super::value::{Epoch, HostKey, NodeId, millis};
+use crate::model::{CrawlId, Owner, SnapshotId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The first request of a connection. The database answers with [`Welcome`](super::Welcome).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Name of the node, unique in the fleet.
+    pub name: String,
+    /// Identity of the machine: what stays the same over reboots.
+    pub machine: String,
+    /// Life of the service manager (PID 1) of the machine. Containers share the boot id of the
+    /// kernel, so the boot id alone does not identify it.
+    pub boot: String,
+    /// Time since that life began, on CLOCK_BOOTTIME.
+    #[serde(with = "millis")]
+    pub uptime: Duration,
+    /// Schema version of the program.
+    pub schema: u32,
+}
+
+/// Any other request. The sender is a [`Session`](super::Session).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "request")]
+pub enum Request {
+    /// Reserves ids for this number of crawls, so that crawls can be added while the database cannot
+    /// be reached. Answer: `CrawlIds`.
+    ReserveCrawls {
+        /// Number of ids.
+        count: u32,
+    },
+    /// Queues pages of a crawl. Answer: `Submitted`.
+    Submit(Submit),
+    /// Asks for hosts. Answer: `Claimed`.
+    Claim(Claim),
+    /// Extends leases, asks for orders, and shows that the node is alive. Answer: `Renewed`.
+    Renew(Renew),
+    /// Records the end of a page. Answer: `Recorded`.
+    Record(Record),
+    /// Queues a page again without counting an attempt. Answer: `GivenBack`.
+    GiveBack {
+        /// The page.
+        page: SnapshotId,
+        /// Epoch of its host when it was claimed.
+        epoch: Epoch,
+    },
+    /// Ends a lease and gives back its open pages. Answer: `Released`.
+    Release(Release),
+    /// A command of a user. Answer: `Commanded`, with `more` until the last piece.
+    Command(Command),
+    /// Stops or resumes giving hosts and pages to a node, of any name. Answer: `Done`.
+    Drain {
+        /// The node.
+        node: NodeId,
+        /// `false` ends the drain.
+        draining: bool,
+    },
+    /// Removes a node. Its leases last until they end. Answer: `Done`.
+    Leave {
+        /// The node.
+        node: NodeId,
+    },
+    /// The fleet service ends in an orderly way: another instance may take over at once. Leases last
+    /// until they end. Answer: `Done`.
+    Goodbye,
+    /// The node has run its last hooks of the crawl. Answer: `Done`.
+    CrawlClosed {
+        /// The crawl.
+        crawl: CrawlId,
+    },
+}
+
+/// Pages of a crawl, found by a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submit {
+    /// The crawl, of a reserved id.
+    pub crawl: CrawlId,
+    /// Creates the crawl if it does not exist; the first part of a list has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<CrawlSpec>,
+    /// The pages. Those that the crawl has are left out.
+    pub pages: Vec<NewPage>,
+}
+
+/// What a node can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Most hosts.
+    pub hosts: u32,
+    /// Most pages of each host.
+    pub pages_per_host: u32,
+    /// Delay between two starts on a host that the node observes at least (HostDelay=).
+    #[serde(with = "millis")]
+    pub delay: Duration,
+}
+
+/// When the next page of a host may start, as its owner knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Time until the next start is allowed: the last start plus the delay.
+    #[serde(with = "millis")]
+    pub next_in: Duration,
+    /// Time for which the host asked not to be visited (Retry-After).
+    #[serde(with = "millis")]
+    pub blocked_for: Duration,
+    /// Delay between two starts, configured or asked for by the host.
+    #[serde(with = "millis")]
+    pub delay: Duration,
+}
+
+/// A lease that the orchestrator holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The host.
+    pub host: HostKey,
+    /// Epoch of the lease.
+    pub epoch: Epoch,
+    /// Whether the deadline of the lease has not passed. Only a live lease is renewed if the
+    /// database has forgotten it in a failover.
+    pub live: bool,
+    /// When the next page may start.
+    pub pace: Pace,
+}
+
+/// Leases to extend.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renew {
+    /// The leases; may be empty, to ask for orders only.
+    pub leases: Vec<Held>,
+    /// Number of open pages up to which each host is filled; 0 brings none.
+    pub refill: u32,
+}
+
+/// The end of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The page.
+    pub page: SnapshotId,
+    /// Epoch of its host when it was claimed.
+    pub epoch: Epoch,
+    /// How it ended.
+    pub end: PageEnd,
+    /// Why, if there is more to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Results of its hooks.
+    pub results: Vec<HookResult>,
+    /// Pages that its hooks found.
+    pub children: Vec<NewPage>,
+    /// For display.
+    pub times: PageTimes,
+}
+
+/// The end of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The host.
+    pub host: HostKey,
+    /// Epoch of the lease.
+    pub epoch: Epoch,
+    /// When the next page may start. `None` if the node does not know of the lease: the database
+    /// then assumes a start just now.
+    pub pace: Option<Pace>,
+}
+
+/// What a user does with crawls and pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommandVerb {
+    /// Ends it for good.
+    Cancel,
+    /// Starts no further page of it and freezes those that run.
+    Pause,
+    /// Ends the pause.
+    Resume,
+    /// Queues what is final again; of a crawl, its cancelled pages too.
+    Retry,
+}
+
+/// A command of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// What to do.
+    pub verb: CommandVerb,
+    /// The crawl or page.
+    pub target: Owner,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{Fate, Refusal, Reply};
+    use crate::model::ResultState;
+
+    #[test]
+    fn requests_and_replies_survive_json() {
+        let result = HookResult {
+            plugin: "wget".into(),
+            hook: "on_Snapshot__wget".into(),
+            state: ResultState::NoResults,
+            output: None,
+            error: None,
+            size: 7,
+            attempts: 1,
+            took: Some(Duration::from_millis(1_500)),
+        };
+        let requests = [
+            Request::Goodbye,
+            Request::ReserveCrawls { count: 9 },
+            Request::Record(Record {
+                page: SnapshotId(345),
+                epoch: Epoch(7),
+                end: PageEnd::Sealed,
+                reason: None,
+                results: vec![result],
+                children: Vec::new(),
+                times: PageTimes::default(),
+            }),
+            Request::Command(Command {
+                verb: CommandVerb::Retry,
+                target: Owner::Crawl(CrawlId(12)),
+            }),
+        ];
+        for request in requests {
+            let json = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&json).unwrap(), request);
+        }
+        let page = SnapshotId(345);
+        let answers: [Result<Reply, Refusal>; 3] = [
+            Ok(Reply::Recorded(Fate::Stale)),
+            Ok(Reply::Done),
+            Err(Refusal::UnknownPage { page }),
+        ];
+        for answer in answers {
+            let json = serde_json::to_string(&answer).unwrap();
+            let read: Result<Reply, Refusal> = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, answer);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Copies of sealed snapshots in a store: a directory, a host over SSH, or S3. A copy is complete or
+//! not visible, and the local files are removed only after the copy was read back.
+//!
+//!
+//! The state of a copy is a row ([`Copy`]); a unit of its own does one [`Task`] at a time.
+
+mod copy;
+mod keep;
+mod location;
+mod object;
+mod queue;
+
+pub use copy::{Copy, CopyState, End, RESTORED_STAYS, Refused, Retries};
+pub use keep::{KEEP_ALLOWED, KeepLocal};
+pub use location::{LOCATION_ALLOWED, Location, S3Location, SshLocation};
+pub use object::{Assignment, Record, STORED_MARKER, StoredObject, Task};
+pub use object::{final_name, is_leftover, partial_name};
+pub use queue::{Transfers, decide_transfers, drop_before};

@@ -1,0 +1,133 @@
+//! New crawls and pages.
+
+use super::row::{Columns, signed, text};
+use super::*;
+use archivist_core::fleet::{NewPage, Submit};
+use archivist_core::model::{CrawlId, SnapshotId};
+
+const RESERVE: &str = "
+    UPDATE archivist.fleet SET next_crawl = next_crawl + $3
+    WHERE EXISTS (SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL)
+    RETURNING next_crawl - $3";
+
+pub(super) const CREATE: &str = "
+    INSERT INTO archivist.crawl (id, max_depth, urls_max, document, created_at)
+    VALUES ($1, $2, $3, $4, archivist.clock()) ON CONFLICT (id) DO NOTHING";
+
+/// A command locks the crawl for update, so pages that are inserted concurrently do not miss it.
+pub(super) const CRAWL: &str = "SELECT urls_max FROM archivist.crawl WHERE id = $1 FOR KEY SHARE";
+/// Inserts into a crawl with a limit wait for each other; the next statement sees what the others did.
+pub(super) const LIMITED: &str = "SELECT FROM archivist.crawl WHERE id = $1 FOR NO KEY UPDATE";
+
+/// Returns the number of pages that the crawl did not have. A host without waiting pages becomes due.
+/// It is locked first: a release or claim that found no page cannot miss those of this transaction.
+pub(super) const INSERT: &str = "
+    WITH incoming AS (
+        SELECT DISTINCT ON (i.url_key) i.*
+        FROM unnest($3::text[], $4::bytea[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[])
+            WITH ORDINALITY AS i (url, url_key, host, depth, title, bookmarked_at, tags, place)
+        JOIN archivist.crawl c ON c.id = $1 AND c.wanted <> 'cancel' AND i.depth <= c.max_depth
+        WHERE NOT EXISTS (SELECT FROM archivist.page p WHERE p.crawl = $1 AND p.url_key = i.url_key)
+        ORDER BY i.url_key, i.place
+    ), fresh AS (
+        INSERT INTO archivist.page (crawl, parent, url, url_key, host, depth, title, bookmarked_at, tags)
+        SELECT $1, $2, url, url_key, host, depth, title, bookmarked_at, tags
+        FROM incoming ORDER BY place
+        LIMIT (
+            SELECT CASE WHEN c.urls_max IS NULL THEN NULL ELSE greatest(0, c.urls_max - (
+                SELECT coalesce(sum(t.pages), 0)::bigint FROM archivist.tally t WHERE t.crawl = c.id
+            )) END
+            FROM archivist.crawl c WHERE c.id = $1
+        )
+        ON CONFLICT (crawl, url_key) DO NOTHING
+        RETURNING host, id
+    ), hosts AS (
+        SELECT host AS key, min(id) AS first FROM fresh GROUP BY host
+    ), known AS MATERIALIZED (
+        SELECT h.key, h.due_at, h.from_page FROM archivist.host h WHERE h.key IN (SELECT key FROM hosts)
+        ORDER BY h.key FOR KEY SHARE
+    ), woken AS (
+        UPDATE archivist.host h
+        SET from_page = least(h.from_page, n.first), due_at = CASE WHEN h.due_at = 'infinity'
+            THEN greatest(h.ready_at, h.next_at, h.blocked_until) ELSE h.due_at END
+        FROM known k JOIN hosts n ON n.key = k.key
+        WHERE h.key = k.key AND (k.due_at = 'infinity' OR k.from_page > n.first)
+    ), created AS (
+        INSERT INTO archivist.host AS h (key, ready_at, due_at, from_page)
+        SELECT key, archivist.clock(), archivist.clock(), first FROM hosts
+        WHERE NOT EXISTS (SELECT FROM archivist.host k WHERE k.key = hosts.key) ORDER BY key
+        ON CONFLICT (key) DO UPDATE
+        SET from_page = least(h.from_page, excluded.from_page), due_at = CASE WHEN h.due_at = 'infinity'
+            THEN greatest(h.ready_at, h.next_at, h.blocked_until) ELSE h.due_at END
+        WHERE h.due_at = 'infinity' OR h.from_page > excluded.from_page
+    ), counted AS (
+        INSERT INTO archivist.tally (crawl, pages, open, bytes)
+        SELECT $1, count(*), count(*), 0 FROM fresh HAVING count(*) > 0
+    )
+    SELECT count(*) FROM fresh";
+
+impl Ledger {
+    pub(super) async fn reserve_crawls(&mut self, session: Session, count: u32) -> Answer<Reply> {
+        let statement = self.prepared(RESERVE).await?;
+        let values: Values<'_> = &[&session.node.0, &session.incarnation.0, &i64::from(count)];
+        match self.link.client.query_opt(&statement, values).await? {
+            None => Err(self.stranger(session).await),
+            Some(row) => Ok(Reply::CrawlIds {
+                first: CrawlId(row.get(0)),
+                count,
+            }),
+        }
+    }
+
+    pub(super) async fn submit(&mut self, session: Session, submit: &Submit) -> Answer<Reply> {
+        let texts = [SESSION_SHARED, CREATE, CRAWL, LIMITED, INSERT];
+        let work = self.begin(&texts).await?;
+        work.check(session).await?;
+        let crawl = submit.crawl;
+        if let Some(spec) = &submit.spec {
+            let most = spec
+                .urls_max
+                .map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+            let document = text(&spec.document);
+            let values: Values<'_> = &[&crawl.0, &signed(spec.max_depth), &most, &document];
+            work.run(CREATE, values).await?;
+        }
+        let inserted = work.insert(crawl, None, &submit.pages).await?;
+        let inserted = inserted.ok_or(Refusal::UnknownCrawl { crawl })?;
+        work.commit().await?;
+        Ok(Reply::Submitted { inserted })
+    }
+}
+
+impl Work<'_> {
+    /// Queues the pages that a crawl does not have, within its limits. Returns their number, or
+    /// `None` if there is no such crawl.
+    pub(super) async fn insert(
+        &self,
+        crawl: CrawlId,
+        parent: Option<SnapshotId>,
+        pages: &[NewPage],
+    ) -> Answer<Option<u64>> {
+        let Some(row) = self.maybe_row(CRAWL, &[&crawl.0]).await? else {
+            return Ok(None);
+        };
+        if row.get::<_, Option<i64>>(0).is_some() {
+            self.run(LIMITED, &[&crawl.0]).await?;
+        }
+        let parent = parent.map(|parent| parent.0);
+        let columns = Columns::of(pages);
+        let values: Values<'_> = &[
+            &crawl.0,
+            &parent,
+            &columns.urls,
+            &columns.keys,
+            &columns.hosts,
+            &columns.depths,
+            &columns.titles,
+            &columns.bookmarks,
+            &columns.tags,
+        ];
+        let inserted: i64 = self.row(INSERT, values).await?.get(0);
+        Ok(Some(u64::try_from(inserted).unwrap_or_default()))
+    }
+}

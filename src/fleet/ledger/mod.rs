@@ -1,0 +1,264 @@
+//! The operations of a fleet on PostgreSQL. Each does what the ledger in `archivist_core::fleet`
+//! does with values; a test compares the two. Statements touch rows by index only, and never more
+//! rows than they change or return.
+
+mod claim;
+mod command;
+mod hello;
+mod insert;
+mod node;
+mod pieces;
+mod record;
+mod release;
+mod renew;
+mod row;
+
+use crate::connect::{Link, Problem};
+use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Session};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row, Statement, Transaction};
+
+/// How often the nodes of a fleet, all together, look for leases that have expired.
+const SWEEP: Duration = Duration::from_secs(10);
+/// How often a transaction is repeated that lost a conflict.
+const REPEATS: u32 = 5;
+
+/// Why an operation was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The database refuses; it has changed nothing.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The connection or the server failed. Whether the operation was done is unknown: after
+    /// reconnecting, it is sent again.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+}
+
+/// A fault inside a transaction.
+enum Failure {
+    Refused(Refusal),
+    Client(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Client(error)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Refused(refusal)
+    }
+}
+
+type Answer<T> = Result<T, Failure>;
+type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// The database of a fleet, over one connection.
+#[derive(Debug)]
+pub struct Ledger {
+    link: Link,
+    statements: HashMap<&'static str, Statement>,
+    sweep: Duration,
+    rest: Option<pieces::Rest>,
+}
+
+impl Ledger {
+    /// Returns the operations over a connection whose schema was checked.
+    pub fn new(link: Link) -> Ledger {
+        Ledger {
+            link,
+            statements: HashMap::new(),
+            sweep: SWEEP,
+            rest: None,
+        }
+    }
+
+    /// Looks for expired leases with every claim, and at all hosts. Otherwise, it takes up to ten
+    /// seconds until another node gets the hosts of a node that crashed.
+    #[must_use]
+    pub fn with_eager_claims(mut self) -> Ledger {
+        self.sweep = Duration::ZERO;
+        self
+    }
+
+    /// Returns the connection, for heartbeats and hints.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Carries out a request, as one transaction; a command about a large crawl in several, each of
+    /// which a request asks for.
+    ///
+    /// # Errors
+    /// If the database refuses or cannot be reached.
+    pub async fn apply(&mut self, session: Session, request: &Request) -> Result<Reply, Fault> {
+        for repeat in 1.. {
+            let failure = match self.once(session, request).await {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            let fault = self.fault(failure);
+            let is_conflict = matches!(fault, Fault::Problem(Problem::Conflict { .. }));
+            if !is_conflict || repeat >= REPEATS {
+                return Err(fault);
+            }
+        }
+        unreachable!("the last repeat returns")
+    }
+
+    async fn once(&mut self, session: Session, request: &Request) -> Answer<Reply> {
+        match request {
+            Request::ReserveCrawls { count } => self.reserve_crawls(session, *count).await,
+            Request::Submit(submit) => self.submit(session, submit).await,
+            Request::Claim(claim) => self.claim(session, *claim).await.map(Reply::Claimed),
+            Request::Renew(renew) => self.renew(session, renew).await.map(Reply::Renewed),
+            Request::Record(record) => self.record(session, record).await.map(Reply::Recorded),
+            Request::GiveBack { page, epoch } => {
+                let fate = self.give_back(session, *page, *epoch).await;
+                fate.map(Reply::GivenBack)
+            }
+            Request::Release(release) => self.release(session, release).await.map(Reply::Released),
+            Request::Command(command) => {
+                let more = self.command(session, *command).await?;
+                Ok(Reply::Commanded { more })
+            }
+            Request::Drain { node, draining } => self.drain(session, *node, *draining).await,
+            Request::Leave { node } => self.leave(session, *node).await,
+            Request::Goodbye => self.goodbye(session).await,
+            Request::CrawlClosed { crawl } => self.crawl_closed(session, *crawl).await,
+        }
+    }
+
+    fn fault(&self, failure: Failure) -> Fault {
+        match failure {
+            Failure::Refused(refusal) => Fault::Refused(refusal),
+            Failure::Client(error) => Fault::Problem(self.link.problem(&error)),
+        }
+    }
+
+    /// Prepares statements that this connection has not used yet, and begins a transaction.
+    async fn begin(&mut self, statements: &[&'static str]) -> Answer<Work<'_>> {
+        for text in statements {
+            self.prepared(text).await?;
+        }
+        let transaction = self.link.client.transaction().await?;
+        Ok(Work {
+            transaction,
+            statements: &self.statements,
+        })
+    }
+
+    async fn prepared(&mut self, text: &'static str) -> Result<Statement, Error> {
+        if let Some(statement) = self.statements.get(text) {
+            return Ok(statement.clone());
+        }
+        let statement = self.link.client.prepare(text).await?;
+        self.statements.insert(text, statement.clone());
+        Ok(statement)
+    }
+
+    /// Runs one statement as a transaction of its own, and returns its only row.
+    async fn alone(&mut self, text: &'static str, values: Values<'_>) -> Result<Row, Error> {
+        let statement = self.prepared(text).await?;
+        self.link.client.query_one(&statement, values).await
+    }
+
+    /// Returns why the database does not know a session.
+    async fn stranger(&mut self, session: Session) -> Failure {
+        let statement = match self.prepared(SESSION).await {
+            Ok(statement) => statement,
+            Err(error) => return error.into(),
+        };
+        let client = &self.link.client;
+        match client.query_opt(&statement, &[&session.node.0]).await {
+            Ok(row) => refusal(session, row.as_ref()).into(),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// A transaction with its statements.
+struct Work<'a> {
+    transaction: Transaction<'a>,
+    statements: &'a HashMap<&'static str, Statement>,
+}
+
+impl Work<'_> {
+    fn statement(&self, text: &'static str) -> &Statement {
+        &self.statements[text]
+    }
+
+    async fn rows(&self, text: &'static str, values: Values<'_>) -> Result<Vec<Row>, Error> {
+        self.transaction.query(self.statement(text), values).await
+    }
+
+    async fn row(&self, text: &'static str, values: Values<'_>) -> Result<Row, Error> {
+        let statement = self.statement(text);
+        self.transaction.query_one(statement, values).await
+    }
+
+    async fn maybe_row(
+        &self,
+        text: &'static str,
+        values: Values<'_>,
+    ) -> Result<Option<Row>, Error> {
+        let statement = self.statement(text);
+        self.transaction.query_opt(statement, values).await
+    }
+
+    async fn run(&self, text: &'static str, values: Values<'_>) -> Result<u64, Error> {
+        let statement = self.statement(text);
+        self.transaction.execute(statement, values).await
+    }
+
+    async fn commit(self) -> Result<(), Error> {
+        self.transaction.commit().await
+    }
+
+    /// Checks the session; until the end of the transaction, no other connection of the node begins.
+    async fn check(&self, session: Session) -> Answer<()> {
+        let row = self.maybe_row(SESSION_SHARED, &[&session.node.0]).await?;
+        let is_current = row.as_ref().is_some_and(|row| {
+            row.get::<_, Option<&str>>(0).is_some() && row.get::<_, i64>(1) == session.incarnation.0
+        });
+        if is_current {
+            return Ok(());
+        }
+        Err(refusal(session, row.as_ref()).into())
+    }
+}
+
+const SESSION: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1";
+const SESSION_SHARED: &str = "SELECT name, incarnation FROM archivist.node WHERE id = $1 FOR SHARE";
+
+fn refusal(session: Session, row: Option<&Row>) -> Refusal {
+    let node = session.node.0;
+    match row {
+        None => Refusal::UnknownNode { node },
+        Some(row) => Refusal::Superseded {
+            name: row.get::<_, Option<String>>(0).unwrap_or_default(),
+        },
+    }
+}
+
+fn session(node: i64, incarnation: i64) -> Session {
+    Session {
+        node: NodeId(node),
+        incarnation: Incarnation(incarnation),
+    }
+}
+
+fn millis(span: Duration) -> i64 {
+    // A thousand years, which PostgreSQL can add to a time.
+    const LONGEST: u128 = 1000 * 365 * 86_400_000;
+    i64::try_from(span.as_millis().min(LONGEST)).unwrap_or_default()
+}
+
+fn span(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}

@@ -1,0 +1,182 @@
+//! The end of a page.
+
+use super::insert::{CRAWL, INSERT, LIMITED};
+use super::row::{signed, text};
+use super::*;
+use archivist_core::fleet::{Epoch, Fate, HookResult, PageEnd, Record};
+use archivist_core::model::{CrawlId, ResultState, SnapshotId};
+
+/// Returns whether the session holds, the crawl if the page was recorded now, and whether it was
+/// recorded before. A page that another node claims concurrently has a later epoch as soon as that
+/// claim is committed, so the row of the host need not be locked. Only a claim that was forgotten in
+/// a failover leaves a page with an earlier epoch.
+const RECORD: &str = "
+    WITH me AS (
+        SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+    ), done AS (
+        UPDATE archivist.page p
+        SET status = $5, node = $1, epoch = $4, wanted = 'run', reason = $6, took_ms = $7,
+            ended_at = archivist.clock() - $8::bigint * interval '1 ms'
+        WHERE p.id = $3 AND p.status = 'open' AND EXISTS (SELECT FROM me)
+            AND (
+                p.node = $1 AND p.epoch = $4 AND EXISTS (
+                    SELECT FROM archivist.host h WHERE h.key = p.host AND h.owner = $1 AND h.epoch = $4)
+                OR p.epoch < $4 AND EXISTS (
+                    SELECT FROM archivist.host h
+                    WHERE h.key = p.host AND (h.epoch < $4 OR h.epoch = $4 AND h.owner = $1)))
+        RETURNING p.crawl
+    ), results AS (
+        INSERT INTO archivist.result (page, plugin, hook, state, output, error, size, attempts, took_ms)
+        SELECT $3, r.* FROM done,
+            unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::int[], $16::bigint[]) r
+        ON CONFLICT (page, plugin, hook) DO UPDATE
+        SET state = excluded.state, output = excluded.output, error = excluded.error, size = excluded.size,
+            attempts = excluded.attempts, took_ms = excluded.took_ms
+    ), counted AS (
+        INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled, succeeded, failed)
+        SELECT crawl, 0, -1, $17, CASE WHEN $5 = 'cancelled' THEN 1 ELSE 0 END, $18, $19 FROM done
+    )
+    SELECT EXISTS (SELECT FROM me), (SELECT crawl FROM done),
+        EXISTS (SELECT FROM archivist.page WHERE id = $3 AND status <> 'open' AND node = $1 AND epoch = $4)";
+
+/// Returns whether the session holds, and whether the page was given back now, or waits already.
+const GIVE_BACK: &str = "
+    WITH me AS (
+        SELECT FROM archivist.node WHERE id = $1 AND incarnation = $2 AND name IS NOT NULL
+    ), back AS (
+        UPDATE archivist.page p
+        SET node = NULL, attempts = greatest(0, p.attempts - 1),
+            status = CASE WHEN 'cancel' IN (p.wanted, c.wanted) THEN 'cancelled' ELSE p.status END,
+            wanted = CASE WHEN 'cancel' IN (p.wanted, c.wanted) THEN 'run' ELSE p.wanted END,
+            ended_at = CASE WHEN 'cancel' IN (p.wanted, c.wanted) THEN archivist.clock() END
+        FROM archivist.crawl c
+        WHERE p.id = $3 AND p.status = 'open' AND p.node = $1 AND p.epoch = $4 AND c.id = p.crawl
+            AND EXISTS (SELECT FROM me)
+            AND EXISTS (
+                SELECT FROM archivist.host h WHERE h.key = p.host AND h.owner = $1 AND h.epoch = $4)
+        RETURNING p.crawl, p.status
+    ), counted AS (
+        INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled)
+        SELECT crawl, 0, -1, 0, 1 FROM back WHERE status <> 'open'
+    )
+    SELECT EXISTS (SELECT FROM me), EXISTS (SELECT FROM back), EXISTS (
+        SELECT FROM archivist.page p JOIN archivist.host h ON h.key = p.host
+        WHERE p.id = $3 AND p.status = 'open' AND p.epoch = $4
+            AND (p.node IS NULL OR p.node IS DISTINCT FROM h.owner OR p.epoch <> h.epoch))";
+
+/// Results as one array for each column.
+#[derive(Default)]
+struct Results {
+    plugins: Vec<String>,
+    hooks: Vec<String>,
+    states: Vec<&'static str>,
+    outputs: Vec<Option<String>>,
+    errors: Vec<Option<String>>,
+    sizes: Vec<i64>,
+    attempts: Vec<i32>,
+    took: Vec<Option<i64>>,
+}
+
+impl Results {
+    fn of(results: &[HookResult]) -> Results {
+        let mut columns = Results::default();
+        for result in results {
+            columns.plugins.push(text(&result.plugin));
+            columns.hooks.push(text(&result.hook));
+            columns.states.push(result.state.as_str());
+            columns.outputs.push(result.output.as_deref().map(text));
+            columns.errors.push(result.error.as_deref().map(text));
+            columns
+                .sizes
+                .push(i64::try_from(result.size).unwrap_or(i64::MAX));
+            columns.attempts.push(signed(result.attempts));
+            columns.took.push(result.took.map(millis));
+        }
+        columns
+    }
+
+    fn count(&self, state: ResultState) -> i64 {
+        let of_state = self.states.iter().filter(|name| **name == state.as_str());
+        i64::try_from(of_state.count()).unwrap_or(i64::MAX)
+    }
+
+    fn bytes(&self) -> i64 {
+        self.sizes
+            .iter()
+            .fold(0, |sum, size| sum.saturating_add(*size))
+    }
+}
+
+impl Ledger {
+    /// A page without children is one statement, which is its own transaction.
+    pub(super) async fn record(&mut self, session: Session, record: &Record) -> Answer<Fate> {
+        let end = match record.end {
+            PageEnd::Sealed => "sealed",
+            PageEnd::Cancelled => "cancelled",
+        };
+        let reason = record.reason.as_deref().map(text);
+        let (took, ago) = (millis(record.times.took), millis(record.times.ended_ago));
+        let results = Results::of(&record.results);
+        let values: Values<'_> = &[
+            &session.node.0,
+            &session.incarnation.0,
+            &record.page.0,
+            &record.epoch.0,
+            &end,
+            &reason,
+            &took,
+            &ago,
+            &results.plugins,
+            &results.hooks,
+            &results.states,
+            &results.outputs,
+            &results.errors,
+            &results.sizes,
+            &results.attempts,
+            &results.took,
+            &results.bytes(),
+            &results.count(ResultState::Succeeded),
+            &results.count(ResultState::Failed),
+        ];
+        let row = if record.children.is_empty() {
+            self.alone(RECORD, values).await?
+        } else {
+            let work = self.begin(&[RECORD, CRAWL, LIMITED, INSERT]).await?;
+            let row = work.row(RECORD, values).await?;
+            if let Some(crawl) = row.get::<_, Option<i64>>(1) {
+                let children = &record.children;
+                work.insert(CrawlId(crawl), Some(record.page), children)
+                    .await?;
+                work.commit().await?;
+            }
+            row
+        };
+        if !row.get::<_, bool>(0) {
+            return Err(self.stranger(session).await);
+        }
+        let is_done = row.get::<_, Option<i64>>(1).is_some();
+        Ok(fate(is_done, row.get(2)))
+    }
+
+    pub(super) async fn give_back(
+        &mut self,
+        session: Session,
+        page: SnapshotId,
+        epoch: Epoch,
+    ) -> Answer<Fate> {
+        let values: Values<'_> = &[&session.node.0, &session.incarnation.0, &page.0, &epoch.0];
+        let row = self.alone(GIVE_BACK, values).await?;
+        if !row.get::<_, bool>(0) {
+            return Err(self.stranger(session).await);
+        }
+        Ok(fate(row.get(1), row.get(2)))
+    }
+}
+
+fn fate(is_done: bool, was_done: bool) -> Fate {
+    match (is_done, was_done) {
+        (true, _) => Fate::Done,
+        (false, true) => Fate::Already,
+        (false, false) => Fate::Stale,
+    }
+}

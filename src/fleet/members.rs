@@ -1,0 +1,140 @@
+//! The nodes of a fleet and the health of its database, as a machine without a connection of its
+//! own sees them: each question opens one, so it never delays the renewal of a lease.
+
+use crate::connect::{Link, Problem};
+use archivist_shared::bus::documents::fleet::{Fleet, Member};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio_postgres::Row;
+
+/// One row. The wall clock, not the start of the transaction.
+const FLEET: &str = "
+    SELECT f.lease_ms, f.generation, current_setting('server_version'),
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+        (SELECT coalesce(sum(open), 0)::bigint FROM archivist.tally),
+        CASE WHEN f.claims_from > archivist.clock()
+            THEN (extract(epoch FROM f.claims_from - archivist.clock()) * 1000)::bigint ELSE 0 END
+    FROM archivist.fleet f";
+
+/// Nodes that have not left. The hosts of a node are found by the index of held hosts.
+const MEMBERS: &str = "
+    SELECT n.name, (extract(epoch FROM archivist.clock() - n.seen) * 1000)::bigint, n.ended, n.draining,
+        (SELECT count(*) FROM archivist.host h
+            WHERE h.owner = n.id AND h.due_at IS NULL AND h.lease_until > archivist.clock())
+    FROM archivist.node n WHERE n.name IS NOT NULL ORDER BY n.name";
+
+/// Rows that vacuum has not removed yet, as the statistics know them.
+const DEAD: &str = "
+    SELECT coalesce(sum(n_dead_tup), 0)::bigint, coalesce(sum(n_live_tup), 0)::bigint
+    FROM pg_stat_user_tables WHERE schemaname = 'archivist'";
+
+/// Age of the oldest open transaction that keeps dead rows from being removed, in milliseconds. A
+/// user without pg_monitor sees its own transactions only.
+const OLDEST: &str = "
+    SELECT coalesce((extract(epoch FROM max(clock_timestamp() - xact_start)) * 1000)::bigint, 0)
+    FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()";
+
+const DRAIN: &str = "UPDATE archivist.node SET draining = $2 WHERE name = $1";
+
+/// A node that is connected removes itself: this is for machines that are gone.
+const REMOVE: &str = "
+    UPDATE archivist.node SET name = NULL, draining = true
+    WHERE name = $1 AND (ended OR seen + (SELECT lease_ms FROM archivist.fleet) * interval '1 ms' < archivist.clock())";
+const EXISTS: &str = "SELECT true FROM archivist.node WHERE name = $1";
+
+/// Why a node was not removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It is removed.
+    Done,
+    /// It was seen within the duration of a lease.
+    Alive,
+    /// There is no node of this name.
+    Unknown,
+}
+
+/// Returns the fleet with its nodes.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn fleet(link: &Link) -> Result<Fleet, Problem> {
+    let client = &link.client;
+    let problem = |error| link.problem(&error);
+    let asked = now();
+    let row = client.query_one(FLEET, &[]).await.map_err(problem)?;
+    let answered = now();
+    let members = client.query(MEMBERS, &[]).await.map_err(problem)?;
+    let dead = client.query_one(DEAD, &[]).await.map_err(problem)?;
+    let oldest = client.query_one(OLDEST, &[]).await.map_err(problem)?;
+    let lease = count(&row, 0);
+    let server: i64 = row.get(3);
+    Ok(Fleet {
+        database: link.server(),
+        server_version: row.get(2),
+        lease_ms: lease,
+        generation: count(&row, 1),
+        claims_in_ms: count(&row, 5),
+        // The server read its clock between these two.
+        clock_ahead_ms: server - i64::midpoint(asked, answered),
+        open_pages: count(&row, 4),
+        dead_rows: count(&dead, 0),
+        live_rows: count(&dead, 1),
+        oldest_transaction_ms: count(&oldest, 0),
+        nodes: members.iter().map(|row| member(row, lease)).collect(),
+    })
+}
+
+fn member(row: &Row, lease: u64) -> Member {
+    let seen = count(row, 1);
+    let ended: bool = row.get(2);
+    Member {
+        name: row.get(0),
+        seen_ms: seen,
+        is_connected: !ended && seen < lease,
+        has_ended: ended,
+        draining: row.get(3),
+        hosts: count(row, 4),
+    }
+}
+
+/// Stops or resumes giving hosts and pages to a node. Returns whether there is one of this name.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn drain(link: &Link, name: &str, draining: bool) -> Result<bool, Problem> {
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] = [&name, &draining];
+    let changed = link.client.execute(DRAIN, &values).await;
+    let changed = changed.map_err(|error| link.problem(&error))?;
+    if changed > 0 {
+        link.announce().await?;
+    }
+    Ok(changed > 0)
+}
+
+/// Removes a node whose machine is gone.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub async fn remove(link: &Link, name: &str) -> Result<Removal, Problem> {
+    let problem = |error| link.problem(&error);
+    let client = &link.client;
+    if client.execute(REMOVE, &[&name]).await.map_err(problem)? > 0 {
+        return Ok(Removal::Done);
+    }
+    let known = client.query_opt(EXISTS, &[&name]).await.map_err(problem)?;
+    Ok(match known {
+        Some(_) => Removal::Alive,
+        None => Removal::Unknown,
+    })
+}
+
+fn count(row: &Row, column: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(column)).unwrap_or_default()
+}
+
+/// Returns the wall clock, in milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}

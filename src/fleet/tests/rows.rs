@@ -1,0 +1,234 @@
+//! The rows of both databases in one form.
+
+use archivist_core::fleet::ledger::{CrawlState, DbTime, Ledger as Model, PageState};
+use archivist_core::fleet::{LeasedPage, Order, PageEnd, Refusal, Reply, Request};
+use archivist_core::model::{Owner, SnapshotId};
+use std::collections::BTreeMap;
+use tokio_postgres::{Client, Row};
+
+/// Ids of pages in PostgreSQL, which have gaps, by those of the ledger, and the reverse.
+#[derive(Default)]
+pub struct Ids {
+    real: BTreeMap<SnapshotId, SnapshotId>,
+    model: BTreeMap<SnapshotId, SnapshotId>,
+}
+
+impl Ids {
+    pub async fn of(client: &Client, model: &Model) -> Ids {
+        let rows = client
+            .query("SELECT id, crawl, url FROM archivist.page", &[])
+            .await
+            .unwrap();
+        let by_url: BTreeMap<(i64, String), i64> = rows
+            .iter()
+            .map(|row| ((row.get(1), row.get(2)), row.get(0)))
+            .collect();
+        let mut ids = Ids::default();
+        for (id, page) in &model.pages {
+            if let Some(real) = by_url.get(&(page.crawl.0, page.page.url.clone())) {
+                ids.real.insert(*id, SnapshotId(*real));
+                ids.model.insert(SnapshotId(*real), *id);
+            }
+        }
+        ids
+    }
+
+    pub fn request(&self, request: &Request) -> Request {
+        let real = |id: SnapshotId| self.real[&id];
+        let mut request = request.clone();
+        match &mut request {
+            Request::Record(record) => record.page = real(record.page),
+            Request::GiveBack { page, .. } => *page = real(*page),
+            Request::Command(command) => {
+                if let Owner::Snapshot(page) = command.target {
+                    command.target = Owner::Snapshot(real(page));
+                }
+            }
+            _ => {}
+        }
+        request
+    }
+
+    pub fn reply(&self, mut reply: Reply) -> Reply {
+        match &mut reply {
+            Reply::Claimed(claimed) => {
+                let pages = claimed.hosts.iter_mut().flat_map(|grant| &mut grant.pages);
+                pages.for_each(|page| self.page(page));
+            }
+            Reply::Renewed(renewed) => {
+                let pages = renewed.leases.iter_mut().flat_map(|lease| &mut lease.pages);
+                pages.for_each(|page| self.page(page));
+                for (page, _) in &mut renewed.orders.pages {
+                    *page = self.model[&*page];
+                }
+            }
+            _ => {}
+        }
+        reply
+    }
+
+    pub fn refusal(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::UnknownPage { page } => Refusal::UnknownPage {
+                page: self.model.get(&page).copied().unwrap_or(page),
+            },
+            refusal => refusal,
+        }
+    }
+
+    fn page(&self, page: &mut LeasedPage) {
+        page.id = self.model[&page.id];
+        page.parent = page.parent.map(|parent| self.model[&parent]);
+        // The database stores no NUL.
+        let title = page.page.title.take();
+        page.page.title = title.map(|title| title.replace('\u{fffd}', "\0"));
+    }
+}
+
+/// Every row as text, by table and key.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub struct Rows(BTreeMap<String, String>);
+
+const QUERIES: [&str; 6] = [
+    "SELECT 'fleet', format('generation=%s claims_from=%s next_crawl=%s', generation, ms(claims_from), next_crawl)
+     FROM archivist.fleet",
+    "SELECT 'node ' || id, format('%s %s %s incarnation=%s seen=%s ended=%s draining=%s', coalesce(name, '-'), machine,
+         boot, incarnation, ms(seen), ended, draining) FROM archivist.node",
+    "SELECT 'crawl ' || c.id, format('%s %s depth=%s most=%s pages=%s open=%s cancelled=%s', wanted, document, max_depth,
+         coalesce(urls_max::text, '-'), coalesce(sum(t.pages), 0), coalesce(sum(t.open), 0),
+         coalesce(sum(t.cancelled), 0))
+     FROM archivist.crawl c LEFT JOIN archivist.tally t ON t.crawl = c.id GROUP BY c.id",
+    "SELECT format('part %s %s', crawl, node), is_closed::text FROM archivist.part",
+    "SELECT 'host ' || key, format('owner=%s epoch=%s lease_until=%s next_at=%s blocked_until=%s delay=%s ready_at=%s',
+         coalesce(owner::text, '-'), epoch, ms(lease_until), ms(next_at), ms(blocked_until), delay_ms, ms(ready_at))
+     FROM archivist.host",
+    "SELECT p.id::text, format('%s %s depth=%s parent=', p.crawl, p.url, p.depth), p.parent,
+         format('%s epoch=%s attempts=%s %s',
+             CASE WHEN p.status <> 'open' THEN p.status || ' ' || coalesce(p.node::text, '-')
+                 WHEN p.node = h.owner AND p.epoch = h.epoch THEN 'open ' || p.node ELSE 'queued' END,
+             p.epoch, p.attempts, p.wanted)
+     FROM archivist.page p JOIN archivist.host h ON h.key = p.host",
+];
+
+impl Rows {
+    pub async fn of_database(client: &Client, ids: &Ids) -> Rows {
+        let mut all = Rows::default();
+        for query in QUERIES {
+            let query = query.replace("ms(", "archivist_test.ms(");
+            for row in client.query(&query, &[]).await.unwrap() {
+                all.add(&row, ids);
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, row: &Row, ids: &Ids) {
+        if row.len() == 2 {
+            self.0.insert(row.get(0), row.get(1));
+            return;
+        }
+        let id: i64 = row.get::<_, &str>(0).parse().unwrap();
+        let id = ids.model.get(&SnapshotId(id));
+        let parent: Option<i64> = row.get(2);
+        let parent = parent.map(|parent| ids.model[&SnapshotId(parent)]);
+        let (head, tail): (&str, &str) = (row.get(1), row.get(3));
+        self.0
+            .insert(format!("page {id:?}"), format!("{head}{parent:?} {tail}"));
+    }
+
+    pub fn of_model(model: &Model) -> Rows {
+        let mut all = BTreeMap::new();
+        let (generation, from, next) = (model.generation, model.claims_from.0, model.next_crawl);
+        let fleet = format!("generation={generation} claims_from={from} next_crawl={next}");
+        all.insert("fleet".to_owned(), fleet);
+        for (id, node) in &model.nodes {
+            let name = node.name.as_deref().unwrap_or("-");
+            let flags = format!("ended={} draining={}", bit(node.ended), bit(node.draining));
+            let (machine, boot, incarnation, seen) =
+                (&node.machine, &node.boot, node.incarnation, node.seen.0);
+            let text =
+                format!("{name} {machine} {boot} incarnation={incarnation} seen={seen} {flags}");
+            all.insert(format!("node {id}"), text);
+        }
+        for (id, crawl) in &model.crawls {
+            let pages = model.pages.values().filter(|page| page.crawl == *id);
+            let open = pages.clone().filter(|page| !page.state.is_final());
+            let cancelled =
+                pages.filter(|page| matches!(page.state, PageState::Final(PageEnd::Cancelled, _)));
+            let (open, cancelled) = (open.count(), cancelled.count());
+            let state = match crawl.state {
+                CrawlState::Running => "run",
+                CrawlState::Paused => "pause",
+                CrawlState::Cancelled => "cancel",
+            };
+            let most = crawl
+                .spec
+                .urls_max
+                .map_or("-".to_owned(), |most| most.to_string());
+            let (document, depth, pages) =
+                (&crawl.spec.document, crawl.spec.max_depth, crawl.pages);
+            let text = format!(
+                "{state} {document} depth={depth} most={most} pages={pages} open={open} cancelled={cancelled}"
+            );
+            all.insert(format!("crawl {}", id.0), text);
+        }
+        for ((crawl, node), closed) in &model.parts {
+            all.insert(format!("part {} {node}", crawl.0), closed.to_string());
+        }
+        for (key, host) in &model.hosts {
+            let owner = host.owner.map_or("-".to_owned(), |owner| owner.to_string());
+            let at = |time: DbTime| time.0;
+            let text = format!(
+                "owner={owner} epoch={} lease_until={} next_at={} blocked_until={} delay={} ready_at={}",
+                host.epoch,
+                at(host.lease_until),
+                at(host.next_at),
+                at(host.blocked_until),
+                host.delay.as_millis(),
+                at(host.ready_at),
+            );
+            all.insert(format!("host {key}"), text);
+        }
+        for (id, page) in &model.pages {
+            let host = &model.hosts[page.host()];
+            let state = match page.state {
+                PageState::Open(node) if host.owner == Some(node) && host.epoch == page.epoch => {
+                    format!("open {node}")
+                }
+                PageState::Open(_) | PageState::Queued => "queued".to_owned(),
+                PageState::Final(end, node) => {
+                    let end = if end == PageEnd::Sealed {
+                        "sealed"
+                    } else {
+                        "cancelled"
+                    };
+                    format!(
+                        "{end} {}",
+                        node.map_or("-".to_owned(), |node| node.to_string())
+                    )
+                }
+            };
+            let order = match page.order {
+                Order::Run => "run",
+                Order::Pause => "pause",
+                Order::Cancel => "cancel",
+            };
+            let parent = page.parent;
+            let head = format!(
+                "{} {} depth={} parent={parent:?}",
+                page.crawl.0, page.page.url, page.page.depth
+            );
+            let text = format!(
+                "{head} {state} epoch={} attempts={} {order}",
+                page.epoch, page.attempts
+            );
+            all.insert(format!("page {:?}", Some(id)), text);
+        }
+        Rows(all)
+    }
+}
+
+/// As PostgreSQL writes it.
+fn bit(value: bool) -> char {
+    if value { 't' } else { 'f' }
+}

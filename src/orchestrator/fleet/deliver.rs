@@ -1,0 +1,275 @@
+//! Replies of the fleet's database: leases with pages, orders, and what became of requests.
+
+use crate::fleet::submit::CrawlDocument;
+use crate::main_loop::log::Problem;
+use crate::main_loop::turn::{Change, Turn, TurnResult, failed, invalid};
+use crate::store::rows::fleet::{FleetCrawl, GivenPage, NodeRow};
+use crate::store::rows::lease::{LeaseRow, ReleasedLease};
+use archivist_core::fleet::{
+    BootTime, Claimed, CrawlSpec, Delivery, Epoch, Fate, HostKey, Lease, LeasedPage, Refusal,
+    Release, Renewal, Renewed, Reply,
+};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, Step};
+use archivist_core::plan::{HostId, Notice};
+use std::time::Duration;
+
+impl Turn<'_> {
+    /// Stores a reply of the database.
+    pub(crate) fn deliver(&mut self, delivery: &Delivery) -> TurnResult<()> {
+        match delivery {
+            Delivery::Welcomed { node, generation } => self.welcomed(NodeRow {
+                node: *node,
+                generation: *generation,
+            }),
+            Delivery::Claimed { claimed, sent } => self.claimed(claimed, *sent),
+            Delivery::Renewed {
+                renewed,
+                sent,
+                refilled,
+            } => self.renewed(renewed, *sent, *refilled),
+            Delivery::Released { host, epoch, .. } => {
+                let host = self.tx.host(&host.0)?;
+                Ok(self.tx.remove_lease(host, *epoch)?)
+            }
+            Delivery::Answered { number, reply } => self.answered(*number, reply),
+            Delivery::Refused { refusal, .. } => {
+                self.log_problem(Problem::FleetRefused(refusal.to_string()));
+                Ok(())
+            }
+        }
+    }
+
+    fn welcomed(&mut self, row: NodeRow) -> TurnResult<()> {
+        match self.tx.node()? {
+            Some(known) if known == row => return Ok(()),
+            Some(known) => {
+                if known.node != row.node {
+                    self.tx.remove_leases()?;
+                    self.discard_lost_pages()?;
+                }
+                if known.generation != row.generation {
+                    self.tx.send_again()?;
+                }
+            }
+            None => self.may_join()?,
+        }
+        Ok(self.tx.set_node(row)?)
+    }
+
+    /// # Errors
+    /// If a crawl of this machine alone is not finished: its hosts have no leases.
+    fn may_join(&self) -> TurnResult<()> {
+        let counts = self.tx.counts("crawl", None)?;
+        let open = Lifecycle::ALL.iter().filter(|status| !status.is_final());
+        let open: u64 = open.filter_map(|status| counts.get(status.as_str())).sum();
+        if open == 0 {
+            return Ok(());
+        }
+        Err(invalid(format!(
+            "{open} crawls of this machine are not finished: wait for them, or cancel them, before it joins a fleet"
+        )))
+    }
+
+    fn claimed(&mut self, claimed: &Claimed, sent: BootTime) -> TurnResult<()> {
+        self.take_crawls(&claimed.crawls)?;
+        for grant in &claimed.hosts {
+            let delay = self.engine.settings.host_delay;
+            let lease = Lease::granted(grant, sent, self.boot_time(), delay);
+            let host = self.set_lease(&lease)?;
+            self.take_pages(&grant.pages, host, lease.epoch)?;
+        }
+        self.discard_lost_pages()
+    }
+
+    fn renewed(&mut self, renewed: &Renewed, sent: BootTime, refilled: bool) -> TurnResult<()> {
+        self.take_crawls(&renewed.crawls)?;
+        for renewal in &renewed.leases {
+            self.renew(renewal, sent)?;
+        }
+        for (host, epoch) in &renewed.lost {
+            let host = self.tx.host(&host.0)?;
+            self.tx.remove_lease(host, *epoch)?;
+        }
+        self.discard_lost_pages()?;
+        if !self.tx.has_unanswered_command()? {
+            self.obey(&renewed.orders)?;
+            self.close_done_crawls(&renewed.orders)?;
+        }
+        let draining = renewed.orders.draining;
+        if refilled || draining {
+            let hosts = renewed.leases.iter().map(|renewal| &renewal.host);
+            self.release_idle(&hosts.collect::<Vec<_>>(), draining)?;
+        }
+        if draining {
+            // No more pages come.
+            self.close_idle_crawls(Duration::ZERO)?;
+        }
+        Ok(())
+    }
+
+    fn renew(&mut self, renewal: &Renewal, sent: BootTime) -> TurnResult<()> {
+        let id = self.tx.host(&renewal.host.0)?;
+        let boot = &self.engine.boot;
+        let Some(deadline) = self.tx.lease_deadline(id, renewal.epoch, boot)? else {
+            return Ok(());
+        };
+        let mut lease = Lease {
+            host: renewal.host.clone(),
+            epoch: renewal.epoch,
+            deadline,
+            next_at: BootTime(0),
+            blocked_until: BootTime(0),
+            delay: self.host_view(id)?.delay,
+        };
+        lease.renew(renewal, sent, self.boot_time());
+        self.set_lease(&lease)?;
+        self.take_pages(&renewal.pages, id, renewal.epoch)
+    }
+
+    fn set_lease(&mut self, lease: &Lease) -> TurnResult<HostId> {
+        let host = self.tx.host(&lease.host.0)?;
+        let next_at = self.now.after(lease.next_at.until(self.boot_time()));
+        self.tx.set_lease(host, lease, &self.engine.boot, next_at)?;
+        Ok(host)
+    }
+
+    /// Ends the leases of those of `hosts` that have no page here; while the node drains, of those
+    /// that have no running page.
+    pub(super) fn release_idle(&mut self, hosts: &[&HostKey], draining: bool) -> TurnResult<()> {
+        let after = self.tx.last_entry()?;
+        for lease in self.tx.leases(&self.engine.boot)? {
+            let is_asked = hosts.contains(&&lease.name);
+            if !is_asked || self.tx.has_leased_pages(lease.host, draining)? {
+                continue;
+            }
+            let release = self.release_of(&lease)?;
+            self.tx
+                .release_lease(lease.host, &ReleasedLease { release, after })?;
+        }
+        self.discard_lost_pages()
+    }
+
+    fn release_of(&self, lease: &LeaseRow) -> TurnResult<Release> {
+        Ok(Release {
+            host: lease.name.clone(),
+            epoch: lease.epoch,
+            pace: Some(self.pace_of(lease)?),
+        })
+    }
+
+    /// The database answered an entry of the outbox.
+    fn answered(&mut self, number: u64, reply: &Result<Reply, Refusal>) -> TurnResult<()> {
+        match reply {
+            Ok(Reply::CrawlIds { first, count }) => {
+                let last = CrawlId(first.0 + i64::from(*count) - 1);
+                self.tx.reserve_crawl_ids(*first, last)?;
+            }
+            // A database that forgets this answer must not get the entry again.
+            Ok(Reply::Recorded(Fate::Stale) | Reply::GivenBack(Fate::Stale)) => {
+                return Ok(self.tx.remove_entry(number)?);
+            }
+            Ok(_) => {}
+            Err(refusal) => {
+                self.log_problem(Problem::FleetRefused(refusal.to_string()));
+                return Ok(self.tx.remove_entry(number)?);
+            }
+        }
+        self.tx.entry_answered(number, self.now)?;
+        let before = self.now.before(archivist_core::fleet::KEEP);
+        Ok(self.tx.prune_outbox(before)?)
+    }
+
+    fn take_crawls(&mut self, crawls: &[(CrawlId, CrawlSpec)]) -> TurnResult<()> {
+        for (id, spec) in crawls {
+            self.take_crawl(*id, spec)?;
+        }
+        Ok(())
+    }
+
+    fn take_pages(&mut self, pages: &[LeasedPage], host: HostId, epoch: Epoch) -> TurnResult<()> {
+        for page in pages {
+            self.take_page(page, host, epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Queues a page. A page that the node has under the same epoch stays as it is.
+    fn take_page(&mut self, leased: &LeasedPage, host: HostId, epoch: Epoch) -> TurnResult<()> {
+        let known = self.tx.page_epoch(leased.id)?;
+        if known.is_some_and(|(known, _)| known == epoch) {
+            return Ok(());
+        }
+        let (id, page) = (leased.id, &leased.page);
+        if known.is_some() {
+            // It ran under an earlier lease, which was lost in between.
+            self.discard_page(id)?;
+        }
+        if let Some(former) = self.tx.page_of_url(leased.crawl, &page.url, id)? {
+            // The database lost it in a failover, and the node that added it sent it again.
+            self.discard_page(former)?;
+            self.tx.set_replaced(former)?;
+        }
+        let row = GivenPage {
+            id,
+            crawl: leased.crawl,
+            url: &page.url,
+            title: page.title.as_deref(),
+            bookmarked_at: page.bookmarked_at.as_deref(),
+            depth: page.depth,
+            attempts: leased.attempts.saturating_sub(1),
+            epoch,
+        };
+        let before = self.tx.add_given_page(&row, host, self.now)?;
+        if before.is_some_and(Lifecycle::is_final) {
+            self.tx
+                .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
+            self.tx.requeue_results(Owner::Snapshot(id), None)?;
+        }
+        for tag in &page.tags {
+            self.tx.tag_snapshot(id, tag)?;
+        }
+        self.tx.set_paged_at(leased.crawl, self.now)?;
+        self.changes.insert(Change::Snapshot {
+            crawl: leased.crawl,
+            id,
+        });
+        self.announce_snapshot(id, Notice::Added)
+    }
+
+    /// Adds a crawl of the fleet, or reopens it.
+    fn take_crawl(&mut self, id: CrawlId, spec: &CrawlSpec) -> TurnResult<()> {
+        match self.tx.crawl(id)? {
+            None => self.add_given_crawl(id, spec)?,
+            Some(known)
+                if self.tx.fleet_crawl(id)? == FleetCrawl::No
+                    && !is_same(known.url.as_str(), spec) =>
+            {
+                return Err(failed(format!(
+                    "crawl {id} of the fleet has the id of a crawl of this machine"
+                )));
+            }
+            Some(known) => {
+                self.tx.set_fleet_crawl(id, FleetCrawl::Open)?;
+                if known.status.is_final() {
+                    self.tx
+                        .step_crawl(id, Step::Retry, Some(self.now), None, self.now)?;
+                }
+            }
+        }
+        self.withdraw_close(id)?;
+        self.changes.insert(Change::Crawl(id));
+        Ok(())
+    }
+
+    /// The time on CLOCK_BOOTTIME.
+    pub(super) fn boot_time(&self) -> BootTime {
+        BootTime(self.machine.unsigned_abs())
+    }
+}
+
+/// Returns whether a crawl of this machine is one of the fleet: a node that leaves keeps its crawls
+/// as crawls of its own, and may join again.
+fn is_same(url: &str, spec: &CrawlSpec) -> bool {
+    let document = serde_json::from_str::<CrawlDocument>(&spec.document);
+    document.is_ok_and(|document| document.url == url)
+}

@@ -1,0 +1,33 @@
+//! The stop of the fleet service, and the end of the membership in a fleet. What this node archived stays as history of the machine.
+
+use crate::main_loop::turn::{Turn, TurnResult, invalid};
+
+impl Turn<'_> {
+    /// Releases the hosts that have no running page, so that other nodes need not wait for the end
+    /// of their leases. What runs continues.
+    pub(super) fn release_unused(&mut self) -> TurnResult<()> {
+        let leases = self.tx.leases(&self.engine.boot)?;
+        let hosts: Vec<_> = leases.iter().map(|lease| &lease.name).collect();
+        self.release_idle(&hosts, true)
+    }
+
+    /// Forgets the fleet.
+    ///
+    /// # Errors
+    /// If the node holds a lease, has something to send, or a crawl of the fleet is open here.
+    pub(super) fn leave_fleet(&mut self) -> TurnResult<()> {
+        let leases = self.tx.leases(&self.engine.boot)?.len() + self.tx.released_leases()?.len();
+        if leases > 0 {
+            return Err(invalid(format!("{leases} hosts of the fleet are leased")));
+        }
+        if !self.tx.unanswered_entries(1)?.is_empty() {
+            return Err(invalid("not everything was sent to the fleet yet"));
+        }
+        if let Some(crawl) = self.tx.open_fleet_crawl()? {
+            return Err(invalid(format!(
+                "crawl {crawl} of the fleet has not ended here"
+            )));
+        }
+        Ok(self.tx.leave_fleet()?)
+    }
+}

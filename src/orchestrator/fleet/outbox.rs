@@ -1,0 +1,79 @@
+//! What this node reports to the fleet's database. A request is written in the transaction of the
+//! change that it reports.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::turn::{Change, Turn, TurnResult};
+use crate::store::{ResultRow, StoreError};
+use archivist_core::fleet::{Epoch, HookResult, PageEnd, PageTimes, Record, Request};
+use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+
+impl Turn<'_> {
+    /// Appends a request to the outbox.
+    pub(super) fn send_to_fleet(&mut self, request: &Request) -> TurnResult<()> {
+        self.tx.add_to_outbox(request)?;
+        self.actions.push(Action::OutboxChanged);
+        Ok(())
+    }
+
+    /// Reports the pages of the fleet that became final in this turn.
+    pub(crate) fn report_ended_pages(&mut self) -> TurnResult<()> {
+        let changed = self.changes.iter().filter_map(|change| match change {
+            Change::Snapshot { crawl, id } => Some((*crawl, *id)),
+            _ => None,
+        });
+        for (crawl, id) in changed.collect::<Vec<_>>() {
+            let Some((epoch, _)) = self.tx.page_epoch(id)? else {
+                continue;
+            };
+            let Some(record) = self.record_of(id, epoch)? else {
+                continue;
+            };
+            self.send_to_fleet(&Request::Record(record))?;
+            self.tx.clear_page_epoch(id)?;
+            self.tx.set_paged_at(crawl, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the record of a page; `None` if the page is not final.
+    fn record_of(&self, id: SnapshotId, epoch: Epoch) -> Result<Option<Record>, StoreError> {
+        let Some(page) = self.tx.snapshot(id)? else {
+            return Ok(None);
+        };
+        let end = match page.status {
+            Lifecycle::Sealed => PageEnd::Sealed,
+            Lifecycle::Cancelled => PageEnd::Cancelled,
+            Lifecycle::Queued | Lifecycle::Started | Lifecycle::Paused => return Ok(None),
+        };
+        let results = self.tx.results(Owner::Snapshot(id))?;
+        let started = results.iter().filter_map(|result| result.started_at).min();
+        let took = started.map(|started| self.now.until(started));
+        let took = took.unwrap_or_default();
+        Ok(Some(Record {
+            page: id,
+            epoch,
+            end,
+            reason: page.reason,
+            results: results.into_iter().map(result).collect(),
+            children: Vec::new(),
+            times: PageTimes {
+                took,
+                ..PageTimes::default()
+            },
+        }))
+    }
+}
+
+fn result(row: ResultRow) -> HookResult {
+    let took = row.ended_at.zip(row.started_at);
+    HookResult {
+        plugin: row.plugin,
+        hook: row.hook,
+        state: row.status,
+        output: row.output,
+        error: row.error,
+        size: row.size,
+        attempts: row.attempts,
+        took: took.map(|(ended, started)| ended.until(started)),
+    }
+}

@@ -1,0 +1,110 @@
+//! Crawls that are added on this node of a fleet, and pages that its hooks find: both go to the
+//! fleet's database, which decides which node archives them.
+
+use crate::main_loop::turn::{Turn, TurnResult, failed};
+use crate::store::rows::fleet::GivenCrawl;
+use archivist_core::fleet::{CrawlSpec, HostKey, NewPage, Request, Submit};
+use archivist_core::model::{CrawlId, Entry};
+use archivist_shared::bus::documents::report::AddOptions;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Pages in one request.
+const PAGES_PER_REQUEST: usize = 500;
+
+/// What orchestrators know of a crawl, and the database only stores.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CrawlDocument {
+    /// Its URL, with user name and password if it has any.
+    pub url: String,
+    /// Plugins that run; empty means all.
+    pub plugins: Vec<String>,
+    /// Settings, secrets included.
+    pub config: BTreeMap<String, String>,
+    /// Id of the user who added it, the same on all nodes.
+    pub user: u32,
+    /// Tags of the crawl.
+    pub tags: Vec<String>,
+}
+
+impl Turn<'_> {
+    /// Queues a crawl of the fleet, with an id that the fleet reserved for this node.
+    ///
+    /// # Errors
+    /// If no reserved id is left: the database was not reached for a long time.
+    pub(crate) fn add_fleet_crawl(
+        &mut self,
+        url: &str,
+        options: &AddOptions,
+        user: u32,
+    ) -> TurnResult<CrawlId> {
+        let id = self.tx.take_crawl_id()?.ok_or_else(|| {
+            failed("the fleet has reserved no id for a further crawl of this node: its database was not reached; see: systemctl status archivist-fleet.service")
+        })?;
+        let document = CrawlDocument {
+            url: url.to_owned(),
+            plugins: options.plugins.clone(),
+            config: options.config.clone(),
+            user,
+            tags: options.tags.clone(),
+        };
+        let spec = CrawlSpec {
+            max_depth: options.depth,
+            urls_max: None,
+            document: serde_json::to_string(&document)?,
+        };
+        self.tx.add_given_crawl(
+            &GivenCrawl {
+                id,
+                url,
+                max_depth: options.depth,
+                plugins: &options.plugins,
+                config: &options.config,
+                user,
+            },
+            self.now,
+        )?;
+        for tag in &options.tags {
+            self.tx.tag_crawl(id, tag)?;
+        }
+        self.send_to_fleet(&Request::Submit(Submit {
+            crawl: id,
+            spec: Some(spec),
+            pages: Vec::new(),
+        }))?;
+        Ok(id)
+    }
+
+    /// Sends pages of a list to the fleet. Returns their number.
+    pub(crate) fn send_entries(
+        &mut self,
+        crawl: CrawlId,
+        entries: &[Entry],
+        options: &AddOptions,
+    ) -> TurnResult<usize> {
+        let pages = entries.iter().map(|entry| NewPage {
+            url: entry.url.as_str().to_owned(),
+            host: HostKey(entry.url.domain()),
+            depth: entry.depth,
+            title: entry.title.clone(),
+            bookmarked_at: entry.bookmarked_at.clone(),
+            tags: options.tags.iter().chain(&entry.tags).cloned().collect(),
+        });
+        self.send_pages(crawl, pages.collect())?;
+        Ok(entries.len())
+    }
+
+    /// Sends pages to the fleet.
+    pub(crate) fn send_pages(&mut self, crawl: CrawlId, mut pages: Vec<NewPage>) -> TurnResult<()> {
+        while !pages.is_empty() {
+            let rest = pages.split_off(pages.len().min(PAGES_PER_REQUEST));
+            self.send_to_fleet(&Request::Submit(Submit {
+                crawl,
+                spec: None,
+                pages,
+            }))?;
+            pages = rest;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! Rows of copies in the store, one for each snapshot that was sealed while there was a store. The row
+//! is also that of the snapshot's newest transfer.
+
+use crate::store::column::{column, optional, optional_json};
+use crate::store::{Result, Tx, millis};
+use archivist_core::model::{RunId, SnapshotId, Time};
+use archivist_core::store::{Copy, KeepLocal, StoredObject, Task, Transfers, drop_before};
+use rusqlite::{OptionalExtension, Row};
+
+/// The row of the test of the store.
+pub const STORE_TEST: SnapshotId = SnapshotId(0);
+
+/// A transfer whose unit has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferRow {
+    /// Number of the transfer.
+    pub run: RunId,
+    /// Its snapshot, or [`STORE_TEST`].
+    pub snapshot: SnapshotId,
+    /// Name of its unit.
+    pub unit: String,
+    /// Boot during which it was started.
+    pub boot: String,
+    /// InvocationID of the transfer before it.
+    pub ended: Option<String>,
+    /// State of the copy.
+    pub copy: Copy,
+}
+
+/// How many copies stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyCounts {
+    /// Pages that wait for their copy, a restoration or the removal of their files.
+    pub waiting: u64,
+    /// Of these, the ones whose last transfer failed.
+    pub failed: u64,
+    /// Running transfers.
+    pub running: u64,
+}
+
+const COLUMNS: &str = "state, task, due_at, attempts, reason, again, object, verified_at, is_local,
+                       local_since, keep_until";
+const OPEN: &str = "state IN ('starting', 'running')";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Copy> {
+    Ok(Copy {
+        state: column(row, 0)?,
+        task: column(row, 1)?,
+        due_at: optional(row, 2)?,
+        attempts: row.get(3)?,
+        reason: row.get(4)?,
+        again: row.get(5)?,
+        object: optional_json::<StoredObject>(row, 6)?,
+        verified_at: optional(row, 7)?,
+        is_local: row.get(8)?,
+        local_since: optional(row, 9)?,
+        keep_until: optional(row, 10)?,
+    })
+}
+
+fn read_transfer(row: &Row<'_>) -> rusqlite::Result<TransferRow> {
+    Ok(TransferRow {
+        copy: read(row)?,
+        run: column(row, 11)?,
+        snapshot: column(row, 12)?,
+        unit: row.get(13)?,
+        boot: row.get(14)?,
+        ended: row.get(15)?,
+    })
+}
+
+impl Tx<'_> {
+    /// Returns the state of a snapshot's copy; `None` if it never had any.
+    pub fn copy(&self, id: SnapshotId) -> Result<Option<Copy>> {
+        let sql = format!("SELECT {COLUMNS} FROM copy WHERE snapshot_id = ?1");
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([id.0], read)
+            .optional()?)
+    }
+
+    /// Stores the state of a snapshot's copy.
+    pub fn set_copy(&self, id: SnapshotId, copy: &Copy) -> Result<()> {
+        let object = copy
+            .object
+            .as_ref()
+            .map(serde_json::to_string)
+            .transpose()?;
+        self.inner
+            .prepare_cached(
+                "INSERT INTO copy (snapshot_id, state, task, due_at, attempts, reason, again,
+                                   object, verified_at, is_local, local_since, keep_until)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 ON CONFLICT DO UPDATE SET state = excluded.state, task = excluded.task,
+                     due_at = excluded.due_at, attempts = excluded.attempts,
+                     reason = excluded.reason, again = excluded.again, object = excluded.object,
+                     verified_at = excluded.verified_at, is_local = excluded.is_local,
+                     local_since = excluded.local_since, keep_until = excluded.keep_until",
+            )?
+            .execute(rusqlite::params![
+                id.0,
+                copy.state.as_str(),
+                copy.task.as_str(),
+                millis(copy.due_at),
+                copy.attempts,
+                copy.reason,
+                copy.again,
+                object,
+                millis(copy.verified_at),
+                copy.is_local,
+                millis(copy.local_since),
+                millis(copy.keep_until),
+            ])?;
+        Ok(())
+    }
+
+    /// Records the unit of a transfer before the unit starts. Returns the number of the transfer.
+    pub fn start_transfer(&self, id: SnapshotId, unit: &str, boot: &str) -> Result<RunId> {
+        let run = self.draw_run_id()?;
+        self.inner
+            .prepare_cached(
+                "UPDATE copy SET run = ?2, unit = ?3, boot = ?4 WHERE snapshot_id = ?1",
+            )?
+            .execute((id.0, run.0, unit, boot))?;
+        Ok(run)
+    }
+
+    /// Records the InvocationID of a transfer that has ended.
+    pub fn note_invocation(&self, id: SnapshotId, invocation: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE copy SET invocation = ?2 WHERE snapshot_id = ?1")?
+            .execute((id.0, invocation))?;
+        Ok(())
+    }
+
+    fn transfer_where(
+        &self,
+        condition: &str,
+        value: impl rusqlite::ToSql,
+    ) -> Result<Option<TransferRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, run, snapshot_id, unit, boot, invocation
+             FROM copy INDEXED BY copy_unit WHERE {OPEN} AND {condition}"
+        );
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([value], read_transfer)
+            .optional()?)
+    }
+
+    /// Returns a transfer whose unit has not ended.
+    pub fn open_transfer(&self, run: RunId) -> Result<Option<TransferRow>> {
+        self.transfer_where("run = ?1", run.0)
+    }
+
+    /// Returns the transfer that a unit belongs to, if it has not ended.
+    pub fn transfer_of_unit(&self, unit: &str) -> Result<Option<TransferRow>> {
+        self.transfer_where("unit = ?1", unit)
+    }
+
+    /// Returns the transfers whose units have not ended.
+    pub fn open_transfers(&self) -> Result<Vec<TransferRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, run, snapshot_id, unit, boot, invocation
+             FROM copy INDEXED BY copy_unit WHERE {OPEN} ORDER BY run"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([], read_transfer)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns running and due transfers. Without a store, pages are only restored.
+    pub fn transfers(&self, keep: Option<KeepLocal>, now: Time) -> Result<Transfers> {
+        let mut transfers = Transfers::default();
+        let sql = format!(
+            "SELECT task, count(*) FROM copy INDEXED BY copy_unit WHERE {OPEN} GROUP BY task"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| Ok((column::<Task>(row, 0)?, row.get(1)?)))?;
+        for row in rows {
+            let (task, count) = row?;
+            transfers.count(task, count);
+        }
+        transfers.urgent = self.due_transfers("task IN ('get', 'test')", now)?;
+        let Some(keep) = keep else {
+            return Ok(transfers);
+        };
+        transfers.due = self.due_transfers("task IN ('put', 'drop')", now)?;
+        transfers.next = self.next_transfer(now)?;
+        if let Some(before) = drop_before(keep, now) {
+            let (dropped, next) = self.local_files(before, now)?;
+            transfers.due.extend(dropped);
+            // The files that are the next to be removed, by their age.
+            let next = next.map(|time| Time(time.0.saturating_add(now.0 - before.0)));
+            transfers.next = [transfers.next, next].into_iter().flatten().min();
+        }
+        Ok(transfers)
+    }
+
+    fn due_transfers(&self, tasks: &str, now: Time) -> Result<Vec<SnapshotId>> {
+        let sql = format!(
+            "SELECT snapshot_id FROM copy INDEXED BY copy_due
+             WHERE state = 'waiting' AND due_at <= ?1 AND {tasks} ORDER BY due_at LIMIT ?2"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map((now.0, Transfers::HEADS), |row| column(row, 0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn next_transfer(&self, now: Time) -> Result<Option<Time>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT min(due_at) FROM copy INDEXED BY copy_due
+                 WHERE state = 'waiting' AND due_at > ?1",
+            )?
+            .query_row([now.0], |row| optional(row, 0))?)
+    }
+
+    /// Returns the first pages with a copy whose local files became complete before a time, and when
+    /// those of the next one did.
+    fn local_files(&self, before: Time, now: Time) -> Result<(Vec<SnapshotId>, Option<Time>)> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT snapshot_id FROM copy INDEXED BY copy_local
+             WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL AND local_since <= ?1
+                 AND coalesce(keep_until, 0) <= ?2
+                 AND (SELECT status FROM snapshot WHERE id = snapshot_id) = 'sealed'
+             ORDER BY local_since LIMIT ?3",
+        )?;
+        let rows =
+            statement.query_map((before.0, now.0, Transfers::HEADS), |row| column(row, 0))?;
+        let due = rows.collect::<rusqlite::Result<_>>()?;
+        let next = self
+            .inner
+            .prepare_cached(
+                "SELECT min(max(local_since, coalesce(keep_until, 0) - ?2))
+                 FROM (SELECT local_since, keep_until FROM copy INDEXED BY copy_local
+                       WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL
+                           AND max(local_since, coalesce(keep_until, 0) - ?2) > ?1
+                       ORDER BY local_since LIMIT 100)",
+            )?
+            .query_row((before.0, now.0 - before.0), |row| optional(row, 0))?;
+        Ok((due, next))
+    }
+
+    /// Returns how many copies stand where.
+    pub fn copy_counts(&self) -> Result<CopyCounts> {
+        let count = |condition: &str| -> Result<u64> {
+            let sql = format!("SELECT count(*) FROM copy WHERE {condition}");
+            let n: i64 = self
+                .inner
+                .prepare_cached(&sql)?
+                .query_row([], |row| row.get(0))?;
+            Ok(n.max(0) as u64)
+        };
+        Ok(CopyCounts {
+            waiting: count("state = 'waiting'")?,
+            failed: count("state = 'waiting' AND attempts > 0")?,
+            running: count(OPEN)?,
+        })
+    }
+
+    /// Returns the failed transfer that is due first: its snapshot and state.
+    pub fn first_failed_copy(&self) -> Result<Option<(SnapshotId, Copy)>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, snapshot_id FROM copy INDEXED BY copy_failed
+             WHERE state = 'waiting' AND attempts > 0 ORDER BY due_at LIMIT 1"
+        );
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([], |row| Ok((column(row, 11)?, read(row)?)))
+            .optional()?)
+    }
+
+    /// Returns the last of the next `count` snapshots with higher ids than this one; `None` if there
+    /// are none.
+    pub fn snapshots_up_to(&self, after: i64, count: u32) -> Result<Option<i64>> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT max(id) FROM (SELECT id FROM snapshot WHERE id > ?1 ORDER BY id LIMIT ?2)",
+            )?
+            .query_row((after, count), |row| row.get(0))?)
+    }
+
+    /// Lets a queued snapshot start at this time, and not before.
+    pub fn put_off_snapshot(
+        &self,
+        id: SnapshotId,
+        until: Time,
+        reason: Option<&str>,
+    ) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE snapshot SET retry_at = ?2, reason = ?3 WHERE id = ?1 AND status = 'queued'",
+            )?
+            .execute((id.0, until.0, reason))?;
+        Ok(())
+    }
+
+    /// Returns sealed snapshots with a directory and ids in a window: above the first, up to the
+    /// second. Those that are in this store are left out.
+    pub fn not_in_store(&self, window: (i64, i64), store: &str) -> Result<Vec<SnapshotId>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT s.id FROM snapshot s LEFT JOIN copy c ON c.snapshot_id = s.id
+             WHERE s.id > ?1 AND s.id <= ?2 AND s.status = 'sealed' AND s.directory IS NOT NULL
+                 AND (c.snapshot_id IS NULL
+                      OR (c.state = 'idle' AND c.is_local = 1
+                          AND coalesce(c.object ->> 'store', '') <> ?3))
+             ORDER BY s.id",
+        )?;
+        let rows = statement.query_map((window.0, window.1, store), |row| column(row, 0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Makes the oldest restored files due for removal if more than `count` are kept for users.
+    pub fn limit_restored(&self, count: u32, now: Time) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "UPDATE copy SET keep_until = ?2 WHERE snapshot_id IN
+                     (SELECT snapshot_id FROM copy INDEXED BY copy_local
+                      WHERE state = 'idle' AND is_local = 1 AND object IS NOT NULL
+                          AND keep_until > ?2 ORDER BY keep_until DESC LIMIT -1 OFFSET ?1)",
+            )?
+            .execute((count, now.0))?;
+        Ok(())
+    }
+}

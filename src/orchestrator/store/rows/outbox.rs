@@ -1,0 +1,119 @@
+//! Rows of the outbox: requests that must reach the database of the fleet, in order. The reference
+//! is `core/fleet/outbox.rs`.
+
+use crate::store::{Result, Tx};
+use archivist_core::fleet::{Entry, Request};
+use archivist_core::model::Time;
+use rusqlite::Row;
+
+fn number(value: i64) -> u64 {
+    value.unsigned_abs()
+}
+
+impl Tx<'_> {
+    /// Appends a request.
+    pub fn add_to_outbox(&self, request: &Request) -> Result<()> {
+        self.inner
+            .prepare_cached("INSERT INTO outbox (is_command, request) VALUES (?1, ?2)")?
+            .execute((
+                matches!(request, Request::Command(_)),
+                serde_json::to_string(request)?,
+            ))?;
+        Ok(())
+    }
+
+    /// Returns the first unanswered entries, at most `limit`.
+    pub fn unanswered_entries(&self, limit: u32) -> Result<Vec<Entry>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT number, request FROM outbox WHERE answered_at IS NULL ORDER BY number LIMIT ?1",
+        )?;
+        let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+        let mut entries = Vec::new();
+        for row in statement.query_map([limit], read)? {
+            let (place, request) = row?;
+            entries.push(Entry {
+                number: number(place),
+                request: serde_json::from_str(&request)?,
+            });
+        }
+        Ok(entries)
+    }
+
+    /// Whether this request is unanswered.
+    pub fn is_in_outbox(&self, request: &Request) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM outbox
+                     WHERE answered_at IS NULL AND request = ?1)",
+            )?
+            .query_row([serde_json::to_string(request)?], |row| row.get(0))?)
+    }
+
+    /// Returns the number of the last entry; 0 if there is none.
+    pub fn last_entry(&self) -> Result<u64> {
+        let last: i64 = self
+            .inner
+            .prepare_cached("SELECT coalesce(max(number), 0) FROM outbox")?
+            .query_row([], |row| row.get(0))?;
+        Ok(number(last))
+    }
+
+    /// Whether a command of a user is unanswered.
+    pub fn has_unanswered_command(&self) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM outbox INDEXED BY outbox_queue
+                     WHERE answered_at IS NULL AND is_command)",
+            )?
+            .query_row([], |row| row.get(0))?)
+    }
+
+    /// Records that the database answered an entry.
+    pub fn entry_answered(&self, entry: u64, now: Time) -> Result<()> {
+        let entry = i64::try_from(entry).unwrap_or(i64::MAX);
+        self.inner
+            .prepare_cached(
+                "UPDATE outbox SET answered_at = ?2 WHERE number = ?1 AND answered_at IS NULL",
+            )?
+            .execute((entry, now.0))?;
+        Ok(())
+    }
+
+    /// Removes an entry that must not be sent again.
+    pub fn remove_entry(&self, entry: u64) -> Result<()> {
+        let entry = i64::try_from(entry).unwrap_or(i64::MAX);
+        self.inner
+            .prepare_cached("DELETE FROM outbox WHERE number = ?1")?
+            .execute([entry])?;
+        Ok(())
+    }
+
+    /// Removes entries that were answered before `before`, but for the last one: numbers only grow.
+    pub fn prune_outbox(&self, before: Time) -> Result<()> {
+        self.inner
+            .prepare_cached(
+                "DELETE FROM outbox
+                 WHERE answered_at < ?1 AND number < (SELECT max(number) FROM outbox)",
+            )?
+            .execute([before.0])?;
+        Ok(())
+    }
+
+    /// Queues all entries again: the database may have lost them.
+    pub fn send_again(&self) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE outbox SET answered_at = NULL WHERE answered_at IS NOT NULL")?
+            .execute([])?;
+        Ok(())
+    }
+
+    /// Removes this request: it is no longer true.
+    pub fn withdraw(&self, request: &Request) -> Result<()> {
+        self.inner
+            .prepare_cached("DELETE FROM outbox WHERE request = ?1")?
+            .execute([serde_json::to_string(request)?])?;
+        Ok(())
+    }
+}

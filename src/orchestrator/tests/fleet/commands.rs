@@ -1,0 +1,131 @@
+//! Commands of users and orders of the fleet.
+
+use super::node::*;
+use archivist_core::fleet::{Command, CommandVerb, Order, PageEnd, Request as ToFleet};
+use archivist_core::model::{Lifecycle, Owner, SnapshotId};
+use archivist_shared::bus::call::{Refusal, Request, Which};
+
+#[test]
+fn commands_about_pages_of_other_nodes_wait_in_the_outbox() {
+    let mut bed = node();
+    let elsewhere = Owner::Snapshot(SnapshotId(345));
+    for (verb, done) in [
+        (
+            CommandVerb::Cancel,
+            bed.request(|reply| Request::Cancel {
+                id: elsewhere,
+                reply,
+            }),
+        ),
+        (
+            CommandVerb::Pause,
+            bed.request(|reply| Request::Pause {
+                id: elsewhere,
+                reply,
+            }),
+        ),
+        (
+            CommandVerb::Resume,
+            bed.request(|reply| Request::Resume {
+                id: elsewhere,
+                reply,
+            }),
+        ),
+    ] {
+        assert!(matches!(done, Some(Ok(()))), "{verb:?} {done:?}");
+    }
+    assert_eq!(bed.retry_in_fleet(elsewhere).unwrap(), 1);
+    let target = elsewhere;
+    let sent = [
+        CommandVerb::Cancel,
+        CommandVerb::Pause,
+        CommandVerb::Resume,
+        CommandVerb::Retry,
+    ];
+    let sent = sent.map(|verb| ToFleet::Command(Command { verb, target }));
+    assert_eq!(bed.outbox(), sent);
+    // Orders of a database that does not have the commands yet are not obeyed.
+    bed.claim(3, &[101]);
+    bed.obey(Order::Cancel);
+    assert_ne!(bed.crawl_status(), Lifecycle::Cancelled);
+}
+
+#[test]
+fn paused_crawl_is_paused_here_and_in_the_fleet() {
+    let mut bed = node();
+    bed.claim(5, &[101]);
+    bed.until_page_runs(101);
+    let (verb, target) = (CommandVerb::Pause, Owner::Crawl(CRAWL));
+    bed.request(|reply| Request::Pause { id: target, reply });
+    assert_eq!(bed.crawl_status(), Lifecycle::Paused);
+    assert_eq!(bed.outbox(), [ToFleet::Command(Command { verb, target })]);
+}
+
+#[test]
+fn retried_page_of_the_fleet_starts_with_its_next_lease() {
+    let mut bed = node();
+    bed.claim(5, &[101]);
+    bed.run_units();
+    let target = Owner::Snapshot(SnapshotId(101));
+    assert_eq!(bed.retry_in_fleet(target).unwrap(), 1);
+    bed.run_units();
+    assert_eq!(bed.status(101), Lifecycle::Sealed);
+    let verb = CommandVerb::Retry;
+    let sent = bed.outbox();
+    assert_eq!(
+        sent.last(),
+        Some(&ToFleet::Command(Command { verb, target }))
+    );
+    let all = bed.request(|reply| Request::Retry {
+        id: None,
+        which: Which::Failed,
+        so_far: None,
+        reply,
+    });
+    let refused = all.unwrap().unwrap_err();
+    assert!(
+        matches!(&refused, Refusal::Invalid(why) if why.contains("name the crawls or pages")),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn crawl_cancelled_here_is_cancelled_in_the_fleet() {
+    let mut bed = node();
+    bed.claim(5, &[101, 102]);
+    bed.until_page_runs(101);
+    let target = Owner::Crawl(CRAWL);
+    bed.request(|reply| Request::Cancel { id: target, reply });
+    let sent = bed.outbox();
+    let verb = CommandVerb::Cancel;
+    assert_eq!(sent[0], ToFleet::Command(Command { verb, target }));
+    let cancelled = [(101, 5, PageEnd::Cancelled), (102, 5, PageEnd::Cancelled)];
+    assert_eq!(
+        sent[1..].iter().map(recorded).collect::<Vec<_>>(),
+        cancelled
+    );
+    bed.run_units();
+    assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
+}
+
+#[test]
+fn orders_of_the_fleet_are_obeyed() {
+    let mut bed = node();
+    bed.claim(5, &[101, 102]);
+    bed.until_page_runs(101);
+    bed.obey(Order::Pause);
+    assert_eq!(bed.crawl_status(), Lifecycle::Paused);
+    bed.obey(Order::Run);
+    assert_ne!(bed.crawl_status(), Lifecycle::Paused);
+    bed.obey(Order::Cancel);
+    assert_eq!(bed.crawl_status(), Lifecycle::Cancelled);
+    let sent = bed.outbox();
+    assert!(
+        !sent
+            .iter()
+            .any(|request| matches!(request, ToFleet::Command(_))),
+        "{sent:?}"
+    );
+    bed.run_units();
+    assert!(bed.world.units.is_empty(), "{:?}", bed.world.units);
+}

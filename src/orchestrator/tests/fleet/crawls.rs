@@ -1,0 +1,82 @@
+//! When a node closes crawls of the fleet.
+
+use super::node::*;
+use archivist_core::fleet::{BootTime, Claimed, CrawlUse, Delivery, Request as ToFleet};
+use archivist_core::model::{CrawlId, Lifecycle};
+
+#[test]
+fn crawl_closes_after_a_while_without_pages() {
+    let mut bed = node();
+    bed.claim(3, &[101]);
+    bed.run_units();
+    bed.pass(59_000);
+    bed.holdings();
+    bed.run_units();
+    assert_eq!(bed.crawl_status(), Lifecycle::Started);
+    bed.pass(1_000);
+    bed.holdings();
+    bed.run_units();
+    assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
+    let closed = ToFleet::CrawlClosed { crawl: CRAWL };
+    assert_eq!(bed.outbox().last(), Some(&closed));
+    assert!(bed.world.units.is_empty());
+    // It opens again for a later page.
+    bed.claim(4, &[102]);
+    assert!(!bed.outbox().contains(&closed));
+    bed.run_units();
+    assert_eq!(bed.status(102), Lifecycle::Sealed);
+}
+
+#[test]
+fn crawl_closes_at_once_when_the_fleet_has_recorded_all_its_pages() {
+    let mut bed = node();
+    bed.claim(3, &[101]);
+    bed.until_page_runs(101);
+    let mut used = CrawlUse {
+        is_done: true,
+        ..CrawlUse::default()
+    };
+    bed.use_limits(used);
+    assert_eq!(bed.crawl_status(), Lifecycle::Started, "a page runs");
+    bed.run_units();
+    used.is_done = false;
+    bed.use_limits(used);
+    bed.run_units();
+    assert_eq!(bed.crawl_status(), Lifecycle::Started, "more can come");
+    used.is_done = true;
+    bed.use_limits(used);
+    bed.run_units();
+    assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
+    let closed = ToFleet::CrawlClosed { crawl: CRAWL };
+    assert_eq!(bed.outbox().last(), Some(&closed));
+}
+
+#[test]
+fn idle_crawls_make_room_for_a_crawl_that_waits() {
+    let mut bed = node();
+    // Crawls use at most half of all slots.
+    let most = i64::from(bed.engine.settings.workers_max) / 2;
+    for n in 0..=most {
+        bed.claim_of(CrawlId(20 + n), 3 + n, 101 + n);
+        bed.run_units();
+    }
+    assert_eq!(bed.status(101 + most), Lifecycle::Queued);
+    bed.holdings();
+    bed.run_units();
+    assert_eq!(bed.status(101 + most), Lifecycle::Sealed);
+}
+
+#[test]
+fn crawl_without_pages_here_closes_without_its_hooks() {
+    let mut bed = node();
+    let claimed = Claimed {
+        hosts: Vec::new(),
+        crawls: vec![(CRAWL, spec())],
+    };
+    let sent = BootTime(0);
+    bed.deliver(Delivery::Claimed { claimed, sent }).unwrap();
+    bed.pass(60_000);
+    bed.holdings();
+    assert_eq!(bed.crawl_status(), Lifecycle::Sealed);
+    assert!(bed.look(|tx| tx.open_runs()).is_empty());
+}

@@ -1,0 +1,101 @@
+//! The start of a transfer: the record first, then the action.
+
+use crate::main_loop::action::Action;
+use crate::main_loop::starts::Output;
+use crate::main_loop::turn::{Turn, TurnResult};
+use crate::store::SnapshotWork;
+use crate::transfer::files::record_path;
+use archivist_core::model::{Lifecycle, SnapshotId};
+use archivist_core::store::{Assignment, Copy, CopyState, KeepLocal, Location, Task};
+use archivist_core::unit::{StoreSpec, UnitSpec};
+use archivist_shared::bus::call::Refusal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// `RuntimeMaxSec=` of a transfer: a snapshot of many gigabytes over a slow line.
+const TRANSFER_LIMIT: Duration = Duration::from_secs(6 * 3600);
+/// The same of the test of the store, for which a user waits.
+const TEST_LIMIT: Duration = Duration::from_secs(60);
+
+impl Turn<'_> {
+    pub(crate) fn begin_transfer(&mut self, id: SnapshotId) -> TurnResult<()> {
+        let Some(copy) = self.tx.copy(id)?.filter(|copy| !copy.state.is_open()) else {
+            return Ok(());
+        };
+        let snapshot = self.tx.snapshot(id)?;
+        let Some((task, store)) = self.next_task(&copy, snapshot.as_ref()) else {
+            if copy.task.is_urgent() {
+                let answer = Err(Refusal::Failed("there is no store any more".to_owned()));
+                self.actions.push(Action::CopyReady { id, answer });
+            }
+            return Ok(self.tx.set_copy(id, &copy.nothing_to_do(self.now))?);
+        };
+        let directory = snapshot.as_ref().and_then(|page| page.directory.clone());
+        let directory = directory.map(PathBuf::from);
+        let assignment = Assignment {
+            task,
+            store: store.to_string(),
+            path: self.path_in_archive(directory.as_deref()),
+            directory: directory.clone().unwrap_or_default(),
+            object: copy.object.clone(),
+            reread: copy.needs_reading(self.now),
+        };
+        let page = snapshot.as_ref();
+        let spec = StoreSpec {
+            task,
+            program: &self.engine.programs.store,
+            page: page.map(|page| (page.id, page.crawl, page.url.as_str())),
+            directory,
+            store: store.directory().map(Path::to_owned),
+            limit: match task {
+                Task::Test => TEST_LIMIT,
+                _ => TRANSFER_LIMIT,
+            },
+        };
+        let spec = UnitSpec::store(&self.engine.names, spec);
+        self.tx.set_copy(id, &copy.begun(task))?;
+        let run = self.tx.start_transfer(id, &spec.name, &self.engine.boot)?;
+        let stdin = Some(serde_json::to_vec(&assignment)?);
+        let stdout = Output::Record(record_path(&self.engine.scope, run));
+        self.start(run, spec, stdin, stdout, None);
+        self.actions.push(Action::StatusChanged);
+        Ok(())
+    }
+
+    /// What is done now for a copy, and in which store; none if nothing is to do.
+    fn next_task(&self, copy: &Copy, page: Option<&SnapshotWork>) -> Option<(Task, Location)> {
+        let current = self.engine.settings.store.clone();
+        let of_object = || Location::parse(&copy.object.as_ref()?.store);
+        let is_sealed =
+            page.is_some_and(|page| page.status == Lifecycle::Sealed && page.directory.is_some());
+        let task = match copy.state {
+            // Its files are older than `KeepLocal=` says.
+            CopyState::Idle => Task::Drop,
+            _ => copy.task,
+        };
+        match task {
+            Task::Test => current.map(|store| (Task::Test, store)),
+            Task::Get => page.and(of_object()).map(|store| (Task::Get, store)),
+            Task::Put | Task::Drop if !is_sealed => None,
+            Task::Put => current.map(|store| (Task::Put, store)),
+            Task::Drop => {
+                let is_there = of_object() == current;
+                let stays = copy.keep_until.is_some_and(|until| until > self.now)
+                    || self.keep_local() == Some(KeepLocal::Always);
+                match (is_there, stays) {
+                    (false, _) => current.map(|store| (Task::Put, store)),
+                    (true, true) => None,
+                    (true, false) => current.map(|store| (Task::Drop, store)),
+                }
+            }
+        }
+    }
+
+    /// The path of a snapshot's directory below the archive, which names its objects.
+    fn path_in_archive(&self, directory: Option<&Path>) -> String {
+        let archive = self.engine.archive();
+        let path = directory.map(|path| path.strip_prefix(&archive).unwrap_or(path));
+        let path = path.unwrap_or(Path::new("")).to_string_lossy();
+        path.trim_start_matches('/').to_owned()
+    }
+}

@@ -1,0 +1,8 @@
+//! Copies of sealed pages in the store: which pages wait ([`queue`]), the units of transfers
+//! ([`begin`], [`ends`]), and their records ([`files`]). Decisions are in `core/store`.
+
+mod begin;
+mod ends;
+pub mod files;
+mod queue;
+mod report;

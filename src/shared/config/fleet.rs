@@ -1,0 +1,77 @@
+//! `[Fleet]`: the database that several machines share, and the name of this one.
+
+use super::Settings;
+use archivist_core::fleet::{NODE_NAME_ALLOWED, is_node_name};
+
+/// Accepts the URL of a database without a password. The fleet service reads the rest of it.
+pub(super) fn database(field: &mut String, text: &str) -> Result<(), &'static str> {
+    let allowed = "a URL like postgresql://archivist@db.example/archivist, without a password: that is the credential archivist-fleet.password";
+    let schemes = ["postgresql://", "postgres://"];
+    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    let rest = rest.ok_or(allowed)?;
+    let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
+    if login.contains(':') || rest.contains("password=") || rest.contains(char::is_whitespace) {
+        return Err(allowed);
+    }
+    text.clone_into(field);
+    Ok(())
+}
+
+/// Accepts the name of a node.
+pub(super) fn name(field: &mut String, text: &str) -> Result<(), &'static str> {
+    if !is_node_name(text) {
+        return Err(NODE_NAME_ALLOWED);
+    }
+    text.clone_into(field);
+    Ok(())
+}
+
+/// Returns the host name of this machine if it can be the name of a node.
+pub fn host_name() -> Option<String> {
+    let machine = nix::sys::utsname::uname().ok()?;
+    let name = machine.nodename().to_str()?;
+    is_node_name(name).then(|| name.to_owned())
+}
+
+impl Settings {
+    /// Returns whether the machine is a node of a fleet.
+    pub fn is_in_fleet(&self) -> bool {
+        !self.fleet_database.is_empty()
+    }
+
+    /// Returns the name of this node: the configured one, or the host name. `None` if that cannot
+    /// be the name of a node.
+    pub fn node_name(&self) -> Option<String> {
+        if self.fleet_name.is_empty() {
+            host_name()
+        } else {
+            Some(self.fleet_name.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn database_is_a_url_without_password() {
+        let read = |text: &str| database(&mut String::new(), text);
+        for good in [
+            "postgresql://db.example",
+            "postgres://me@db.example:6432/archive?sslmode=verify-full",
+            "postgresql://%2Frun%2Fpostgresql/archive",
+        ] {
+            assert_eq!(read(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "db.example",
+            "mysql://db.example/",
+            "postgresql://me:secret@db.example/",
+            "postgresql://db.example/x?password=secret",
+            "postgresql://db.example/x y",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Why a transfer failed.
+
+use std::fmt;
+use std::path::Path;
+
+/// An error of a transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// `failed to VERB OBJECT: reason`.
+    pub text: String,
+    /// The store has no intact copy of the local files.
+    pub differs: bool,
+}
+
+/// The result of a step of a transfer.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Returns an error with this text.
+    pub fn new(text: impl Into<String>) -> Failure {
+        Failure {
+            text: text.into(),
+            differs: false,
+        }
+    }
+
+    /// Returns an error of a copy that is missing or damaged.
+    pub fn differs(text: impl Into<String>) -> Failure {
+        Failure {
+            differs: true,
+            ..Failure::new(text)
+        }
+    }
+}
+
+/// Returns a function that makes the error of an operation on a file.
+pub fn at<'a, E: fmt::Display>(verb: &'a str, path: &'a Path) -> impl Fn(E) -> Failure + 'a {
+    move |error| Failure::new(format!("failed to {verb} '{}': {error}", path.display()))
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,11 @@
+//! Transfers between the archive and its store: the program of `archivist-store-….service`. It knows
+//! one snapshot, its directory and the store, and neither database nor bus.
+
+pub mod backend;
+pub mod digest;
+pub mod failure;
+pub mod files;
+pub mod marker;
+pub mod pack;
+pub mod task;
+pub mod unpack;

@@ -1,0 +1,157 @@
+//! Packs the directory of a snapshot into a tar archive. The same files give the same bytes: names in
+//! order, no owners, no time of packing. The last entry is a manifest that sha256sum(1) checks.
+
+use crate::digest::Summed;
+use crate::failure::{Failure, Result, at};
+use nix::fcntl::OFlag;
+use std::fs::{self, File, Metadata};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use tar::{Builder, EntryType, Header};
+
+/// Permissions that an archive keeps.
+const MODE_KEPT: u32 = 0o666;
+const MODE_OF_DIRECTORIES: u32 = 0o770;
+
+/// Writes the archive of a directory, whose entries begin with the last part of its path.
+///
+/// # Errors
+/// If a file cannot be read, or changes its size meanwhile. Sockets, pipes and devices, which no
+/// sealed snapshot has, are left out.
+pub fn pack(directory: &Path, to: impl Write) -> Result<()> {
+    let top = directory.file_name().map(PathBuf::from);
+    let top = top.ok_or_else(|| Failure::new("failed to pack '/': it is no snapshot"))?;
+    let mut packer = Packer {
+        tar: Builder::new(to),
+        manifest: Vec::new(),
+    };
+    let mut ahead = vec![(directory.to_owned(), top.clone())];
+    while let Some((path, name)) = ahead.pop() {
+        let about = fs::symlink_metadata(&path).map_err(at("read", &path))?;
+        if about.is_dir() {
+            packer.directory(&name)?;
+            let mut names = entries(&path)?;
+            names.sort_by(|a, b| b.cmp(a));
+            ahead.extend(
+                names
+                    .iter()
+                    .map(|entry| (path.join(entry), name.join(entry))),
+            );
+        } else if about.is_symlink() {
+            packer.link(&path, &name)?;
+        } else if about.is_file() {
+            packer.file(&path, &name, &about)?;
+        }
+    }
+    packer.finish(&top)
+}
+
+fn entries(directory: &Path) -> Result<Vec<std::ffi::OsString>> {
+    let list = fs::read_dir(directory).map_err(at("read", directory))?;
+    let names = list.map(|entry| entry.map(|entry| entry.file_name()));
+    names
+        .collect::<std::io::Result<_>>()
+        .map_err(at("read", directory))
+}
+
+struct Packer<W: Write> {
+    tar: Builder<W>,
+    manifest: Vec<u8>,
+}
+
+fn header(kind: EntryType, mode: u32, mtime: i64, size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(u64::try_from(mtime).unwrap_or(0));
+    header.set_size(size);
+    header
+}
+
+/// The error of the archive, which is that of the stream behind it.
+fn not_written(error: std::io::Error) -> Failure {
+    Failure::new(format!("failed to write the archive: {error}"))
+}
+
+impl<W: Write> Packer<W> {
+    /// Without its time, which changes with the files that are restored in it.
+    fn directory(&mut self, name: &Path) -> Result<()> {
+        // A trailing slash makes tar(1) and others see a directory.
+        let mut name = name.as_os_str().to_owned();
+        name.push("/");
+        let mut header = header(EntryType::Directory, MODE_OF_DIRECTORIES, 0, 0);
+        self.tar
+            .append_data(&mut header, name, std::io::empty())
+            .map_err(not_written)
+    }
+
+    fn link(&mut self, path: &Path, name: &Path) -> Result<()> {
+        let target = fs::read_link(path).map_err(at("read", path))?;
+        let mut header = header(EntryType::Symlink, MODE_KEPT, 0, 0);
+        self.tar
+            .append_link(&mut header, name, target)
+            .map_err(not_written)
+    }
+
+    fn file(&mut self, path: &Path, name: &Path, about: &Metadata) -> Result<()> {
+        let file = File::options()
+            .read(true)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path)
+            .map_err(at("read", path))?;
+        let size = about.len();
+        let mode = about.mode() & MODE_KEPT;
+        let mut header = header(EntryType::Regular, mode, about.mtime(), size);
+        let mut content = Summed::new(file.take(size));
+        self.tar
+            .append_data(&mut header, name, &mut content)
+            .map_err(not_written)?;
+        let sum = content.sum();
+        if sum.size != size {
+            let path = path.display();
+            return Err(Failure::new(format!(
+                "failed to read '{path}': it became shorter meanwhile"
+            )));
+        }
+        self.manifest.extend(line(&sum.sha256, name));
+        Ok(())
+    }
+
+    fn finish(mut self, top: &Path) -> Result<()> {
+        let mut name = top.as_os_str().to_owned();
+        name.push(".sha256");
+        let size = self.manifest.len() as u64;
+        let mut header = header(EntryType::Regular, 0o644, 0, size);
+        self.tar
+            .append_data(&mut header, name, &self.manifest[..])
+            .map_err(not_written)?;
+        let mut inner = self.tar.into_inner().map_err(not_written)?;
+        inner.flush().map_err(not_written)
+    }
+}
+
+/// A line of sha256sum(1), which escapes names with a newline or a backslash.
+fn line(sha256: &str, name: &Path) -> Vec<u8> {
+    let name = name.as_os_str().as_bytes();
+    let is_escaped = name.iter().any(|byte| b"\n\r\\".contains(byte));
+    let mut line = Vec::new();
+    if is_escaped {
+        line.push(b'\\');
+    }
+    line.extend(sha256.bytes());
+    line.extend(b"  ");
+    for byte in name {
+        match byte {
+            b'\n' => line.extend(b"\\n"),
+            b'\r' => line.extend(b"\\r"),
+            b'\\' => line.extend(br"\\"),
+            other => line.push(*other),
+        }
+    }
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,58 @@
+//! Removes the local files of a snapshot, after comparing them with the object in the store.
+
+use super::put::sum_of_archive;
+use super::{object_of, read_back};
+use crate::backend::{Store, split};
+use crate::digest::Sum;
+use crate::failure::{Failure, Result, at};
+use crate::files;
+use crate::marker::{self, MARKER, PAGE};
+use archivist_core::store::{Assignment, StoredObject};
+
+/// Removes the local files, and leaves a page that names the command to restore them.
+///
+/// # Errors
+/// If the local files are not those of the object, or the store has no intact object: nothing is
+/// removed.
+pub fn drop(store: &dyn Store, assignment: &Assignment) -> Result<()> {
+    let (object, directory) = (object_of(assignment)?, assignment.directory.as_path());
+    let sum = Sum {
+        size: object.size,
+        sha256: object.sha256.clone(),
+    };
+    check(store, object, &sum, assignment.reread)?;
+    // With a marker, an earlier removal was killed after this comparison.
+    if marker::read(directory)?.as_ref() != Some(object) {
+        if sum_of_archive(directory)? != sum {
+            return Err(Failure::differs(format!(
+                "'{}' has changed since it was copied",
+                directory.display()
+            )));
+        }
+        marker::write(directory, object)?;
+    }
+    for entry in std::fs::read_dir(directory).map_err(at("read", directory))? {
+        let entry = entry.map_err(at("read", directory))?;
+        if entry.file_name() != MARKER && entry.file_name() != PAGE {
+            let path = entry.path();
+            files::remove(&path).map_err(at("remove", &path))?;
+        }
+    }
+    files::sync(directory).map_err(at("write", directory))
+}
+
+fn check(store: &dyn Store, object: &StoredObject, sum: &Sum, reread: bool) -> Result<()> {
+    let (parent, file) = split(&object.name);
+    let entries = store.list(parent)?;
+    let found = entries.iter().find(|entry| entry.name == file);
+    let damaged = match found {
+        None => "is missing",
+        Some(entry) if entry.size != sum.size => "has another size",
+        Some(_) if reread && read_back(store, &object.name)? != *sum => "is damaged",
+        Some(_) => return Ok(()),
+    };
+    let (store, name) = (&object.store, &object.name);
+    Err(Failure::differs(format!(
+        "the copy '{name}' in store '{store}' {damaged}; the local files stay"
+    )))
+}

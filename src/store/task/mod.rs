@@ -1,0 +1,44 @@
+//! The tasks of a transfer.
+
+mod drop;
+mod get;
+mod put;
+mod test;
+
+use crate::backend::{self, Store};
+use crate::digest::{Sum, sum_of};
+use crate::failure::{Failure, Result};
+use archivist_core::store::{Assignment, StoredObject, Task};
+
+/// Carries out an assignment. Returns the verified object of [`Task::Put`].
+pub fn perform(assignment: &Assignment) -> Result<Option<StoredObject>> {
+    let store = backend::open(&assignment.store)?;
+    let store = store.as_ref();
+    match assignment.task {
+        Task::Put => put::put(store, assignment).map(Some),
+        Task::Drop => drop::drop(store, assignment).map(|()| None),
+        Task::Get => get::get(store, assignment).map(|()| None),
+        Task::Test => test::test(store).map(|()| None),
+    }
+}
+
+fn object_of(assignment: &Assignment) -> Result<&StoredObject> {
+    let missing = || Failure::differs("the store has no copy of this page");
+    assignment.object.as_ref().ok_or_else(missing)
+}
+
+/// Reads an object of the store and returns its sum.
+fn read_back(store: &dyn Store, name: &str) -> Result<Sum> {
+    let mut sum = None;
+    store.read(name, &mut |content| {
+        let read = sum_of(content);
+        let failed =
+            |error| Failure::new(format!("failed to read '{name}' from the store: {error}"));
+        sum = Some(read.map_err(failed)?);
+        Ok(())
+    })?;
+    sum.ok_or_else(|| Failure::new(format!("failed to read '{name}' from the store")))
+}
+
+#[cfg(test)]
+mod tests;

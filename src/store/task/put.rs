@@ -1,0 +1,93 @@
+//! Copies the files of a snapshot to the store. The object is written under another name, read back,
+//! and renamed if it is intact, so that a killed transfer leaves no half object.
+
+use super::read_back;
+use crate::backend::{Store, split};
+use crate::digest::{Sum, Summed};
+use crate::failure::{Failure, Result};
+use crate::marker;
+use crate::pack::pack;
+use archivist_core::store::{Assignment, StoredObject, final_name, is_leftover, partial_name};
+use std::path::Path;
+
+/// Copies the files, unless the store has an intact copy, and returns the verified object.
+pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
+    let (path, directory) = (assignment.path.as_str(), assignment.directory.as_path());
+    if marker::read(directory)?.is_some() {
+        return Err(Failure::new(format!(
+            "failed to copy '{}': its files are in the store alone",
+            directory.display()
+        )));
+    }
+    let parent = split(path).0;
+    // First, so that a store that cannot be reached costs no reading of the page.
+    let entries = store.list(parent)?;
+    let sum = sum_of_archive(directory)?;
+    let name = final_name(path, &sum.sha256);
+    let object = StoredObject {
+        store: assignment.store.clone(),
+        name: name.clone(),
+        sha256: sum.sha256.clone(),
+        size: sum.size,
+    };
+    for entry in entries
+        .iter()
+        .filter(|entry| is_leftover(path, &entry.name))
+    {
+        store.remove(&format!("{parent}/{}", entry.name))?;
+    }
+    let file = split(&name).1;
+    let found = entries.iter().find(|entry| entry.name == file);
+    if found.is_some_and(|entry| entry.size == sum.size) && read_back(store, &name)? == sum {
+        return Ok(object);
+    }
+    let part = partial_name(&name, &writer());
+    let written = write(store, &part, directory, &sum).and_then(|()| verify(store, &part, &sum));
+    if let Err(failure) = written {
+        // A full store gets its space back. The next transfer removes what stays.
+        let _ = store.remove(&part);
+        return Err(failure);
+    }
+    store.rename(&part, &name)?;
+    Ok(object)
+}
+
+/// Returns a name for this transfer that no other one has, on any machine: that of the invocation of
+/// its unit (systemd.exec(5)).
+fn writer() -> String {
+    let unit = std::env::var("INVOCATION_ID");
+    unit.unwrap_or_else(|_| std::process::id().to_string())
+}
+
+/// The sum of the archive that the files of a directory give now.
+pub(super) fn sum_of_archive(directory: &Path) -> Result<Sum> {
+    let mut to = Summed::new(std::io::sink());
+    pack(directory, &mut to)?;
+    Ok(to.sum())
+}
+
+fn write(store: &dyn Store, part: &str, directory: &Path, sum: &Sum) -> Result<()> {
+    store.write(part, sum.size, &mut |to| {
+        let mut to = Summed::new(to);
+        pack(directory, &mut to)?;
+        if to.sum() == *sum {
+            Ok(())
+        } else {
+            Err(Failure::new(format!(
+                "failed to copy '{}': its files changed meanwhile",
+                directory.display()
+            )))
+        }
+    })
+}
+
+fn verify(store: &dyn Store, part: &str, sum: &Sum) -> Result<()> {
+    let read = read_back(store, part)?;
+    if read == *sum {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "failed to verify '{part}' in the store: it has {} bytes with SHA-256 {}, {} bytes with {} were written",
+        read.size, read.sha256, sum.size, sum.sha256
+    )))
+}

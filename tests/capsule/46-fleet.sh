@@ -1,0 +1,235 @@
+#!/bin/bash
+# A fleet with one node: setup, a crawl over PostgreSQL, and what an administrator can get wrong. tests/fleet has several machines.
+# In a short run on the stable release alone. Skipped without Debian's postgresql.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+source "$(dirname "$0")/registries.sh"
+source "$(dirname "$0")/postgresql.sh"
+
+fleet=archivist-fleet.service
+unlimited=/run/systemd/system/archivist-fleet.service.d
+
+prepare() {
+    plugin testpage <<'SH'
+#!/bin/sh
+echo page >page.txt
+SH
+    configure </dev/null
+    start_site
+    start_postgresql
+    # It is restarted more often than an administrator would.
+    in_capsule sh -c "mkdir -p $unlimited && printf '[Unit]\nStartLimitIntervalSec=0\n' >$unlimited/90-test.conf && systemctl daemon-reload"
+}
+
+clean() {
+    leave_fleet
+    stop_site
+    # A worker that is left calls for the orchestrator, which then starts again.
+    in_capsule systemctl stop archivist.slice
+    # The rows of the fleet.
+    in_capsule sh -c "rm -rf /var/lib/archivist/archivist.sqlite3* $unlimited; systemctl daemon-reload"
+    forget_configuration
+}
+
+status_text() { unit_property $fleet StatusText; }
+
+shows() { [[ $(status_text) == *"$1"* ]]; }
+
+runs_only_in_a_fleet() {
+    assert_eq disabled "$(in_capsule systemctl is-enabled $fleet || true)" "the service"
+    ! in_capsule systemctl start $fleet 2>/dev/null || fail "the service started without a fleet"
+    assert_eq 78 "$(unit_property $fleet ExecMainStatus)" "its exit status"
+    assert_contains "$(status_text)" "archivist fleet init" "why it did not start"
+    in_capsule systemctl reset-failed $fleet
+}
+
+refuses_bad_urls() {
+    assert_status 2 archivist fleet init mysql://db.example/x
+    assert_status 2 archivist fleet init postgresql://me:secret@db.example/x
+    assert_status 2 archivist fleet join "$socket" --name "a b"
+    assert_contains "$(archivist fleet join "$socket" --name x 2>&1 || true)" "no schema of a fleet" "joining without a fleet"
+    in_capsule test ! -e /etc/archivist/archivist.conf.d/fleet.conf || fail "a refused node has a configuration"
+}
+
+# The certificate of an authority of its own in /tmp/tls/ca.pem, for a server that is 'localhost'.
+make_authority() {
+    in_capsule sh -e <<'SH'
+rm -rf /tmp/tls && install -d -o postgres /tmp/tls && cd /tmp/tls
+openssl req -x509 -newkey rsa:2048 -nodes -subj '/CN=test authority' -days 30 -keyout ca.key -out ca.pem 2>/dev/null
+openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr 2>/dev/null
+touch index.txt
+printf '%s\n' '[ca]' 'default_ca=own' '[own]' database=index.txt new_certs_dir=. rand_serial=yes default_md=sha256 policy=any \
+    unique_subject=no '[any]' commonName=supplied '[names]' subjectAltName=DNS:localhost >ca.conf
+issue() { openssl ca -batch -notext -config ca.conf -extensions names -cert ca.pem -keyfile ca.key -in server.csr "$@" 2>/dev/null; }
+issue -startdate 20200101000000Z -enddate 20210101000000Z -out expired.pem
+issue -days 30 -out valid.pem
+chown postgres server.key && chmod 600 server.key
+SH
+}
+
+# serve_tls CERTIFICATE
+serve_tls() {
+    sql postgres "ALTER SYSTEM SET ssl_cert_file = '/tmp/tls/$1'" "ALTER SYSTEM SET ssl_key_file = '/tmp/tls/server.key'" \
+        'ALTER SYSTEM SET ssl = on' 'SELECT pg_reload_conf()' >/dev/null
+}
+
+stored_authority() { in_capsule sh -c 'cat /etc/credstore/archivist-fleet.ca 2>/dev/null || true'; }
+
+# join_with FILE: joins over TLS; prints what it says.
+join_with() { echo right | archivist fleet "${2-join}" "$tls" --name web1 --password-file - --ca "$1" 2>&1 || true; }
+
+expired_certificate_is_refused() { [[ $(join_with /tmp/tls/ca.pem init) == *"its certificate has expired; renew it on the server"* ]]; }
+
+valid_certificate_is_accepted() { [[ $(join_with /tmp/tls/ca.pem init) == *"node 'web1'"* ]]; }
+
+trusts_a_private_authority() {
+    local tls=postgresql://tester@localhost:$port/archive
+    make_authority
+    sql postgres "CREATE ROLE tester LOGIN PASSWORD 'right'" 'ALTER DATABASE archive OWNER TO tester' >/dev/null
+    assert_contains "$(join_with /tmp/tls/nothing)" "/tmp/tls/nothing: No such file" "a file that does not exist"
+    assert_contains "$(join_with /tmp/tls/server.key)" "/tmp/tls/server.key: the file contains no certificate" "a key instead of a certificate"
+    assert_status 2 archivist fleet join "$tls?sslmode=disable" --ca /tmp/tls/ca.pem
+    serve_tls expired.pem
+    wait_for 10 expired_certificate_is_refused
+    assert_eq "" "$(stored_authority)" "the authority after a refusal"
+    serve_tls valid.pem
+    wait_for 10 valid_certificate_is_accepted
+    assert_contains "$(status_text)" "node 'web1', connected to" "the status of the service"
+    assert_eq "600 root" "$(in_capsule stat -c '%a %U' /etc/credstore/archivist-fleet.ca)" "the credential"
+    assert_eq "$(in_capsule cat /tmp/tls/ca.pem)" "$(stored_authority)" "its content"
+    assert_contains "$(echo right | archivist fleet join "$tls" --name web1 --password-file - 2>&1)" "node 'web1'" "joining again without the file"
+    assert_contains "$(archivist fleet leave)" "has left the fleet" "what leave says"
+    assert_eq "" "$(stored_authority)" "the authority after leaving"
+    # The database refuses the name after everything is written.
+    sql archive "INSERT INTO archivist.node (name, machine, boot, seen) VALUES ('web1', 'other', '', now())" >/dev/null
+    assert_contains "$(join_with /tmp/tls/ca.pem)" "is another machine" "a name of another machine"
+    assert_eq "" "$(stored_authority)" "the authority of a node that was refused"
+    sql postgres 'ALTER SYSTEM RESET ssl_cert_file' 'ALTER SYSTEM RESET ssl_key_file' 'ALTER SYSTEM RESET ssl' 'SELECT pg_reload_conf()' \
+        'DROP DATABASE archive' 'DROP ROLE tester' 'CREATE DATABASE archive OWNER "archivist-fleet"' >/dev/null
+}
+
+makes_a_fleet() {
+    assert_contains "$(archivist fleet init "$socket" --name web1)" "node 'web1'" "what init says"
+    assert_contains "$(status_text)" "node 'web1', connected to" "the status of the service"
+    assert_eq enabled "$(in_capsule systemctl is-enabled $fleet)" "the service"
+    assert_eq archivist-fleet "$(in_capsule ps -o user:20= -p "$(unit_property $fleet MainPID)")" "its user"
+    assert_eq web1 "$(sql archive 'SELECT name FROM archivist.node')" "the nodes"
+}
+
+archives_a_page() {
+    needs makes_a_fleet
+    wait_for 20 in_outbox 0
+    crawl=$(add --plugins testpage "${site}page/1")
+    keep crawl
+    wait_for 60 page_is_sealed
+    assert_eq sealed "$(query '.[0].status' list snapshots "$crawl")" "the page on its node"
+    assert_eq succeeded "$(sql archive "SELECT state FROM archivist.result WHERE plugin = 'testpage'")" "the result in the database"
+}
+
+in_outbox() { [[ $(in_capsule busctl --json=short call org.archivist1.Fleet /org/archivist1 org.archivist1.FleetNode State | jq -r '.data[0] | fromjson | .is_sending') == false ]]; }
+
+page_is_sealed() { [[ $(sql archive 'SELECT DISTINCT status FROM archivist.page') == sealed ]]; }
+
+# Nothing but the fleet service may call the interface of the node.
+is_closed_to_others() {
+    needs makes_a_fleet
+    local answer
+    answer=$(in_capsule busctl call org.archivist1 /org/archivist1 org.archivist1.Node Holdings 2>&1 || true)
+    assert_contains "${answer,,}" "access denied" "a call of root"
+}
+
+survives_a_restart_of_each() {
+    needs archives_a_page
+    in_capsule systemctl restart $fleet
+    wait_for 20 shows "connected to"
+    restart
+    wait_for 20 shows "connected to"
+    assert_eq active "$(in_capsule systemctl is-active $fleet)" "the service after a restart of the orchestrator"
+    in_capsule systemctl restart postgresql.service
+    wait_for 40 works
+}
+
+works() { [[ $(query '.node.works' fleet status) == true ]]; }
+
+shows_the_fleet() {
+    needs makes_a_fleet
+    assert_eq "web1 true false" "$(query '.[0] | [.name, .is_connected, .draining]' fleet nodes)" "the nodes"
+    # It notices the restart with its next exchange.
+    wait_for 40 works
+    assert_contains "$(archivist doctor || true)" "node 'web1' is connected" "what the doctor says"
+}
+
+# Faults that an administrator makes; the node works again as soon as they are over.
+names_faults_of_the_server() {
+    needs makes_a_fleet
+    sql postgres 'ALTER DATABASE archive SET default_transaction_read_only = on' >/dev/null
+    in_capsule systemctl restart $fleet
+    wait_for 20 shows "the database is read-only"
+    assert_contains "$(archivist doctor || true)" "use the URL of the primary" "what the doctor says"
+    sql postgres 'ALTER DATABASE archive RESET default_transaction_read_only' >/dev/null
+    sql archive 'INSERT INTO archivist.migration (version, programs_from) VALUES (99, 99)' >/dev/null
+    # A migration ends the sessions of the programs that it excludes.
+    sql postgres "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'archivist-fleet'" >/dev/null
+    wait_for 20 shows "upgrade archivist on this machine"
+    assert_eq sealed "$(query '.[0].status' list snapshots --local "$crawl")" "what the node has, with a schema of the future"
+    sql archive 'DELETE FROM archivist.migration WHERE version = 99' >/dev/null
+    wait_for 20 shows "connected to"
+}
+
+# Over TCP with a password, and TLS with a certificate that has expired.
+names_faults_of_the_login() {
+    needs makes_a_fleet
+    sql postgres "CREATE ROLE tester LOGIN PASSWORD 'right'" 'GRANT "archivist-fleet" TO tester' >/dev/null
+    local url=postgresql://tester@127.0.0.1:$port/archive
+    assert_contains "$(echo wrong | archivist fleet join "$url?sslmode=disable" --password-file - 2>&1 || true)" "leave it first" "a second fleet"
+    assert_contains "$(check wrong "$url?sslmode=disable")" "wrong password for tester" "a wrong password"
+    assert_eq "" "$(check right "$url?sslmode=disable")" "the right password"
+    assert_contains "$(check right "$url")" "certificate" "a certificate that no authority has issued"
+    sql postgres 'REVOKE "archivist-fleet" FROM tester' 'DROP ROLE tester' >/dev/null
+}
+
+# check PASSWORD URL: what the program says as the user of the service.
+check() { echo "$1" | in_capsule runuser -u archivist-fleet -- /usr/lib/archivist/archivist-fleet check "$2" 0 0 2>&1 || true; }
+
+refuses_a_name_of_another_machine() {
+    needs makes_a_fleet
+    sql archive "INSERT INTO archivist.node (name, machine, boot, seen) VALUES ('web9', 'other', '', now())" >/dev/null
+    in_capsule sed -i s/Name=web1/Name=web9/ /etc/archivist/archivist.conf.d/fleet.conf
+    in_capsule systemctl restart $fleet
+    wait_for 20 shows "is another machine: choose another name"
+    in_capsule sed -i s/Name=web9/Name=web1/ /etc/archivist/archivist.conf.d/fleet.conf
+    in_capsule systemctl restart $fleet
+    wait_for 20 shows "connected to"
+    assert_contains "$(archivist fleet leave web9 2>&1 || true)" "was seen a moment ago" "removing a node that lives"
+    sql archive "UPDATE archivist.node SET seen = now() - interval '1 day' WHERE name = 'web9'" >/dev/null
+    assert_status 0 archivist fleet leave web9
+    assert_eq web1 "$(query 'map(.name)' fleet nodes)" "the nodes"
+}
+
+drains_and_resumes() {
+    needs archives_a_page
+    assert_status 0 archivist fleet drain
+    assert_eq true "$(query '.[0].draining' fleet nodes)" "whether the node drains"
+    wait_for 30 no_crawl_is_open
+    assert_status 0 archivist fleet drain --undo web1
+    crawl=$(add --plugins testpage "${site}page/2")
+    wait_for 60 page_is_sealed
+    assert_eq 1 "$(archivist fleet drain web7 >/dev/null 2>&1 || echo $?)" "draining a node that does not exist"
+}
+
+no_crawl_is_open() { [[ $(query 'map(select(.ended_at == null)) | length' list crawls --local) == 0 ]]; }
+
+leaves_the_fleet() {
+    needs archives_a_page
+    assert_contains "$(archivist fleet leave)" "has left the fleet" "what leave says"
+    assert_eq "disabled inactive" "$(in_capsule systemctl is-enabled $fleet || true) $(in_capsule systemctl is-active $fleet || true)" "the service"
+    in_capsule test ! -e /etc/archivist/archivist.conf.d/fleet.conf || fail "the configuration is left"
+    assert_eq "" "$(sql archive 'SELECT name FROM archivist.node WHERE name IS NOT NULL')" "the nodes"
+    assert_eq sealed "$(query '.[0].status' list snapshots "$crawl")" "the page of the fleet on this machine"
+    crawl=$(add --plugins testpage "${site}page/3")
+    wait_for 60 is_over "$crawl"
+    assert_contains "$(archivist fleet join "$socket" 2>&1 || true)" "the ids of the fleet begin at c1" "joining with crawls of the same ids"
+}
+
+cases runs_only_in_a_fleet refuses_bad_urls trusts_a_private_authority makes_a_fleet archives_a_page is_closed_to_others survives_a_restart_of_each shows_the_fleet \
+    names_faults_of_the_server names_faults_of_the_login refuses_a_name_of_another_machine drains_and_resumes leaves_the_fleet
