@@ -19,6 +19,9 @@ pub const LOOK: Duration = Duration::from_secs(3);
 /// updates the rows of these hosts.
 const REFILL: Duration = Duration::from_secs(10);
 
+/// Shortest time between two requests of one kind that news calls for.
+pub const SOON: Duration = Duration::from_secs(1);
+
 /// Shortest time between two looks without a hint.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
@@ -48,8 +51,10 @@ pub enum Event {
     Delivered,
     /// The orchestrator did not answer, or answered with an error.
     Failed,
-    /// There is something to do: the orchestrator or NOTIFY says so.
+    /// There is something to do: the orchestrator says so.
     Hint,
+    /// There are pages or orders: another node says so, with NOTIFY.
+    News,
 }
 
 /// What the service does.
@@ -111,6 +116,19 @@ struct Link {
     claim_more_at: BootTime,
     refill_at: BootTime,
     beat_at: BootTime,
+    early: Early,
+}
+
+/// Requests that probably bring something before their time, so that a page or the end of a crawl
+/// need not wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Early {
+    /// Pages were queued in the fleet.
+    claim: bool,
+    /// Pages were queued by this node, maybe of hosts that it holds.
+    refill: bool,
+    /// The node has recorded something, or a user has commanded something.
+    beat: bool,
 }
 
 /// The fleet service of a node.
@@ -119,6 +137,7 @@ pub struct Service {
     state: State,
     failures: u32,
     hinted: bool,
+    has_news: bool,
 }
 
 impl Default for Service {
@@ -127,6 +146,7 @@ impl Default for Service {
             state: State::Down,
             failures: 0,
             hinted: false,
+            has_news: false,
         }
     }
 }
@@ -136,6 +156,7 @@ impl Service {
     /// first event is [`Event::Tick`].
     pub fn handle(&mut self, now: BootTime, jitter: f64, event: Event) -> Vec<Action> {
         let state = std::mem::replace(&mut self.state, State::Down);
+        let is_news = event == Event::News;
         let (state, actions) = match (state, event) {
             (State::Down, Event::Tick) => (State::Greeting, vec![Action::Connect]),
             (State::Greeting, Event::Connected) => (State::Greeting, vec![Action::Hello]),
@@ -152,8 +173,9 @@ impl Service {
                 let link = Link::new(now, welcome);
                 (State::Asking(link), vec![Action::Ask])
             }
-            (State::Idle(link), Event::Tick | Event::Hint) => {
+            (State::Idle(link), Event::Tick | Event::Hint | Event::News) => {
                 self.hinted = false;
+                self.has_news |= is_news;
                 (State::Asking(link), vec![Action::Ask])
             }
             (State::Asking(link), Event::Holdings(holdings)) => self.next(now, link, &holdings),
@@ -164,8 +186,9 @@ impl Service {
             // What the orchestrator did not store, it does not hold: the next hello names it.
             (State::Down, Event::Disconnected | Event::Failed) => (State::Down, Vec::new()),
             (_, Event::Disconnected | Event::Failed) => self.down(now, jitter),
-            (state, Event::Hint) => {
+            (state, Event::Hint | Event::News) => {
                 self.hinted = true;
+                self.has_news |= is_news;
                 (state, Vec::new())
             }
             (state, _) => (state, Vec::new()),
@@ -199,6 +222,10 @@ impl Service {
     /// Chooses the next request, the most urgent first.
     fn next(&mut self, now: BootTime, mut link: Link, has: &Holdings) -> (State, Vec<Action>) {
         link.compare(has);
+        if std::mem::take(&mut self.has_news) {
+            link.early.claim = true;
+            link.early.beat = true;
+        }
         let request = link.choose(now, has);
         if let Some(request) = request {
             let send = Action::Send(link.session, request.clone());
@@ -223,6 +250,7 @@ impl Service {
         if let Err(refusal @ (Refusal::Superseded { .. } | Refusal::UnknownNode { .. })) = reply {
             return self.refused(now, jitter, refusal);
         }
+        link.early.learn(&request, &reply);
         if matches!(request, Request::Renew(_)) {
             link.beat_at = sent.after(HEARTBEAT);
         }
@@ -285,6 +313,7 @@ impl Link {
             renew_at: now,
             refill_at: now,
             beat_at: now,
+            early: Early::default(),
         }
     }
 
@@ -320,7 +349,7 @@ impl Link {
         // What was sent before the hello may have been carried out: it is repeated before anything
         // that can bring the same pages again.
         let is_settled = first.is_none_or(|entry| entry.number > self.barrier);
-        let fills = is_settled && now >= self.refill_at && !has.short.is_empty();
+        let fills = is_settled && now >= self.refills_at() && !has.short.is_empty();
         if self.renews_all {
             return Some(Request::Renew(Renew {
                 leases: has.leases.clone(),
@@ -345,7 +374,7 @@ impl Link {
                 refill: has.refill,
             }));
         }
-        if now >= self.beat_at {
+        if now >= self.beats_at(has) {
             return Some(Request::Renew(Renew::default()));
         }
         self.entry = first.map(|entry| entry.number);
@@ -358,20 +387,70 @@ impl Link {
         let claim = has.claim?;
         let busy = has.leases.len().saturating_sub(has.short.len());
         let has_enough = busy >= claim.hosts.try_into().unwrap_or(usize::MAX);
+        let claim_at = earlier(self.claim_at, LOOK, self.early.claim);
         Some(if has_enough {
-            self.claim_at.max(self.claim_more_at)
+            claim_at.max(self.claim_more_at)
         } else {
-            self.claim_at
+            claim_at
         })
+    }
+
+    fn refills_at(&self) -> BootTime {
+        earlier(self.refill_at, REFILL, self.early.refill)
+    }
+
+    /// Returns when the next heartbeat is due. A node that works learns little from an early one.
+    fn beats_at(&self, has: &Holdings) -> BootTime {
+        let is_idle = has.entries.is_empty() && has.short.len() == has.leases.len();
+        earlier(self.beat_at, HEARTBEAT, self.early.beat && is_idle)
     }
 
     /// Returns when the next request may be due.
     fn wake_at(&self, now: BootTime, has: &Holdings) -> BootTime {
         let renew = (!has.leases.is_empty()).then_some(self.renew_at);
         let claim = self.claims_at(has);
-        let refill = (!has.short.is_empty()).then_some(self.refill_at);
+        let refill = (!has.short.is_empty()).then_some(self.refills_at());
         let due = [renew, claim, refill].into_iter().flatten();
-        due.fold(self.beat_at, BootTime::min)
+        due.fold(self.beats_at(has), BootTime::min)
             .max(now.after(SHORTEST_WAIT))
+    }
+}
+
+impl Early {
+    /// Notes what a reply says about later requests, and which of them it is the answer to.
+    fn learn(&mut self, request: &Request, reply: &Result<Reply, Refusal>) {
+        match (request, reply) {
+            (Request::Claim(_), _) => self.claim = false,
+            (Request::Renew(renew), _) => {
+                self.beat = false;
+                self.refill &= renew.refill == 0;
+            }
+            (Request::Submit(_), Ok(Reply::Submitted { inserted })) if *inserted > 0 => {
+                *self = Early {
+                    claim: true,
+                    refill: true,
+                    beat: true,
+                };
+            }
+            (Request::Record(record), Ok(Reply::Recorded(_))) => {
+                self.beat = true;
+                if !record.children.is_empty() {
+                    self.claim = true;
+                    self.refill = true;
+                }
+            }
+            (Request::CrawlClosed { .. } | Request::Command(_), _) => self.beat = true,
+            _ => {}
+        }
+    }
+}
+
+/// Returns the time of a request that is due `interval` after the one before it, or with `is_early`
+/// already [`SOON`] after that one.
+fn earlier(due: BootTime, interval: Duration, is_early: bool) -> BootTime {
+    if is_early {
+        due.min(due.before(interval).after(SOON))
+    } else {
+        due
     }
 }

@@ -211,7 +211,7 @@ impl<'a> Running<'a> {
         let is_connected = link.is_some();
         tokio::select! {
             () = sleep(self.wake.until(now())) => Event::Tick,
-            () = hint(link) => Event::Hint,
+            () = hint(link) => Event::News,
             () = self.orchestrator.news(), if is_connected => Event::Hint,
         }
     }

@@ -5,6 +5,7 @@
 //! A failure prints its seed. `FLEET_SEED=N` runs this seed alone, `FLEET_SEEDS=N` the first N.
 
 mod database;
+mod early;
 mod faults;
 mod machine;
 mod mutation;

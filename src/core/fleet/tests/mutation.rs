@@ -62,12 +62,12 @@ impl Mutation {
     pub(super) fn likely_seed(self) -> u64 {
         match self {
             Mutation::NoResend => 21,
-            Mutation::IdsRepeat => 37,
-            Mutation::NoMargin => 1439,
-            Mutation::NoGrace => 90,
-            Mutation::RebootForgetsStarts => 102,
-            Mutation::ExpiryForgetsStarts => 148,
-            Mutation::DeadlineFromReceipt => 207,
+            Mutation::IdsRepeat => 21,
+            Mutation::NoMargin => 448,
+            Mutation::NoGrace => 40,
+            Mutation::RebootForgetsStarts => 95,
+            Mutation::ExpiryForgetsStarts => 38,
+            Mutation::DeadlineFromReceipt => 283,
             _ => 0,
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(60);
-const CRAWL: CrawlId = CrawlId(1);
+pub(super) const CRAWL: CrawlId = CrawlId(1);
 
 fn hello(name: &str, boot: &str, uptime: u64) -> Hello {
     Hello {
@@ -28,7 +28,7 @@ fn at(seconds: u64) -> DbTime {
     DbTime(1_000_000 + seconds * 1_000)
 }
 
-fn page(host: &str, number: u32) -> NewPage {
+pub(super) fn page(host: &str, number: u32) -> NewPage {
     NewPage {
         url: format!("http://{host}/{number}"),
         host: HostKey(host.into()),
@@ -40,7 +40,7 @@ fn page(host: &str, number: u32) -> NewPage {
 }
 
 /// A database with two nodes and a crawl of two pages on host `a`.
-fn fleet() -> (Ledger, Session, Session) {
+pub(super) fn fleet() -> (Ledger, Session, Session) {
     let mut ledger = Ledger::new(LEASE);
     let one = ledger
         .hello(at(0), &hello("one", "b1", 900))
@@ -244,7 +244,7 @@ fn cancelled_pages_end_with_their_node_or_their_lease() {
 }
 
 /// Drives a service to the point where it asks the orchestrator, after its first hello.
-fn greeted(service: &mut Service, ledger: &mut Ledger) -> Session {
+pub(super) fn greeted(service: &mut Service, ledger: &mut Ledger) -> Session {
     let now = BootTime(1_000);
     assert_eq!(service.handle(now, 0.5, Event::Tick), [Action::Connect]);
     assert_eq!(service.handle(now, 0.5, Event::Connected), [Action::Hello]);

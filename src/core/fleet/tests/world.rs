@@ -366,6 +366,10 @@ impl World {
             .outbox
             .push(Request::Submit(submit));
         self.tell_service(machine, None, Event::Hint);
+        // Before the commit, or long after it: news is only a hint.
+        for other in 0..self.machines.len() {
+            self.tell_service(other, None, Event::News);
+        }
     }
 
     pub(super) fn new_page(&mut self, depth: u32) -> NewPage {

@@ -1,0 +1,168 @@
+//! Requests that come before their time, because they probably bring something.
+
+use super::rules::{CRAWL, fleet, greeted, page};
+use crate::fleet::service::{Action, Event, SOON, Service};
+use crate::fleet::{
+    BootTime, Claim, Claimed, Entry, Epoch, Held, Holdings, HostKey, Pace, Renew, Renewed, Reply,
+    Request, Session, Submit,
+};
+use std::time::Duration;
+
+/// A service that has asked for everything and waits.
+struct Waiting {
+    service: Service,
+    session: Session,
+    now: BootTime,
+}
+
+impl Waiting {
+    fn new(holdings: &Holdings) -> Waiting {
+        let (mut ledger, _, _) = fleet();
+        let mut service = Service::default();
+        let session = greeted(&mut service, &mut ledger);
+        let now = BootTime(1_001);
+        let mut waiting = Waiting {
+            service,
+            session,
+            now,
+        };
+        let mut actions = waiting.step(Event::Holdings(holdings.clone()));
+        while let [Action::Send(_, request)] = &actions[..] {
+            let reply = nothing(request);
+            actions = waiting.answer(reply, holdings);
+        }
+        assert!(matches!(actions[..], [Action::Wake(_)]), "{actions:?}");
+        waiting
+    }
+
+    fn step(&mut self, event: Event) -> Vec<Action> {
+        self.service.handle(self.now, 0.5, event)
+    }
+
+    /// Delivers a reply; returns what the service does next.
+    fn answer(&mut self, reply: Reply, holdings: &Holdings) -> Vec<Action> {
+        self.step(Event::Replied(Ok(reply)));
+        self.step(Event::Delivered);
+        self.step(Event::Holdings(holdings.clone()))
+    }
+
+    /// Returns the requests until the service waits, and for how long it then waits.
+    fn requests(&mut self, event: Event, holdings: &Holdings) -> (Vec<Request>, Duration) {
+        let mut requests = Vec::new();
+        assert_eq!(self.step(event), [Action::Ask]);
+        let mut actions = self.step(Event::Holdings(holdings.clone()));
+        loop {
+            match &actions[..] {
+                [Action::Send(session, request)] => {
+                    assert_eq!(*session, self.session);
+                    let reply = nothing(request);
+                    requests.push(request.clone());
+                    // The orchestrator removes an entry that is answered.
+                    let mut rest = holdings.clone();
+                    rest.entries.clear();
+                    actions = self.answer(reply, &rest);
+                }
+                [Action::Wake(at)] => return (requests, at.until(self.now)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// A reply without pages and orders.
+fn nothing(request: &Request) -> Reply {
+    match request {
+        Request::Claim(_) => Reply::Claimed(Claimed::default()),
+        Request::Renew(_) => Reply::Renewed(Renewed::default()),
+        Request::Submit(submit) => Reply::Submitted {
+            inserted: submit.pages.len() as u64,
+        },
+        Request::CrawlClosed { .. } => Reply::Done,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn claims() -> Holdings {
+    let claim = Claim {
+        hosts: 1,
+        pages_per_host: 1,
+        delay: Duration::ZERO,
+    };
+    Holdings {
+        claim: Some(claim),
+        ..Holdings::default()
+    }
+}
+
+fn kinds(requests: &[Request]) -> Vec<&'static str> {
+    let kind = |request: &Request| match request {
+        Request::Claim(_) => "claim",
+        Request::Renew(Renew { refill: 0, .. }) => "heartbeat",
+        Request::Renew(_) => "refill",
+        Request::Submit(_) => "submit",
+        _ => "other",
+    };
+    requests.iter().map(kind).collect()
+}
+
+#[test]
+fn news_brings_pages_and_orders_a_second_after_the_last_ones() {
+    let holdings = claims();
+    let mut waiting = Waiting::new(&holdings);
+    let (requests, wait) = waiting.requests(Event::News, &holdings);
+    assert_eq!((kinds(&requests), wait), (vec![], SOON));
+    waiting.now = waiting.now.after(SOON);
+    let (requests, wait) = waiting.requests(Event::Tick, &holdings);
+    assert_eq!(kinds(&requests), ["claim", "heartbeat"]);
+    assert!(wait > SOON, "{wait:?}");
+}
+
+#[test]
+fn own_hint_without_entries_brings_nothing() {
+    let holdings = claims();
+    let mut waiting = Waiting::new(&holdings);
+    let (requests, wait) = waiting.requests(Event::Hint, &holdings);
+    assert_eq!(kinds(&requests), [""; 0]);
+    assert!(wait > SOON, "{wait:?}");
+}
+
+#[test]
+fn node_gets_the_pages_that_it_has_submitted_at_once() {
+    let lease = Held {
+        host: HostKey("a".into()),
+        epoch: Epoch(1),
+        live: true,
+        pace: Pace::default(),
+    };
+    let mut holdings = Holdings {
+        short: vec![lease.host.clone()],
+        leases: vec![lease],
+        refill: 16,
+        ..claims()
+    };
+    let mut waiting = Waiting::new(&holdings);
+    waiting.now = waiting.now.after(SOON);
+    holdings.entries = vec![Entry {
+        number: 1,
+        request: Request::Submit(Submit {
+            crawl: CRAWL,
+            spec: None,
+            pages: vec![page("b", 1)],
+        }),
+    }];
+    let (requests, _) = waiting.requests(Event::Hint, &holdings);
+    assert_eq!(kinds(&requests)[..3], ["submit", "claim", "refill"]);
+}
+
+#[test]
+fn idle_node_asks_for_orders_when_a_crawl_is_closed() {
+    let mut holdings = claims();
+    let mut waiting = Waiting::new(&holdings);
+    waiting.now = waiting.now.after(SOON);
+    holdings.entries = vec![Entry {
+        number: 1,
+        request: Request::CrawlClosed { crawl: CRAWL },
+    }];
+    let (requests, _) = waiting.requests(Event::Hint, &holdings);
+    assert_eq!(kinds(&requests), ["other", "heartbeat"]);
+}
