@@ -19,14 +19,17 @@ pub(super) const CRAWL: &str = "SELECT urls_max FROM archivist.crawl WHERE id = 
 /// Inserts into a crawl with a limit wait for each other; the next statement sees what the others did.
 pub(super) const LIMITED: &str = "SELECT FROM archivist.crawl WHERE id = $1 FOR NO KEY UPDATE";
 
-/// Returns the number of pages that the crawl did not have. A host without waiting pages becomes due.
-/// It is locked first: a release or claim that found no page cannot miss those of this transaction.
-pub(super) const INSERT: &str = "
-    WITH incoming AS (
+/// Queues the pages that a crawl did not have, within its limit. `target` has the row of the crawl, if
+/// pages can be queued. A host without waiting pages becomes due. It is locked first: a release or
+/// claim that found no page cannot miss those of this transaction.
+macro_rules! insert_into_target {
+    () => {
+        "
+    incoming AS (
         SELECT DISTINCT ON (i.url_key) i.*
         FROM unnest($3::text[], $4::bytea[], $5::text[], $6::int[], $7::text[], $8::text[], $9::text[])
             WITH ORDINALITY AS i (url, url_key, host, depth, title, bookmarked_at, tags, place)
-        JOIN archivist.crawl c ON c.id = $1 AND c.wanted <> 'cancel' AND i.depth <= c.max_depth
+        JOIN target t ON t.wanted <> 'cancel' AND i.depth <= t.max_depth
         WHERE NOT EXISTS (SELECT FROM archivist.page p WHERE p.crawl = $1 AND p.url_key = i.url_key)
         ORDER BY i.url_key, i.place
     ), fresh AS (
@@ -34,10 +37,10 @@ pub(super) const INSERT: &str = "
         SELECT $1, $2, url, url_key, host, depth, title, bookmarked_at, tags
         FROM incoming ORDER BY place
         LIMIT (
-            SELECT CASE WHEN c.urls_max IS NULL THEN NULL ELSE greatest(0, c.urls_max - (
-                SELECT coalesce(sum(t.pages), 0)::bigint FROM archivist.tally t WHERE t.crawl = c.id
+            SELECT CASE WHEN t.urls_max IS NULL THEN NULL ELSE greatest(0, t.urls_max - (
+                SELECT coalesce(sum(y.pages), 0)::bigint FROM archivist.tally y WHERE y.crawl = $1
             )) END
-            FROM archivist.crawl c WHERE c.id = $1
+            FROM target t
         )
         ON CONFLICT (crawl, url_key) DO NOTHING
         RETURNING host, id
@@ -63,8 +66,36 @@ pub(super) const INSERT: &str = "
     ), counted AS (
         INSERT INTO archivist.tally (crawl, pages, open, bytes)
         SELECT $1, count(*), count(*), 0 FROM fresh HAVING count(*) > 0
-    )
-    SELECT count(*) FROM fresh";
+    )"
+    };
+}
+
+/// Returns the number of pages that the crawl did not have.
+pub(super) const INSERT: &str = concat!(
+    "
+    WITH target AS (
+        SELECT max_depth, wanted, urls_max FROM archivist.crawl WHERE id = $1
+    ),",
+    insert_into_target!(),
+    "
+    SELECT count(*) FROM fresh"
+);
+
+/// The same in one statement, for a crawl that exists and has no limit. Returns whether the session
+/// holds, whether the crawl is such a one, and the number of pages. Both rows are locked as by
+/// `SESSION_SHARED` and `CRAWL`; a statement that waits for a lock sees the row of after the wait.
+const SUBMIT: &str = concat!(
+    "
+    WITH me AS MATERIALIZED (
+        SELECT FROM archivist.node WHERE id = $10 AND incarnation = $11 AND name IS NOT NULL FOR SHARE
+    ), target AS MATERIALIZED (
+        SELECT max_depth, wanted, urls_max FROM archivist.crawl
+        WHERE id = $1 AND urls_max IS NULL AND EXISTS (SELECT FROM me) FOR KEY SHARE
+    ),",
+    insert_into_target!(),
+    "
+    SELECT EXISTS (SELECT FROM me), EXISTS (SELECT FROM target), count(*) FROM fresh"
+);
 
 impl Ledger {
     pub(super) async fn reserve_crawls(&mut self, session: Session, count: u32) -> Answer<Reply> {
@@ -80,6 +111,12 @@ impl Ledger {
     }
 
     pub(super) async fn submit(&mut self, session: Session, submit: &Submit) -> Answer<Reply> {
+        if submit.spec.is_none() && self.limited != Some(submit.crawl) {
+            if let Some(inserted) = self.submit_alone(session, submit).await? {
+                return Ok(Reply::Submitted { inserted });
+            }
+            self.limited = Some(submit.crawl);
+        }
         let texts = [SESSION_SHARED, CREATE, CRAWL, LIMITED, INSERT];
         let work = self.begin(&texts).await?;
         work.check(session).await?;
@@ -97,6 +134,40 @@ impl Ledger {
         work.commit().await?;
         Ok(Reply::Submitted { inserted })
     }
+
+    /// Returns the number of queued pages; `None` if the crawl has a limit or does not exist.
+    async fn submit_alone(&mut self, session: Session, submit: &Submit) -> Answer<Option<u64>> {
+        let columns = Columns::of(&submit.pages);
+        let parent: Option<i64> = None;
+        let (node, incarnation) = (&session.node.0, &session.incarnation.0);
+        let mut values = values(&submit.crawl.0, &parent, &columns).to_vec();
+        values.extend([node as &(dyn ToSql + Sync), incarnation]);
+        let row = self.alone(SUBMIT, &values).await?;
+        if !row.get::<_, bool>(0) {
+            return Err(self.stranger(session).await);
+        }
+        let inserted = row.get::<_, i64>(2).unsigned_abs();
+        Ok(row.get::<_, bool>(1).then_some(inserted))
+    }
+}
+
+/// Returns the first nine values of [`INSERT`] and [`SUBMIT`].
+fn values<'a>(
+    crawl: &'a i64,
+    parent: &'a Option<i64>,
+    columns: &'a Columns,
+) -> [&'a (dyn ToSql + Sync); 9] {
+    [
+        crawl,
+        parent,
+        &columns.urls,
+        &columns.keys,
+        &columns.hosts,
+        &columns.depths,
+        &columns.titles,
+        &columns.bookmarks,
+        &columns.tags,
+    ]
 }
 
 impl Work<'_> {
@@ -116,18 +187,8 @@ impl Work<'_> {
         }
         let parent = parent.map(|parent| parent.0);
         let columns = Columns::of(pages);
-        let values: Values<'_> = &[
-            &crawl.0,
-            &parent,
-            &columns.urls,
-            &columns.keys,
-            &columns.hosts,
-            &columns.depths,
-            &columns.titles,
-            &columns.bookmarks,
-            &columns.tags,
-        ];
-        let inserted: i64 = self.row(INSERT, values).await?.get(0);
+        let values = values(&crawl.0, &parent, &columns);
+        let inserted: i64 = self.row(INSERT, &values).await?.get(0);
         Ok(Some(u64::try_from(inserted).unwrap_or_default()))
     }
 }

@@ -15,6 +15,7 @@ mod row;
 
 use crate::connect::{Link, Problem};
 use archivist_core::fleet::{Incarnation, NodeId, Refusal, Reply, Request, Session};
+use archivist_core::model::CrawlId;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
@@ -65,6 +66,8 @@ pub struct Ledger {
     statements: HashMap<&'static str, Statement>,
     sweep: Duration,
     rest: Option<pieces::Rest>,
+    /// The last crawl that a submission in one statement was not possible for.
+    limited: Option<CrawlId>,
 }
 
 impl Ledger {
@@ -75,6 +78,7 @@ impl Ledger {
             statements: HashMap::new(),
             sweep: SWEEP,
             rest: None,
+            limited: None,
         }
     }
 
