@@ -33,9 +33,25 @@ const CANCEL: &str = "
     )
     SELECT count(*), coalesce(max(id), $2) FROM open";
 
-/// The next record of a page has all its results: those of before are removed, so that they count no
-/// more, however often the page is retried.
-const RETRY_CRAWL: &str = "
+/// Removes the results of the pages in `again`. The next record of a page has all its results, so the
+/// earlier ones no longer count, however often the page is retried.
+macro_rules! withdraw_results {
+    () => {
+        "
+    ), gone AS (
+        DELETE FROM archivist.result r USING again a WHERE r.page = a.id RETURNING r.size, r.state
+    ), withdrawn AS (
+        INSERT INTO archivist.tally (crawl, pages, open, bytes, succeeded, failed)
+        SELECT $1, 0, 0, -sum(size), -count(*) FILTER (WHERE state = 'succeeded'),
+            -count(*) FILTER (WHERE state = 'failed')
+        FROM gone HAVING count(*) > 0
+    )"
+    };
+}
+
+/// Opens the cancelled pages of a crawl again.
+const RETRY_CRAWL: &str = concat!(
+    "
     WITH chosen AS MATERIALIZED (
         SELECT id FROM archivist.page
         WHERE crawl = $1 AND status BETWEEN 'cancelled' AND 'cancelled' AND id > $2
@@ -46,19 +62,15 @@ const RETRY_CRAWL: &str = "
         RETURNING p.id
     ), counted AS (
         INSERT INTO archivist.tally (crawl, pages, open, bytes, cancelled)
-        SELECT $1, 0, count(*), 0, -count(*) FROM again HAVING count(*) > 0
-    ), gone AS (
-        DELETE FROM archivist.result r USING again a WHERE r.page = a.id RETURNING r.size, r.state
-    ), withdrawn AS (
-        INSERT INTO archivist.tally (crawl, pages, open, bytes, succeeded, failed)
-        SELECT $1, 0, 0, -sum(size), -count(*) FILTER (WHERE state = 'succeeded'),
-            -count(*) FILTER (WHERE state = 'failed')
-        FROM gone HAVING count(*) > 0
-    )
-    SELECT count(*), coalesce(max(id), $2) FROM chosen";
+        SELECT $1, 0, count(*), 0, -count(*) FROM again HAVING count(*) > 0",
+    withdraw_results!(),
+    "
+    SELECT count(*), coalesce(max(id), $2) FROM chosen"
+);
 
 /// The same for the pages with a failed result. Looks at all sealed pages of the crawl.
-const RETRY_FAILED: &str = "
+const RETRY_FAILED: &str = concat!(
+    "
     WITH seen AS MATERIALIZED (
         SELECT id FROM archivist.page
         WHERE crawl = $1 AND status BETWEEN 'sealed' AND 'sealed' AND id > $2
@@ -70,16 +82,11 @@ const RETRY_FAILED: &str = "
         RETURNING p.id
     ), counted AS (
         INSERT INTO archivist.tally (crawl, pages, open, bytes)
-        SELECT $1, 0, count(*), 0 FROM again HAVING count(*) > 0
-    ), gone AS (
-        DELETE FROM archivist.result r USING again a WHERE r.page = a.id RETURNING r.size, r.state
-    ), withdrawn AS (
-        INSERT INTO archivist.tally (crawl, pages, open, bytes, succeeded, failed)
-        SELECT $1, 0, 0, -sum(size), -count(*) FILTER (WHERE state = 'succeeded'),
-            -count(*) FILTER (WHERE state = 'failed')
-        FROM gone HAVING count(*) > 0
-    )
-    SELECT count(*), coalesce(max(id), $2) FROM seen";
+        SELECT $1, 0, count(*), 0 FROM again HAVING count(*) > 0",
+    withdraw_results!(),
+    "
+    SELECT count(*), coalesce(max(id), $2) FROM seen"
+);
 
 /// Hosts of open pages become due, with pages of any id. They are locked first, as for pages that are
 /// inserted.
