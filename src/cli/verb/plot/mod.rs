@@ -12,11 +12,12 @@ use crate::client::paging::Source;
 use crate::client::server::{Server, decode};
 use crate::display::style;
 use crate::display::style::Style;
-use archivist_core::model::{Lifecycle, Owner, Time};
-use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
+use archivist_core::model::{Lifecycle, Owner, RunId, SnapshotId, Time};
+use archivist_shared::bus::documents::report::{Crawl, Filter, ROWS_MAX, Snapshot, Span};
 use archivist_shared::config::Scope;
 use clap::Args;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 
 #[derive(Args)]
 pub struct PlotArgs {
@@ -76,6 +77,65 @@ pub async fn run(args: PlotArgs, scope: &Scope) -> Result<Exit, Failure> {
         eprintln!("{left_out}");
     }
     Ok(Exit::Done)
+}
+
+/// What a time line has, in the order of its ids.
+trait Listed: DeserializeOwned {
+    type Id: Copy + Ord + Display;
+    fn id(&self) -> Self::Id;
+}
+
+impl Listed for Span {
+    type Id = RunId;
+    fn id(&self) -> RunId {
+        self.id
+    }
+}
+
+impl Listed for Snapshot {
+    type Id = SnapshotId;
+    fn id(&self) -> SnapshotId {
+        self.id
+    }
+}
+
+/// Returns the first entries of a time line, and whether there are more. It is read in batches:
+/// `filter` gets the last id that was read, and the number of entries of the next batch. A `limit`
+/// of 0 means all.
+async fn first<T: Listed>(
+    source: Source<'_>,
+    limit: u32,
+    filter: impl Fn(Option<T::Id>, u32) -> Filter,
+) -> Result<(Vec<T>, bool), Failure> {
+    let limit = match limit {
+        0 => usize::MAX,
+        limit => limit as usize,
+    };
+    let mut entries: Vec<T> = Vec::new();
+    let mut after: Option<T::Id> = None;
+    // One more than requested shows that there are more.
+    while entries.len() <= limit {
+        let wanted = limit.saturating_add(1) - entries.len();
+        let batch = u32::try_from(wanted).unwrap_or(ROWS_MAX).min(ROWS_MAX);
+        let batch: Vec<T> = list(source, "timeline", &filter(after, batch)).await?;
+        let Some(last) = batch.last().map(T::id) else {
+            break;
+        };
+        if Some(last) <= after {
+            let program = match source {
+                Source::Machine(_) => "archivist-orchestrator.service",
+                Source::Fleet(_) => "archivist-fleet.service",
+            };
+            return Err(Failure::failed(format!(
+                "the time line repeats itself after {last}; restart {program}"
+            )));
+        }
+        after = Some(last);
+        entries.extend(batch);
+    }
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    Ok((entries, more))
 }
 
 async fn list<T: DeserializeOwned>(

@@ -3,12 +3,12 @@
 use super::draw::from_first_to_last;
 use super::rows::{Row, Shape, State};
 use super::scale::offset;
-use super::{Kind, Picture, Subject, find, list};
+use super::{Kind, Picture, Subject, find, first};
 use crate::client::exit::Failure;
 use crate::client::fleet::Fleet;
 use crate::client::paging::Source;
-use archivist_core::model::{Lifecycle, Owner, SnapshotId, Time};
-use archivist_shared::bus::documents::report::{Crawl, Filter, ROWS_MAX, Snapshot};
+use archivist_core::model::{Lifecycle, Owner, Time};
+use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot};
 use std::collections::BTreeMap;
 
 /// Returns the picture of a crawl or page; `None` if the fleet does not know it, or this machine, which
@@ -32,7 +32,13 @@ pub async fn picture(fleet: &Fleet, id: Owner, limit: u32) -> Result<Option<Pict
             }
         }
     };
-    let (pages, more) = pages(source, id, limit).await?;
+    let pages = first(source, limit, |after, limit| Filter {
+        owner: Some(id),
+        limit,
+        after_page: after,
+        ..Filter::default()
+    });
+    let (pages, more) = pages.await?;
     let left = more.then(|| worked_on.saturating_sub(pages.len() as u64).max(1));
     Ok(Some(of(subject, &pages, left)))
 }
@@ -170,50 +176,12 @@ fn times(from: Option<Time>, to: Option<Time>) -> Vec<String> {
     started.into_iter().chain(ended).collect()
 }
 
-/// Returns the first pages that nodes have or ended, read batch by batch, and whether there are more.
-async fn pages(
-    source: Source<'_>,
-    id: Owner,
-    limit: u32,
-) -> Result<(Vec<Snapshot>, bool), Failure> {
-    let limit = match limit {
-        0 => usize::MAX,
-        limit => limit as usize,
-    };
-    let mut pages: Vec<Snapshot> = Vec::new();
-    let mut after: Option<SnapshotId> = None;
-    // One more than requested shows that there are more.
-    while pages.len() <= limit {
-        let wanted = limit.saturating_add(1) - pages.len();
-        let filter = Filter {
-            owner: Some(id),
-            limit: u32::try_from(wanted).unwrap_or(ROWS_MAX).min(ROWS_MAX),
-            after_page: after,
-            ..Filter::default()
-        };
-        let piece: Vec<Snapshot> = list(source, "timeline", &filter).await?;
-        let Some(last) = piece.last().map(|page| page.id) else {
-            break;
-        };
-        if Some(last) <= after {
-            return Err(Failure::failed(format!(
-                "the time line of the fleet repeats itself after {last}; restart archivist-fleet.service"
-            )));
-        }
-        after = Some(last);
-        pages.extend(piece);
-    }
-    let more = pages.len() > limit;
-    pages.truncate(limit);
-    Ok((pages, more))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::display::style::Style;
     use crate::verb::plot::draw::draw;
-    use archivist_core::model::{CrawlId, Uses};
+    use archivist_core::model::{CrawlId, SnapshotId, Uses};
     use std::path::Path;
 
     /// A page that ran from `from` to `to` seconds; without an end, it is open.

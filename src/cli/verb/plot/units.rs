@@ -1,14 +1,14 @@
 //! The units of a crawl or page on this machine.
 
 use super::rows::rows;
-use super::{Kind, Picture, Subject, find, list};
+use super::{Kind, Picture, Subject, find, first};
 use crate::client::exit::Failure;
 use crate::client::paging::Source;
 use crate::client::server::Server;
 use crate::display::text;
-use archivist_core::model::{Owner, RunId};
+use archivist_core::model::Owner;
 use archivist_core::text::human_size;
-use archivist_shared::bus::documents::report::{Crawl, Filter, ROWS_MAX, Snapshot, Span};
+use archivist_shared::bus::documents::report::{Crawl, Filter, Snapshot, Span};
 
 pub async fn picture(server: &Server, id: Owner, limit: u32) -> Result<Picture, Failure> {
     let source = Source::Machine(server);
@@ -23,7 +23,13 @@ pub async fn picture(server: &Server, id: Owner, limit: u32) -> Result<Picture, 
         }
     };
     let subject = subject.ok_or_else(|| Failure::failed(format!("there is no {id}")))?;
-    let (spans, more) = spans(source, id, limit).await?;
+    let spans = first(source, limit, |after, limit| Filter {
+        owner: Some(id),
+        limit,
+        after,
+        ..Filter::default()
+    });
+    let (spans, more) = spans.await?;
     Ok(of(subject, &spans, more))
 }
 
@@ -59,37 +65,4 @@ fn about(spans: &[Span], more: bool) -> Vec<String> {
     let peak = spans.iter().filter_map(|span| span.memory_peak).max();
     words.extend(peak.map(|peak| format!("at most {} in one unit", human_size(peak))));
     words
-}
-
-/// Returns the first units, read batch by batch, and whether there are more.
-async fn spans(source: Source<'_>, id: Owner, limit: u32) -> Result<(Vec<Span>, bool), Failure> {
-    let limit = match limit {
-        0 => usize::MAX,
-        limit => limit as usize,
-    };
-    let mut spans: Vec<Span> = Vec::new();
-    let mut after: Option<RunId> = None;
-    // One more than requested shows that there are more.
-    while spans.len() <= limit {
-        let filter = Filter {
-            owner: Some(id),
-            limit: ROWS_MAX,
-            after,
-            ..Filter::default()
-        };
-        let piece: Vec<Span> = list(source, "timeline", &filter).await?;
-        let Some(last) = piece.last().map(|span| span.id) else {
-            break;
-        };
-        if Some(last) <= after {
-            return Err(Failure::failed(format!(
-                "the orchestrator's time line repeats itself after {last}; restart it: see archivist-orchestrator.service(8)"
-            )));
-        }
-        after = Some(last);
-        spans.extend(piece);
-    }
-    let more = spans.len() > limit;
-    spans.truncate(limit);
-    Ok((spans, more))
 }
