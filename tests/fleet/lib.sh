@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../tap/cases.sh"
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
 : "${CAPSULE:?name of the lab}" "${DEB:?path of the package}"
-for tap_part in packaging/lib/report tests/fleet/database tests/fleet/lab; do
+for tap_part in packaging/lib/report packaging/lib/apt tests/fleet/database tests/fleet/lab; do
     # shellcheck source=/dev/null
     source "$ROOT/$tap_part.sh"
 done
@@ -121,6 +121,29 @@ is_on() { [[ " $(capsule list | cut -f 1 | paste -sd ' ') " == *" $network-$1 "*
 
 power_on() { boot_node "$1" "$(<"$lab/up")" --keep; }
 
+# set_wall_clock N SECONDS RATE: reboots a node with a clock that is ahead and drifts.
+set_wall_clock() {
+    local n=$1
+    need_packages gcc libc6-dev
+    cc -shared -fPIC -O2 -Wall -o "$work/wall-clock.so" "$ROOT/tests/fleet/wall_clock.c" -ldl
+    capsule cp "$work/wall-clock.so" "$network-$n:/usr/local/lib/wall-clock.so"
+    # shellcheck disable=SC2016 # for the node
+    on "$n" sh -c 'echo "$@" >/etc/wall-clock; echo /usr/local/lib/wall-clock.so >/etc/ld.so.preload; sync' sh "$2" "$3" $EPOCHSECONDS
+    power_off "$n"
+    power_on "$n"
+}
+
+reset_wall_clocks() {
+    local n
+    for n in "${NODES[@]}"; do
+        is_on "$n" || continue
+        on "$n" test -e /etc/ld.so.preload || continue
+        on "$n" rm /etc/ld.so.preload
+        power_off "$n"
+        power_on "$n"
+    done
+}
+
 # taken_over_after MS NAME N: prints the longest time in milliseconds from a moment until another node than N requested a page of
 # a host that N had requested pages of shortly before.
 taken_over_after() {
@@ -131,7 +154,9 @@ taken_over_after() {
 }
 
 # Ends what a failed case left: all machines run and are connected.
-after_failure() {
+after_failure() { mend_lab; }
+
+mend_lab() {
     local n
     for n in n1 n2 n3 db spare; do network mend "$network" "$n"; done
     database_empty "$(<"$lab/primary")"
