@@ -23,9 +23,10 @@ const HEARTBEAT_TIMEOUT: Duration = Duration::from_millis(600);
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time without a call after which the connection is closed.
 const IDLE: Duration = Duration::from_secs(30);
-/// Time between two looks at a crawl without a hint of another node.
-const LOOK: Duration = Duration::from_secs(3);
-/// Shortest time between two looks at a crawl: nodes give a hint for each page.
+/// Time between two looks at a crawl without a hint of another node. Recorded pages give none, because
+/// all commits with a NOTIFY wait for each other.
+const LOOK: Duration = Duration::from_secs(1);
+/// Shortest time between two looks at a crawl.
 const LOOK_MIN: Duration = Duration::from_millis(500);
 /// Time after which a call that waits for a crawl returns in any case.
 const WAIT: Duration = Duration::from_secs(20);

@@ -133,15 +133,17 @@ async fn fleet_to_the_end(fleet: &Fleet, crawl: CrawlId, view: &mut View) -> Res
                 }
                 let mut crawl: Crawl = decode(&known)?;
                 let is_done = are_done(&crawl);
-                if is_done && fleet.has_sent_all().await? {
+                let is_sealed = is_done && fleet.has_sent_all().await?;
+                if is_sealed {
                     // Nodes run its last hooks when they had no page of it for a while.
                     crawl.status = Lifecycle::Sealed;
-                    view.take_event(CrawlEvent::Crawl { crawl })?;
-                } else if is_new {
+                }
+                if is_sealed || is_new {
                     view.take_event(CrawlEvent::Crawl { crawl })?;
                 }
-                if is_done {
-                    // The rest of a long list may not have been sent yet.
+                if is_done && !is_sealed {
+                    // The rest of a long list has not been sent yet. It may be of pages that the
+                    // crawl has, and change nothing.
                     tokio::time::sleep(FLEET_DELAY_MIN).await;
                     known.clear();
                 }
