@@ -1,3 +1,5 @@
+mod kills;
+
 use super::*;
 use crate::marker::MARKER;
 use std::fs;
@@ -27,15 +29,19 @@ impl Bed {
         self.place.path().join("archive/20261123/a.test/s7")
     }
 
-    fn run(&self, task: Task, object: Option<&StoredObject>) -> Result<Option<StoredObject>> {
-        perform(&Assignment {
+    fn assignment(&self, task: Task, object: Option<&StoredObject>) -> Assignment {
+        Assignment {
             task,
             store: self.store().to_str().unwrap().to_owned(),
             directory: self.page(),
             path: "20261123/a.test/s7".to_owned(),
             object: object.cloned(),
             reread: true,
-        })
+        }
+    }
+
+    fn run(&self, task: Task, object: Option<&StoredObject>) -> Result<Option<StoredObject>> {
+        perform(&self.assignment(task, object))
     }
 
     fn put(&self) -> StoredObject {
