@@ -127,6 +127,16 @@ pub fn is_leftover(path: &str, file: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".part"))
 }
 
+/// Whether a file of this name is an incomplete object, whose complete name will be `object`. Both
+/// names are without directory. The object has the content that its name says, whichever transfer
+/// writes it.
+pub fn is_part_of(object: &str, file: &str) -> bool {
+    let rest = file
+        .strip_prefix('.')
+        .and_then(|file| file.strip_prefix(object));
+    rest.is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".part"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +156,9 @@ mod tests {
         assert!(!is_leftover("20261123/example.org/s77", file));
         assert!(!is_leftover("20261123/example.org/s", file));
         assert!(!is_leftover("20261123/example.org/s7", &file[1..]));
+        assert!(is_part_of("s7-0123456789abcdef.tar", file));
+        assert!(!is_part_of("s7-0123456789abcdee.tar", file));
+        assert!(!is_part_of("s7-0123456789abcdef.ta", file));
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use super::{Content, Entry, Reader, Store, Watched, split};
 use crate::failure::{Failure, Result, at};
 use crate::files;
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 use std::fs::{self, DirBuilder, File};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// A store in a directory of this machine.
@@ -32,6 +33,42 @@ impl Directory {
     }
 }
 
+/// Moves to the end of a file that an interrupted transfer began, and returns its size in bytes. One
+/// that is longer than the content becomes empty.
+fn seek_to_end(mut file: &File, size: u64) -> io::Result<u64> {
+    match file.seek(SeekFrom::End(0))? {
+        kept if kept <= size => Ok(kept),
+        _ => {
+            file.set_len(0)?;
+            file.rewind()?;
+            Ok(0)
+        }
+    }
+}
+
+/// Writes what follows the bytes that the file has.
+struct Rest<W> {
+    inner: W,
+    kept: u64,
+}
+
+impl<W: Write> Write for Rest<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.kept == 0 {
+            return self.inner.write(bytes);
+        }
+        let skipped = bytes
+            .len()
+            .min(usize::try_from(self.kept).unwrap_or(usize::MAX));
+        self.kept -= skipped as u64;
+        Ok(skipped)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
 impl Store for Directory {
     fn list(&self, directory: &str) -> Result<Vec<Entry>> {
         let path = self.root.join(directory);
@@ -53,15 +90,30 @@ impl Store for Directory {
         Ok(entries)
     }
 
-    fn write(&self, name: &str, _size: u64, content: Content<'_>) -> Result<()> {
+    fn resumes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()> {
         let path = self.root.join(name);
         let parent = self.root.join(split(name).0);
         DirBuilder::new()
             .recursive(true)
             .create(&parent)
             .map_err(at("create", &parent))?;
-        let file = File::create(&path).map_err(at("create", &path))?;
-        let mut writer = Watched::new(BufWriter::with_capacity(CHUNK_BYTES, &file));
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(&path)
+            .map_err(at("create", &path))?;
+        let kept = seek_to_end(&file, size).map_err(at("read", &path))?;
+        let buffer = BufWriter::with_capacity(CHUNK_BYTES, &file);
+        let mut writer = Watched::new(Rest {
+            inner: buffer,
+            kept,
+        });
         let written =
             content(&mut writer).and_then(|()| writer.flush().map_err(at("write", &path)));
         if let Some(error) = writer.error.take() {

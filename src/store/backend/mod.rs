@@ -28,6 +28,9 @@ pub trait Store {
     /// # Errors
     /// If the store cannot be reached.
     fn list(&self, directory: &str) -> Result<Vec<Entry>>;
+    /// Whether [`Store::write`] keeps the bytes of a file that exists, and writes the missing ones.
+    /// Otherwise it writes all.
+    fn resumes(&self) -> bool;
     /// Writes a file and waits until the store has it. `size` is that of the content, in bytes.
     fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()>;
     /// Reads a file from the store, not from a cache.

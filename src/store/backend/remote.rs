@@ -256,6 +256,11 @@ impl Store for Remote {
         Ok(list.iter().filter_map(entry).collect())
     }
 
+    /// rclone cannot continue an upload.
+    fn resumes(&self) -> bool {
+        false
+    }
+
     fn write(&self, name: &str, _size: u64, content: Content<'_>) -> Result<()> {
         let path = self.path(name);
         let mut running = self.start(&["rcat", &path], Stdio::piped(), Stdio::null())?;

@@ -1,13 +1,16 @@
 //! Copies the files of a snapshot to the store. The object is written under another name, read back,
-//! and renamed if it is intact, so that a killed transfer leaves no half object.
+//! and renamed if it is intact, so that a killed transfer leaves no half object. If the store can
+//! continue what a killed transfer has written, the whole object is still read back.
 
 use super::read_back;
-use crate::backend::{Store, split};
+use crate::backend::{Entry, Store, split};
 use crate::digest::{Sum, Summed};
 use crate::failure::{Failure, Result};
 use crate::marker;
 use crate::pack::pack;
-use archivist_core::store::{Assignment, StoredObject, final_name, is_leftover, partial_name};
+use archivist_core::store::{
+    Assignment, StoredObject, final_name, is_leftover, is_part_of, partial_name,
+};
 use std::path::Path;
 
 /// Copies the files, unless the store has an intact copy, and returns the verified object.
@@ -30,18 +33,19 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
         sha256: sum.sha256.clone(),
         size: sum.size,
     };
-    for entry in entries
-        .iter()
-        .filter(|entry| is_leftover(path, &entry.name))
-    {
-        store.remove(&format!("{parent}/{}", entry.name))?;
-    }
     let file = split(&name).1;
     let found = entries.iter().find(|entry| entry.name == file);
-    if found.is_some_and(|entry| entry.size == sum.size) && read_back(store, &name)? == sum {
+    let is_done =
+        found.is_some_and(|entry| entry.size == sum.size) && read_back(store, &name)? == sum;
+    let continued = (!is_done && store.resumes()).then_some(file);
+    let begun = remove_leftovers(store, path, &entries, continued)?;
+    if is_done {
         return Ok(object);
     }
     let part = partial_name(&name, &writer());
+    if let Some(begun) = begun {
+        store.rename(&begun, &part)?;
+    }
     let written = write(store, &part, directory, &sum).and_then(|()| verify(store, &part, &sum));
     if let Err(failure) = written {
         // A full store gets its space back. The next transfer removes what stays.
@@ -50,6 +54,31 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     }
     store.rename(&part, &name)?;
     Ok(object)
+}
+
+/// Removes what killed transfers of this snapshot left in the directory of its objects, except the
+/// longest part of the object `continued`, whose name it returns.
+fn remove_leftovers(
+    store: &dyn Store,
+    path: &str,
+    entries: &[Entry],
+    continued: Option<&str>,
+) -> Result<Option<String>> {
+    let parent = split(path).0;
+    let leftovers = entries
+        .iter()
+        .filter(|entry| is_leftover(path, &entry.name));
+    let (parts, others): (Vec<&Entry>, Vec<&Entry>) = leftovers
+        .partition(|entry| continued.is_some_and(|object| is_part_of(object, &entry.name)));
+    let longest = parts.iter().copied().max_by_key(|entry| entry.size);
+    let shorter = parts
+        .iter()
+        .copied()
+        .filter(|entry| Some(*entry) != longest);
+    for entry in others.into_iter().chain(shorter) {
+        store.remove(&format!("{parent}/{}", entry.name))?;
+    }
+    Ok(longest.map(|entry| format!("{parent}/{}", entry.name)))
 }
 
 /// Returns a name for this transfer that no other one has, on any machine: that of the invocation of

@@ -90,6 +90,10 @@ impl Store for Killed<'_> {
         self.inner.list(directory)
     }
 
+    fn resumes(&self) -> bool {
+        self.inner.resumes()
+    }
+
     fn write(&self, name: &str, size: u64, content: Content<'_>) -> Result<()> {
         self.count_operation()?;
         self.inner.write(name, size, &mut |stream| {
@@ -158,6 +162,36 @@ fn copy_killed_at_any_byte_leaves_no_object() {
     let object = bed.put();
     assert_eq!(bed.names(), [format!("s7-{}.tar", object.sha256)]);
     assert_eq!(local(&bed.page()), ["index.html", "wget"]);
+}
+
+#[test]
+fn killed_copy_is_continued_and_verified_as_a_whole() {
+    let bed = Bed::small();
+    let store = bed.open();
+    let assignment = bed.assignment(Task::Put, None);
+    let begin = || {
+        put::put(&Killed::after_bytes(store.as_ref(), 1_500), &assignment).unwrap_err();
+        let names = bed.names();
+        assert_eq!(names.len(), 1, "{names:?}");
+        bed.store().join("20261123/a.test").join(&names[0])
+    };
+    let part = begin();
+    assert_eq!(fs::metadata(&part).unwrap().len(), 1_500);
+    // What is kept is not written again, so its damage is found when the object is read back.
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&part, &bytes).unwrap();
+    let failure = put::put(store.as_ref(), &assignment).unwrap_err();
+    assert!(failure.text.starts_with("failed to verify"), "{failure}");
+    assert_eq!(bed.names(), [""; 0]);
+    // Longer than the object, as no transfer leaves it.
+    let part = begin();
+    fs::write(&part, vec![7; 100_000]).unwrap();
+    bed.put();
+    fs::remove_dir_all(bed.store().join("20261123")).unwrap();
+    begin();
+    let object = bed.put();
+    assert_eq!(bed.names(), [format!("s7-{}.tar", object.sha256)]);
 }
 
 #[test]
