@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 
 PAGES=42
 
-# A package with the same files and a higher version.
+# The package with a higher version: all nodes have the same files, or those of OLDER_DEB.
 newer_deb() {
     local tree=$work/newer
     dpkg-deb --raw-extract "$DEB" "$tree"

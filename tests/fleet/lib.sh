@@ -27,7 +27,7 @@ prepare() { prepare_lab; }
 prepare_lab() {
     command -v ip jq >/dev/null || skip "ip and jq are required: apt install iproute2 jq"
     [[ -n $(programs) ]] || skip "there is no PostgreSQL: apt install postgresql"
-    lab_is_up || lab_up "${RELEASE-trixie}" "$DEB"
+    lab_is_up || lab_up "${RELEASE-trixie}" "${OLDER_DEB:-$DEB}"
     sql "UPDATE archivist.fleet SET lease_ms = $((LEASE * 1000))"
 }
 
