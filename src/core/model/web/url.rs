@@ -213,6 +213,27 @@ mod tests {
         assert!(matches!(PageUrl::parse(&long), Err(UrlError::TooLong(_))));
     }
 
+    /// UTS #46, as browsers apply it: the Unicode tables are a choice in Cargo.lock.
+    #[test]
+    fn international_hosts_are_those_of_browsers() {
+        let host = |name: &str| PageUrl::parse(&format!("https://{name}/")).map(|url| url.domain());
+        for (name, ascii) in [
+            ("MÜNCHEN.de", "xn--mnchen-3ya.de"),
+            ("faß.de", "xn--fa-hia.de"),
+            ("ＥＸＡＭＰＬＥ。com", "example.com"),
+            ("例え.jp", "xn--r8jz45g.jp"),
+            ("президент.рф", "xn--d1abbgf6aiiy.xn--p1ai"),
+            ("مثال.إختبار", "xn--mgbh0fb.xn--kgbechtv"),
+            ("उदाहरण.परीक्षा", "xn--p1b6ci4b4b3a.xn--11b5bs3a9aj6g"),
+        ] {
+            assert_eq!(host(name).as_deref(), Ok(ascii), "{name}");
+        }
+        // A joiner without its context, a leading mark, and directions that are mixed.
+        for name in ["a\u{200d}b.example", "\u{301}a.example", "א1a.example"] {
+            assert!(host(name).is_err(), "{}", name.escape_unicode());
+        }
+    }
+
     #[test]
     fn domains_are_one_harmless_segment() {
         let domain = |url: &str| PageUrl::parse(url).unwrap().domain();
