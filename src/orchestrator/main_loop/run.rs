@@ -20,6 +20,7 @@ use crate::runner::{gate, identity};
 use crate::store::{Store, StoreError};
 use crate::work::{host_delay, pressure};
 use archivist_core::plan::Idle;
+use archivist_core::text::human_span;
 use archivist_shared::bus::announcer::Announcer;
 use archivist_shared::config::Scope;
 use archivist_shared::journal;
@@ -27,6 +28,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+
+/// Shortest step of the clock that is logged: time synchronisation makes shorter ones.
+const STEP_LOGGED: Duration = Duration::from_secs(1);
 
 /// Options of the orchestrator.
 pub struct Options {
@@ -111,8 +115,8 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
         for crawl in cancelled {
             LogEntry::Crawl(crawl, CrawlLog::Cancelled(add::HALF.to_owned())).write();
         }
-        if let Err(error) = bring_forward(&mut store, engine.settings.retry_longest) {
-            tracing::warn!("failed to adjust retry times: {error}, ignoring");
+        if let Err(error) = adjust_to_clock(&mut store, engine.settings.retry_longest) {
+            tracing::warn!("failed to adjust due times to the clock: {error}, ignoring");
         }
     }
     let idle = Idle {
@@ -156,14 +160,20 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
     result
 }
 
-/// Limits every retry time to what it may be at most, counted from now: the clock may have been set
-/// back while no orchestrator ran.
-fn bring_forward(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
+/// Shifts due times if the clock was set back while no orchestrator ran, and limits each to what it may
+/// be at most, counted from now.
+fn adjust_to_clock(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
     let tx = store.begin()?;
-    let count = tx.bring_forward(now(), longest, host_delay::WAIT_MAX)?;
+    let now = now();
+    let back = tx.set_back_by(now)?;
+    if !back.is_zero() {
+        tx.clock_set(-i64::try_from(back.as_millis()).unwrap_or(i64::MAX))?;
+    }
+    let count = tx.bring_forward(now, longest, host_delay::WAIT_MAX)?;
     tx.commit()?;
-    if count > 0 {
-        tracing::info!("clock was set back since the last start; adjusted {count} retry times");
+    if back >= STEP_LOGGED || count > 0 {
+        let by = human_span(back);
+        tracing::info!("clock was set back by {by} since the last start; adjusted due times");
     }
     Ok(())
 }

@@ -7,9 +7,13 @@ use std::time::Duration;
 /// SQL condition on a crawl or snapshot: it is not final.
 const OPEN: &str = "status NOT IN ('sealed', 'cancelled')";
 
+/// SQL query for the newest ended runs, whose times say how late it was when an orchestrator ran last.
+const NEWEST: &str = "SELECT id FROM run WHERE status = 'ended' ORDER BY id DESC LIMIT 256";
+
 impl Tx<'_> {
-    /// Shifts all due times and the start times of open crawls and snapshots, from which the time
-    /// limits of crawls are counted, by the milliseconds by which the wall clock was set.
+    /// Shifts all due times, the start times of open crawls and snapshots, from which the time limits
+    /// of crawls are counted, and the times of the newest ended runs, by the milliseconds by which the
+    /// wall clock was set.
     pub fn clock_set(&self, by: i64) -> Result<()> {
         for sql in [
             format!(
@@ -19,12 +23,26 @@ impl Tx<'_> {
                 "UPDATE snapshot SET retry_at = retry_at + ?1, started_at = started_at + ?1
                  WHERE {OPEN}"
             ),
+            format!(
+                "UPDATE run SET recorded_at = recorded_at + ?1, started_at = started_at + ?1,
+                     ready_at = ready_at + ?1, ended_at = ended_at + ?1
+                 WHERE id IN ({NEWEST})"
+            ),
             "UPDATE host SET next_at = next_at + ?1 WHERE next_at > 0".to_owned(),
             "UPDATE copy SET due_at = due_at + ?1 WHERE state = 'waiting'".to_owned(),
         ] {
             self.inner.prepare_cached(&sql)?.execute([by])?;
         }
         Ok(())
+    }
+
+    /// Returns by how much the clock was at least set back while no orchestrator was running: the time
+    /// from `now` until the end of the latest run, which was in the past.
+    pub fn set_back_by(&self, now: Time) -> Result<Duration> {
+        let sql = format!("SELECT max(ended_at) FROM run WHERE id IN ({NEWEST})");
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let latest: Option<i64> = statement.query_row([], |row| row.get(0))?;
+        Ok(latest.map_or(Duration::ZERO, |latest| Time(latest).until(now)))
     }
 
     /// Makes every row due now that is due later than possible: a retry later than `longest` from

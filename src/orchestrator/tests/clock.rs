@@ -2,7 +2,9 @@
 
 use super::bed::Bed;
 use crate::main_loop::event::Event;
-use archivist_core::model::{Lifecycle, Time};
+use crate::store::rows::lease::Leases;
+use archivist_core::model::{Lifecycle, SnapshotId, Time};
+use archivist_core::plan::Clocks;
 use archivist_shared::bus::documents::report::Filter;
 use std::time::Duration;
 
@@ -77,6 +79,48 @@ fn crawl_time_limit_ignores_clock_steps() {
     let over = bed.first_crawl();
     bed.set_clock(DAY);
     assert_eq!(bed.first_crawl().started_at, over.started_at);
+}
+
+/// The delay of a host may be as long as the step of the clock, so a limit alone does not find it.
+#[test]
+fn host_keeps_its_delay_when_the_clock_is_set_back_between_orchestrators() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let (now, wait) = (bed.now, Duration::from_secs(3600));
+    bed.look(|tx| {
+        let host = tx.host_of(SnapshotId(1))?;
+        tx.host_until(host, now.after(wait), "Retry-After", now)?;
+        assert_eq!(tx.set_back_by(now)?, Duration::ZERO);
+        let later = Time(now.0 - DAY);
+        let back = tx.set_back_by(later)?;
+        tx.clock_set(-i64::try_from(back.as_millis()).unwrap())?;
+        let leases = Leases {
+            are_needed: false,
+            boot: "",
+            clocks: Clocks {
+                now: later,
+                machine: 0,
+            },
+        };
+        let next_at = tx.host_view(host, Duration::ZERO, &leases)?.next_at;
+        // The time from the end of the last run until the start is not known.
+        let idle = Duration::from_millis(DAY as u64) - back;
+        assert_eq!(next_at.until(later), wait + idle);
+        assert_eq!(tx.set_back_by(later)?, Duration::ZERO, "adjusted once");
+        Ok(())
+    });
+}
+
+/// An orchestrator that ran when the clock was set has adjusted everything.
+#[test]
+fn restart_after_a_set_clock_adjusts_nothing() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    bed.set_clock(-DAY);
+    let now = bed.now;
+    assert_eq!(bed.look(|tx| tx.set_back_by(now)), Duration::ZERO);
 }
 
 /// The clock was set back while no orchestrator was there.
