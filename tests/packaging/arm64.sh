@@ -115,7 +115,8 @@ installs_and_runs() {
 
 verifies_the_units() {
     needs installs_and_runs
-    in_root systemd-analyze verify --man=no /usr/lib/systemd/system/archivist-*.service >"$work/verify" 2>&1 || true
+    # The shell of the root, because the machine has no such files.
+    in_root sh -c 'systemd-analyze verify --man=no /usr/lib/systemd/system/archivist-*.service' >"$work/verify" 2>&1 || true
     cat "$work/verify"
     ! grep -E 'Unknown|Failed to (parse|assign|load)|[Ii]nvalid' "$work/verify" || fail "systemd of arm64 rejects lines of the units"
 }
