@@ -46,6 +46,9 @@ is_removed() { [[ $(copy '.is_local') == false ]]; }
 
 has_failed() { archivist why "$page" | grep -q "$1"; }
 
+# Not while the next attempt runs.
+status_says() { archivist status | grep -q "$1"; }
+
 # The objects of the page that anyone can see.
 objects() { in_capsule find $store -name "$page-*.tar"; }
 
@@ -114,7 +117,7 @@ waits_for_a_full_store() {
     wait_for 20 has_failed "No space left.*next after"
     assert_eq "" "$(objects)" "objects"
     in_capsule test -e "$dir/testfiles/random"
-    assert_contains "$(archivist status)" "No space left" "archivist status"
+    wait_for 20 status_says "No space left"
     in_capsule mount -o remount,ro $store
     wait_for 20 has_failed "Read-only file system"
     assert_contains "$(archivist doctor || true)" "Read-only file system" "archivist doctor"
