@@ -121,7 +121,7 @@ CREATE TABLE archivist.page (
     created_at timestamptz NOT NULL DEFAULT archivist.clock(),
     ended_at timestamptz,
     UNIQUE (crawl, url_key)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- A claim changes no indexed column.
 CREATE INDEX page_due ON archivist.page (host, id) WHERE status = 'open';
