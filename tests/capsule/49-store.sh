@@ -46,7 +46,7 @@ is_removed() { [[ $(copy '.is_local') == false ]]; }
 
 has_failed() { archivist why "$page" | grep -q "$1"; }
 
-# Not while the next attempt runs.
+# While the next attempt runs, 'archivist status' has no reason.
 status_says() { archivist status | grep -q "$1"; }
 
 # The objects of the page that anyone can see.

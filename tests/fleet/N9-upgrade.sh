@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh"
 
 PAGES=42
 
-# The package with a higher version: all nodes have the same files, or those of OLDER_DEB.
+# Repacks DEB with a higher version. The nodes run the same programs, or those of OLDER_DEB if it is set.
 newer_deb() {
     local tree=$work/newer
     dpkg-deb --raw-extract "$DEB" "$tree"

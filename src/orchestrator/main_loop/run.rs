@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Shortest step of the clock that is logged: time synchronisation makes shorter ones.
+/// Shortest step back of the clock that is logged; time synchronisation makes shorter ones.
 const STEP_LOGGED: Duration = Duration::from_secs(1);
 
 /// Options of the orchestrator.
@@ -160,8 +160,8 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
     result
 }
 
-/// Shifts due times if the clock was set back while no orchestrator ran, and limits each to what it may
-/// be at most, counted from now.
+/// If the ends of runs show that the clock was set back while no orchestrator ran, shifts all due times.
+/// Then limits each due time to the latest possible one, counted from now.
 fn adjust_to_clock(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
     let tx = store.begin()?;
     let now = now();
@@ -171,9 +171,11 @@ fn adjust_to_clock(store: &mut Store, longest: Duration) -> Result<(), StoreErro
     }
     let count = tx.bring_forward(now, longest, host_delay::WAIT_MAX)?;
     tx.commit()?;
-    if back >= STEP_LOGGED || count > 0 {
+    if back >= STEP_LOGGED {
         let by = human_span(back);
-        tracing::info!("clock was set back by {by} since the last start; adjusted due times");
+        tracing::info!("clock was set back by {by} since the last run; shifted due times");
+    } else if count > 0 {
+        tracing::info!("clock was set back since the last start; adjusted {count} due times");
     }
     Ok(())
 }

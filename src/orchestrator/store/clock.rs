@@ -7,7 +7,8 @@ use std::time::Duration;
 /// SQL condition on a crawl or snapshot: it is not final.
 const OPEN: &str = "status NOT IN ('sealed', 'cancelled')";
 
-/// SQL query for the newest ended runs, whose times say how late it was when an orchestrator ran last.
+/// SQL query for the newest ended runs. The latest end among them is a time at which an orchestrator
+/// was running.
 const NEWEST: &str = "SELECT id FROM run WHERE status = 'ended' ORDER BY id DESC LIMIT 256";
 
 impl Tx<'_> {
@@ -36,8 +37,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Returns by how much the clock was at least set back while no orchestrator was running: the time
-    /// from `now` until the end of the latest run, which was in the past.
+    /// Returns by how much the clock was set back, at least, while no orchestrator was running: how far
+    /// the latest end of a run is in the future. Zero if it is not, or if there is no run.
     pub fn set_back_by(&self, now: Time) -> Result<Duration> {
         let sql = format!("SELECT max(ended_at) FROM run WHERE id IN ({NEWEST})");
         let mut statement = self.inner.prepare_cached(&sql)?;

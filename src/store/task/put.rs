@@ -1,6 +1,6 @@
 //! Copies the files of a snapshot to the store. The object is written under another name, read back,
-//! and renamed if it is intact, so that a killed transfer leaves no half object. If the store can
-//! continue what a killed transfer has written, the whole object is still read back.
+//! and renamed if it is intact, so that a killed transfer leaves no half object. A directory as a store
+//! continues what a killed transfer has written; the whole object is read back in any case.
 
 use super::read_back;
 use crate::backend::{Entry, Store, split};
@@ -38,17 +38,20 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     let is_done =
         found.is_some_and(|entry| entry.size == sum.size) && read_back(store, &name)? == sum;
     let continued = (!is_done && store.resumes()).then_some(file);
-    let begun = remove_leftovers(store, path, &entries, continued)?;
+    let (begun, removed) = leftovers(path, &entries, continued);
+    for entry in removed {
+        store.remove(&format!("{parent}/{}", entry.name))?;
+    }
     if is_done {
         return Ok(object);
     }
     let part = partial_name(&name, &writer());
     if let Some(begun) = begun {
-        store.rename(&begun, &part)?;
+        store.rename(&format!("{parent}/{}", begun.name), &part)?;
     }
     let written = write(store, &part, directory, &sum).and_then(|()| verify(store, &part, &sum));
     if let Err(failure) = written {
-        // A full store gets its space back. The next transfer removes what stays.
+        // A full store gets its space back. The next transfer continues or removes what stays.
         let _ = store.remove(&part);
         return Err(failure);
     }
@@ -56,29 +59,23 @@ pub fn put(store: &dyn Store, assignment: &Assignment) -> Result<StoredObject> {
     Ok(object)
 }
 
-/// Removes what killed transfers of this snapshot left in the directory of its objects, except the
-/// longest part of the object `continued`, whose name it returns.
-fn remove_leftovers(
-    store: &dyn Store,
+/// Of the files in the directory of the objects of `path`, returns the one that this transfer
+/// continues, which is the longest part of the object `continued`, and the other ones that killed
+/// transfers of the snapshot left.
+fn leftovers<'e>(
     path: &str,
-    entries: &[Entry],
+    entries: &'e [Entry],
     continued: Option<&str>,
-) -> Result<Option<String>> {
-    let parent = split(path).0;
-    let leftovers = entries
+) -> (Option<&'e Entry>, Vec<&'e Entry>) {
+    let all = entries
         .iter()
         .filter(|entry| is_leftover(path, &entry.name));
-    let (parts, others): (Vec<&Entry>, Vec<&Entry>) = leftovers
-        .partition(|entry| continued.is_some_and(|object| is_part_of(object, &entry.name)));
-    let longest = parts.iter().copied().max_by_key(|entry| entry.size);
-    let shorter = parts
-        .iter()
-        .copied()
-        .filter(|entry| Some(*entry) != longest);
-    for entry in others.into_iter().chain(shorter) {
-        store.remove(&format!("{parent}/{}", entry.name))?;
-    }
-    Ok(longest.map(|entry| format!("{parent}/{}", entry.name)))
+    let (mut parts, mut others): (Vec<&Entry>, Vec<&Entry>) =
+        all.partition(|entry| continued.is_some_and(|object| is_part_of(object, &entry.name)));
+    parts.sort_by_key(|entry| entry.size);
+    let longest = parts.pop();
+    others.extend(parts);
+    (longest, others)
 }
 
 /// Returns a name for this transfer that no other one has, on any machine: that of the invocation of
