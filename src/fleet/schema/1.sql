@@ -120,8 +120,9 @@ CREATE TABLE archivist.page (
     took_ms bigint,
     created_at timestamptz NOT NULL DEFAULT archivist.clock(),
     ended_at timestamptz,
-    UNIQUE (crawl, url_key)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    -- In this order, so that page_crawl is the only index for lists of a crawl.
+    UNIQUE (url_key, crawl)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 -- A claim changes no indexed column.
 CREATE INDEX page_due ON archivist.page (host, id) WHERE status = 'open';
