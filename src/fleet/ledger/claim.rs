@@ -4,7 +4,7 @@ use super::row::{SPECS, crawls, leased_page, page_columns, spec};
 use super::*;
 use archivist_core::fleet::{Claim, Claimed, CrawlSpecs, Epoch, Grant, HostKey};
 
-/// Returns a row if no node of the fleet has looked for expired leases within this time.
+/// Changes a row if no node of the fleet has looked for expired leases within this time.
 const SWEEP: &str = "
     UPDATE archivist.fleet f
     SET swept_at = archivist.clock(),
@@ -116,11 +116,29 @@ const IDLE: &str = "
     )";
 
 impl Ledger {
+    /// Offers the hosts whose leases have expired to all nodes, if no node has done that for five
+    /// seconds. Not part of a claim, which it would delay: next to a long transaction, it reads the
+    /// old versions of all hosts that were claimed since.
+    ///
+    /// # Errors
+    /// If the database cannot be reached.
+    pub async fn sweep(&mut self) -> Result<(), Fault> {
+        self.swept().await.map_err(|failure| self.fault(failure))
+    }
+
+    async fn swept(&mut self) -> Answer<()> {
+        let work = self.begin(&[SWEEP, EXPIRE, CANCEL_LOST]).await?;
+        work.sweep(SWEEP_INTERVAL).await?;
+        Ok(work.commit().await?)
+    }
+
     pub(super) async fn claim(&mut self, session: Session, claim: Claim) -> Answer<Claimed> {
+        let is_eager = self.is_eager;
         let texts = [SWEEP, EXPIRE, CANCEL_LOST, CLAIM, IDLE, SPECS];
-        let (sweep, is_eager) = (millis(self.sweep), self.sweep.is_zero());
         let work = self.begin(&texts).await?;
-        work.sweep(sweep).await?;
+        if is_eager {
+            work.sweep(Duration::ZERO).await?;
+        }
         let mut hosts: Vec<Grant> = Vec::new();
         // If the queue is short, a claim looks at all hosts.
         let mut has_floor = !is_eager;
@@ -190,9 +208,9 @@ fn grants(rows: &[Row], hosts: &mut Vec<Grant>) -> Vec<String> {
 }
 
 impl Work<'_> {
-    /// Looks for expired leases if no node has within `interval` milliseconds.
-    async fn sweep(&self, interval: i64) -> Answer<()> {
-        if self.run(SWEEP, &[&interval]).await? == 0 {
+    /// Looks for expired leases if no node has within `interval`.
+    async fn sweep(&self, interval: Duration) -> Answer<()> {
+        if self.run(SWEEP, &[&millis(interval)]).await? == 0 {
             return Ok(());
         }
         let expired = self.rows(EXPIRE, &[]).await?;

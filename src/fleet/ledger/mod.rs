@@ -22,7 +22,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement, Transaction};
 
 /// How often the nodes of a fleet, all together, look for leases that have expired.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a transaction is repeated that lost a conflict.
 const REPEATS: u32 = 5;
 
@@ -64,7 +64,7 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub struct Ledger {
     link: Link,
     statements: HashMap<&'static str, Statement>,
-    sweep: Duration,
+    is_eager: bool,
     rest: Option<pieces::Rest>,
     /// The last crawl that a submission in one statement was not possible for.
     limited: Option<CrawlId>,
@@ -76,17 +76,17 @@ impl Ledger {
         Ledger {
             link,
             statements: HashMap::new(),
-            sweep: SWEEP,
+            is_eager: false,
             rest: None,
             limited: None,
         }
     }
 
-    /// Looks for expired leases with every claim, and at all hosts. Otherwise, it takes up to ten
-    /// seconds until another node gets the hosts of a node that crashed.
+    /// Looks for expired leases with every claim, and at all hosts. Otherwise, another node gets the
+    /// hosts of a node that crashed after the next [`Ledger::sweep`].
     #[must_use]
     pub fn with_eager_claims(mut self) -> Ledger {
-        self.sweep = Duration::ZERO;
+        self.is_eager = true;
         self
     }
 

@@ -39,6 +39,8 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two hints for the other nodes.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between two looks for expired leases, if the other nodes do not look.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between two rounds of summing up counters.
 const FOLD_INTERVAL: Duration = Duration::from_secs(60);
 /// Counters that one round reads.
@@ -131,6 +133,7 @@ struct Running<'a> {
     /// What the orchestrator last got of a refusal, so that it logs each once.
     refused: Option<Refusal>,
     announced: Option<Instant>,
+    swept: Instant,
     folded: Instant,
     /// Who waits for the end of the membership.
     leaving: Vec<Leave>,
@@ -152,6 +155,7 @@ impl<'a> Running<'a> {
             status: Status::new(&node.name, &node.target.to_string()),
             refused: None,
             announced: None,
+            swept: Instant::now(),
             folded: Instant::now(),
             leaving: Vec::new(),
             has_left: false,
@@ -241,7 +245,7 @@ impl<'a> Running<'a> {
             Action::Deliver(delivery) => Some(self.deliver(&delivery).await),
             Action::Wake(at) => {
                 self.wake = at;
-                self.fold().await
+                self.housekeep().await
             }
         }
     }
@@ -376,15 +380,23 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Sums up counters of crawls now and then, while there is nothing else to do.
-    async fn fold(&mut self) -> Option<Event> {
-        let ledger = self.ledger.as_mut()?;
-        if self.folded.elapsed() < FOLD_INTERVAL {
-            return None;
-        }
-        self.folded = Instant::now();
-        match timeout(REPLY_TIMEOUT, ledger.fold(FOLD_ROWS)).await {
-            Ok(Ok(_) | Err(Fault::Refused(_))) => None,
+    /// Does what some node must do for all of them now and then, while there is nothing else to do:
+    /// looks for expired leases, and sums up counters of crawls.
+    async fn housekeep(&mut self) -> Option<Event> {
+        let ledger = self.ledger.as_mut().filter(|_| self.session.is_some())?;
+        let sweeps = is_due(&mut self.swept, SWEEP_INTERVAL);
+        let folds = is_due(&mut self.folded, FOLD_INTERVAL);
+        let work = async {
+            if sweeps {
+                ledger.sweep().await?;
+            }
+            if folds {
+                ledger.fold(FOLD_ROWS).await?;
+            }
+            Ok(())
+        };
+        match timeout(REPLY_TIMEOUT, work).await {
+            Ok(Ok(()) | Err(Fault::Refused(_))) => None,
             Ok(Err(Fault::Problem(problem))) => Some(self.failed(&problem)),
             Err(_) => Some(self.late(REPLY_TIMEOUT)),
         }
@@ -463,4 +475,13 @@ async fn hint(link: Option<&Link>) {
         Some(link) => link.hint().await,
         None => std::future::pending().await,
     }
+}
+
+/// Whether `interval` has passed since `last`, which then becomes now.
+fn is_due(last: &mut Instant, interval: Duration) -> bool {
+    let is_due = last.elapsed() >= interval;
+    if is_due {
+        *last = Instant::now();
+    }
+    is_due
 }

@@ -29,6 +29,9 @@ const PORT: u16 = 5433;
 const PARTS: u64 = 10;
 /// Time from page to page of a client while claims are measured.
 const PACE: Duration = Duration::from_millis(250);
+/// Time between the change of pace and the first or after the last measured claim: until each client has
+/// its new pace.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Hosts of a claim, and pages of each, at full speed.
 const CLAIM: Claim = Claim {
     hosts: 10,
@@ -139,9 +142,10 @@ fn record(page: &LeasedPage, grant: &Grant) -> Request {
 struct Run {
     done: AtomicU64,
     is_paced: AtomicBool,
+    is_measured: AtomicBool,
 }
 
-/// Works until nothing is left; returns how long each claim took while the run was paced.
+/// Works until nothing is left; returns how long each claim took that was measured.
 async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
     let link = Link::open(&target, &Secrets::default(), "bench")
         .await
@@ -157,10 +161,11 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
     let session: Session = ledger.hello(&hello).await.unwrap().session;
     let mut claims = Vec::new();
     loop {
-        let (began, is_paced) = (Instant::now(), run.is_paced.load(Ordering::Relaxed));
+        let (began, is_measured) = (Instant::now(), run.is_measured.load(Ordering::Relaxed));
+        let is_paced = run.is_paced.load(Ordering::Relaxed);
         let claim = if is_paced { CLAIM_OF_NODE } else { CLAIM };
         let reply = ledger.apply(session, &Request::Claim(claim)).await.unwrap();
-        if is_paced {
+        if is_measured {
             claims.push(began.elapsed());
         }
         let Reply::Claimed(claimed) = reply else {
@@ -169,6 +174,8 @@ async fn client(number: u64, target: Target, run: Arc<Run>) -> Vec<Duration> {
         if claimed.hosts.is_empty() {
             return claims;
         }
+        // As a node does when it has nothing else to do.
+        ledger.sweep().await.unwrap();
         for grant in &claimed.hosts {
             for page in &grant.pages {
                 ledger.apply(session, &record(page, grant)).await.unwrap();
@@ -217,7 +224,11 @@ async fn rates(options: Options, run: Arc<Run>) -> Vec<u64> {
         rates.push(((now - before) as f64 / began.elapsed().as_secs_f64()) as u64);
         if rates.len() as u64 == PARTS / 2 {
             run.is_paced.store(true, Ordering::Relaxed);
+            tokio::time::sleep(SETTLE).await;
+            run.is_measured.store(true, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_secs(options.paced)).await;
+            run.is_measured.store(false, Ordering::Relaxed);
+            tokio::time::sleep(SETTLE).await;
             run.is_paced.store(false, Ordering::Relaxed);
         }
         (began, before) = (Instant::now(), run.done.load(Ordering::Relaxed));
