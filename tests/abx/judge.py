@@ -26,7 +26,9 @@ def main():
     if not crawls:
         sys.exit("no crawl in " + str(directory))
     wrong = [
-        f"crawl {number}: {text}" for number, crawl in enumerate(crawls, 1) for text in judge(rules, crawl["statuses"])
+        f"crawl {number}: {text}"
+        for number, crawl in enumerate(crawls, 1)
+        for text in judge(rules, crawl["statuses"], crawl["errors"])
     ]
     print_hooks(rules, crawls, others)
     print_walls(crawls, others)
@@ -49,10 +51,12 @@ def read_rules(path):
 def read_crawl(path):
     snapshots, results, runs = (json.loads((path / f"{name}.json").read_text()) for name in ("snapshots", "results", "runs"))
     pages = {snapshot["id"]: page_of(snapshot["url"]) for snapshot in snapshots}
-    statuses = defaultdict(dict)
+    statuses, errors = defaultdict(dict), {}
     for result in results:
-        statuses[result["hook"]][pages.get(result["owner"], SETUP)] = result["status"]
-    return {"statuses": statuses, "runs": runs, "pages": pages, "seconds": float((path / "seconds").read_text())}
+        page = pages.get(result["owner"], SETUP)
+        statuses[result["hook"]][page] = result["status"]
+        errors[result["hook"], page] = result.get("error")
+    return {"statuses": statuses, "errors": errors, "runs": runs, "pages": pages, "seconds": float((path / "seconds").read_text())}
 
 
 def read_dl(path):
@@ -72,7 +76,7 @@ def page_of(url):
     return urlsplit(url).path.lstrip("/")
 
 
-def judge(rules, statuses):
+def judge(rules, statuses, errors):
     """Every status that is not right, in words."""
     pages = {page for seen in statuses.values() for page in seen} - {SETUP}
     for hook, rule in rules.items():
@@ -85,7 +89,7 @@ def judge(rules, statuses):
             # The hooks of a plugin that is disabled have no result.
             status = seen.get(page, "skipped" if rule["alone"] == "key" or is_setup else "no result")
             if right and status not in right:
-                yield f"{hook} on {page}: {status}, not {' or '.join(right)}"
+                yield f"{hook} on {page}: {status}, not {' or '.join(right)}: {errors.get((hook, page)) or 'no error'}"
 
 
 def allowed(rule, page):
