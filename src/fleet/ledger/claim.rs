@@ -117,8 +117,8 @@ const IDLE: &str = "
 
 impl Ledger {
     /// Offers the hosts whose leases have expired to all nodes, if no node has done that for five
-    /// seconds. Not part of a claim, which it would delay: next to a long transaction, it reads the
-    /// old versions of all hosts that were claimed since.
+    /// seconds. It is not part of a claim, because it would delay the claim: while another transaction
+    /// is open for long, it reads the old versions of all hosts that were claimed since.
     ///
     /// # Errors
     /// If the database cannot be reached.

@@ -39,7 +39,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two hints for the other nodes.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(200);
-/// Time between two looks for expired leases, if the other nodes do not look.
+/// Time between two calls of [`Ledger::sweep`], which does nothing if another node was faster.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 /// Time between two rounds of summing up counters.
 const FOLD_INTERVAL: Duration = Duration::from_secs(60);
@@ -396,7 +396,8 @@ impl<'a> Running<'a> {
             Ok(())
         };
         match timeout(REPLY_TIMEOUT, work).await {
-            Ok(Ok(()) | Err(Fault::Refused(_))) => None,
+            // After a conflict with another transaction, the next round does it.
+            Ok(Ok(()) | Err(Fault::Refused(_) | Fault::Problem(Problem::Conflict { .. }))) => None,
             Ok(Err(Fault::Problem(problem))) => Some(self.failed(&problem)),
             Err(_) => Some(self.late(REPLY_TIMEOUT)),
         }
