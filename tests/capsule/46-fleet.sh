@@ -24,10 +24,8 @@ SH
 clean() {
     leave_fleet
     stop_site
-    # A worker that is left calls for the orchestrator, which then starts again.
-    in_capsule systemctl stop archivist.slice
-    # The rows of the fleet.
-    in_capsule sh -c "rm -rf /var/lib/archivist/archivist.sqlite3* $unlimited; systemctl daemon-reload"
+    forget_pages
+    in_capsule sh -c "rm -rf $unlimited; systemctl daemon-reload"
     forget_configuration
 }
 

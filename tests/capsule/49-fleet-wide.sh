@@ -37,13 +37,6 @@ clean() {
     forget_configuration
 }
 
-# Removes the rows of other tests, or of the fleet.
-forget_pages() {
-    # A worker that is left calls for the orchestrator, which then starts again.
-    in_capsule systemctl stop archivist.slice
-    in_capsule sh -c 'rm -f /var/lib/archivist/archivist.sqlite3*'
-}
-
 connected() { [[ $(unit_property archivist-fleet.service StatusText) == *"connected to"* ]]; }
 
 wanted() { [[ $(sql archive "SELECT wanted FROM archivist.page WHERE id = $page") == "$1" ]]; }

@@ -13,6 +13,8 @@ RetryMaxSec=1s
 [Fleet]'
 
 prepare() {
+    # Pages of other tests would be copied first, by the hundred.
+    forget_pages
     plugin testfiles <<'SH'
 #!/bin/sh
 head -c 4000000 /dev/urandom >random

@@ -37,6 +37,13 @@ forget_configuration() {
     restart
 }
 
+# Removes the rows of all pages: those of other tests, or of a fleet. Their files stay.
+forget_pages() {
+    # A worker that is left calls for the orchestrator, which then starts again.
+    in_capsule systemctl stop archivist.slice
+    in_capsule sh -c 'rm -f /var/lib/archivist/archivist.sqlite3*'
+}
+
 # plugin NAME [HOOK]: creates a plugin whose only hook is the script on stdin. The orchestrator loads it at its next start.
 plugin() {
     local hook=${2-on_Snapshot__20_$1.sh} dir=$plugins/$1
