@@ -2,7 +2,7 @@
 //! files, so that the diff shows what changed.
 
 use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
-use archivist_core::store::Task;
+use archivist_core::store::{Location, Task};
 use archivist_core::unit::{
     AddressFilter, CheckSpec, HookSpec, Names, Network, Property, StoreSpec, Subject, UnitKind,
     UnitSpec, WorkerSpec, properties,
@@ -115,13 +115,13 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
 }
 
 /// A transfer to a directory; those to other stores have a network.
-fn transfer(task: Task) -> UnitSpec {
+fn transfer(task: Task, store: &str) -> UnitSpec {
     let spec = StoreSpec {
         task,
         program: "/usr/lib/archivist/archivist-store",
         page: Some((SnapshotId(345), CrawlId(12), URL)),
         directory: Some("/var/lib/archivist/archive/20260101/example.org/s345".into()),
-        store: Some("/srv/store".into()),
+        store: Location::parse(store).unwrap(),
         limit: Duration::from_secs(6 * 3600),
     };
     UnitSpec::store(&names(), spec)
@@ -201,8 +201,12 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
         ("user-hook", of_user),
         ("hook-in-own-network", in_own_network),
         ("networked-snapshot-worker", with_network),
-        ("store-put", transfer(Task::Put)),
-        ("store-drop", transfer(Task::Drop)),
+        ("store-put", transfer(Task::Put, "/srv/store")),
+        ("store-drop", transfer(Task::Drop, "/srv/store")),
+        (
+            "store-put-ssh",
+            transfer(Task::Put, "ssh://me@nas.example/pages"),
+        ),
     ];
     shapes
         .into_iter()

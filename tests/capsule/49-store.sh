@@ -15,6 +15,11 @@ RetryMaxSec=1s
 prepare() {
     # Pages of other tests would be copied first, by the hundred.
     forget_pages
+    # For transfers that take a second or two.
+    plugin testlarge <<'SH'
+#!/bin/sh
+head -c 400000000 /dev/zero >zeros
+SH
     plugin testfiles <<'SH'
 #!/bin/sh
 head -c 4000000 /dev/urandom >random
@@ -25,16 +30,20 @@ SH
 }
 
 clean() {
-    in_capsule sh -c "umount $store 2>/dev/null; rm -rf $store"
     forget_configuration
+    # A transfer that has begun comes to its end.
+    wait_for 20 no_transfer_runs
+    in_capsule sh -c "umount $store 2>/dev/null; rm -rf $store"
 }
+
+no_transfer_runs() { ! has_unit 'archivist-store-*'; }
 
 use() { printf '%s\n' "$settings" "$@" | configure; }
 
-# archive: adds a page and sets $page and $dir to its id and directory.
+# archive [PLUGINS]: adds a page and sets $page and $dir to its id and directory.
 archive() {
     local crawl
-    crawl=$(add --plugins testfiles http://store.test/)
+    crawl=$(add --plugins "${1-testfiles}" http://store.test/)
     wait_for 30 is_over "$crawl"
     page=$(query '.[0].id' list snapshots "$crawl")
     dir=$(query '.[0].directory' list snapshots "$page")
@@ -81,20 +90,23 @@ copies_a_page() {
     assert_contains "$(archivist status)" "Store: $store" "archivist status"
     assert_contains "$(archivist doctor || true)" "$store can be written and read" "archivist doctor"
     in_capsule test -e "$dir/testfiles/random"
+    assert_eq "" "$(in_capsule journalctl --quiet --no-pager --output=cat --grep=credential UNIT="archivist-store-$page.service" || true)" \
+        "messages about keys that a directory does not need"
 }
 
 survives_kills() {
     local kills=0 wanted=4
     [[ ${EXTENT-} != full ]] || wanted=40
     use "Store=$store" KeepLocal=never
-    archive
+    archive testfiles,testlarge
     while ((kills < wanted)) && ! is_removed; do
         # shellcheck disable=SC2046 # words
         assert_whole $(objects)
         in_capsule systemctl kill --signal=KILL "archivist-store-$page.service" 2>/dev/null && kills=$((kills + 1))
     done
-    wait_for 30 is_removed
+    wait_for 60 is_removed
     figure "$kills transfers killed"
+    ((kills > 0)) || fail "no transfer was killed"
     # shellcheck disable=SC2046 # words
     assert_whole $(objects)
     assert_eq 1 "$(objects | wc -l)" "objects"
@@ -144,6 +156,16 @@ keeps_pages_that_the_store_loses() {
     # shellcheck disable=SC2046 # words
     assert_whole $(objects)
     assert_eq 1 "$(objects | wc -l)" "objects"
+}
+
+names_a_missing_directory() {
+    in_capsule mv $store $store.away
+    archive
+    wait_for 20 has_failed "$store.*No such file or directory"
+    in_capsule sh -c "rm -r '$dir'; mv $store.away $store"
+    wait_for 20 has_failed "$dir.*No such file or directory"
+    in_capsule install -d -o archivist -g archivist "$dir"
+    wait_for 20 is_removed
 }
 
 # The server of Debian, and an account without a shell.
@@ -201,4 +223,4 @@ refuses_bad_settings() {
     assert_contains "$output" "never" "the error"
 }
 
-cases copies_a_page survives_kills opens_a_removed_page waits_for_a_full_store keeps_pages_that_the_store_loses copies_over_ssh refuses_bad_settings
+cases copies_a_page survives_kills opens_a_removed_page waits_for_a_full_store keeps_pages_that_the_store_loses names_a_missing_directory copies_over_ssh refuses_bad_settings

@@ -46,6 +46,13 @@ pub struct S3Location {
     pub region: String,
 }
 
+/// Credential with the key of an SSH account.
+pub const SSH_KEY: &str = "archivist.store.key";
+/// Credential with the keys of SSH servers.
+pub const SSH_HOSTS: &str = "archivist.store.hosts";
+/// Credential with the keys of a bucket.
+pub const S3_KEYS: &str = "archivist.store.s3";
+
 const SSH_PORT: u16 = 22;
 /// Region of servers that have none.
 const REGION: &str = "us-east-1";
@@ -76,6 +83,15 @@ impl Location {
         match self {
             Location::Directory(path) => Some(path),
             Location::Ssh(_) | Location::S3(_) => None,
+        }
+    }
+
+    /// Returns the names of the credentials (systemd.exec(5)) that a unit must have to reach the store.
+    pub fn credentials(&self) -> &'static [&'static str] {
+        match self {
+            Location::Directory(_) => &[],
+            Location::Ssh(_) => &[SSH_KEY, SSH_HOSTS],
+            Location::S3(_) => &[S3_KEYS],
         }
     }
 }

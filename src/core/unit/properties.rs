@@ -27,6 +27,8 @@ pub enum Property {
     /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`,
     /// and "what is mounted below".
     Binds(Vec<(String, String)>),
+    /// `a(ss)`: names of credentials, each with that of the machine's, which is the same.
+    Credentials(&'static [&'static str]),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),
     /// `a(iayu)`: family, address in network order, prefix.
@@ -148,6 +150,9 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
     }
     if !read_only.is_empty() {
         out.push(("BindReadOnlyPaths", Binds(read_only)));
+    }
+    if !spec.credentials.is_empty() {
+        out.push(("LoadCredential", Credentials(spec.credentials)));
     }
     let addresses = [
         ("IPAddressDeny", &spec.addresses.refused),

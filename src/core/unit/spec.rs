@@ -3,10 +3,10 @@
 
 use super::{Names, UnitKind};
 use crate::model::{CheckKind, CrawlId, Owner, RunId, SnapshotId, Subnet, public_url};
-use crate::store::Task;
+use crate::store::{Location, Task};
 use crate::text::clean_to;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Target of the standard output of a unit.
@@ -73,6 +73,8 @@ pub struct UnitSpec {
     pub bind: Vec<PathBuf>,
     /// Same, read-only. A path after `-` may be missing (systemd.exec(5)).
     pub bind_read_only: Vec<PathBuf>,
+    /// Names of credentials of the machine that it gets (systemd.exec(5)).
+    pub credentials: &'static [&'static str],
     /// Directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,
     /// Private network of the unit, which stops with it, instead of the machine's.
@@ -196,8 +198,8 @@ pub struct StoreSpec<'a> {
     pub page: Option<(SnapshotId, CrawlId, &'a str)>,
     /// Directory of the snapshot.
     pub directory: Option<PathBuf>,
-    /// Directory of the store, if it is one of this machine. The unit has no network then.
-    pub store: Option<PathBuf>,
+    /// Where the store is. With a directory of this machine, the unit has no network.
+    pub store: Location,
     /// Time limit that systemd enforces.
     pub limit: Duration,
 }
@@ -291,6 +293,7 @@ impl UnitSpec {
             limit: worker.limit,
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
+            credentials: &[],
             tmp: None,
             network: None,
             addresses: AddressFilter::default(),
@@ -330,6 +333,7 @@ impl UnitSpec {
             limit: Some(hook.limit),
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
+            credentials: &[],
             tmp: hook.tmp,
             network: hook.network,
             addresses: hook.addresses,
@@ -342,14 +346,15 @@ impl UnitSpec {
     /// Returns the unit of a transfer between the archive and its store. Its standard input, an
     /// assignment, is set with the start; its record is its standard output.
     pub fn store(names: &Names, transfer: StoreSpec<'_>) -> UnitSpec {
-        // A missing directory of a store is an error of the program, which says more than systemd.
+        // The program says more than systemd about a missing directory, of the store or of a page to copy.
         let maybe = |path: &PathBuf| PathBuf::from(format!("-{}", path.display()));
-        let mut bind: Vec<PathBuf> = transfer.store.iter().map(maybe).collect();
+        let store = transfer.store.directory().map(Path::to_owned);
+        let mut bind: Vec<PathBuf> = store.iter().map(maybe).collect();
         let mut bind_read_only = Vec::new();
         if transfer.task.writes_locally() {
             bind.extend(transfer.directory);
         } else {
-            bind_read_only.extend(transfer.directory);
+            bind_read_only.extend(transfer.directory.iter().map(maybe));
         }
         let verb = match transfer.task {
             Task::Put => "Copy",
@@ -377,10 +382,11 @@ impl UnitSpec {
             limit: Some(transfer.limit),
             bind,
             bind_read_only,
+            credentials: transfer.store.credentials(),
             tmp: None,
             network: None,
             addresses: AddressFilter {
-                refused: transfer.store.iter().flat_map(|_| everything()).collect(),
+                refused: store.iter().flat_map(|_| everything()).collect(),
                 allowed: Vec::new(),
             },
             wants: Vec::new(),
@@ -428,6 +434,7 @@ impl UnitSpec {
             limit: Some(kind.limit()),
             bind: Vec::new(),
             bind_read_only: check.bind_read_only,
+            credentials: &[],
             tmp: None,
             network: check.network,
             addresses: check.addresses,

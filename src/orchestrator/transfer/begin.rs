@@ -46,7 +46,7 @@ impl Turn<'_> {
             program: &self.engine.programs.store,
             page: page.map(|page| (page.id, page.crawl, page.url.as_str())),
             directory,
-            store: store.directory().map(Path::to_owned),
+            store,
             limit: match task {
                 Task::Test => TEST_LIMIT,
                 _ => TRANSFER_LIMIT,

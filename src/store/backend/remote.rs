@@ -4,7 +4,7 @@
 
 use super::{Content, Entry, Reader, Store, Watched};
 use crate::failure::{Failure, Result, at};
-use archivist_core::store::{Location, S3Location, SshLocation};
+use archivist_core::store::{Location, S3_KEYS, S3Location, SSH_HOSTS, SSH_KEY, SshLocation};
 use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,10 +13,6 @@ use std::thread::JoinHandle;
 const RCLONE: &str = "rclone";
 /// Exit status of rclone for a directory that does not exist.
 const NO_DIRECTORY: i32 = 3;
-/// Credentials of the unit (archivist-store-.service.d).
-const KEY: &str = "archivist.store.key";
-const HOSTS: &str = "archivist.store.hosts";
-const S3: &str = "archivist.store.s3";
 /// Bytes of standard error that are kept.
 const ERRORS_MAX: usize = 1 << 16;
 
@@ -62,8 +58,8 @@ impl Remote {
     /// Opens a directory of another host.
     pub fn ssh(ssh: &SshLocation) -> Result<Remote> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let key = credential(KEY, "an SSH key without passphrase")?;
-        let hosts = credential(HOSTS, "the output of ssh-keyscan HOST, checked")?;
+        let key = credential(SSH_KEY, "an SSH key without passphrase")?;
+        let hosts = credential(SSH_HOSTS, "the output of ssh-keyscan HOST, checked")?;
         let options = [
             ("TYPE", "sftp".to_owned()),
             ("HOST", ssh.host.trim_matches(['[', ']']).to_owned()),
@@ -85,7 +81,7 @@ impl Remote {
 
     /// Opens a part of a bucket.
     pub fn s3(s3: &S3Location) -> Result<Remote> {
-        let keys = credential(S3, "keys in the format of ~/.aws/credentials")?;
+        let keys = credential(S3_KEYS, "keys in the format of ~/.aws/credentials")?;
         let options = [
             ("TYPE", "s3".to_owned()),
             ("PROVIDER", "Other".to_owned()),
