@@ -77,7 +77,7 @@ tells_the_story() {
     local id number story
     id=$(page page/1 '.id') number=${id#s}
     story=$(in_capsule journalctl --no-pager --output=json ARCHIVIST_SNAPSHOT_ID="$number" |
-        jq --raw-output '"\(.UNIT // ._SYSTEMD_UNIT) \(.ARCHIVIST_CRAWL_ID) \(.ARCHIVIST_PLUGIN) \(.ARCHIVIST_HOOK) \(.ARCHIVIST_URL)"')
+        gojq --raw-output '"\(.UNIT // ._SYSTEMD_UNIT) \(.ARCHIVIST_CRAWL_ID) \(.ARCHIVIST_PLUGIN) \(.ARCHIVIST_HOOK) \(.ARCHIVIST_URL)"')
     assert_contains "$story" "archivist-snapshot-$number.service ${crawl#c} null null $site""page/1" "story: the worker"
     assert_contains "$story" "archivist-hook-wget-$id.service ${crawl#c} wget on_Snapshot__06_wget.finite.bg $site""page/1" "story: a hook"
     assert_contains "$story" "archivist-orchestrator.service ${crawl#c}" "story: the orchestrator"
@@ -101,7 +101,7 @@ answers_in_json() {
     assert_eq 3 "$(query 'length' list snapshots --limit 3)" "list --limit"
     assert_contains "$(archivist show "$id")" "ERROR 404" "archivist show"
     assert_eq "1 crawl hook snapshot sealed" "$(archivist add --json --wait --plugins headers "${site}page/2" |
-        jq --raw-output --slurp '[.[0].accepted, (.[1:] | map(.event) | unique[]),
+        gojq --raw-output --slurp '[.[0].accepted, (.[1:] | map(.event) | unique[]),
             (map(select(.event == "crawl")) | last.crawl.status)] | join(" ")')" "add --wait --json"
 }
 

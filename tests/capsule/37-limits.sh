@@ -49,7 +49,7 @@ limits_pages_and_goes_on() {
 # noted CRAWL PLUGIN: prints the result of the plugin in index.jsonl of the newest page.
 noted() {
     in_capsule cat "$(query '.[0].directory' list snapshots "$1")/index.jsonl" |
-        jq --raw-output --arg plugin "$2" 'select(.type == "ArchiveResult" and .plugin == $plugin) | "\(.status) \(.error)"'
+        gojq --raw-output --arg plugin "$2" 'select(.type == "ArchiveResult" and .plugin == $plugin) | "\(.status) \(.error)"'
 }
 
 limits_bytes() {

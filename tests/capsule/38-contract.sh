@@ -482,7 +482,7 @@ SH
     assert_eq "ended by SIGSEGV: at the end" "$(why testdies)" "what crashed"
     assert_eq "exit code 3" "$(why testmute)" "what wrote nothing"
     assert_eq true "$(output "$page" index.jsonl |
-        jq --slurp 'any(.[]; .type == "ArchiveResult" and (.error // "" | contains("line 6")))')" "index.jsonl"
+        gojq --slurp 'any(.[]; .type == "ArchiveResult" and (.error // "" | contains("line 6")))')" "index.jsonl"
     assert_contains "$(archivist why "$page")" "failed: exit code 4: line 3" "why of the page"
     run=$(query 'of("testwails") | only.id' list runs "$page")
     assert_contains "$(archivist why "$run")" "$run has ended" "why of a run"

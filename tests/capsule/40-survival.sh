@@ -85,8 +85,12 @@ kill_orchestrator() {
     wait_for 20 is_started_again "$pid"
 }
 
-# The unit is active until systemd notices the end of the process.
-is_started_again() { has_unit $service && [[ $(unit_property $service MainPID) != "$1" ]]; }
+# The unit is active until systemd notices the end of the process, and then has no process for a moment.
+is_started_again() {
+    local pid
+    pid=$(unit_property $service MainPID)
+    [[ $pid != 0 && $pid != "$1" ]] && has_unit $service
+}
 
 # The process may have ended meanwhile.
 kill_a_worker() {

@@ -109,7 +109,7 @@ retries() {
     assert_contains "$(results)" "testhold=succeeded" "after r"
     assert_eq 2 "$(newest runs 'of("testhold") | length')" "runs of what was run again"
     assert_eq "skipped succeeded" "$(in_capsule cat "$(newest snapshots '.[0].directory')/index.jsonl" |
-        jq --raw-output 'select(.type == "Process" and .plugin == "testhold").status' | xargs)" "processes in the index"
+        gojq --raw-output 'select(.type == "Process" and .plugin == "testhold").status' | xargs)" "processes in the index"
     assert_nothing_is_left
 }
 
@@ -223,10 +223,10 @@ is_watched() {
 }
 
 # has_seen FILTER: whether a document of the watcher fits.
-has_seen() { in_capsule cat $signs/watched.json | jq --exit-status --slurp "any(.[]; $1)" >/dev/null; }
+has_seen() { in_capsule cat $signs/watched.json | gojq --exit-status --slurp "any(.[]; $1)" >/dev/null; }
 
 # types LINES: prints the type of each record with its distinguishing value.
-types() { jq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
+types() { gojq --raw-output '[.type, .plugin // .url // "", .status // ""] | join(" ")' <<<"$1"; }
 
 records() {
     local told id again

@@ -124,7 +124,7 @@ archives_a_page() {
     assert_eq succeeded "$(sql archive "SELECT state FROM archivist.result WHERE plugin = 'testpage'")" "the result in the database"
 }
 
-in_outbox() { [[ $(in_capsule busctl --json=short call org.archivist1.Fleet /org/archivist1 org.archivist1.FleetNode State | jq -r '.data[0] | fromjson | .is_sending') == false ]]; }
+in_outbox() { [[ $(in_capsule busctl --json=short call org.archivist1.Fleet /org/archivist1 org.archivist1.FleetNode State | gojq -r '.data[0] | fromjson | .is_sending') == false ]]; }
 
 page_is_sealed() { [[ $(sql archive 'SELECT DISTINCT status FROM archivist.page') == sealed ]]; }
 

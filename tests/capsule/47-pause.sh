@@ -145,7 +145,7 @@ a_single_run_is_shown_read_and_ended() {
     assert_nothing_is_left
 }
 
-run_is_over() { archivist show --json "$1" | jq --exit-status '.run.run.status == "ended"' >/dev/null; }
+run_is_over() { archivist show --json "$1" | gojq --exit-status '.run.run.status == "ended"' >/dev/null; }
 
 page_is_over() { [[ $(query '.[0].status' list snapshots "$snapshot") == sealed ]]; }
 

@@ -32,7 +32,7 @@ rate() { awk -v what="$1" -v usec="$2" -v n="$3" 'BEGIN { printf "figure: %-45s 
 archives_many() {
     local began cpu_began ended crawl units
     cpu_began=$(cpu $service) began=$(now)
-    crawl=$(in_capsule sh -c "seq -f http://many.test/%g $PAGES | archivist add --json --plugins testtrivial --wait -" | jq --raw-output --slurp '.[0].crawl')
+    crawl=$(in_capsule sh -c "seq -f http://many.test/%g $PAGES | archivist add --json --plugins testtrivial --wait -" | gojq --raw-output --slurp '.[0].crawl')
     ended=$(now)
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
     assert_eq "$PAGES sealed 1" "$(query '[length, (map(.status) | unique[]), (map(.attempts) | unique[])]' list snapshots "$crawl" --limit 0)" "snapshots"

@@ -43,7 +43,7 @@ expands_nothing() {
     local odd crawl
     # shellcheck disable=SC2016
     odd='http://odd.test/$(touch%20/tmp/pwned)?a=`id`&b=${HOME}&c=%n%%i$$&d='"'"'q'"'"'&e=;|\x'
-    crawl=$(archivist add --json --wait --plugins testurl "$odd" | jq --raw-output --slurp '.[0].crawl')
+    crawl=$(archivist add --json --wait --plugins testurl "$odd" | gojq --raw-output --slurp '.[0].crawl')
     odd=${odd//\'/%27}
     assert_eq "--url=$odd" "$(in_capsule cat "$(query '.[0].directory' list snapshots "$crawl")/testurl/argument.txt")" "argument of the hook"
     assert_eq "$odd" "$(query '.[0].url' list snapshots "$crawl")" "the URL in the database"

@@ -129,7 +129,7 @@ one_is_brought_in_the_foreground() {
     in_capsule rm -f $tool
     records=$(in_capsule sh -c 'archivist run --binary-id test-tool 2>/run/test-told')
     assert_eq "Process refuses failed
-Process shelf succeeded" "$(jq --raw-output 'select(.type == "Process") | [.type, .plugin, .status] | join(" ")' <<<"$records")" "records"
+Process shelf succeeded" "$(gojq --raw-output 'select(.type == "Process") | [.type, .plugin, .status] | join(" ")' <<<"$records")" "records"
     assert_contains "$(in_capsule cat /run/test-told)" "test-tool: $tool" "the path"
     assert_status 0 archivist run --binary-id test-tool
     assert_contains "$output" "test-tool is installed: $tool" "a program that is installed"

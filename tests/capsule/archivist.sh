@@ -37,11 +37,11 @@ forget_configuration() {
     restart
 }
 
-# Removes the rows of all pages: those of other tests, or of a fleet. Their files stay.
+# Removes all pages: those of other tests, or of a fleet. Ids begin again, so files of old pages would be found by new ones.
 forget_pages() {
     # A worker that is left calls for the orchestrator, which then starts again.
     in_capsule systemctl stop archivist.slice
-    in_capsule sh -c 'rm -f /var/lib/archivist/archivist.sqlite3*'
+    in_capsule sh -c 'rm -rf /var/lib/archivist/archivist.sqlite3* /var/lib/archivist/archive/*'
 }
 
 # plugin NAME [HOOK]: creates a plugin whose only hook is the script on stdin. The orchestrator loads it at its next start.
@@ -91,7 +91,7 @@ def seconds: capture("^(?<whole>[0-9T:-]+)(?<part>\\.[0-9]+)?Z$") | (.whole + "Z
 def words: if type == "array" then map(if type == "string" then . else tojson end) | join(" ") else . end;'
 
 # evaluate FILTER: applies a jq filter to standard input, which must be one JSON document.
-evaluate() { jq --raw-output --slurp "$JQ_FUNCTIONS only | ($1) | words"; }
+evaluate() { gojq --raw-output --slurp "$JQ_FUNCTIONS only | ($1) | words"; }
 
 # add ARGUMENT…: adds a crawl without waiting and prints its id.
 add() { archivist add --json "$@" | evaluate '.crawl'; }

@@ -9,9 +9,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/../tap/cases.sh"
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
 : "${CAPSULE:?name of a running capsule}" "${DEB:?path of the package}"
-command -v jq >/dev/null || bail "jq is not installed: apt install jq"
+command -v gojq >/dev/null || bail "gojq is not installed: apt install gojq"
 
-capsule() { "$ROOT/tests/machine/capsule" "$@"; }
+# shellcheck source=/dev/null
+source "$ROOT/tests/machine/lib/capsule-here.sh"
 
 in_capsule() { capsule run "$CAPSULE" "$@"; }
 

@@ -19,7 +19,8 @@ lab_of() {
     lab=/run/archivist-lab-$1
 }
 
-capsule() { "$ROOT/tests/machine/capsule" "$@"; }
+# shellcheck source=/dev/null
+source "$ROOT/tests/machine/lib/capsule-here.sh"
 
 # on N COMMAND…: runs a command on a node.
 on() {

@@ -25,7 +25,7 @@ prepare() { prepare_lab; }
 
 # Boots the lab if no earlier test has.
 prepare_lab() {
-    command -v ip jq >/dev/null || skip "ip and jq are required: apt install iproute2 jq"
+    command -v ip gojq >/dev/null || skip "ip and gojq are required: apt install iproute2 gojq"
     [[ -n $(programs) ]] || skip "there is no PostgreSQL: apt install postgresql"
     lab_is_up || lab_up "${RELEASE-trixie}" "${OLDER_DEB:-$DEB}"
     sql "UPDATE archivist.fleet SET lease_ms = $((LEASE * 1000))"
@@ -70,7 +70,7 @@ urls() {
 add() {
     local n=$1
     shift
-    urls "$@" | on "$n" timeout 30 archivist add --json - | jq --raw-output '.crawl[1:]'
+    urls "$@" | on "$n" timeout 30 archivist add --json - | gojq --raw-output '.crawl[1:]'
 }
 
 # is_recorded CRAWL PAGES

@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # Base roots: created once for each release and package list, then read-only.
 
-CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/archivist-capsule}
-
 RELEASES=(bookworm trixie forky)
 
 # A bootable system with user managers; the packages that archivist recommends, so that its installation requires

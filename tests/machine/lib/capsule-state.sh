@@ -7,6 +7,8 @@
 #                              capsule is running; a pid could have been reused
 #   log                        output of the launcher and the inner PID 1
 
+CACHE=${ARCHIVIST_CAPSULE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/archivist-capsule}
+
 check_name() {
     [[ $1 =~ ^[a-z][a-z0-9-]{0,30}$ ]] ||
         die_usage "bad capsule name '$1': a lower-case letter, then at most 30 of a-z, 0-9 and -"
@@ -15,11 +17,10 @@ check_name() {
 state_dir() { echo "$CACHE/capsules/$1"; }
 
 # state_of NAME FIELD
-state_of() { cat "$(state_dir "$1")/$2"; }
+state_of() { printf '%s\n' "$(<"$CACHE/capsules/$1/$2")"; }
 
 is_running() {
-    local alive
-    alive=$(state_dir "$1")/alive
+    local alive=$CACHE/capsules/$1/alive
     [[ -e $alive ]] && ! flock -n -s "$alive" true
 }
 

@@ -5,17 +5,19 @@ STOP_SECONDS=90
 
 # enter NAME COMMAND…: runs the command inside, with a clean environment, and returns its exit status.
 # The command joins the cgroup of the inner PID 1, because a process outside could not be moved into a scope.
-enter() {
-    local name=$1 pid spaces=(--net)
+enter() { (become "$@"); }
+
+# become NAME COMMAND…: the same, in place of this shell.
+become() {
+    local name=$1 pid cgroup spaces=(--net)
     shift
     pid=$(state_of "$name" pid)
+    cgroup=$(state_of "$name" cgroup)
     [[ -z $(state_of "$name" clock) ]] || spaces+=(--time)
-    (
-        echo "$BASHPID" >"$(state_of "$name" cgroup)/payload/init.scope/cgroup.procs"
-        exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc "${spaces[@]}" --root --wd \
-            env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-            TERM="${TERM:-dumb}" LANG=C.UTF-8 "$@"
-    )
+    echo "$BASHPID" >"$cgroup/payload/init.scope/cgroup.procs"
+    exec nsenter --target "$pid" --pid --mount --cgroup --uts --ipc "${spaces[@]}" --root --wd \
+        env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+        TERM="${TERM:-dumb}" LANG=C.UTF-8 "$@"
 }
 
 # copy_out NAME:/PATH DEST, or copy_in: paths in the capsule are opened inside, so that symbolic links are resolved there.
