@@ -229,6 +229,25 @@ runs_without_a_file() {
     assert_status 1 archivist pool status testrun
 }
 
+# systemd keeps the count of a worker that waits for its restart, over a start by hand.
+a_restart_resets_counts() {
+    local unit=archivist-pool-testrun@0.service waiting=/run/systemd/system/archivist-pool-testrun@.service.d
+    archivist pool run -n 1 --name testrun -- /usr/bin/sleep 1000 >/dev/null
+    in_capsule sh -c "mkdir $waiting; printf '[Service]\nRestartSec=2s\n' >$waiting/50-test.conf; systemctl daemon-reload"
+    in_capsule systemctl kill --signal=KILL $unit
+    wait_for 20 counts 1 running
+    in_capsule systemctl kill --signal=KILL $unit
+    wait_for 20 counts 1 auto-restart
+    archivist pool restart testrun
+    assert_eq "0 running" "$(count_and_state)" "restarts and state"
+    archivist pool remove testrun
+    in_capsule sh -c "rm -r $waiting; systemctl daemon-reload"
+}
+
+counts() { [[ $(count_and_state) == "$*" ]]; }
+
+count_and_state() { echo "$(unit_property archivist-pool-testrun@0.service NRestarts) $(unit_property archivist-pool-testrun@0.service SubState)"; }
+
 has_args() { [[ $(in_capsule ps -o args= -p "$(query ".workers[$1].pid" pool status testrun)") == "$2" ]]; }
 
 names_workers_in_process_lists() {
@@ -246,12 +265,15 @@ ends_with_its_command() {
         in_capsule sh -c "kill -$signal \$(cat $state/attached)"
         wait_for 20 has_no_worker
         [[ $signal == KILL ]] || wait_for 20 is_not_declared
+        wait_for 20 has_no_command
     done
     archivist pool remove testrun
     assert_eq "" "$(in_capsule systemctl list-units --all --plain --no-legend 'archivist-attached-*')" "scopes that are left"
 }
 
 has_two() { [[ $(query '.running' pool status testrun 2>/dev/null) == 2 ]]; }
+
+has_no_command() { ! has_unit archivist-attached-testrun.scope; }
 
 has_no_worker() { [[ -z $(in_capsule systemctl list-units --plain --no-legend 'archivist-pool-testrun@*.service') ]]; }
 
@@ -267,4 +289,4 @@ removes() {
 
 cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
     ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts runs_without_a_file \
-    names_workers_in_process_lists ends_with_its_command removes
+    a_restart_resets_counts names_workers_in_process_lists ends_with_its_command removes

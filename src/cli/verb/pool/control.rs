@@ -77,7 +77,8 @@ pub async fn stop(args: StopArgs, scope: &Scope) -> Result<Exit, Failure> {
     Ok(tell(&undone, &pools))
 }
 
-/// Returns whether a stop job ended; a worker that needed SIGKILL has stopped too.
+/// Forgets failures and counts of restarts. A worker that waits for its restart is "activating", and
+/// a start by hand would not reset its count.
 async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), Failure> {
     // A health check that the stop interrupted.
     let patterns: Vec<_> = pools
@@ -85,7 +86,8 @@ async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), 
         .flat_map(|pool| pool.log_patterns(None))
         .collect();
     let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
-    for unit in loaded.iter().filter(|unit| unit.active_state == "failed") {
+    let has_failed = |state: &str| matches!(state, "failed" | "activating");
+    for unit in loaded.iter().filter(|unit| has_failed(&unit.active_state)) {
         systemd.reset_failed(&unit.name).await.map_err(failure)?;
     }
     Ok(())
