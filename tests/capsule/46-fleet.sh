@@ -144,16 +144,18 @@ survives_a_restart_of_each() {
     wait_for 20 shows "connected to"
     assert_eq active "$(in_capsule systemctl is-active $fleet)" "the service after a restart of the orchestrator"
     in_capsule systemctl restart postgresql.service
+    # It notices the restart with its next exchange, and works by its own account until then.
+    wait_for 40 has_session
     wait_for 40 works
 }
+
+has_session() { [[ $(sql postgres "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'archivist-fleet'") == t ]]; }
 
 works() { [[ $(query '.node.works' fleet status) == true ]]; }
 
 shows_the_fleet() {
     needs makes_a_fleet
     assert_eq "web1 true false" "$(query '.[0] | [.name, .is_connected, .draining]' fleet nodes)" "the nodes"
-    # It notices the restart with its next exchange.
-    wait_for 40 works
     assert_contains "$(archivist doctor || true)" "node 'web1' is connected" "what the doctor says"
 }
 
