@@ -5,6 +5,9 @@ BOOT_SECONDS=120
 
 boot_capsule() {
     local name=$1 release=$2 deb=$3 base state
+    # Debian testing has pivot_root in a package of its own since util-linux 2.42, and a minimal system has neither of these.
+    command -v mount >/dev/null || need_packages mount
+    command -v pivot_root >/dev/null || need_packages util-linux-extra
     base=$(ensure_base "$release")
     state=$(state_dir "$name")
     start_capsule "$name" "$base" "$state"
