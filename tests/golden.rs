@@ -114,7 +114,7 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
     UnitSpec::check(&names(), check)
 }
 
-/// A transfer to a directory; those to other stores have a network.
+/// A transfer. With a directory as the store it has no network, with another host it has credentials.
 fn transfer(task: Task, store: &str) -> UnitSpec {
     let spec = StoreSpec {
         task,

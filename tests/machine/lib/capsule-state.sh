@@ -16,7 +16,7 @@ check_name() {
 
 state_dir() { echo "$CACHE/capsules/$1"; }
 
-# state_of NAME FIELD
+# state_of NAME FIELD: starts no program, because every command in a capsule asks for several fields.
 state_of() { printf '%s\n' "$(<"$CACHE/capsules/$1/$2")"; }
 
 is_running() {

@@ -86,8 +86,11 @@ async fn forget_failures(systemd: &SystemdClient, pools: &[Pool]) -> Result<(), 
         .flat_map(|pool| pool.log_patterns(None))
         .collect();
     let loaded = systemd.loaded(&patterns).await.map_err(failure)?;
-    let has_failed = |state: &str| matches!(state, "failed" | "activating");
-    for unit in loaded.iter().filter(|unit| has_failed(&unit.active_state)) {
+    let may_have_failed = |state: &str| matches!(state, "failed" | "activating");
+    for unit in loaded
+        .iter()
+        .filter(|unit| may_have_failed(&unit.active_state))
+    {
         systemd.reset_failed(&unit.name).await.map_err(failure)?;
     }
     Ok(())
