@@ -199,10 +199,13 @@ fn crashing_and_busy_pages_do_not_affect_other_pages() {
     let limit = [("TIMEOUT", "10")];
     let busy = site.url("busy");
     let text = session.open(&snap, &busy, &limit);
-    assert_eq!(text, "page loaded http=200, its scripts did not finish\n");
-    let dom = snap.run("dom", &busy, &[("TIMEOUT", "3")]);
-    let reason = "stopped while waiting for the page: the time limit of 2 s";
-    dom.assert(1, "failed", reason);
+    assert_eq!(
+        text,
+        "page loaded http=200, a script that did not end was stopped\n"
+    );
+    // Its script was stopped, so the page can be saved.
+    snap.run("dom", &busy, &[("TIMEOUT", "3")])
+        .assert(0, "succeeded", "output.html");
     snap.run("title", &busy, &[("TIMEOUT", "6")])
         .assert(0, "succeeded", "Busy page");
 

@@ -47,6 +47,48 @@ impl Drop for Site {
     }
 }
 
+/// A server of `tests/web`, which stops on drop.
+pub struct WebServer {
+    server: Child,
+    port: u16,
+}
+
+impl WebServer {
+    /// Starts the server of the directory `name` and waits until it accepts connections.
+    pub fn start(name: &str) -> WebServer {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/web")
+            .join(name)
+            .join("server.py");
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let server = Command::new("python3")
+            .args(["-B".as_ref(), program.as_os_str()])
+            .arg(port.to_string())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("python3 runs the server");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "{name} does not listen");
+            std::thread::yield_now();
+        }
+        WebServer { server, port }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
 /// A snapshot's directory, writable by the user of hooks.
 pub struct Snapshot(tempfile::TempDir);
 

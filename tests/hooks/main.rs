@@ -2,6 +2,7 @@
 //!
 //! Tests that need a missing program, or chromium as root, are skipped with a message.
 
+mod arrival;
 mod browser;
 mod fixture;
 

@@ -1,6 +1,8 @@
-//! A client of the Chrome DevTools Protocol (CDP) for one tab, over the browser's socket.
+//! A client of the Chrome DevTools Protocol (CDP) over the browser's socket.
 //!
-//! It has only what these hooks need: one call at a time, and the few events that they wait for.
+//! A [`Connection`] carries any number of [`Session`]s: that of the browser, and one for each
+//! attached tab. Calls of all sessions run concurrently. A session delivers the events that its
+//! [`Events`] subscribe to; the connection drops all others.
 
 use super::frames::{Frame, Frames};
 use crate::process::finding::Finding;
@@ -8,27 +10,25 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
-/// Events that a caller waits for. The client drops all others.
-const KEPT: [&str; 5] = [
-    "Page.loadEventFired",
-    "Network.responseReceived",
-    "Emulation.virtualTimeBudgetExpired",
-    CRASHED,
-    DETACHED,
-];
+/// Unread events of a session after which the session ends. A page can cause events faster than a
+/// busy machine reads them.
+const UNREAD_EVENTS_MAX: usize = 65_536;
+const CLOSED: &str = "the browser closed it";
 const CRASHED: &str = "Inspector.targetCrashed";
 const DETACHED: &str = "Target.detachedFromTarget";
-const DIALOG: &str = "Page.javascriptDialogOpening";
 
 /// Why a call has no result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CdpError {
     /// The connection to the browser is closed.
     #[error("lost the connection to chromium: {0}")]
@@ -43,17 +43,8 @@ pub enum CdpError {
     #[error("chromium's answer to {0} is too large")]
     TooLarge(String),
     /// The answer does not follow the protocol.
-    #[error("failed to parse chromium's answer to {method}: {source}")]
-    Garbled {
-        method: String,
-        source: serde_json::Error,
-    },
-}
-
-impl From<io::Error> for CdpError {
-    fn from(error: io::Error) -> CdpError {
-        CdpError::Gone(error.to_string())
-    }
+    #[error("failed to parse chromium's answer to {method}: {reason}")]
+    Garbled { method: String, reason: String },
 }
 
 impl From<CdpError> for Finding {
@@ -100,18 +91,51 @@ struct EventMessage {
 /// The result of a call whose fields are not needed.
 pub type Ignored = IgnoredAny;
 
-/// A connection to a browser, attached to the session of at most one tab.
-pub struct Client {
-    frames: Frames<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
-    last: u64,
-    events: VecDeque<CdpEvent>,
-    session: Option<String>,
+/// A connection to a browser. Dropping it and all its sessions closes the socket.
+#[derive(Clone)]
+pub struct Connection(Arc<Wire>);
+
+struct Wire {
+    unsent: mpsc::UnboundedSender<Vec<u8>>,
+    routes: Arc<Mutex<Routes>>,
+    tasks: [JoinHandle<()>; 2],
 }
 
-impl Client {
-    /// Connects to the socket of a browser. Answers above `most` bytes are refused.
-    pub async fn connect(socket: &Path, most: usize) -> Result<Client, CdpError> {
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// Pending calls and subscriptions.
+#[derive(Default)]
+struct Routes {
+    last: u64,
+    calls: HashMap<u64, PendingCall>,
+    subscriptions: HashMap<Option<String>, Subscription>,
+    /// Sessions that ended, and why.
+    ended: HashMap<String, CdpError>,
+    /// Why the connection is closed.
+    closed: Option<CdpError>,
+}
+
+struct PendingCall {
+    session: Option<String>,
+    method: String,
+    answer: oneshot::Sender<Result<Vec<u8>, CdpError>>,
+}
+
+struct Subscription {
+    methods: HashSet<&'static str>,
+    events: mpsc::Sender<CdpEvent>,
+}
+
+impl Connection {
+    /// Connects to the socket of a browser. Answers above `most` bytes are refused. Call this
+    /// within a tokio runtime.
+    pub async fn open(socket: &Path, most: usize) -> Result<Connection, CdpError> {
         let connected = super::session::through_directory(socket, |path| {
             let stream = std::os::unix::net::UnixStream::connect(path)?;
             stream.set_nonblocking(true)?;
@@ -124,113 +148,287 @@ impl Client {
             ))
         })?;
         let (reader, writer) = stream.into_split();
-        Ok(Client {
-            frames: Frames::new(reader, most),
-            writer,
-            last: 0,
-            events: VecDeque::new(),
-            session: None,
-        })
+        let routes = Arc::new(Mutex::new(Routes::default()));
+        let (unsent, waiting) = mpsc::unbounded_channel();
+        let tasks = [
+            tokio::spawn(read_all(Frames::new(reader, most), routes.clone())),
+            tokio::spawn(write_all(writer, waiting)),
+        ];
+        let wire = Wire {
+            unsent,
+            routes,
+            tasks,
+        };
+        Ok(Connection(Arc::new(wire)))
     }
 
-    /// Attaches to a tab. All later calls go to this tab.
-    pub async fn attach(&mut self, target: &str) -> Result<(), CdpError> {
+    /// The session of the browser itself.
+    pub fn browser(&self) -> Session {
+        Session {
+            connection: self.clone(),
+            id: None,
+        }
+    }
+
+    /// Attaches to a tab.
+    pub async fn attach(&self, target: &str) -> Result<Session, CdpError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Attached {
             session_id: String,
         }
         let params = json!({"targetId": target, "flatten": true});
-        let attached: Attached = self.call("Target.attachToTarget", params).await?;
-        self.session = Some(attached.session_id);
-        Ok(())
-    }
-
-    /// Calls a method and waits for its answer.
-    pub async fn call<T: DeserializeOwned>(
-        &mut self,
-        method: &str,
-        params: Value,
-    ) -> Result<T, CdpError> {
-        let id = self.send(method, params).await?;
-        loop {
-            let message = match self.frame().await? {
-                Frame::Message(message) => message,
-                Frame::TooLarge(_) => return Err(CdpError::TooLarge(method.to_owned())),
-            };
-            if self.take(&message).await? == Some(id) {
-                return answer(method, &message);
-            }
-        }
-    }
-
-    /// Waits for the next event of [`KEPT`].
-    pub async fn event(&mut self) -> Result<CdpEvent, CdpError> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(event);
-            }
-            if let Frame::Message(message) = self.frame().await? {
-                self.take(&message).await?;
-            }
-        }
-    }
-
-    /// Removes and returns the events that arrived during calls.
-    pub fn events_so_far(&mut self) -> impl Iterator<Item = CdpEvent> + '_ {
-        self.events.drain(..)
-    }
-
-    async fn frame(&mut self) -> Result<Frame, CdpError> {
-        let frame = self.frames.next().await?;
-        frame.ok_or_else(|| CdpError::Gone("the browser closed it".to_owned()))
-    }
-
-    async fn send(&mut self, method: &str, params: Value) -> Result<u64, CdpError> {
-        self.last += 1;
-        let mut request = json!({"id": self.last, "method": method, "params": params});
-        if let Some(session) = &self.session {
-            request["sessionId"] = session.as_str().into();
-        }
-        let mut message = request.to_string().into_bytes();
-        message.push(0);
-        self.writer.write_all(&message).await?;
-        Ok(self.last)
-    }
-
-    /// Processes one message and returns its id if it is an answer.
-    ///
-    /// Dialogs are dismissed immediately, because a page that opens one stops until it is closed.
-    async fn take(&mut self, message: &[u8]) -> Result<Option<u64>, CdpError> {
-        let garbled = |source| CdpError::Garbled {
-            method: "an event".to_owned(),
-            source,
-        };
-        let head: Head = serde_json::from_slice(message).map_err(garbled)?;
-        match head.method.as_deref() {
-            None => return Ok(head.id),
-            Some(CRASHED) => return Err(CdpError::Closed("the page's renderer process crashed")),
-            Some(DETACHED) => return Err(CdpError::Closed("the tab was closed")),
-            Some(DIALOG) => {
-                let refuse = json!({"accept": false});
-                self.send("Page.handleJavaScriptDialog", refuse).await?;
-            }
-            Some(method) if KEPT.contains(&method) => {
-                let event: EventMessage = serde_json::from_slice(message).map_err(garbled)?;
-                let (method, params) = (method.to_owned(), event.params);
-                self.events.push_back(CdpEvent { method, params });
-            }
-            Some(_) => {}
-        }
-        Ok(None)
+        let attaching = self.browser();
+        let attached: Attached = attaching.call("Target.attachToTarget", params).await?;
+        Ok(Session {
+            connection: self.clone(),
+            id: Some(attached.session_id),
+        })
     }
 }
 
-fn answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, CdpError> {
+/// The session of a tab, or of the browser.
+#[derive(Clone)]
+pub struct Session {
+    connection: Connection,
+    id: Option<String>,
+}
+
+impl Session {
+    /// Calls a method and waits for its answer.
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, CdpError> {
+        let (answer, answered) = oneshot::channel();
+        self.send(method, params, Some(answer))?;
+        let closed = || CdpError::Gone(CLOSED.to_owned());
+        let message = answered.await.map_err(|_| closed())??;
+        parse_answer(method, &message)
+    }
+
+    /// Calls a method without waiting for its answer, which is dropped. Fails if the session has
+    /// ended.
+    pub fn post(&self, method: &str, params: Value) -> Result<(), CdpError> {
+        self.send(method, params, None)
+    }
+
+    /// Subscribes to events of this session, instead of its earlier subscription.
+    pub fn events(&self, methods: &[&'static str]) -> Events {
+        let (sender, received) = mpsc::channel(UNREAD_EVENTS_MAX);
+        let subscription = Subscription {
+            methods: methods.iter().copied().collect(),
+            events: sender,
+        };
+        let mut routes = self.routes();
+        if routes.why_ended(&self.id).is_none() {
+            routes.subscriptions.insert(self.id.clone(), subscription);
+        }
+        drop(routes);
+        Events {
+            session: self.clone(),
+            received,
+        }
+    }
+
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        lock(&self.connection.0.routes)
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        params: Value,
+        answer: Option<oneshot::Sender<Result<Vec<u8>, CdpError>>>,
+    ) -> Result<(), CdpError> {
+        let mut routes = self.routes();
+        if let Some(error) = routes.why_ended(&self.id) {
+            return Err(error);
+        }
+        routes.last += 1;
+        let id = routes.last;
+        let mut request = json!({"id": id, "method": method, "params": params});
+        if let Some(session) = &self.id {
+            request["sessionId"] = session.as_str().into();
+        }
+        if let Some(answer) = answer {
+            let call = PendingCall {
+                session: self.id.clone(),
+                method: method.to_owned(),
+                answer,
+            };
+            routes.calls.insert(id, call);
+        }
+        let mut message = request.to_string().into_bytes();
+        message.push(0);
+        let sent = self.connection.0.unsent.send(message);
+        sent.map_err(|_| CdpError::Gone(CLOSED.to_owned()))
+    }
+}
+
+/// Events of a session.
+pub struct Events {
+    session: Session,
+    received: mpsc::Receiver<CdpEvent>,
+}
+
+impl Events {
+    /// Waits for the next event. Fails when the session has ended and all its events were read.
+    /// Cancel safe.
+    pub async fn next(&mut self) -> Result<CdpEvent, CdpError> {
+        match self.received.recv().await {
+            Some(event) => Ok(event),
+            None => {
+                let ended = self.session.routes().why_ended(&self.session.id);
+                Err(ended.unwrap_or(CdpError::Closed("the page caused too many events")))
+            }
+        }
+    }
+}
+
+impl Routes {
+    fn why_ended(&self, session: &Option<String>) -> Option<CdpError> {
+        let own = session.as_ref().and_then(|session| self.ended.get(session));
+        own.or(self.closed.as_ref()).cloned()
+    }
+
+    /// Processes one message of the browser.
+    fn take(&mut self, message: Vec<u8>) {
+        let Ok(head) = serde_json::from_slice::<Head>(&message) else {
+            return;
+        };
+        let session = head.session.as_deref().map(str::to_owned);
+        match (head.id, head.method.as_deref()) {
+            (Some(id), _) => self.answer(id, Ok(message)),
+            (None, Some(CRASHED)) => {
+                self.end_session(session, "the page's renderer process crashed");
+            }
+            (None, Some(DETACHED)) => {
+                let named = ended_session(&message).or(session);
+                self.end_session(named, "the tab was closed");
+            }
+            (None, Some(method)) => {
+                let method = method.to_owned();
+                self.deliver(session, method, &message);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn answer(&mut self, id: u64, answer: Result<Vec<u8>, CdpError>) {
+        if let Some(call) = self.calls.remove(&id) {
+            // The caller may have stopped waiting.
+            let _ = call.answer.send(answer);
+        }
+    }
+
+    fn deliver(&mut self, session: Option<String>, method: String, message: &[u8]) {
+        let Some(subscription) = self.subscriptions.get(&session) else {
+            return;
+        };
+        if !subscription.methods.contains(method.as_str()) {
+            return;
+        }
+        let Ok(EventMessage { params }) = serde_json::from_slice(message) else {
+            return;
+        };
+        if subscription
+            .events
+            .try_send(CdpEvent { method, params })
+            .is_err()
+        {
+            self.subscriptions.remove(&session);
+        }
+    }
+
+    /// Ends the calls and the subscription of a session.
+    fn end_session(&mut self, session: Option<String>, reason: &'static str) {
+        let Some(session) = session else { return };
+        let error = CdpError::Closed(reason);
+        self.ended.insert(session.clone(), error.clone());
+        let session = Some(session);
+        self.subscriptions.remove(&session);
+        let calls = self.calls.iter();
+        let lost: Vec<u64> = calls
+            .filter(|(_, call)| call.session == session)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in lost {
+            self.answer(id, Err(error.clone()));
+        }
+    }
+
+    /// Ends all calls and subscriptions.
+    fn close(&mut self, reason: String) {
+        let error = CdpError::Gone(reason);
+        self.closed = Some(error.clone());
+        self.subscriptions.clear();
+        for (_, call) in self.calls.drain() {
+            let _ = call.answer.send(Err(error.clone()));
+        }
+    }
+}
+
+fn lock(routes: &Mutex<Routes>) -> MutexGuard<'_, Routes> {
+    routes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn read_all(mut frames: Frames<OwnedReadHalf>, routes: Arc<Mutex<Routes>>) {
+    let reason = loop {
+        match frames.next().await {
+            Ok(Some(Frame::Message(message))) => lock(&routes).take(message),
+            Ok(Some(Frame::TooLarge(start))) => {
+                let mut routes = lock(&routes);
+                if let Some(id) = id_in_start(&start) {
+                    let method = routes.calls.get(&id).map(|call| call.method.clone());
+                    routes.answer(id, Err(CdpError::TooLarge(method.unwrap_or_default())));
+                }
+            }
+            Ok(None) => break CLOSED.to_owned(),
+            // It was closed before all requests were read.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                break CLOSED.to_owned();
+            }
+            Err(error) => break error.to_string(),
+        }
+    };
+    lock(&routes).close(reason);
+}
+
+async fn write_all(mut writer: OwnedWriteHalf, mut unsent: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(message) = unsent.recv().await {
+        // The reader reports that the connection is closed.
+        if writer.write_all(&message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Id of an answer of which only the start is known. Answers start with their id.
+pub fn id_in_start(start: &[u8]) -> Option<u64> {
+    let text = String::from_utf8_lossy(start);
+    let digits = text.strip_prefix("{\"id\":")?;
+    let end = digits.find(|c: char| !c.is_ascii_digit())?;
+    digits[..end].parse().ok()
+}
+
+/// Session that a `Target.detachedFromTarget` names.
+fn ended_session(message: &[u8]) -> Option<String> {
+    let event: EventMessage = serde_json::from_slice(message).ok()?;
+    Some(event.params["sessionId"].as_str()?.to_owned())
+}
+
+fn parse_answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, CdpError> {
     let method = method.to_owned();
     let reply: Reply<T> = match serde_json::from_slice(message) {
         Ok(reply) => reply,
-        Err(source) => return Err(CdpError::Garbled { method, source }),
+        Err(error) => {
+            return Err(CdpError::Garbled {
+                method,
+                reason: error.to_string(),
+            });
+        }
     };
     match reply {
         Reply {
@@ -243,3 +441,12 @@ fn answer<T: DeserializeOwned>(method: &str, message: &[u8]) -> Result<T, CdpErr
         }),
     }
 }
+
+impl From<io::Error> for CdpError {
+    fn from(error: io::Error) -> CdpError {
+        CdpError::Gone(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //! started with, and those of `COOKIES_FILE`. Every tab has a browser context of its own, which is
 //! empty at first.
 
-use super::cdp::{CdpError, Client, Ignored};
+use super::cdp::{CdpError, Ignored, Session};
 use crate::page;
 use crate::process::invocation::Invocation;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ impl Cookie {
 /// Sets the cookies of the browser's profile and of the cookie file in a browser context; the file
 /// wins. A cookie that chromium does not accept is left out.
 pub async fn load(
-    client: &mut Client,
+    browser: &Session,
     context: &str,
     invocation: &Invocation,
     has_profile: bool,
@@ -101,24 +101,24 @@ pub async fn load(
     }
     let mut cookies = Vec::new();
     if has_profile {
-        let stored: Stored = client.call("Storage.getCookies", json!({})).await?;
+        let stored: Stored = browser.call("Storage.getCookies", json!({})).await?;
         cookies = stored.cookies;
     }
     cookies.extend(of_file(&invocation.settings.text("COOKIES_FILE")));
     if cookies.is_empty() {
         return Ok(());
     }
-    let set = async |client: &mut Client, cookies: &[Cookie]| {
+    let set = async |cookies: &[Cookie]| {
         let cookies: Vec<Value> = cookies.iter().map(Cookie::param).collect();
         let params = json!({"cookies": cookies, "browserContextId": context});
-        client.call::<Ignored>("Storage.setCookies", params).await
+        browser.call::<Ignored>("Storage.setCookies", params).await
     };
     // Chromium refuses all cookies of a call for one that is invalid.
-    if !matches!(set(client, &cookies).await, Err(CdpError::Refused { .. })) {
+    if !matches!(set(&cookies).await, Err(CdpError::Refused { .. })) {
         return Ok(());
     }
     for cookie in &cookies {
-        match set(client, std::slice::from_ref(cookie)).await {
+        match set(std::slice::from_ref(cookie)).await {
             Err(CdpError::Refused { message, .. }) => {
                 eprintln!("failed to set a cookie of {}: {message}", cookie.domain);
             }

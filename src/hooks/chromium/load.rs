@@ -1,17 +1,20 @@
-//! Loads a page in a tab, once, for all hooks that save it.
+//! Loads a page in a tab, once, for all hooks that save it: carries out what [`Arrival`] decides.
 
-use super::super::page;
-use super::cdp::{CdpError, Client, Ignored};
+use super::arrival::{Arrival, ArrivalLimits, Ending, Policy, ReadyPage, Step, TabEvent};
+use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
+use super::reveal;
 use super::session::Navigation;
-use crate::page::html::one_line;
+use super::tab_events::{self, DIALOG, FETCH_PAUSED, SUBSCRIBED};
 use crate::process::finding::Finding;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 /// Time that is reserved for the steps after loading.
 const CLOSING_RESERVE: Duration = Duration::from_millis(500);
+/// Virtual and real time between two grants while hooks save the page.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What to load, and how long each step may take.
 pub struct LoadRequest<'a> {
@@ -20,6 +23,8 @@ pub struct LoadRequest<'a> {
     pub target: &'a str,
     /// Width and height of the viewport in pixels.
     pub window: (u32, u32),
+    /// User agent of the tab, if not that of the browser.
+    pub user_agent: Option<&'a str>,
     /// Time limit until the page's load event.
     pub load_timeout: Duration,
     /// Virtual time for the page's scripts after its load event.
@@ -46,220 +51,220 @@ pub fn window(text: &str) -> (u32, u32) {
     (side(parts.next(), 1440), side(parts.next(), 2000))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Navigated {
-    error_text: Option<String>,
-    #[serde(default)]
-    is_download: bool,
+/// A tab whose page is on its way, and then is ready.
+pub struct LoadingTab {
+    session: Session,
+    events: Events,
+    main_frame: String,
+    /// Whether the page has a clock of its own, which only goes on by grants.
+    has_own_clock: bool,
+    /// Whether all further navigation is refused.
+    is_held: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Response {
-    frame_id: Option<String>,
-    #[serde(rename = "type")]
-    kind: String,
-    response: MainResponse,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MainResponse {
-    status: u64,
-    mime_type: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FrameTree {
-    frame_tree: FrameNode,
-}
-
-#[derive(Deserialize)]
-struct FrameNode {
-    frame: MainFrame,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MainFrame {
-    url: String,
-    mime_type: String,
-}
-
-/// Loads the page in the attached tab, and lets its scripts run. Returns how the page loaded; a
-/// page that never finishes has a note. Fails when no page arrived.
-pub async fn load(client: &mut Client, request: &LoadRequest<'_>) -> Result<Navigation, Finding> {
-    let begin = Instant::now();
-    let deadline = begin + request.load_timeout;
-    let seconds = request.load_timeout.as_secs();
-    let late = |_| Finding::failed(format!("the page did not answer within {seconds} s"));
-    prepare(client, request.window).await?;
-    let to = json!({"url": request.url});
-    let answered = timeout_at(deadline, client.call("Page.navigate", to)).await;
-    let navigated: Navigated = answered.map_err(late)??;
-    let mut response = MainResponse::default();
-    let mut has_loaded = take_events(client, request.target, &mut response);
-    judge(&navigated, &response)?;
-    let mut note = None;
-    while !has_loaded && note.is_none() {
-        match timeout_at(deadline, client.event()).await {
-            Ok(Ok(event)) if event.method == "Page.loadEventFired" => has_loaded = true,
-            Ok(Ok(event)) => take_response(event.params, request.target, &mut response),
-            Ok(Err(error)) => return Err(error.into()),
-            Err(_) => note = Some(format!("still loading after {seconds} s")),
+impl LoadingTab {
+    /// Prepares an attached tab.
+    pub async fn new(session: Session, request: &LoadRequest<'_>) -> Result<LoadingTab, CdpError> {
+        let events = session.events(&SUBSCRIBED);
+        session.post("Page.enable", json!({}))?;
+        // Response bodies are not needed: keep the browser from buffering them.
+        let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
+        session.post("Network.enable", none)?;
+        session.post(
+            "Emulation.setFocusEmulationEnabled",
+            json!({"enabled": true}),
+        )?;
+        if let Some(agent) = request.user_agent {
+            session.post(
+                "Emulation.setUserAgentOverride",
+                json!({"userAgent": agent}),
+            )?;
         }
+        resize(&session, request.window).await?;
+        Ok(LoadingTab {
+            session,
+            events,
+            main_frame: request.target.to_owned(),
+            has_own_clock: false,
+            is_held: false,
+        })
     }
-    // A page may keep its renderer process so busy that this call gets no answer either.
-    let longest = Instant::now() + request.settle * 2 + Duration::from_secs(5);
-    let rest = longest.min(request.until - CLOSING_RESERVE);
-    let settled = match note {
-        Some(_) => stop(client, rest).await,
-        None => settle(client, request, rest, &mut response).await,
-    };
-    let main = match settled {
-        Ok(Some(main)) => main,
-        Ok(None) => {
-            note.get_or_insert_with(|| "its scripts did not finish".to_owned());
-            MainFrame {
-                url: request.url.to_owned(),
-                mime_type: response.mime_type.clone(),
+
+    /// Loads the page and lets its scripts run. Returns how the page loaded; a page that never
+    /// finishes has a note. Fails when no page arrived.
+    pub async fn load(&mut self, request: &LoadRequest<'_>) -> Result<Navigation, Finding> {
+        let begin = Instant::now();
+        let limits = ArrivalLimits {
+            load: request.load_timeout,
+            settle: request.settle,
+            total: (request.until - CLOSING_RESERVE).saturating_duration_since(begin),
+        };
+        let mut arrival = Arrival::new(limits);
+        let answered = navigate(self.session.clone(), request.url.to_owned());
+        let mut answered = std::pin::pin!(answered);
+        let mut is_answered = false;
+        let (revealed, mut reveals) = tokio::sync::mpsc::channel::<()>(1);
+        while arrival.ending().is_none() {
+            let alarm = begin + arrival.next_tick();
+            // Events first: an answer follows the events that explain it.
+            let event = tokio::select! {
+                biased;
+                event = self.events.next() => self.receive(&event?)?,
+                answer = &mut answered, if !is_answered => {
+                    is_answered = true;
+                    Some(answer?)
+                }
+                Some(()) = reveals.recv() => Some(TabEvent::Revealed),
+                () = sleep_until(alarm) => None,
+            };
+            let now = begin.elapsed();
+            let steps = match event {
+                Some(event) => arrival.take(event, now),
+                None => arrival.tick(now),
+            };
+            for step in steps {
+                if step == Step::Reveal {
+                    let (session, frame) = (self.session.clone(), self.main_frame.clone());
+                    let revealed = revealed.clone();
+                    tokio::spawn(async move {
+                        reveal::reveal(&session, &frame).await;
+                        let _ = revealed.send(()).await;
+                    });
+                } else {
+                    self.carry_out(&step)?;
+                }
             }
         }
-        Err(error) => return Err(error.into()),
-    };
-    require_viewable(&main.mime_type)?;
-    Ok(Navigation {
-        wait_until: "load".to_owned(),
-        elapsed: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
-        url: request.url.to_owned(),
-        final_url: main.url,
-        status: Some(response.status).filter(|status| *status > 0),
-        mime_type: main.mime_type,
-        timestamp: jiff::Timestamp::now().to_string(),
-        note,
-        ..Navigation::default()
+        match arrival.ending() {
+            Some(Ending::Page(page)) => Ok(navigation(page, request, begin.elapsed())),
+            Some(Ending::NoPage {
+                reason, is_failure, ..
+            }) if !is_failure => Err(Finding::noresults(reason.clone())),
+            Some(Ending::NoPage { reason, status, .. }) => {
+                let finding = Finding::failed(reason.clone());
+                Err(match status {
+                    Some(status) => finding.with("http_status", *status),
+                    None => finding,
+                })
+            }
+            None => Err(Finding::failed("the page did not load")),
+        }
+    }
+
+    /// Serves a ready page: lets its clock follow real time, dismisses dialogs, refuses navigation.
+    /// Returns when the tab has closed.
+    pub async fn serve(&mut self) -> CdpError {
+        loop {
+            let tick = async {
+                if self.has_own_clock {
+                    tokio::time::sleep(TICK).await;
+                } else {
+                    std::future::pending().await
+                }
+            };
+            let done = tokio::select! {
+                event = self.events.next() => event.and_then(|event| self.receive(&event)).map(drop),
+                () = tick => self.grant(Policy::Advance, TICK),
+            };
+            if let Err(error) = done {
+                return error;
+            }
+        }
+    }
+
+    /// Answers events that stop the page until they are answered.
+    fn receive(&mut self, event: &CdpEvent) -> Result<Option<TabEvent>, CdpError> {
+        match event.method.as_str() {
+            DIALOG => {
+                let refuse = json!({"accept": false});
+                self.session.post("Page.handleJavaScriptDialog", refuse)?;
+            }
+            FETCH_PAUSED => {
+                let id = &event.params["requestId"];
+                if event.params["frameId"] == self.main_frame.as_str() {
+                    let refuse = json!({"requestId": id, "errorReason": "Aborted"});
+                    self.session.post("Fetch.failRequest", refuse)?;
+                } else {
+                    self.session
+                        .post("Fetch.continueRequest", json!({"requestId": id}))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(tab_events::translate(event, &self.main_frame))
+    }
+
+    fn carry_out(&mut self, step: &Step) -> Result<(), CdpError> {
+        match step {
+            Step::Grant { policy, budget } => self.grant(*policy, *budget),
+            Step::StopLoading => self.session.post("Page.stopLoading", json!({})),
+            Step::StopScripts => {
+                self.session.post("Runtime.terminateExecution", json!({}))?;
+                let off = json!({"value": true});
+                self.session
+                    .post("Emulation.setScriptExecutionDisabled", off)
+            }
+            Step::HoldNavigation if self.is_held => Ok(()),
+            Step::HoldNavigation => {
+                self.is_held = true;
+                let documents = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document",
+                    "requestStage": "Request"}]});
+                self.session.post("Fetch.enable", documents)
+            }
+            Step::Reveal => Ok(()),
+        }
+    }
+
+    fn grant(&mut self, policy: Policy, budget: Duration) -> Result<(), CdpError> {
+        self.has_own_clock = true;
+        let policy = match policy {
+            Policy::PauseForNetwork => "pauseIfNetworkFetchesPending",
+            Policy::Advance => "advance",
+        };
+        let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
+        let grant =
+            json!({"policy": policy, "budget": budget, "maxVirtualTimeTaskStarvationCount": 9999});
+        self.session.post("Emulation.setVirtualTimePolicy", grant)
+    }
+}
+
+async fn navigate(session: Session, url: String) -> Result<TabEvent, CdpError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Navigated {
+        #[serde(default)]
+        error_text: String,
+        #[serde(default)]
+        is_download: bool,
+    }
+    let answer: Navigated = session.call("Page.navigate", json!({"url": url})).await?;
+    Ok(TabEvent::NavigationAnswered {
+        error: answer.error_text,
+        is_download: answer.is_download,
     })
 }
 
-async fn prepare(client: &mut Client, (width, height): (u32, u32)) -> Result<(), CdpError> {
-    let _: Ignored = client.call("Page.enable", json!({})).await?;
-    // Response bodies are not needed: keep the browser from buffering them.
-    let none = json!({"maxTotalBufferSize": 1, "maxResourceBufferSize": 1});
-    let _: Ignored = client.call("Network.enable", none).await?;
-    let focus = json!({"enabled": true});
-    let _: Ignored = client
-        .call("Emulation.setFocusEmulationEnabled", focus)
-        .await?;
-    resize(client, (width, height)).await
+fn navigation(page: &ReadyPage, request: &LoadRequest<'_>, elapsed: Duration) -> Navigation {
+    Navigation {
+        wait_until: "load".to_owned(),
+        elapsed: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        url: request.url.to_owned(),
+        final_url: page.url.clone(),
+        status: page.status,
+        mime_type: page.mime_type.clone(),
+        timestamp: jiff::Timestamp::now().to_string(),
+        note: (!page.notes.is_empty()).then(|| page.notes.join("; ")),
+        ..Navigation::default()
+    }
 }
 
 /// Sets the size of the tab's viewport in pixels, independent of its window.
-pub async fn resize(client: &mut Client, (width, height): (u32, u32)) -> Result<(), CdpError> {
+pub async fn resize(session: &Session, (width, height): (u32, u32)) -> Result<(), CdpError> {
     let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
-    let _: Ignored = client
+    let _: Ignored = session
         .call("Emulation.setDeviceMetricsOverride", size)
         .await?;
     Ok(())
-}
-
-/// Processes the events that arrived during the call. Returns whether the page has loaded.
-fn take_events(client: &mut Client, target: &str, response: &mut MainResponse) -> bool {
-    let mut has_loaded = false;
-    for event in client.events_so_far() {
-        match event.method.as_str() {
-            "Page.loadEventFired" => has_loaded = true,
-            _ => take_response(event.params, target, response),
-        }
-    }
-    has_loaded
-}
-
-/// Stores the response if it is the main frame's document. The last one counts, because scripts may
-/// navigate elsewhere.
-fn take_response(params: Value, target: &str, last: &mut MainResponse) {
-    if let Ok(response) = serde_json::from_value::<Response>(params)
-        && response.kind == "Document"
-        && response.frame_id.as_deref() == Some(target)
-    {
-        *last = response.response;
-    }
-}
-
-fn judge(navigated: &Navigated, response: &MainResponse) -> Result<(), Finding> {
-    let error = navigated.error_text.as_deref().unwrap_or_default();
-    if navigated.is_download || error == "net::ERR_ABORTED" {
-        return Err(Finding::noresults(match response.mime_type.as_str() {
-            "" => "not a page: the server offers a download".to_owned(),
-            kind => format!("not a page: {}", one_line(kind, 100)),
-        }));
-    }
-    if !error.is_empty() {
-        let error = one_line(error, 100);
-        return Err(Finding::failed(format!(
-            "failed to load the page in chromium: {error}"
-        )));
-    }
-    require_viewable(&response.mime_type)
-}
-
-fn require_viewable(kind: &str) -> Result<(), Finding> {
-    if page::is_viewable(kind) {
-        Ok(())
-    } else {
-        Err(Finding::noresults(format!(
-            "not a page: {}",
-            one_line(kind, 100)
-        )))
-    }
-}
-
-/// Stops loading and keeps what has loaded. Returns `None` if the renderer process does not answer.
-async fn stop(client: &mut Client, deadline: Instant) -> Result<Option<MainFrame>, CdpError> {
-    let stopping = async {
-        let _: Ignored = client.call("Page.stopLoading", json!({})).await?;
-        main_frame(client).await
-    };
-    timeout_at(deadline, stopping)
-        .await
-        .map_or(Ok(None), |main| main.map(Some))
-}
-
-/// Lets the page's scripts run in virtual time, which skips idle time, and then freezes the page,
-/// so that all hooks see the same state. Returns `None` if that does not finish by `deadline`.
-async fn settle(
-    client: &mut Client,
-    request: &LoadRequest<'_>,
-    deadline: Instant,
-    response: &mut MainResponse,
-) -> Result<Option<MainFrame>, CdpError> {
-    let settling = async {
-        if !request.settle.is_zero() {
-            let budget = json!({"policy": "pauseIfNetworkFetchesPending",
-                "budget": request.settle.as_millis() as u64, "maxVirtualTimeTaskStarvationCount": 9999});
-            let _: Ignored = client
-                .call("Emulation.setVirtualTimePolicy", budget)
-                .await?;
-            loop {
-                let event = client.event().await?;
-                if event.method == "Emulation.virtualTimeBudgetExpired" {
-                    break;
-                }
-                take_response(event.params, request.target, response);
-            }
-        }
-        main_frame(client).await
-    };
-    timeout_at(deadline, settling)
-        .await
-        .map_or(Ok(None), |main| main.map(Some))
-}
-
-async fn main_frame(client: &mut Client) -> Result<MainFrame, CdpError> {
-    let tree: FrameTree = client.call("Page.getFrameTree", json!({})).await?;
-    let _: Ignored = client.call("Network.disable", json!({})).await?;
-    Ok(tree.frame_tree.frame)
 }
 
 #[cfg(test)]
@@ -272,46 +277,5 @@ mod tests {
         assert_eq!(window(" 800x600 "), (800, 600));
         assert_eq!(window("0,99999999"), (100, 16384));
         assert_eq!(window("$(reboot)"), (1440, 2000));
-    }
-
-    #[test]
-    fn downloads_are_no_results_and_network_errors_are_failures() {
-        let judged = |error: Option<&str>, is_download, kind: &str| {
-            let navigated = Navigated {
-                error_text: error.map(str::to_owned),
-                is_download,
-            };
-            let response = MainResponse {
-                status: 200,
-                mime_type: kind.to_owned(),
-            };
-            let finding = judge(&navigated, &response).err()?;
-            Some((finding.exit_code(), finding.output_str))
-        };
-        assert_eq!(judged(None, false, "text/html"), None);
-        let zip = Some((0, "not a page: application/zip".to_owned()));
-        assert_eq!(
-            judged(Some("net::ERR_ABORTED"), true, "application/zip"),
-            zip
-        );
-        assert_eq!(judged(None, false, "application/pdf").unwrap().0, 0);
-        let (code, words) = judged(Some("net::ERR_NAME_NOT_RESOLVED"), false, "").unwrap();
-        assert_eq!(code, 1);
-        assert_eq!(
-            words,
-            "failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED"
-        );
-    }
-
-    #[test]
-    fn last_response_of_the_main_frame_counts() {
-        let mut last = MainResponse::default();
-        let answer = |frame: &str, kind: &str, status: u64| json!({"frameId": frame, "type": kind, "response": {"status": status, "mimeType": "text/html"}});
-        take_response(answer("T", "Document", 302), "T", &mut last);
-        take_response(answer("T", "Document", 404), "T", &mut last);
-        take_response(answer("OTHER", "Document", 500), "T", &mut last);
-        take_response(answer("T", "Image", 200), "T", &mut last);
-        take_response(json!({}), "T", &mut last);
-        assert_eq!(last.status, 404);
     }
 }

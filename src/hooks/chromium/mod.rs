@@ -3,6 +3,7 @@
 //! `chromium_launch` runs the browser in its own unit and serves it on a socket. `chromium_tab`
 //! loads the page of a snapshot once. The hooks that save the page attach to that tab.
 
+mod arrival;
 mod browser;
 mod cdp;
 mod cookies;
@@ -10,9 +11,11 @@ mod frames;
 pub mod launch;
 mod load;
 mod relay;
+mod reveal;
 mod routes;
 mod session;
 pub mod tab;
+mod tab_events;
 mod view;
 
 use crate::process::finding::Finding;

@@ -7,7 +7,7 @@
 //! directory.
 
 use super::browser::{Browser, Pipe};
-use super::cdp::{CdpError, Client};
+use super::cdp::{CdpError, Connection};
 use super::cookies;
 use super::frames::{Frame, Frames};
 use super::routes::{ClientId, Outgoing, Routes};
@@ -61,8 +61,10 @@ impl BrowserServer {
         let (close, close_requested) = oneshot::channel();
         let mut task = tokio::spawn(serve(browser, pipe, listener, close_requested));
         let greeting = async {
-            let mut client = Client::connect(&socket, REQUEST_MAX_BYTES).await?;
-            let call = client.call("Browser.getVersion", json!({}));
+            let browser = Connection::open(&socket, REQUEST_MAX_BYTES)
+                .await?
+                .browser();
+            let call = browser.call("Browser.getVersion", json!({}));
             let browser: session::BrowserInfo = call.await?;
             Ok::<_, CdpError>(session::BrowserInfo {
                 has_profile: cookies::profile(invocation).is_some(),

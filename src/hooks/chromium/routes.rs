@@ -4,7 +4,7 @@
 //! own id. Events go to the client that is attached to their tab. When a client disconnects, for
 //! whatever reason, its sessions and browser contexts are closed.
 
-use super::cdp::Head;
+use super::cdp::{Head, id_in_start};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -126,10 +126,7 @@ impl Routes {
 
     /// Answers a request whose answer exceeds the limit. `start` is the start of that answer.
     pub fn too_large(&mut self, start: &[u8]) -> Option<Outgoing> {
-        let text = String::from_utf8_lossy(start);
-        let digits = text.strip_prefix("{\"id\":")?;
-        let end = digits.find(|c: char| !c.is_ascii_digit())?;
-        let pending = self.pending.remove(&digits[..end].parse().ok()?)?;
+        let pending = self.pending.remove(&id_in_start(start)?)?;
         Some(refusal(
             pending.client,
             pending.id,

@@ -1,9 +1,9 @@
 //! `chromium_tab`: loads the snapshot's page in a tab, which other hooks then save.
 
 use super::super::Outcome;
-use super::cdp::{CdpError, Client, Ignored};
+use super::cdp::{CdpError, Connection, Ignored, Session};
 use super::cookies;
-use super::load::LoadRequest;
+use super::load::{LoadRequest, LoadingTab};
 use super::relay::BrowserServer;
 use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
 use super::{Isolation, working_directory};
@@ -14,7 +14,7 @@ use crate::process::invocation::Invocation;
 use crate::process::program::{ProgramRunner, StopSignals};
 use serde::Deserialize;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -32,11 +32,10 @@ pub fn run(invocation: &Invocation) -> Outcome {
     outcome
 }
 
-/// The open tab of a snapshot.
+/// The open tab of a snapshot. It closes with its connection.
 struct Tab {
-    client: Client,
+    session: Session,
     target: String,
-    socket: PathBuf,
 }
 
 async fn serve(
@@ -58,10 +57,7 @@ async fn serve(
             session::write(NAVIGATION, &navigation)?;
             progress(&describe(&navigation));
             let outcome = watch(&mut tab, &mut own, stop_signals).await;
-            outcome.map(|()| {
-                let finding = Finding::succeeded(describe(&navigation));
-                finding.with("final_url", navigation.final_url)
-            })
+            outcome.map(|()| result(navigation))
         }
         Err(finding) => {
             session::write(NAVIGATION, &Navigation::failed(&invocation.url, &finding))?;
@@ -79,7 +75,7 @@ async fn open_page(
     invocation: &Invocation,
     deadline: Instant,
     own: &mut Option<BrowserServer>,
-) -> Result<(Tab, Navigation), Finding> {
+) -> Result<(LoadingTab, Navigation), Finding> {
     let url = invocation.web_url()?;
     let (socket, has_profile) = match Isolation::of(invocation) {
         Isolation::Crawl => crawl_browser(invocation).await?,
@@ -90,21 +86,23 @@ async fn open_page(
         }
     };
     let window = load::window(&invocation.settings.text("RESOLUTION"));
-    let mut tab = open(invocation, socket, window, has_profile).await?;
-    session::publish_socket(&tab.socket)?;
+    let tab = open(invocation, &socket, window, has_profile).await?;
+    session::publish_socket(&socket)?;
     super::super::page::write(URL, format!("{}\n", invocation.url).as_bytes())?;
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
     let request = LoadRequest {
         url: url.as_str(),
         target: &tab.target,
         window,
+        user_agent: None,
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         until: deadline,
     };
-    let mut navigation = load::load(&mut tab.client, &request).await?;
+    let mut loading = LoadingTab::new(tab.session, &request).await?;
+    let mut navigation = loading.load(&request).await?;
     navigation.url = invocation.url.clone();
-    Ok((tab, navigation))
+    Ok((loading, navigation))
 }
 
 /// Waits for the crawl's browser. Returns its socket, and whether it has the profile of a persona.
@@ -126,7 +124,7 @@ async fn crawl_browser(invocation: &Invocation) -> Result<(PathBuf, bool), Findi
 /// those of the persona.
 async fn open(
     invocation: &Invocation,
-    socket: PathBuf,
+    socket: &Path,
     (width, height): (u32, u32),
     has_profile: bool,
 ) -> Result<Tab, CdpError> {
@@ -140,47 +138,53 @@ async fn open(
     struct Target {
         target_id: String,
     }
-    let mut client = Client::connect(&socket, ANSWER_MAX_BYTES).await?;
-    let created: Context = client
+    let connection = Connection::open(socket, ANSWER_MAX_BYTES).await?;
+    let browser = connection.browser();
+    let created: Context = browser
         .call("Target.createBrowserContext", json!({}))
         .await?;
     let context = created.browser_context_id;
     let deny = json!({"behavior": "deny", "browserContextId": context});
-    let _: Ignored = client.call("Browser.setDownloadBehavior", deny).await?;
-    cookies::load(&mut client, &context, invocation, has_profile).await?;
+    let _: Ignored = browser.call("Browser.setDownloadBehavior", deny).await?;
+    cookies::load(&browser, &context, invocation, has_profile).await?;
     let wanted = json!({"url": "about:blank", "browserContextId": context, "newWindow": true,
         "width": width, "height": height});
-    let target: Target = client.call("Target.createTarget", wanted).await?;
-    client.attach(&target.target_id).await?;
+    let target: Target = browser.call("Target.createTarget", wanted).await?;
     Ok(Tab {
-        client,
+        session: connection.attach(&target.target_id).await?,
         target: target.target_id,
-        socket,
     })
 }
 
-/// Serves the tab until SIGTERM: dismisses dialogs, and detects a crash of the page or the browser.
-/// Closing the connection closes the tab.
+/// Serves the tab until SIGTERM, and detects a crash of the page or the browser. Closing the
+/// connection closes the tab.
 async fn watch(
-    tab: &mut Tab,
+    tab: &mut LoadingTab,
     own: &mut Option<BrowserServer>,
     stop_signals: &mut StopSignals,
 ) -> Result<(), Finding> {
-    loop {
-        let browser_ended = async {
-            match own {
-                Some(served) => served.ended().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = stop_signals.wait() => return Ok(()),
-            event = tab.client.event() => drop(event?),
-            finding = browser_ended => {
-                *own = None;
-                return Err(finding);
-            }
+    let browser_ended = async {
+        match own {
+            Some(served) => served.ended().await,
+            None => std::future::pending().await,
         }
+    };
+    let finding = tokio::select! {
+        () = stop_signals.wait() => return Ok(()),
+        error = tab.serve() => return Err(error.into()),
+        finding = browser_ended => finding,
+    };
+    *own = None;
+    Err(finding)
+}
+
+fn result(navigation: Navigation) -> Finding {
+    let finding = Finding::succeeded(describe(&navigation))
+        .with("final_url", navigation.final_url)
+        .with_note(navigation.note);
+    match navigation.status {
+        Some(status) => finding.with("http_status", status),
+        None => finding,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The snapshot's tab from the side of the hooks that save the page.
 
 use super::super::page;
-use super::cdp::{CdpError, Client, Ignored};
+use super::cdp::{CdpError, Connection, Ignored, Session};
 use super::load;
 use super::session::{NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
 use crate::chromium::session;
@@ -20,7 +20,7 @@ const PDF_CHUNK_BYTES: u64 = 1 << 20;
 
 /// A connection to the tab, and how its page loaded.
 pub struct TabView {
-    client: Client,
+    session: Session,
     /// How the page loaded.
     pub navigation: Navigation,
 }
@@ -79,9 +79,12 @@ async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     }
     // The answers requested here are HTML and base64: JSON escapes add less than half.
     let most = usize::try_from(most.saturating_mul(3) / 2 + (4 << 20)).unwrap_or(usize::MAX);
-    let mut client = Client::connect(&session::socket_in(&directory)?, most).await?;
-    client.attach(&target).await?;
-    Ok(TabView { client, navigation })
+    let connection = Connection::open(&session::socket_in(&directory)?, most).await?;
+    let session = connection.attach(&target).await?;
+    Ok(TabView {
+        session,
+        navigation,
+    })
 }
 
 impl TabView {
@@ -105,11 +108,11 @@ impl TabView {
             outer_html: String,
         }
         let document: Document = self
-            .client
+            .session
             .call("DOM.getDocument", json!({"depth": 0}))
             .await?;
         let node = json!({"nodeId": document.root.node_id});
-        let outer: Outer = self.client.call("DOM.getOuterHTML", node).await?;
+        let outer: Outer = self.session.call("DOM.getOuterHTML", node).await?;
         Ok(outer.outer_html)
     }
 
@@ -119,9 +122,9 @@ impl TabView {
         struct Shot {
             data: String,
         }
-        load::resize(&mut self.client, size).await?;
+        load::resize(&self.session, size).await?;
         let format = json!({"format": "png"});
-        let shot: Shot = self.client.call("Page.captureScreenshot", format).await?;
+        let shot: Shot = self.session.call("Page.captureScreenshot", format).await?;
         decode(&shot.data)
     }
 
@@ -141,11 +144,11 @@ impl TabView {
         }
         let how = json!({"printBackground": true, "preferCSSPageSize": true,
             "displayHeaderFooter": false, "transferMode": "ReturnAsStream"});
-        let printed: Printed = self.client.call("Page.printToPDF", how).await?;
+        let printed: Printed = self.session.call("Page.printToPDF", how).await?;
         let mut bytes = Vec::new();
         loop {
             let next = json!({"handle": printed.stream, "size": PDF_CHUNK_BYTES});
-            let chunk: PdfChunk = self.client.call("IO.read", next).await?;
+            let chunk: PdfChunk = self.session.call("IO.read", next).await?;
             if chunk.base64_encoded {
                 bytes.extend(decode(&chunk.data)?)
             } else {
@@ -158,7 +161,7 @@ impl TabView {
             }
             if chunk.eof {
                 let _: Ignored = self
-                    .client
+                    .session
                     .call("IO.close", json!({"handle": printed.stream}))
                     .await?;
                 return Ok(bytes);

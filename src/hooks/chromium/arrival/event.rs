@@ -1,0 +1,104 @@
+//! What the arrival of a page gets, what it orders, and how it ends.
+
+use super::clock::Policy;
+use super::requests::RequestKind;
+use std::time::Duration;
+
+/// An event of a tab, about its main frame unless it names a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TabEvent {
+    /// The page asks for a navigation of its own, which has not started yet.
+    NavigationRequested,
+    /// A navigation sends a request, the first one or after a redirect.
+    Navigating { loader: String, url: String },
+    /// The document of a navigation replaces the one before.
+    Committed {
+        loader: String,
+        url: String,
+        mime_type: String,
+        /// Whether it is chromium's own page about an error.
+        is_error_page: bool,
+    },
+    /// A script changed the address of the document.
+    Renamed { url: String },
+    /// A navigation was held, as [`Step::HoldNavigation`] demands.
+    Held { url: String },
+    /// The response to the request of a document or of anything else.
+    Responded { request: String, response: Response },
+    /// A request begins.
+    Began {
+        request: String,
+        url: String,
+        kind: RequestKind,
+    },
+    /// A part of a body arrived.
+    Received { request: String, bytes: u64 },
+    /// A request has ended with its whole body.
+    Ended { request: String },
+    /// A request has failed.
+    Failed { request: String, error: String },
+    /// The document is parsed (`DOMContentLoaded`).
+    Parsed,
+    /// The load event fired.
+    Loaded,
+    /// The virtual time of the last [`Step::Grant`] is over.
+    BudgetExpired,
+    /// The page opened a dialog.
+    Dialog,
+    /// [`Step::Reveal`] is done, or failed.
+    Revealed,
+    /// Chromium's answer to the request for the first navigation.
+    NavigationAnswered { error: String, is_download: bool },
+}
+
+/// The head of a response.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Status code.
+    pub status: u64,
+    /// Essence of the content type; empty if unknown.
+    pub mime_type: String,
+    /// Whether its headers say that the body is empty, or nothing about its length.
+    pub may_be_empty: bool,
+}
+
+/// An order to the tab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Let the page's clock advance by `budget`. Replaces an earlier grant.
+    Grant { policy: Policy, budget: Duration },
+    /// End the running script, and allow no further ones.
+    StopScripts,
+    /// End the loading of the document.
+    StopLoading,
+    /// Refuse all further navigation of the main frame.
+    HoldNavigation,
+    /// Load what is lazy and scroll through the page; [`TabEvent::Revealed`] follows.
+    Reveal,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The page is ready to be saved.
+    Page(ReadyPage),
+    /// There is no page.
+    NoPage {
+        reason: String,
+        /// Whether that is a failure. If not, the address has something other than a page.
+        is_failure: bool,
+        status: Option<u64>,
+    },
+}
+
+/// A page that is ready to be saved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadyPage {
+    /// Address of the document.
+    pub url: String,
+    /// Status code of the document's response, if it has one.
+    pub status: Option<u64>,
+    pub mime_type: String,
+    /// Remarks about what is missing or was cut off.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,377 @@
+//! When is a page there?
+//!
+//! A page in a tab is **loaded** when its load event has fired; when its document was cut off by
+//! the server and its other requests have ended; or when its document was parsed and nothing
+//! arrived for the settling time (`CHROME_SETTLE_MS`, 1 to 5 seconds here), so that a tracker which
+//! never answers does not hold the page.
+//!
+//! A loaded page is **settled** when its scripts had the settling time of their own clock and the
+//! requests that they made have ended. Requests that do not end are ignored and named: event
+//! streams and beacons at once, all others when they were open for the settling time.
+//!
+//! A page has **gone elsewhere** when its main frame commits another document: by a script, a
+//! form, a `Refresh` header or its meta element. The new document is loaded and settled like the
+//! first, and is the one that is saved. A page that comes back to the same address
+//! [`SAME_ADDRESS_MAX`] times, or goes further than [`NAVIGATIONS_MAX`] documents, is held where it
+//! is.
+//!
+//! A settled page is **revealed**: its lazy images and frames load and the page is scrolled to its
+//! end and back. Then it is ready, navigation is held, and its clock runs at the pace of real time
+//! for the hooks that save it.
+//!
+//! [`Arrival`] is this as a state machine without I/O: events of the tab and the time in, [`Step`]s
+//! out.
+
+#[cfg(test)]
+mod bed;
+mod clock;
+mod document;
+mod event;
+mod progress;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use clock::Clock;
+pub use clock::Policy;
+use document::Document;
+pub use event::{Ending, ReadyPage, Response, Step, TabEvent};
+pub use requests::RequestKind;
+use requests::Requests;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Documents after the first that a page may go to. Chains of logins and consent pages have fewer
+/// than ten.
+const NAVIGATIONS_MAX: usize = 15;
+/// Times that a page may commit the same address. Pages that set a cookie and reload need two.
+const SAME_ADDRESS_MAX: usize = 3;
+/// Dialogs that a page may open before its scripts are stopped.
+const DIALOGS_MAX: usize = 50;
+/// Time limits of a page.
+#[derive(Debug, Clone, Copy)]
+pub struct ArrivalLimits {
+    /// From the start of a navigation until its document is loaded.
+    pub load: Duration,
+    /// Time of the page's own clock for its scripts after the load; zero for none.
+    pub settle: Duration,
+    /// From the start until the page is ready, whatever happens.
+    pub total: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// A document is on its way, or loads.
+    Loading {
+        since: Duration,
+    },
+    /// The first navigation ended without a document; its response may follow.
+    Aborted {
+        since: Duration,
+    },
+    /// The scripts of a loaded page run.
+    Settling {
+        since: Duration,
+    },
+    /// The page asked for a navigation.
+    Departing {
+        since: Duration,
+    },
+    Revealing {
+        since: Duration,
+    },
+    /// Waits for the requests that the revealing caused.
+    Finishing {
+        since: Duration,
+    },
+    Over,
+}
+
+/// The arrival of a page in a tab.
+#[derive(Debug)]
+pub struct Arrival {
+    limits: ArrivalLimits,
+    phase: Phase,
+    document: Option<Document>,
+    /// Document of a navigation that has not committed.
+    incoming: Option<Document>,
+    requests: Requests,
+    clock: Clock,
+    last_event: Duration,
+    dialogs: usize,
+    commits: usize,
+    addresses: HashMap<String, usize>,
+    is_held: bool,
+    has_stopped_scripts: bool,
+    notes: Vec<String>,
+    steps: Vec<Step>,
+    ending: Option<Ending>,
+}
+
+impl Arrival {
+    /// A navigation that begins now, at time zero.
+    pub fn new(limits: ArrivalLimits) -> Arrival {
+        Arrival {
+            limits,
+            phase: Phase::Loading {
+                since: Duration::ZERO,
+            },
+            document: None,
+            incoming: None,
+            requests: Requests::default(),
+            clock: Clock::default(),
+            last_event: Duration::ZERO,
+            dialogs: 0,
+            commits: 0,
+            addresses: HashMap::new(),
+            is_held: false,
+            has_stopped_scripts: false,
+            notes: Vec::new(),
+            steps: Vec::new(),
+            ending: None,
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Processes an event at time `now` since the beginning. Returns the orders to the tab.
+    pub fn take(&mut self, event: TabEvent, now: Duration) -> Vec<Step> {
+        if self.phase != Phase::Over {
+            if event != TabEvent::BudgetExpired {
+                self.last_event = now;
+            }
+            self.process(event, now);
+            self.advance(now);
+        }
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Processes the time. Returns the orders to the tab.
+    pub fn tick(&mut self, now: Duration) -> Vec<Step> {
+        if self.phase != Phase::Over {
+            self.advance(now);
+        }
+        std::mem::take(&mut self.steps)
+    }
+
+    fn process(&mut self, event: TabEvent, now: Duration) {
+        match event {
+            TabEvent::NavigationRequested => {
+                if !self.is_held && !matches!(self.phase, Phase::Loading { .. }) {
+                    self.phase = Phase::Departing { since: now };
+                }
+            }
+            TabEvent::Navigating { loader, url } => self.navigating(loader, url, now),
+            TabEvent::Committed {
+                loader,
+                url,
+                mime_type,
+                is_error_page,
+            } => self.committed(loader, url, mime_type, is_error_page, now),
+            TabEvent::Renamed { url } => {
+                if let Some(document) = &mut self.document {
+                    document.url = url;
+                }
+            }
+            TabEvent::Held { url } => {
+                self.note(format!("the page was held, it navigates on its own: {url}"));
+                if let Phase::Departing { .. } = self.phase {
+                    self.settle(now);
+                }
+            }
+            TabEvent::Responded { request, response } => {
+                if let Some(document) = self.document_of(&request) {
+                    document.response = Some(response);
+                }
+            }
+            TabEvent::Began { request, url, kind } => self.requests.began(request, url, kind, now),
+            TabEvent::Received { request, bytes } => {
+                if let Some(document) = self.document_of(&request) {
+                    document.bytes += bytes;
+                }
+            }
+            TabEvent::Ended { request } => {
+                self.requests.ended(&request);
+                if let Some(document) = self.document_of(&request) {
+                    document.has_ended = true;
+                }
+            }
+            TabEvent::Failed { request, error } => self.failed(&request, error, now),
+            TabEvent::Parsed => {
+                if let Some(document) = &mut self.document {
+                    document.is_parsed = true;
+                }
+            }
+            TabEvent::Loaded => self.loaded(now),
+            TabEvent::BudgetExpired => self.clock.expired(now),
+            TabEvent::Dialog => self.dialog(),
+            TabEvent::Revealed => {
+                if let Phase::Revealing { .. } = self.phase {
+                    self.phase = Phase::Finishing { since: now };
+                }
+            }
+            TabEvent::NavigationAnswered { error, is_download } => {
+                self.answered(error, is_download, now);
+            }
+        }
+    }
+
+    fn document_of(&mut self, request: &str) -> Option<&mut Document> {
+        let both = [self.incoming.as_mut(), self.document.as_mut()];
+        both.into_iter()
+            .flatten()
+            .find(|document| document.loader == request)
+    }
+
+    fn navigating(&mut self, loader: String, url: String, now: Duration) {
+        if let Some(known) = self.document_of(&loader) {
+            known.url = url;
+            return;
+        }
+        if self.is_held {
+            return;
+        }
+        self.incoming = Some(Document::new(loader, url));
+        if self.document.is_some() {
+            self.load(now);
+        }
+    }
+
+    /// Waits for a document.
+    fn load(&mut self, now: Duration) {
+        self.phase = Phase::Loading { since: now };
+        self.clock.meter();
+    }
+
+    fn committed(
+        &mut self,
+        loader: String,
+        url: String,
+        mime_type: String,
+        is_error_page: bool,
+        now: Duration,
+    ) {
+        let known = self.incoming.take_if(|document| document.loader == loader);
+        let mut document = known.unwrap_or_else(|| Document::new(loader, url.clone()));
+        if is_error_page {
+            // The answer to the first navigation has the reason.
+            if self.commits > 0 {
+                let error = document.error.as_deref().unwrap_or("unknown error");
+                let url = &document.url;
+                let reason = format!("the page went to {url}, which failed to load: {error}");
+                self.no_page(reason, true, None);
+            }
+            return;
+        }
+        document.url = url;
+        document.mime_type = mime_type;
+        self.commits += 1;
+        self.requests.forget_all_but(&document.loader);
+        let visits = self.addresses.entry(document.url.clone()).or_default();
+        *visits += 1;
+        if *visits >= SAME_ADDRESS_MAX || self.commits > NAVIGATIONS_MAX {
+            self.hold();
+        }
+        self.document = Some(document);
+        self.load(now);
+    }
+
+    fn failed(&mut self, request: &str, error: String, now: Duration) {
+        self.requests.ended(request);
+        let is_incoming = self
+            .incoming
+            .as_ref()
+            .is_some_and(|incoming| incoming.loader == request);
+        if let Some(document) = self.document_of(request) {
+            document.error = Some(error.clone());
+        }
+        // The page stays where it is: the navigation led to a download, or to no content.
+        if is_incoming && self.document.is_some() && error == "net::ERR_ABORTED" {
+            self.incoming = None;
+            if self.document.as_ref().is_some_and(|it| it.is_loaded) {
+                self.settle(now);
+            }
+        }
+    }
+
+    fn loaded(&mut self, now: Duration) {
+        let Some(document) = &mut self.document else {
+            return;
+        };
+        document.is_parsed = true;
+        document.is_loaded = true;
+        if self.incoming.is_none() && matches!(self.phase, Phase::Loading { .. }) {
+            self.settle(now);
+        }
+    }
+
+    fn dialog(&mut self) {
+        self.dialogs += 1;
+        if self.dialogs == DIALOGS_MAX {
+            self.note(format!(
+                "its scripts were stopped, they opened {DIALOGS_MAX} dialogs"
+            ));
+            self.stop_scripts();
+        }
+    }
+
+    /// Judges the answer to the first navigation. Chromium may report the head of the response
+    /// after it.
+    fn answered(&mut self, error: String, is_download: bool, now: Duration) {
+        let first = self.document.as_ref().or(self.incoming.as_ref());
+        let is_unexplained = first.is_none_or(|document| document.response.is_none());
+        if error == "net::ERR_ABORTED" && !is_download && is_unexplained {
+            self.phase = Phase::Aborted { since: now };
+        } else {
+            self.judge_answer(&error, is_download);
+        }
+    }
+
+    fn judge_answer(&mut self, error: &str, is_download: bool) {
+        let document = self.document.as_ref().or(self.incoming.as_ref());
+        let response = document.and_then(|document| document.response.clone());
+        let response = response.unwrap_or_default();
+        let status = Some(response.status).filter(|status| *status > 0);
+        let refusal = document::refusal(error, is_download, &response);
+        if let Some((reason, is_failure)) = refusal {
+            self.no_page(reason, is_failure, status);
+        }
+    }
+
+    fn no_page(&mut self, reason: String, is_failure: bool, status: Option<u64>) {
+        self.ending.get_or_insert(Ending::NoPage {
+            reason,
+            is_failure,
+            status,
+        });
+    }
+
+    fn hold(&mut self) {
+        if !self.is_held {
+            self.is_held = true;
+            self.steps.push(Step::HoldNavigation);
+        }
+    }
+
+    fn stop_scripts(&mut self) {
+        if !self.has_stopped_scripts {
+            self.has_stopped_scripts = true;
+            self.steps.push(Step::StopScripts);
+        }
+    }
+
+    fn note(&mut self, text: String) {
+        if !self.notes.contains(&text) && self.notes.len() < 8 {
+            self.notes.push(text);
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.notes.clone();
+        remarks.extend(self.requests.remark());
+        remarks
+    }
+}

@@ -1,0 +1,266 @@
+//! What the time brings: the phases of an arrival and their limits.
+
+use super::clock::TICK;
+use super::{Arrival, Ending, Phase, ReadyPage, Step};
+use std::time::Duration;
+
+/// Time without any event after which a page that waits for no request is taken to be in an endless
+/// script.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Time that a page has to start a navigation that it requested.
+const DEPARTURE_MAX: Duration = Duration::from_secs(1);
+/// Time in which chromium reports the head of a response that ended a navigation.
+const EXPLANATION_MAX: Duration = Duration::from_millis(300);
+/// Time for the scripts that reveal a page, in addition to the settling time.
+const REVEAL_MAX: Duration = Duration::from_secs(5);
+/// Real time that a page may need for the settling time of its own clock, in addition to that time.
+const SETTLE_GRACE: Duration = Duration::from_millis(700);
+
+impl Arrival {
+    /// When [`Arrival::tick`] must be called next.
+    pub fn next_tick(&self) -> Duration {
+        let own = match self.phase {
+            Phase::Loading { since } => self.loading_alarm(since),
+            Phase::Settling { since } => {
+                let patience = since + self.limits.settle;
+                let end = patience + SETTLE_GRACE;
+                if self.requests.waits_for(patience) {
+                    patience.min(end)
+                } else {
+                    end
+                }
+            }
+            Phase::Aborted { since } => since + EXPLANATION_MAX,
+            Phase::Departing { since } => since + DEPARTURE_MAX,
+            Phase::Revealing { since } => since + self.limits.settle + REVEAL_MAX,
+            Phase::Finishing { since } => since + self.limits.settle,
+            Phase::Over => return Duration::MAX,
+        };
+        let own = match self.clock.next_grant() {
+            Some(grant) if self.is_metered() => own.min(grant),
+            _ => own,
+        };
+        // A time that has passed without a consequence must not be asked for again.
+        let next = if own > self.last_tick() {
+            own
+        } else {
+            self.last_tick() + TICK
+        };
+        next.min(self.limits.total)
+    }
+
+    fn loading_alarm(&self, since: Duration) -> Duration {
+        let limit = since + self.limits.load;
+        let Some(document) = self.document.as_ref().filter(|_| self.incoming.is_none()) else {
+            return limit;
+        };
+        let is_idle = !self.requests.waits_for(Duration::MAX);
+        if document.was_cut_off() || document.is_parsed && !is_idle {
+            limit.min(self.last_event + self.quiet_time())
+        } else if is_idle && !self.has_stopped_scripts {
+            limit.min(self.last_event + SILENCE_MAX)
+        } else {
+            limit
+        }
+    }
+
+    fn last_tick(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Time without progress after which a parsed document is taken to be loaded.
+    fn quiet_time(&self) -> Duration {
+        self.limits
+            .settle
+            .clamp(Duration::from_secs(1), Duration::from_secs(5))
+    }
+
+    /// Does what is due.
+    pub(super) fn advance(&mut self, now: Duration) {
+        self.clock.set_now(now);
+        if self.ending.is_none() {
+            self.advance_phase(now);
+        }
+        if self.ending.is_some() {
+            self.phase = Phase::Over;
+            return;
+        }
+        if self.is_metered()
+            && let Some(grant) = self.clock.grant_tick(now)
+        {
+            self.steps.push(grant);
+        }
+    }
+
+    fn advance_phase(&mut self, now: Duration) {
+        if now >= self.limits.total {
+            self.give_up();
+            return;
+        }
+        if let Some(document) = &self.document
+            && let Some((reason, is_failure)) = document.refusal()
+        {
+            let status = document.status();
+            self.no_page(reason, is_failure, status);
+            return;
+        }
+        match self.phase {
+            Phase::Loading { since } => self.advance_loading(since, now),
+            Phase::Aborted { since } => {
+                let first = self.document.as_ref().or(self.incoming.as_ref());
+                let is_explained = first.is_some_and(|document| document.response.is_some());
+                if is_explained || now >= since + EXPLANATION_MAX {
+                    self.judge_answer("net::ERR_ABORTED", false);
+                }
+            }
+            Phase::Settling { since } => self.advance_settling(since, now),
+            Phase::Departing { since } => {
+                if now >= since + DEPARTURE_MAX {
+                    self.settle(now);
+                }
+            }
+            Phase::Revealing { since } => {
+                if now >= since + self.limits.settle + REVEAL_MAX {
+                    self.note("it could not be scrolled to its end".to_owned());
+                    self.phase = Phase::Finishing { since: now };
+                }
+            }
+            Phase::Finishing { since } => {
+                let patience = since + self.limits.settle;
+                if now >= patience || !self.requests.waits_for(patience) {
+                    self.ready();
+                }
+            }
+            Phase::Over => {}
+        }
+    }
+
+    fn advance_loading(&mut self, since: Duration, now: Duration) {
+        let Some(document) = &self.document else {
+            if now >= since + self.limits.load {
+                let seconds = self.limits.load.as_secs();
+                self.no_page(
+                    format!("the page did not answer within {seconds} s"),
+                    true,
+                    None,
+                );
+            }
+            return;
+        };
+        let is_idle = !self.requests.waits_for(Duration::MAX);
+        let silence = now.saturating_sub(self.last_event);
+        if now >= since + self.limits.load {
+            let seconds = self.limits.load.as_secs();
+            self.note(match &self.incoming {
+                Some(other) => format!("it goes to {}, which did not answer", other.url),
+                None => format!("still loading after {seconds} s"),
+            });
+            self.incoming = None;
+            self.steps.push(Step::StopLoading);
+            if is_idle {
+                self.stop_scripts();
+            }
+            self.settle(now);
+        } else if self.incoming.is_some() {
+        } else if document.was_cut_off() && (is_idle || silence >= self.quiet_time()) {
+            let remark = document.cut_off_remark();
+            self.note(remark);
+            self.settle(now);
+        } else if document.is_parsed && !is_idle && silence >= self.quiet_time() {
+            self.requests.give_up();
+            self.settle(now);
+        } else if is_idle && silence >= SILENCE_MAX && !self.has_stopped_scripts {
+            self.note("a script that did not end was stopped".to_owned());
+            self.stop_scripts();
+        }
+    }
+
+    /// Lets the scripts of the loaded page run.
+    pub(super) fn settle(&mut self, now: Duration) {
+        if self.limits.settle.is_zero() {
+            self.reveal(now);
+            return;
+        }
+        self.phase = Phase::Settling { since: now };
+        self.clock.begin(self.limits.settle);
+        let grant = if self.requests.has_endless() {
+            self.clock.grant_some()
+        } else {
+            self.clock.grant_all()
+        };
+        self.steps.push(grant);
+    }
+
+    fn advance_settling(&mut self, since: Duration, now: Duration) {
+        let patience = since + self.limits.settle;
+        if now >= patience {
+            self.requests.give_up();
+        }
+        let waits = self.requests.waits_for(patience);
+        if now >= patience + SETTLE_GRACE {
+            if !waits && self.clock.is_running() {
+                self.note("a script that did not end was stopped".to_owned());
+                self.stop_scripts();
+            }
+            self.reveal(now);
+        } else if self.clock.waits_for_network() {
+            // A request that never ends would stop the page's clock for ever.
+            if self.requests.has_endless() {
+                let grant = self.clock.grant_some();
+                self.steps.push(grant);
+            }
+        } else if self.clock.is_running() {
+        } else if self.clock.is_over() {
+            if !waits {
+                self.reveal(now);
+            }
+        } else if !waits {
+            let grant = self.clock.grant_some();
+            self.steps.push(grant);
+        }
+    }
+
+    fn reveal(&mut self, now: Duration) {
+        self.phase = Phase::Revealing { since: now };
+        self.clock.meter();
+        self.steps.push(Step::Reveal);
+    }
+
+    /// Whether the page's clock follows real time.
+    fn is_metered(&self) -> bool {
+        match self.phase {
+            Phase::Settling { since } => {
+                let patience = since + self.limits.settle;
+                !self.clock.is_running() && self.requests.waits_for(patience)
+            }
+            Phase::Over => false,
+            _ => true,
+        }
+    }
+
+    fn ready(&mut self) {
+        if let Some(document) = &self.document {
+            let page = ReadyPage {
+                url: document.url.clone(),
+                status: document.status(),
+                mime_type: document.mime_type.clone(),
+                notes: self.remarks(),
+            };
+            self.hold();
+            self.ending = Some(Ending::Page(page));
+        }
+    }
+
+    /// Ends at the time limit with what there is.
+    fn give_up(&mut self) {
+        self.note("its scripts did not finish".to_owned());
+        if self.document.is_none() {
+            let seconds = self.limits.total.as_secs();
+            let reason = format!("the page did not answer within {seconds} s");
+            self.no_page(reason, true, None);
+        } else {
+            self.stop_scripts();
+            self.ready();
+        }
+    }
+}

@@ -1,0 +1,69 @@
+"""Long pages whose pictures load when they come into view. Pictures are red squares."""
+
+import http.server
+import struct
+import sys
+import zlib
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+SIDE = 64
+ROWS = (b"\0" + b"\xff\0\0" * SIDE) * SIDE
+PICTURE = (
+    b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)) +
+    chunk(b"IDAT", zlib.compress(ROWS)) + chunk(b"IEND", b"")
+)
+FAR = "<div style='height:9000px'>a</div>"
+WATCH = (
+    "new IntersectionObserver(all => all.forEach(x => {"
+    "if (x.isIntersecting) x.target.src = x.target.dataset.src})).observe(document.getElementById('o'))"
+)
+PAGES = {
+    "/lazy-far": FAR + "<img loading=lazy src=/p.png width=64 height=64>",
+    "/eager-far": FAR + "<img src=/p.png width=64 height=64>",
+    "/lazy-mid": "<div style='height:3500px'>a</div><img loading=lazy src=/p.png width=64 height=64>",
+    "/lazy-top": "<img loading=lazy src=/p.png width=64 height=64>",
+    "/lazy-hidden": "<div style='display:none'><img loading=lazy src=/hidden.png></div><p>x",
+    "/lazy-frame": FAR + "<iframe loading=lazy src=/frame></iframe>",
+    "/lazy-shadow": "<x-y><template shadowrootmode=open>" + FAR + "<img loading=lazy src=/p.png></template></x-y>",
+    "/carousel": "<div style='width:300px;overflow:hidden;white-space:nowrap'>" +
+    "".join(f"<img loading=lazy src=/c{n}.png width=300 height=64>" for n in range(8)) + "</div>",
+    "/observer": FAR + "<img id=o data-src=/p.png width=64 height=64><script>" + WATCH + "</script>",
+    "/box": "<style>html,body{margin:0;height:100%;overflow:hidden}main{height:100vh;overflow:auto}</style><main>" +
+    FAR + "<p>END OF THE BOX</p><img loading=lazy src=/p.png width=64 height=64></main>",
+    "/more": "<div id=m style='height:2500px'>start</div><script>let n = 0;"
+    "new IntersectionObserver(all => { if (all[0].isIntersecting && n++ < 4) {"
+    "const d = document.createElement('div'); d.style.height = '2500px'; d.textContent = 'PART ' + n;"
+    "document.body.insertBefore(d, document.getElementById('e')) } }).observe("
+    "document.body.appendChild(Object.assign(document.createElement('p'), {id: 'e', textContent: 'end'})))</script>",
+    "/print-hides": "<style>@media print { body { display: none } }</style><p>These are six words of text",
+    "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
+    "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
+    "/frame": "<p>IN THE FRAME",
+}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path in PAGES:
+            body, kind = ("<!doctype html><title>lazy</title>" + PAGES[self.path]).encode(), "text/html"
+        elif self.path.endswith(".png"):
+            body, kind = PICTURE, "image/png"
+        else:
+            self.send_error(404)
+            return
+        print(self.path, flush=True)
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
