@@ -5,6 +5,7 @@
 mod arrival;
 mod browser;
 mod fixture;
+mod pictures;
 
 use fixture::{Site, Snapshot, has};
 use std::time::Duration;

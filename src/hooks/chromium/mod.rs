@@ -23,7 +23,7 @@ use crate::process::invocation::Invocation;
 pub use cookies::HTTP_ONLY;
 pub use load::window;
 use std::path::PathBuf;
-pub use view::{PAGE_MAX_BYTES, navigation, with_page};
+pub use view::{PAGE_MAX_BYTES, TabView, navigation, with_page};
 
 /// `CHROMIUM_ISOLATION=`: which pages share a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,25 +2,32 @@
 
 use super::super::page;
 use super::cdp::{CdpError, Connection, Ignored, Session};
-use super::load;
 use super::session::{NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
+use super::{load, reveal};
 use crate::chromium::session;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use base64::Engine;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Upper limit of the HTML and other output of a page in bytes, whatever the settings say.
 pub const PAGE_MAX_BYTES: u64 = 256 << 20;
 /// Bytes of a PDF per request.
 const PDF_CHUNK_BYTES: u64 = 1 << 20;
+const CSS_PIXELS_PER_INCH: f64 = 96.0;
+/// Margin that chromium leaves on each side of the paper.
+const MARGIN_INCHES: f64 = 0.4;
+/// Height of a letter in parts of its width.
+const LETTER_RATIO: f64 = 11.0 / 8.5;
 
 /// A connection to the tab, and how its page loaded.
 pub struct TabView {
     session: Session,
+    /// Id of the main frame.
+    frame: String,
     /// How the page loaded.
     pub navigation: Navigation,
 }
@@ -46,7 +53,7 @@ pub fn with_page<T>(
     invocation: &Invocation,
     runner: &mut ProgramRunner,
     most: u64,
-    work: impl AsyncFnOnce(&mut TabView) -> Result<T, Finding>,
+    work: impl AsyncFnOnce(&TabView) -> Result<T, Finding>,
 ) -> Result<(T, Navigation), Finding> {
     invocation.web_url()?;
     if !directory(invocation).is_dir() {
@@ -55,8 +62,8 @@ pub fn with_page<T>(
         ));
     }
     runner.within("waiting for the page", async {
-        let mut view = open(invocation, most).await?;
-        let done = work(&mut view).await?;
+        let view = open(invocation, most).await?;
+        let done = work(&view).await?;
         Ok((done, view.navigation))
     })
 }
@@ -80,19 +87,19 @@ async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     // The answers requested here are HTML and base64: JSON escapes add less than half.
     let most = usize::try_from(most.saturating_mul(3) / 2 + (4 << 20)).unwrap_or(usize::MAX);
     let connection = Connection::open(&session::socket_in(&directory)?, most).await?;
-    let session = connection.attach(&target).await?;
     Ok(TabView {
-        session,
+        session: connection.attach(&target).await?,
+        frame: target,
         navigation,
     })
 }
 
 impl TabView {
-    /// The document's HTML in its present state.
+    /// The document's HTML in its present state, with its shadow roots as `template` elements.
     ///
     /// The request goes to the browser, not to a script: a page can name its elements so that
     /// scripts get an element for `document.documentElement`.
-    pub async fn html(&mut self) -> Result<String, CdpError> {
+    pub async fn html(&self) -> Result<String, CdpError> {
         #[derive(Deserialize)]
         struct Document {
             root: Node,
@@ -107,29 +114,68 @@ impl TabView {
             #[serde(rename = "outerHTML")]
             outer_html: String,
         }
-        let document: Document = self
-            .session
-            .call("DOM.getDocument", json!({"depth": 0}))
-            .await?;
-        let node = json!({"nodeId": document.root.node_id});
+        let document = json!({"depth": 0});
+        let document: Document = self.session.call("DOM.getDocument", document).await?;
+        let node = json!({"nodeId": document.root.node_id, "includeShadowDOM": true});
         let outer: Outer = self.session.call("DOM.getOuterHTML", node).await?;
         Ok(outer.outer_html)
     }
 
-    /// A screenshot of the viewport at `size` in pixels, as PNG.
-    pub async fn screenshot(&mut self, size: (u32, u32)) -> Result<Vec<u8>, Finding> {
+    /// Width and height of the whole page in pixels.
+    pub async fn page_size(&self) -> Result<(u32, u32), CdpError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metrics {
+            css_content_size: Size,
+        }
+        #[derive(Deserialize)]
+        struct Size {
+            width: f64,
+            height: f64,
+        }
+        let metrics: Metrics = self
+            .session
+            .call("Page.getLayoutMetrics", json!({}))
+            .await?;
+        let size = metrics.css_content_size;
+        Ok((size.width.ceil() as u32, size.height.ceil() as u32))
+    }
+
+    /// Sets the size of the viewport in pixels.
+    pub async fn resize(&self, size: (u32, u32)) -> Result<(), CdpError> {
+        load::resize(&self.session, size).await
+    }
+
+    /// A picture of the page's first `size` pixels, as PNG of `scale` times that size.
+    pub async fn screenshot(&self, size: (u32, u32), scale: f64) -> Result<Vec<u8>, Finding> {
         #[derive(Deserialize)]
         struct Shot {
             data: String,
         }
-        load::resize(&self.session, size).await?;
-        let format = json!({"format": "png"});
+        let (width, height) = size;
+        let format = json!({"format": "png", "captureBeyondViewport": true,
+            "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}});
         let shot: Shot = self.session.call("Page.captureScreenshot", format).await?;
         decode(&shot.data)
     }
 
-    /// The page as PDF of at most `most` bytes.
-    pub async fn pdf(&mut self, most: u64) -> Result<Vec<u8>, Finding> {
+    /// Evaluates a function of our own in the page, see [`reveal::evaluate`].
+    pub async fn evaluate(&self, function: &str, arguments: &[Value]) -> Result<Value, CdpError> {
+        reveal::evaluate(&self.session, &self.frame, function, arguments).await
+    }
+
+    /// Lays out the page for this medium, `screen` or `print`; an empty text is the default.
+    pub async fn set_media(&self, media: &str) -> Result<(), CdpError> {
+        let media = json!({"media": media});
+        let set = self
+            .session
+            .call::<Ignored>("Emulation.setEmulatedMedia", media);
+        set.await.map(drop)
+    }
+
+    /// The page as PDF of at most `most` bytes. `width` is the width of the paper in pixels, if it
+    /// is not that of a letter or of the page's style sheet.
+    pub async fn pdf(&self, most: u64, width: Option<u32>) -> Result<Vec<u8>, Finding> {
         #[derive(Deserialize)]
         struct Printed {
             stream: String,
@@ -142,8 +188,14 @@ impl TabView {
             #[serde(default)]
             base64_encoded: bool,
         }
-        let how = json!({"printBackground": true, "preferCSSPageSize": true,
+        let mut how = json!({"printBackground": true, "preferCSSPageSize": true,
             "displayHeaderFooter": false, "transferMode": "ReturnAsStream"});
+        if let Some(width) = width {
+            let inches = f64::from(width) / CSS_PIXELS_PER_INCH + 2.0 * MARGIN_INCHES;
+            how["preferCSSPageSize"] = false.into();
+            how["paperWidth"] = inches.into();
+            how["paperHeight"] = (inches * LETTER_RATIO).into();
+        }
         let printed: Printed = self.session.call("Page.printToPDF", how).await?;
         let mut bytes = Vec::new();
         loop {
@@ -160,10 +212,8 @@ impl TabView {
                 )));
             }
             if chunk.eof {
-                let _: Ignored = self
-                    .session
-                    .call("IO.close", json!({"handle": printed.stream}))
-                    .await?;
+                let done = json!({"handle": printed.stream});
+                let _: Ignored = self.session.call("IO.close", done).await?;
                 return Ok(bytes);
             }
         }

@@ -1,29 +1,110 @@
-//! `screenshot`: saves a screenshot of the page in `screenshot.png`.
+//! `screenshot`: saves a screenshot of the page in `screenshot.png`, and a small picture of its
+//! first screen in `thumbnail.png`.
 
 use crate::chromium;
-use crate::chromium::{PAGE_MAX_BYTES, window};
+use crate::chromium::{PAGE_MAX_BYTES, TabView, window};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
 
+/// Width of the small picture in pixels.
+const THUMBNAIL_WIDTH: u32 = 720;
+/// Height of the first screen in parts of its width.
+const FIRST_SCREEN_RATIO: f64 = 0.75;
+
+/// A screenshot, the small picture, and what is missing.
+struct Pictures {
+    screenshot: Vec<u8>,
+    thumbnail: Vec<u8>,
+    note: Option<String>,
+}
+
 /// Takes the screenshot and checks that the PNG is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("taking a screenshot with chromium");
-    let size = window(&invocation.settings.text("SCREENSHOT_RESOLUTION"));
-    let taken = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
-        view.screenshot(size).await
+    let settings = &invocation.settings;
+    let size = window(&settings.text("SCREENSHOT_RESOLUTION"));
+    let most = settings.flag("SCREENSHOT_FULL_PAGE").then(|| {
+        let most = settings.number("SCREENSHOT_MAX_HEIGHT");
+        u32::try_from(most).unwrap_or(u32::MAX).max(1)
     });
-    let (screenshot, navigation) = taken?;
-    if !is_png(&screenshot) {
-        let size = screenshot.len();
-        let reason = format!("chromium returned an incomplete PNG ({size} bytes)");
-        return Err(Finding::failed(reason));
+    let taken = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
+        take(view, size, most).await
+    });
+    let (pictures, navigation) = taken?;
+    for picture in [&pictures.screenshot, &pictures.thumbnail] {
+        if !is_png(picture) {
+            let size = picture.len();
+            let reason = format!("chromium returned an incomplete PNG ({size} bytes)");
+            return Err(Finding::failed(reason));
+        }
     }
-    page::write("screenshot.png", &screenshot)?;
-    Ok(Finding::succeeded("screenshot.png").with_note(navigation.note))
+    page::write("screenshot.png", &pictures.screenshot)?;
+    page::write("thumbnail.png", &pictures.thumbnail)?;
+    let notes: Vec<String> = [navigation.note, pictures.note]
+        .into_iter()
+        .flatten()
+        .collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(Finding::succeeded("screenshot.png").with_note(note))
 }
+
+/// Takes both pictures. `most` is the greatest height of the whole page; without it, the screenshot
+/// is the viewport of this `size`.
+async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pictures, Finding> {
+    view.resize(size).await?;
+    let (picture, note) = match most {
+        None => (size, None),
+        Some(most) => whole_page(view, size, most).await?,
+    };
+    let screenshot = view.screenshot(picture, 1.0).await?;
+    let first_screen = (f64::from(size.0) * FIRST_SCREEN_RATIO) as u32;
+    let first = (size.0, first_screen.clamp(1, picture.1));
+    let scale = f64::from(THUMBNAIL_WIDTH) / f64::from(size.0);
+    Ok(Pictures {
+        screenshot,
+        thumbnail: view.screenshot(first, scale).await?,
+        note,
+    })
+}
+
+/// Size of the picture of the whole page, and what does not fit.
+async fn whole_page(
+    view: &TabView,
+    (width, height): (u32, u32),
+    most: u32,
+) -> Result<((u32, u32), Option<String>), Finding> {
+    let boxed = view.evaluate(BOXED_HEIGHT, &[]).await?;
+    let boxed = u32::try_from(boxed.as_u64().unwrap_or_default()).unwrap_or(u32::MAX);
+    if boxed > height {
+        // The page scrolls in a box of its own, which grows with the viewport.
+        view.resize((width, boxed.min(most))).await?;
+    }
+    let (page_width, page_height) = view.page_size().await?;
+    let full = page_height.max(boxed);
+    let note = (full > most)
+        .then(|| format!("cut at {most} of {full} pixels (SCREENSHOT_MAX_HEIGHT={most})"));
+    // A page that is wider than the viewport is shown as wide as it is, within reason.
+    let picture_width = page_width.clamp(width, width.saturating_mul(4));
+    Ok(((picture_width, full.clamp(1, most)), note))
+}
+
+/// Height that the viewport needs to show all of the box in which the page scrolls; 0 if it scrolls
+/// as a whole.
+const BOXED_HEIGHT: &str = r#"() => {
+  const page = document.scrollingElement || document.documentElement;
+  if (!page || page.scrollHeight > innerHeight + 1) return 0;
+  let most = 0;
+  for (const element of document.querySelectorAll("body, body *")) {
+    const over = element.scrollHeight - element.clientHeight;
+    if (over < 100 || element.clientHeight < innerHeight / 2) continue;
+    if (!/auto|scroll/.test(getComputedStyle(element).overflowY)) continue;
+    most = Math.max(most, innerHeight + over);
+  }
+  return most;
+}"#;
 
 /// Whether the bytes are a PNG from its signature to its last chunk.
 fn is_png(bytes: &[u8]) -> bool {

@@ -22,7 +22,7 @@ pub struct ListEntry {
     pub archived_at: Time,
     /// Path relative to the archive's directory.
     pub directory: String,
-    /// Path of its screenshot relative to its directory.
+    /// Path of its small picture relative to its directory.
     pub screenshot: Option<String>,
     pub succeeded: usize,
     pub failed: usize,

@@ -161,7 +161,7 @@ fn list(
         title: page.title.clone(),
         archived_at: page.archived_at,
         directory,
-        screenshot: page.screenshot(),
+        screenshot: page.thumbnail(),
         succeeded: page.count(ResultState::Succeeded),
         failed: page.count(ResultState::Failed),
     }

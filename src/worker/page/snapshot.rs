@@ -81,20 +81,34 @@ impl SnapshotPage {
 
     /// Path of the screenshot in the snapshot's directory.
     pub fn screenshot(&self) -> Option<String> {
+        self.picture("screenshot.")
+    }
+
+    /// Path of the small picture in the snapshot's directory, or that of the screenshot if there is
+    /// none.
+    pub fn thumbnail(&self) -> Option<String> {
+        self.picture("thumbnail.")
+    }
+
+    /// Path of the picture whose name has this start, or that of another picture.
+    fn picture(&self, start: &str) -> Option<String> {
         let of_plugin = |result: &&HookResult| {
             result.plugin == "screenshot" && result.status == ResultState::Succeeded
         };
         let result = self.results.iter().rfind(of_plugin)?;
         let pictures = || result.files.iter().filter(|file| is_image(file));
-        let first = pictures().find(|file| file.path.starts_with("screenshot."));
-        let file = first.or_else(|| pictures().next())?;
+        let named = |start: &str| pictures().find(|file| file.path.starts_with(start));
+        let file = named(start)
+            .or_else(|| named("screenshot."))
+            .or_else(|| pictures().next())?;
         Some(format!("{}/{}", result.plugin, file.path))
     }
 
     pub fn render(&self) -> String {
         let mut results: Vec<&HookResult> = self.results.iter().collect();
         results.sort_by_key(|result| rank(result.status));
-        let shot = self.screenshot().and_then(|path| href::relative(0, &path));
+        let link = |path: Option<String>| path.and_then(|path| href::relative(0, &path));
+        let (shot, small) = (link(self.screenshot()), link(self.thumbnail()));
         let body = html! {
             (self.crumbs())
             main {
@@ -103,9 +117,9 @@ impl SnapshotPage {
                     p class="url" { (self.address()) }
                 }
                 div class={ "hero" @if shot.is_none() { " bare" } } {
-                    @if let Some(shot) = &shot {
+                    @if let Some((shot, small)) = shot.as_ref().zip(small) {
                         a class="shot" href=(shot) rel="noopener" title="Screenshot in full size" {
-                            img src=(shot) alt="Screenshot of the page";
+                            img src=(small) alt="Screenshot of the page";
                         }
                     }
                     (self.facts())

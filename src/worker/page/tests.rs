@@ -312,6 +312,22 @@ fn screenshot_is_an_image_of_a_successful_result() {
 }
 
 #[test]
+fn small_picture_is_shown_and_links_to_the_screenshot() {
+    let mut page = snapshot("x");
+    page.results[1]
+        .files
+        .insert(0, file("thumbnail.png", "image/png"));
+    assert_eq!(
+        attributes(&page.render(), "src"),
+        ["./screenshot/thumbnail.png"]
+    );
+    assert_eq!(
+        page.screenshot().as_deref(),
+        Some("screenshot/screenshot.png")
+    );
+}
+
+#[test]
 fn file_that_the_hook_names_is_first() {
     let files = ["a.css", "b.html", "page/index.html"];
     let mut page = snapshot("x");

@@ -1,0 +1,172 @@
+//! What is in the picture and in the PDF of a page: pages of `tests/web` in a real browser.
+
+use crate::fixture::{Session, Snapshot, WebServer, has};
+use std::time::Duration;
+
+/// A browser with one tab, and the server of its pages.
+struct Bed {
+    session: Session,
+    web: WebServer,
+    snap: Snapshot,
+}
+
+/// A screenshot.
+struct Picture {
+    width: u32,
+    height: u32,
+    /// Pixels that are pure red, as the pictures of the server are.
+    red: usize,
+}
+
+impl Bed {
+    fn start() -> Option<Bed> {
+        if !has(&["chromium"]) {
+            return None;
+        }
+        let snap = Snapshot::new();
+        Some(Bed {
+            session: Session::start(&snap, &[]),
+            web: WebServer::start("25-lazy-images"),
+            snap,
+        })
+    }
+
+    fn open(&mut self, path: &str) -> String {
+        self.session.open(&self.snap, &self.web.url(path), &[])
+    }
+
+    fn picture(&self, path: &str, settings: &[(&str, &str)]) -> (Picture, String) {
+        let ran = self.snap.run("screenshot", &self.web.url(path), settings);
+        ran.assert(0, "succeeded", "screenshot.png");
+        let note = ran.result()["note"].as_str().unwrap_or_default().to_owned();
+        (decode(&self.snap.read("screenshot/screenshot.png")), note)
+    }
+
+    /// Text of the PDF, and the number of its pictures.
+    fn pdf(&self, path: &str) -> (String, usize, String) {
+        let ran = self.snap.run("pdf", &self.web.url(path), &[]);
+        ran.assert(0, "succeeded", "output.pdf");
+        assert!(ran.elapsed < Duration::from_secs(5), "{:?}", ran.elapsed);
+        let note = ran.result()["note"].as_str().unwrap_or_default().to_owned();
+        let file = self.snap.file("pdf/output.pdf");
+        let text = std::process::Command::new("pdftotext")
+            .args([file.as_os_str(), "-".as_ref()])
+            .output();
+        let text = text.map_or_else(
+            |_| String::new(),
+            |done| String::from_utf8_lossy(&done.stdout).into_owned(),
+        );
+        let bytes = self.snap.read("pdf/output.pdf");
+        let mark = b"/Subtype /Image";
+        let pictures = bytes.windows(mark.len()).filter(|part| part == mark);
+        (text, pictures.count(), note)
+    }
+}
+
+fn decode(bytes: &[u8]) -> Picture {
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+    decoder.set_transformations(png::Transformations::normalize_to_color8());
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let samples = info.color_type.samples();
+    let red = pixels
+        .chunks(samples)
+        .filter(|pixel| pixel[..3] == [255, 0, 0]);
+    Picture {
+        width: info.width,
+        height: info.height,
+        red: red.count(),
+    }
+}
+
+#[test]
+fn lazy_pictures_are_in_the_screenshot_and_in_the_pdf() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    for (path, height, least) in [
+        ("/lazy-far", 9000, 4000),
+        ("/eager-far", 9000, 4000),
+        ("/lazy-mid", 3500, 4000),
+        ("/lazy-top", 2000, 4000),
+        ("/lazy-shadow", 9000, 4000),
+        ("/observer", 9000, 4000),
+        ("/carousel", 2000, 15_000),
+    ] {
+        let text = bed.open(path);
+        assert_eq!(text, "page loaded http=200\n", "{path}");
+        let (picture, note) = bed.picture(path, &[]);
+        assert_eq!((picture.width, note.as_str()), (1440, ""), "{path}");
+        assert!(picture.height >= height, "{path}: {}", picture.height);
+        assert!(picture.red >= least, "{path}: {} red pixels", picture.red);
+        let (_, pictures, _) = bed.pdf(path);
+        assert!(pictures >= 1, "{path}: no picture in the PDF");
+    }
+    let thumbnail = decode(&bed.snap.read("screenshot/thumbnail.png"));
+    assert_eq!((thumbnail.width, thumbnail.height), (720, 540));
+}
+
+/// The saved document has what its author wrote.
+#[test]
+fn lazy_attributes_stay_in_the_document() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/lazy-hidden");
+    let url = bed.web.url("/lazy-hidden");
+    bed.snap.run("dom", &url, &[]);
+    let html = String::from_utf8(bed.snap.read("dom/output.html")).unwrap();
+    assert!(html.contains(r#"loading="lazy""#), "{html}");
+}
+
+#[test]
+fn page_is_printed_as_wide_and_as_long_as_it_is() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/box");
+    let (picture, _) = bed.picture("/box", &[]);
+    assert!(picture.height > 9000, "{}", picture.height);
+    assert!(picture.red >= 4000, "{}", picture.red);
+    let (text, pictures, _) = bed.pdf("/box");
+    assert!(
+        text.contains("END OF THE BOX") || !has(&["pdftotext"]),
+        "{text}"
+    );
+    assert!(pictures >= 1);
+    let url = bed.web.url("/box");
+    bed.snap.run("dom", &url, &[]);
+    let html = String::from_utf8(bed.snap.read("dom/output.html")).unwrap();
+    assert!(!html.contains("data-archivist"), "{html}");
+
+    bed.open("/wide");
+    let (picture, _) = bed.picture("/wide", &[]);
+    assert!(picture.width > 4000, "{}", picture.width);
+    let (text, _, _) = bed.pdf("/wide");
+    assert!(text.contains("COLUMN19") || !has(&["pdftotext"]), "{text}");
+
+    bed.open("/print-hides");
+    let (text, _, note) = bed.pdf("/print-hides");
+    assert!(text.contains("six words") || !has(&["pdftotext"]), "{text}");
+    assert!(note.contains("0 of 6 words"), "{note}");
+
+    bed.open("/more");
+    let (picture, _) = bed.picture("/more", &[]);
+    assert!(picture.height > 12_000, "{}", picture.height);
+}
+
+#[test]
+fn high_pages_are_cut_with_a_note() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    bed.open("/high");
+    let (picture, note) = bed.picture("/high", &[]);
+    assert_eq!((picture.width, picture.height), (1440, 32_000));
+    assert!(note.starts_with("cut at 32000 of 400"), "{note}");
+    let viewport = [("SCREENSHOT_FULL_PAGE", "no"), ("RESOLUTION", "800,600")];
+    let (picture, note) = bed.picture("/high", &viewport);
+    assert_eq!((picture.width, picture.height), (800, 600));
+    assert_eq!(note, "");
+}
