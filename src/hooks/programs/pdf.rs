@@ -1,28 +1,128 @@
 //! `pdf`: saves the page as a PDF in `output.pdf`.
 
 use crate::chromium;
-use crate::chromium::PAGE_MAX_BYTES;
+use crate::chromium::{PAGE_MAX_BYTES, TabView};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
+use serde_json::{Value, json};
+
+/// Widest paper in pixels.
+const PAPER_MAX_WIDTH: u32 = 14_400;
 
 /// Prints the page and checks that the PDF is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
     progress("printing with chromium");
-    let printed = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, async |view| {
-        view.pdf(PAGE_MAX_BYTES).await
-    });
-    let (pdf, navigation) = printed?;
+    let printed = chromium::with_page(invocation, &mut runner, PAGE_MAX_BYTES, print);
+    let ((pdf, note), navigation) = printed?;
     if !is_pdf(&pdf) {
         let size = pdf.len();
         let reason = format!("chromium returned an incomplete PDF ({size} bytes)");
         return Err(Finding::failed(reason));
     }
     page::write("output.pdf", &pdf)?;
-    Ok(Finding::succeeded("output.pdf").with_note(navigation.note))
+    let notes: Vec<String> = [navigation.note, note].into_iter().flatten().collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(Finding::succeeded("output.pdf").with_note(note))
 }
+
+/// Prints the page. If its style sheet for print hides most of the text, prints what the screen
+/// shows. Undoes boxes in which the page scrolls. Returns a remark about that.
+async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
+    let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
+    view.set_media("print").await?;
+    let on_paper = Layout::from(view.evaluate(MEASURE, &[]).await?);
+    let hides_text = on_screen.words > 4 && on_paper.words * 2 < on_screen.words;
+    let note = hides_text.then(|| {
+        let (paper, screen) = (on_paper.words, on_screen.words);
+        format!(
+            "printed as on the screen: the style sheet for print shows {paper} of {screen} words"
+        )
+    });
+    view.set_media(if hides_text { "screen" } else { "" })
+        .await?;
+    let layout = if hides_text { &on_screen } else { &on_paper };
+    let width = (layout.width > layout.viewport_width).then(|| layout.width.min(PAPER_MAX_WIDTH));
+    if layout.boxes > 0 {
+        view.evaluate(SPREAD, &[json!(true)]).await?;
+    }
+    let pdf = view.pdf(PAGE_MAX_BYTES, width).await;
+    if layout.boxes > 0 {
+        view.evaluate(SPREAD, &[json!(false)]).await?;
+    }
+    view.set_media("").await?;
+    Ok((pdf?, note))
+}
+
+/// How the page is laid out.
+struct Layout {
+    /// Number of visible words.
+    words: u64,
+    width: u32,
+    viewport_width: u32,
+    /// Number of boxes in which large parts of the page scroll.
+    boxes: u64,
+}
+
+impl From<Value> for Layout {
+    fn from(value: Value) -> Layout {
+        let number = |name: &str| value[name].as_u64().unwrap_or_default();
+        let pixels = |name: &str| u32::try_from(number(name)).unwrap_or(u32::MAX);
+        Layout {
+            words: number("words"),
+            width: pixels("width"),
+            viewport_width: pixels("viewport"),
+            boxes: number("boxes"),
+        }
+    }
+}
+
+const MEASURE: &str = r#"() => {
+  const page = document.scrollingElement || document.documentElement;
+  const text = (document.documentElement || {}).innerText || "";
+  let boxes = 0;
+  for (const element of document.querySelectorAll("body, body *")) {
+    const over = element.scrollHeight - element.clientHeight;
+    if (over < 100 || element.clientHeight < innerHeight / 3) continue;
+    if (/auto|scroll|hidden/.test(getComputedStyle(element).overflowY)) boxes++;
+  }
+  return {
+    words: (text.slice(0, 4000000).match(/\S+/g) || []).length,
+    width: page ? page.scrollWidth : 0,
+    viewport: innerWidth,
+    boxes,
+  };
+}"#;
+
+/// Lets boxes that scroll be as high as what is in them, and undoes that.
+const SPREAD: &str = r#"(on) => {
+  const mark = "data-archivist-style";
+  if (!on) {
+    for (const element of document.querySelectorAll(`[${mark}]`)) {
+      const style = element.getAttribute(mark);
+      if (style === "-") element.removeAttribute("style");
+      else element.setAttribute("style", style.slice(1));
+      element.removeAttribute(mark);
+    }
+    return;
+  }
+  const spread = new Set();
+  for (const element of document.querySelectorAll("body, body *")) {
+    const over = element.scrollHeight - element.clientHeight;
+    if (over < 100 || element.clientHeight < innerHeight / 3) continue;
+    if (!/auto|scroll|hidden/.test(getComputedStyle(element).overflowY)) continue;
+    for (let at = element; at; at = at.parentElement) spread.add(at);
+  }
+  for (const element of spread) {
+    const style = element.getAttribute("style");
+    element.setAttribute(mark, style === null ? "-" : "+" + style);
+    for (const name of ["height", "max-height"]) element.style.setProperty(name, name === "height" ? "auto" : "none", "important");
+    element.style.setProperty("overflow", "visible", "important");
+    if (/fixed|absolute/.test(getComputedStyle(element).position)) element.style.setProperty("position", "static", "important");
+  }
+}"#;
 
 /// Whether the bytes begin with a PDF header and end with its end mark.
 fn is_pdf(bytes: &[u8]) -> bool {
