@@ -67,7 +67,7 @@ fn requests_that_do_not_end_do_not_hold_the_page() {
         assert!(bed.dom(path).contains("CONTENT READY"), "{path}");
     }
     assert!(bed.dom("/stream-then-data").contains("DATA ARRIVED"));
-    for path in ["/plain", "/poll", "/socket"] {
+    for path in ["/plain", "/poll", "/socket", "/worker"] {
         let (text, took) = bed.open(path);
         println!("{path}: {text:?} {took:?}");
         assert_eq!(text, "page loaded http=200\n", "{path}");

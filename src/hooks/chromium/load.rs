@@ -7,7 +7,7 @@ use super::session::Navigation;
 use super::tab_events::{self, DIALOG, FETCH_PAUSED, SUBSCRIBED};
 use crate::process::finding::Finding;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -23,8 +23,9 @@ pub struct LoadRequest<'a> {
     pub target: &'a str,
     /// Width and height of the viewport in pixels.
     pub window: (u32, u32),
-    /// User agent of the tab, if not that of the browser.
-    pub user_agent: Option<&'a str>,
+    /// Parameters of `Emulation.setUserAgentOverride`, if the tab has another identity than its
+    /// browser.
+    pub identity: Option<Value>,
     /// Time limit until the page's load event.
     pub load_timeout: Duration,
     /// Virtual time for the page's scripts after its load event.
@@ -74,11 +75,8 @@ impl LoadingTab {
             "Emulation.setFocusEmulationEnabled",
             json!({"enabled": true}),
         )?;
-        if let Some(agent) = request.user_agent {
-            session.post(
-                "Emulation.setUserAgentOverride",
-                json!({"userAgent": agent}),
-            )?;
+        if let Some(identity) = &request.identity {
+            session.post("Emulation.setUserAgentOverride", identity.clone())?;
         }
         resize(&session, request.window).await?;
         Ok(LoadingTab {

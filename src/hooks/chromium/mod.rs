@@ -8,6 +8,7 @@ mod browser;
 mod cdp;
 mod cookies;
 mod frames;
+mod identity;
 pub mod launch;
 mod load;
 mod relay;

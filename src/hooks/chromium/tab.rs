@@ -7,8 +7,8 @@ use super::load::{LoadRequest, LoadingTab};
 use super::relay::BrowserServer;
 use super::session::{BROWSER, CDP_URL, NAVIGATION, Navigation, SOCKET, TARGET_ID, URL};
 use super::{Isolation, working_directory};
-use crate::chromium::load;
 use crate::chromium::session;
+use crate::chromium::{identity, load};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::{ProgramRunner, StopSignals};
@@ -77,16 +77,16 @@ async fn open_page(
     own: &mut Option<BrowserServer>,
 ) -> Result<(LoadingTab, Navigation), Finding> {
     let url = invocation.web_url()?;
-    let (socket, has_profile) = match Isolation::of(invocation) {
+    let (socket, browser) = match Isolation::of(invocation) {
         Isolation::Crawl => crawl_browser(invocation).await?,
         Isolation::Snapshot => {
             let served = own.insert(BrowserServer::start(invocation, &working_directory()?).await?);
             session::write(BROWSER, &served.browser)?;
-            (served.socket.clone(), served.browser.has_profile)
+            (served.socket.clone(), served.browser.clone())
         }
     };
     let window = load::window(&invocation.settings.text("RESOLUTION"));
-    let tab = open(invocation, &socket, window, has_profile).await?;
+    let tab = open(invocation, &socket, window, browser.has_profile).await?;
     session::publish_socket(&socket)?;
     super::super::page::write(URL, format!("{}\n", invocation.url).as_bytes())?;
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
@@ -94,7 +94,7 @@ async fn open_page(
         url: url.as_str(),
         target: &tab.target,
         window,
-        user_agent: None,
+        identity: identity::of(&browser),
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         until: deadline,
@@ -105,8 +105,10 @@ async fn open_page(
     Ok((loading, navigation))
 }
 
-/// Waits for the crawl's browser. Returns its socket, and whether it has the profile of a persona.
-async fn crawl_browser(invocation: &Invocation) -> Result<(PathBuf, bool), Finding> {
+/// Waits for the crawl's browser. Returns its socket and its description.
+async fn crawl_browser(
+    invocation: &Invocation,
+) -> Result<(PathBuf, session::BrowserInfo), Finding> {
     let directory = session::crawl_directory(invocation);
     if !directory.is_dir() {
         return Err(Finding::failed(
@@ -116,7 +118,7 @@ async fn crawl_browser(invocation: &Invocation) -> Result<(PathBuf, bool), Findi
     let browser: session::BrowserInfo = session::wait_for(&directory.join(BROWSER)).await?;
     match browser.error {
         Some(reason) => Err(Finding::failed(format!("the crawl's browser: {reason}"))),
-        None => Ok((session::socket_in(&directory)?, browser.has_profile)),
+        None => Ok((session::socket_in(&directory)?, browser)),
     }
 }
 

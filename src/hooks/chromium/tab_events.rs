@@ -77,6 +77,8 @@ fn request(params: &Value, main: &str) -> TabEvent {
     let kind = match kind {
         "EventSource" => RequestKind::Stream,
         "Ping" | "CSPViolationReport" => RequestKind::Beacon,
+        // The script of a worker, whose end is reported to the worker's own session.
+        _ if loader.is_empty() => RequestKind::Uncounted,
         "Media" | "Other" | "Manifest" | "Prefetch" | "SignedExchange" => RequestKind::Uncounted,
         _ if !url.starts_with("http") => RequestKind::Uncounted,
         _ => RequestKind::Ordinary,
@@ -180,6 +182,12 @@ mod tests {
             began("1", RequestKind::Stream)
         );
         assert_eq!(sent("Ping", "1", "MAIN"), began("1", RequestKind::Beacon));
+        let worker = json!({"requestId": "1", "loaderId": "", "frameId": "MAIN", "type": "Script",
+            "request": {"url": "http://a.test/"}});
+        assert_eq!(
+            translated("Network.requestWillBeSent", worker),
+            began("1", RequestKind::Uncounted)
+        );
         assert_eq!(
             sent("Media", "1", "MAIN"),
             began("1", RequestKind::Uncounted)

@@ -14,6 +14,7 @@ SCRIPTS = {
     "/late-image": "addEventListener('load', () => { new Image().src = '/hold'; });",
     "/stream-then-data": "new EventSource('/events');"
     "fetch('/data').then(r => r.text()).then(t => document.body.append(t));",
+    "/worker": "new Worker('/worker.js');",
     "/plain": "",
 }
 DEAD_IMAGE = "<img src=/hold>"
@@ -57,6 +58,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.path == "/data":
             time.sleep(0.5)
             self.answer("text/plain", b"DATA ARRIVED")
+        elif self.path == "/worker.js":
+            self.answer("text/javascript", b"setInterval(() => {}, 100)")
         elif self.path == "/tick":
             self.answer("text/plain", b"")
         else:
