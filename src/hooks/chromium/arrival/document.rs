@@ -4,6 +4,11 @@ use super::Response;
 use crate::page;
 use crate::page::html::one_line;
 
+/// Chromium ended a navigation: to a download, to an answer without content, or because it was held.
+pub const ABORTED: &str = "net::ERR_ABORTED";
+/// An error of the server without a body.
+pub const NO_BODY: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
+
 /// A document of the main frame.
 #[derive(Debug)]
 pub struct Document {
@@ -76,9 +81,9 @@ pub fn refusal(error: &str, is_download: bool, response: &Response) -> Option<(S
     let status = response.status;
     match error {
         "" if !is_download => None,
-        "net::ERR_HTTP_RESPONSE_CODE_FAILURE" if status > 0 => Some(no_content(status)),
-        "net::ERR_ABORTED" if matches!(status, 204 | 205 | 304) => Some(no_content(status)),
-        "" | "net::ERR_ABORTED" => Some(not_a_page(&response.mime_type)),
+        NO_BODY if status > 0 => Some(no_content(status)),
+        ABORTED if matches!(status, 204 | 205 | 304) => Some(no_content(status)),
+        "" | ABORTED => Some(not_a_page(&response.mime_type)),
         _ => {
             let error = one_line(error, 100);
             Some((

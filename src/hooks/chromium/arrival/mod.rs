@@ -34,7 +34,7 @@ mod tests;
 
 use clock::Clock;
 pub use clock::Policy;
-use document::Document;
+use document::{ABORTED, Document, NO_BODY};
 pub use event::{Ending, ReadyPage, Response, Step, TabEvent};
 pub use requests::RequestKind;
 use requests::Requests;
@@ -65,9 +65,10 @@ enum Phase {
     Loading {
         since: Duration,
     },
-    /// The first navigation ended without a document; its response may follow.
-    Aborted {
+    /// The first navigation ended with this error; its response may follow.
+    Refused {
         since: Duration,
+        error: &'static str,
     },
     /// The scripts of a loaded page run.
     Settling {
@@ -289,7 +290,7 @@ impl Arrival {
             document.error = Some(error.clone());
         }
         // The page stays where it is: the navigation led to a download, or to no content.
-        if is_incoming && self.document.is_some() && error == "net::ERR_ABORTED" {
+        if is_incoming && self.document.is_some() && error == ABORTED {
             self.incoming = None;
             if self.document.as_ref().is_some_and(|it| it.is_loaded) {
                 self.settle(now);
@@ -321,13 +322,17 @@ impl Arrival {
     /// Judges the answer to the first navigation. Chromium may report the head of the response
     /// after it.
     fn answered(&mut self, error: String, is_download: bool, now: Duration) {
-        let first = self.document.as_ref().or(self.incoming.as_ref());
-        let is_unexplained = first.is_none_or(|document| document.response.is_none());
-        if error == "net::ERR_ABORTED" && !is_download && is_unexplained {
-            self.phase = Phase::Aborted { since: now };
-        } else {
-            self.judge_answer(&error, is_download);
+        let known = [ABORTED, NO_BODY].into_iter().find(|known| *known == error);
+        match known.filter(|_| !is_download && !self.has_response()) {
+            Some(error) => self.phase = Phase::Refused { since: now, error },
+            None => self.judge_answer(&error, is_download),
         }
+    }
+
+    /// Whether the head of the first response is known.
+    fn has_response(&self) -> bool {
+        let first = self.document.as_ref().or(self.incoming.as_ref());
+        first.is_some_and(|document| document.response.is_some())
     }
 
     fn judge_answer(&mut self, error: &str, is_download: bool) {

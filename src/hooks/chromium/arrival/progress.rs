@@ -30,7 +30,7 @@ impl Arrival {
                     end
                 }
             }
-            Phase::Aborted { since } => since + EXPLANATION_MAX,
+            Phase::Refused { since, .. } => since + EXPLANATION_MAX,
             Phase::Departing { since } => since + DEPARTURE_MAX,
             Phase::Revealing { since } => since + self.limits.settle + REVEAL_MAX,
             Phase::Finishing { since } => since + self.limits.settle,
@@ -106,11 +106,9 @@ impl Arrival {
         }
         match self.phase {
             Phase::Loading { since } => self.advance_loading(since, now),
-            Phase::Aborted { since } => {
-                let first = self.document.as_ref().or(self.incoming.as_ref());
-                let is_explained = first.is_some_and(|document| document.response.is_some());
-                if is_explained || now >= since + EXPLANATION_MAX {
-                    self.judge_answer("net::ERR_ABORTED", false);
+            Phase::Refused { since, error } => {
+                if self.has_response() || now >= since + EXPLANATION_MAX {
+                    self.judge_answer(error, false);
                 }
             }
             Phase::Settling { since } => self.advance_settling(since, now),
