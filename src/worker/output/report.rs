@@ -122,6 +122,10 @@ pub fn build(
     }
     let asked = |name: &str| -> Option<u64> { records.result.as_ref()?.raw.get(name)?.as_u64() };
     let (retry_after, crawl_delay) = (asked("retry_after"), asked("crawl_delay_ms"));
+    let note = records
+        .result
+        .as_ref()
+        .and_then(|result| Some(cut(result.raw.get("note")?.as_str()?.to_owned())));
     let (mut text, stated_error) = match records.result {
         Some(result) => (result.output_str, result.error),
         // Without an ArchiveResult the files decide.
@@ -164,7 +168,7 @@ pub fn build(
     left_out.others += dropped;
     Report {
         key: key.to_owned(),
-        verdict: verdict.with_remark(left_out.remark()),
+        verdict: verdict.with_remark(note).with_remark(left_out.remark()),
         output: text.map(cut),
         files: bounds::files(files),
         size,
@@ -231,6 +235,21 @@ mod tests {
         );
         // The orchestrator applies the same bounds.
         assert_eq!(serde_json::to_string(&report.bounded()).unwrap(), text);
+    }
+
+    #[test]
+    fn note_of_a_hook_is_stored_with_its_result() {
+        let result = |rest: &str| {
+            let line = r#"{"type": "ArchiveResult", "output_str": "x", "status": "#;
+            of(format!("{line}{rest}}}\n").as_bytes(), b"").verdict
+        };
+        let cut_off = result(r#""succeeded", "note": "the answer ended early""#);
+        assert_eq!(cut_off.state, ResultState::Succeeded);
+        assert_eq!(cut_off.error.as_deref(), Some("the answer ended early"));
+        let none = result(r#""succeeded", "note": 7"#);
+        assert_eq!(none.error, None);
+        let failed = result(r#""failed", "error": "why", "note": "and more""#);
+        assert_eq!(failed.error.as_deref(), Some("why; and more"));
     }
 
     #[test]
