@@ -1,0 +1,77 @@
+#!/bin/bash
+# Pages, servers and lists as people have them: the cases of tests/web, whose pages are archived side by side.
+# In a short run on the stable release alone.
+source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/archivist.sh"
+
+WEB=$ROOT/tests/web
+
+# Each case.sh defines `queue`, which adds pages without waiting and keeps what it needs, and `judge`, which waits and looks at
+# what was saved. $port is the port of its server, $web its directory in the capsule.
+case_names() { (cd "$WEB" && printf "%s\n" [0-9]*/case.sh | sed s,/case.sh,,); }
+
+clean() {
+    local name
+    for name in $(case_names); do in_capsule systemctl stop "test-web-$name.service" 2>/dev/null || true; done
+    in_capsule rm -rf /opt/web
+    forget_configuration
+}
+
+prepare() {
+    local name
+    configure <<'END'
+HostWorkers=8
+HostDelaySec=0
+END
+    in_capsule rm -rf /opt/web
+    capsule cp "$WEB" "$CAPSULE:/opt/web"
+    for name in $(case_names); do start_server "$name"; done
+    for name in $(case_names); do wait_for 20 answers "$(port_of "$name")"; done
+}
+
+# The first free ports from 18400 on, in the order of the names: cases name each other by nothing.
+port_of() { echo $((18400 + 100 * release_number + $(case_names | grep -nx "$1" | cut -d: -f1))); }
+
+start_server() {
+    [[ -e $WEB/$1/server.py ]] || return 0
+    in_capsule systemd-run --quiet --collect --unit="test-web-$1" --property=Type=exec --property=WorkingDirectory=/opt/web/"$1" \
+        python3 -B server.py "$(port_of "$1")"
+}
+
+answers() { in_capsule bash -c "exec 3<>/dev/tcp/127.0.0.1/$1" 2>/dev/null; }
+
+# saved CRAWL PATH: the directory of the page of the crawl whose URL has this path.
+saved() { query "map(select(.url | endswith(\"$2\"))) | .[0] | field(\"directory\")" list snapshots "$1" --limit 0; }
+
+# result CRAWL PATH PLUGIN FIELD: of the page with this path.
+result() {
+    local id
+    id=$(query "map(select(.url | endswith(\"$2\"))) | .[0].id" list snapshots "$1" --limit 0)
+    query "of(\"$3\") | map(select(.owner == \"$id\")) | .[0] | .$4 // \"\"" list results "$1" --limit 0
+}
+
+# load_case NAME: defines queue and judge of a case.
+load_case() {
+    # shellcheck disable=SC2034 # for the case
+    port=$(port_of "$1") web=/opt/web/$1
+    # shellcheck source=/dev/null
+    source "$WEB/$1/case.sh"
+}
+
+# All pages of all cases are queued before the first is judged.
+queues_all() {
+    local name
+    for name in $(case_names); do
+        load_case "$name"
+        queue
+    done
+    # shellcheck disable=SC2046 # words
+    keep $(compgen -v | grep -E '^crawl_' || true)
+}
+
+mapfile -t judges < <(case_names | sed 's/^[0-9]*-//; s/-/_/g; s/^/judge_/')
+for name in $(case_names); do
+    eval "judge_$(sed 's/^[0-9]*-//; s/-/_/g' <<<"$name")() { needs queues_all; load_case $name; judge; }"
+done
+
+cases queues_all "${judges[@]}"
