@@ -204,3 +204,43 @@ fn endless_scripts_and_dialogs_are_stopped() {
     bed.open("/good");
     assert!(bed.dom("/good").contains("good page"));
 }
+
+#[test]
+fn odd_pages_are_saved_and_printed() {
+    let Some(mut bed) = Bed::start("41-odd-pages") else {
+        return;
+    };
+    let paths = [
+        "/service-worker",
+        "/other-site",
+        "/media",
+        "/prints",
+        "/opens",
+        "/prompts",
+        "/writes",
+        "/blob",
+        "/mail",
+        "/data",
+        "/stays",
+        "/framed",
+        "/animated",
+        "/webgl",
+        "/xml",
+        "/json",
+        "/text",
+        "/drawing",
+    ];
+    for path in paths {
+        let (text, took) = bed.open(path);
+        println!("{path}: {text:?} {took:?}");
+        if path != "/media" {
+            assert_eq!(text, "page loaded http=200\n", "{path}");
+        }
+        assert!(took < Duration::from_secs(7), "{path}: {took:?}");
+        assert!(bed.dom(path).contains("SHOWN"), "{path}");
+        bed.save("pdf", path).assert(0, "succeeded", "output.pdf");
+    }
+    bed.open("/blank");
+    bed.save("pdf", "/blank")
+        .assert(1, "failed", "the page went to about:blank");
+}

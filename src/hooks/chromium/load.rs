@@ -75,6 +75,9 @@ impl LoadingTab {
             "Emulation.setFocusEmulationEnabled",
             json!({"enabled": true}),
         )?;
+        // A page that prints itself would hold the printer.
+        let source = json!({"source": "window.print = () => {};"});
+        session.post("Page.addScriptToEvaluateOnNewDocument", source)?;
         if let Some(identity) = &request.identity {
             session.post("Emulation.setUserAgentOverride", identity.clone())?;
         }
@@ -205,6 +208,10 @@ impl LoadingTab {
             Step::HoldNavigation if self.is_held => Ok(()),
             Step::HoldNavigation => {
                 self.is_held = true;
+                // A service worker would answer the navigation before it could be refused.
+                let bypass = json!({"bypass": true});
+                self.session
+                    .post("Network.setBypassServiceWorker", bypass)?;
                 let documents = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document",
                     "requestStage": "Request"}]});
                 self.session.post("Fetch.enable", documents)

@@ -49,6 +49,9 @@ pub fn translate(event: &CdpEvent, main: &str) -> Option<TabEvent> {
             request: text(params, "requestId"),
             error: text(params, "errorText"),
         }),
+        "Page.frameDetached" => Some(TabEvent::FrameGone {
+            frame: text(params, "frameId"),
+        }),
         "Page.domContentEventFired" => Some(TabEvent::Parsed),
         "Page.loadEventFired" => Some(TabEvent::Loaded),
         "Page.frameNavigated" => committed(&params["frame"], main),
@@ -74,6 +77,7 @@ fn request(params: &Value, main: &str) -> TabEvent {
     if kind == "Document" && request == loader && params["frameId"] == main {
         return TabEvent::Navigating { loader, url };
     }
+    let frame = (kind == "Document").then(|| text(params, "frameId"));
     let kind = match kind {
         "EventSource" => RequestKind::Stream,
         "Ping" | "CSPViolationReport" => RequestKind::Beacon,
@@ -83,7 +87,12 @@ fn request(params: &Value, main: &str) -> TabEvent {
         _ if !url.starts_with("http") => RequestKind::Uncounted,
         _ => RequestKind::Ordinary,
     };
-    TabEvent::Began { request, url, kind }
+    TabEvent::Began {
+        request,
+        url,
+        kind,
+        frame,
+    }
 }
 
 fn response(response: &Value) -> Response {
@@ -167,6 +176,7 @@ mod tests {
                 request: request.to_owned(),
                 url: url.clone(),
                 kind,
+                frame: (request == "L").then(|| "CHILD".to_owned()),
             })
         };
         assert_eq!(

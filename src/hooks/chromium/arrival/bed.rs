@@ -136,6 +136,7 @@ pub fn began(request: &str, kind: RequestKind) -> TabEvent {
         request: request.to_owned(),
         url: format!("http://a.test/{request}"),
         kind,
+        frame: None,
     }
 }
 

@@ -9,7 +9,10 @@ use std::time::Duration;
 /// Real and virtual time between two grants at the pace of real time.
 pub const TICK: Duration = Duration::from_millis(20);
 /// Virtual time of a grant that must not outrun the network.
-const PIECE: Duration = Duration::from_millis(50);
+const PIECE: Duration = Duration::from_millis(100);
+
+/// Real time after which a piece that has not expired proves an endless script.
+const STUCK_MIN: Duration = Duration::from_millis(500);
 
 /// What virtual time does while requests are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +124,11 @@ impl Clock {
     /// Whether a grant of the settling time has not expired.
     pub fn is_running(&self) -> bool {
         matches!(self.grant, Grant::All | Grant::Piece)
+    }
+
+    /// Whether the running grant should have expired: a script does not end.
+    pub fn is_stuck(&self) -> bool {
+        self.is_running() && self.now >= self.granted_at + STUCK_MIN
     }
 
     /// Whether the running grant stops for open requests.

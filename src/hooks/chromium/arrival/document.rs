@@ -9,6 +9,8 @@ pub const ABORTED: &str = "net::ERR_ABORTED";
 /// An error of the server without a body.
 pub const NO_BODY: &str = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
 
+const BLANK: &str = "about:blank";
+
 /// A document of the main frame.
 #[derive(Debug)]
 pub struct Document {
@@ -60,6 +62,9 @@ impl Document {
 
     /// Why the committed document is not a page, and whether that is a failure.
     pub fn refusal(&self) -> Option<(String, bool)> {
+        if self.url == BLANK {
+            return Some((format!("the page went to {BLANK}"), true));
+        }
         if !page::is_viewable(&self.mime_type) {
             return Some(not_a_page(&self.mime_type));
         }

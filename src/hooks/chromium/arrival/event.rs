@@ -30,7 +30,11 @@ pub enum TabEvent {
         request: String,
         url: String,
         kind: RequestKind,
+        /// The frame whose document is requested.
+        frame: Option<String>,
     },
+    /// A frame is gone, or lives on in another process, whose requests are not reported here.
+    FrameGone { frame: String },
     /// A part of a body arrived.
     Received { request: String, bytes: u64 },
     /// A request has ended with its whole body.

@@ -188,7 +188,13 @@ impl Arrival {
                     document.response = Some(response);
                 }
             }
-            TabEvent::Began { request, url, kind } => self.requests.began(request, url, kind, now),
+            TabEvent::Began {
+                request,
+                url,
+                kind,
+                frame,
+            } => self.requests.began(request, url, kind, frame, now),
+            TabEvent::FrameGone { frame } => self.requests.frame_gone(&frame),
             TabEvent::Received { request, bytes } => {
                 if let Some(document) = self.document_of(&request) {
                     document.bytes += bytes;

@@ -13,6 +13,9 @@ const DEPARTURE_MAX: Duration = Duration::from_secs(1);
 const EXPLANATION_MAX: Duration = Duration::from_millis(300);
 /// Time for the scripts that reveal a page, in addition to the settling time.
 const REVEAL_MAX: Duration = Duration::from_secs(5);
+/// Time without any event after which a page whose clock stopped for the network, but which waits
+/// for no request that is known, gets more time.
+const UNEXPLAINED_MAX: Duration = Duration::from_millis(300);
 /// Real time that a page may need for the settling time of its own clock, in addition to that time.
 const SETTLE_GRACE: Duration = Duration::from_millis(700);
 
@@ -25,7 +28,9 @@ impl Arrival {
                 let patience = since + self.limits.settle;
                 let end = patience + SETTLE_GRACE;
                 if self.requests.waits_for(patience) {
-                    patience.min(end)
+                    patience
+                } else if self.clock.waits_for_network() {
+                    patience.min(self.last_event + UNEXPLAINED_MAX)
                 } else {
                     end
                 }
@@ -196,14 +201,16 @@ impl Arrival {
         }
         let waits = self.requests.waits_for(patience);
         if now >= patience + SETTLE_GRACE {
-            if !waits && self.clock.is_running() {
+            if !waits && self.clock.is_stuck() {
                 self.note("a script that did not end was stopped".to_owned());
                 self.stop_scripts();
             }
             self.reveal(now);
         } else if self.clock.waits_for_network() {
-            // A request that never ends would stop the page's clock for ever.
-            if self.requests.has_endless() {
+            // A request that never ends would stop the page's clock for ever. Some, such as those of
+            // media, are not reported.
+            let is_unexplained = !waits && now >= self.last_event + UNEXPLAINED_MAX;
+            if self.requests.has_endless() || is_unexplained || now >= patience {
                 let grant = self.clock.grant_some();
                 self.steps.push(grant);
             }

@@ -29,6 +29,8 @@ pub enum RequestKind {
 struct Open {
     url: String,
     kind: RequestKind,
+    /// The frame whose document is requested.
+    frame: Option<String>,
     since: Duration,
 }
 
@@ -37,11 +39,19 @@ struct Open {
 pub struct Requests(BTreeMap<String, Open>);
 
 impl Requests {
-    pub fn began(&mut self, request: String, url: String, kind: RequestKind, now: Duration) {
+    pub fn began(
+        &mut self,
+        request: String,
+        url: String,
+        kind: RequestKind,
+        frame: Option<String>,
+        now: Duration,
+    ) {
         if kind != RequestKind::Uncounted && self.0.len() < OPEN_MAX {
             let open = Open {
                 url: one_line(&url, 200),
                 kind,
+                frame,
                 since: now,
             };
             // A redirect begins the same request again.
@@ -51,6 +61,11 @@ impl Requests {
 
     pub fn ended(&mut self, request: &str) {
         self.0.remove(request);
+    }
+
+    pub fn frame_gone(&mut self, frame: &str) {
+        self.0
+            .retain(|_, open| open.frame.as_deref() != Some(frame));
     }
 
     /// Forgets the requests of the page before. Their ends may not be reported.
