@@ -14,7 +14,7 @@ use archivist_shared::config::Scope;
 use clap::Args;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufReader, IsTerminal};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub struct AddArgs {
     /// Leave out pages that the archive has
     #[arg(long)]
     only_new: bool,
-    /// Read URLs from FILE, one per line
+    /// Read URLs from FILE: one per line, a bookmark file of a browser, a table or JSON
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Show the progress and return when the crawl is done
@@ -104,20 +104,22 @@ pub async fn run(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
 
 fn collect(args: &AddArgs) -> Result<Urls, Failure> {
     let mut urls = Urls::default();
+    let mut formats = Vec::new();
     for (number, argument) in (1..).zip(&args.urls) {
         if argument == "-" {
-            urls.add_lines(std::io::stdin().lock()).map_err(|error| {
-                Failure::failed(format!("failed to read standard input: {error}"))
-            })?;
+            formats.extend(urls.add_list(std::io::stdin().lock(), "standard input")?);
         } else {
             urls.add_argument(number, argument);
         }
     }
     if let Some(path) = &args.file {
-        let to_failure =
-            |error| Failure::failed(format!("failed to read '{}': {error}", path.display()));
-        let file = File::open(path).map_err(to_failure)?;
-        urls.add_lines(BufReader::new(file)).map_err(to_failure)?;
+        let name = format!("'{}'", path.display());
+        let file = File::open(path)
+            .map_err(|error| Failure::failed(format!("failed to read {name}: {error}")))?;
+        formats.extend(urls.add_list(file, &name)?);
+    }
+    for format in formats {
+        eprintln!("{format}");
     }
     Ok(urls)
 }

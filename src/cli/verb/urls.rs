@@ -1,16 +1,18 @@
 //! URLs from arguments, a file or standard input, sent to the orchestrator in a sealed memfd with
-//! one URL per line. Text that cannot be such a line is refused here; the orchestrator judges the
-//! URLs.
+//! one URL per line. Files that are not lists, and text that cannot be such a line, are refused
+//! here; the orchestrator judges the URLs.
 
 use crate::client::exit::Failure;
 use crate::display::text::cut_middle;
+use archivist_core::model::{List, Place, parse_line};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::Refused;
+use archivist_shared::bus::list::LIST_MAX;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
@@ -19,14 +21,15 @@ use std::os::unix::ffi::OsStrExt;
 pub enum Origin {
     /// Counts from 1.
     Argument(u64),
-    Line(u64),
+    /// In a file or in standard input.
+    List(Place),
 }
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Origin::Argument(n) => write!(f, "argument {n}"),
-            Origin::Line(n) => write!(f, "line {n}"),
+            Origin::List(place) => place.fmt(f),
         }
     }
 }
@@ -46,12 +49,32 @@ impl std::fmt::Display for Rejected {
     }
 }
 
+/// Largest input in bytes: bookmark files have pictures in them, and UTF-16 is longer than UTF-8.
+const INPUT_MAX: u64 = 4 * LIST_MAX as u64;
+
+/// Reads a whole file or standard input, for messages called `name`.
+pub fn read_input(source: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = source.take(INPUT_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::failed(format!("failed to read {name}: {error}")))?;
+    if bytes.len() as u64 > INPUT_MAX {
+        let what = format!("failed to read {name}: it is longer than {INPUT_MAX} bytes");
+        return Err(Failure::usage(what));
+    }
+    Ok(bytes)
+}
+
+/// Finds the entries of an input.
+pub fn read_list<'a>(bytes: &'a [u8], name: &str) -> Result<List<'a>, Failure> {
+    List::read(bytes).map_err(|error| Failure::usage(format!("failed to read {name}: {error}")))
+}
+
 /// Collected URLs.
 #[derive(Debug, Default)]
 pub struct Urls {
     lines: Vec<u8>,
-    /// Origin of each line that is sent.
-    origins: Vec<Origin>,
+    /// Origin of each line that is sent, and its begin in `lines`.
+    origins: Vec<(Origin, usize)>,
     pub rejected: Vec<Rejected>,
 }
 
@@ -61,25 +84,23 @@ impl Urls {
         self.add(Origin::Argument(number), argument.as_bytes());
     }
 
-    /// Adds a file with one URL a line. Empty lines and lines that begin with `#` are skipped.
-    pub fn add_lines(&mut self, mut file: impl BufRead) -> std::io::Result<()> {
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            if file.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            let text = line.trim_ascii();
-            if !text.is_empty() && !text.starts_with(b"#") {
-                self.add(Origin::Line(number), text);
+    /// Adds the entries of a list. Empty lines and lines that begin with `#` are skipped. Returns
+    /// the format and the number of addresses, unless it is a list of lines.
+    pub fn add_list(&mut self, source: impl Read, name: &str) -> Result<Option<String>, Failure> {
+        let bytes = read_input(source, name)?;
+        let list = read_list(&bytes, name)?;
+        for (place, line) in list.lines() {
+            let line = line.trim_ascii();
+            if !line.is_empty() && !line.starts_with(b"#") {
+                self.add(Origin::List(place), line);
             }
         }
-        Ok(())
+        Ok(list.description())
     }
 
     /// Adds the text of a line: a URL, or a JSON object with one.
-    pub fn add_line(&mut self, number: u64, text: &str) {
-        self.add(Origin::Line(number), text.as_bytes());
+    pub fn add_line(&mut self, place: Place, text: &str) {
+        self.add(Origin::List(place), text.as_bytes());
     }
 
     fn add(&mut self, origin: Origin, url: &[u8]) {
@@ -87,11 +108,19 @@ impl Urls {
         let why = match std::str::from_utf8(url) {
             Err(_) => "it is not UTF-8 text; write such bytes of a URL as %XX",
             Ok("") => "it is empty",
+            // The orchestrator skips comments in a list.
+            Ok(text) if matches!(origin, Origin::Argument(_)) && parse_line(url).is_none() => {
+                if text.starts_with('#') {
+                    "it is not a URL"
+                } else {
+                    "it is empty"
+                }
+            }
             Ok(text) if text.contains(['\n', '\r', '\0']) => "it contains a line break",
             Ok(text) => {
+                self.origins.push((origin, self.lines.len()));
                 self.lines.extend_from_slice(text.as_bytes());
                 self.lines.push(b'\n');
-                self.origins.push(origin);
                 return;
             }
         };
@@ -114,14 +143,17 @@ impl Urls {
     /// Returns a refusal of the orchestrator with the origin of its URL.
     pub fn located(&self, refused: Refused) -> Rejected {
         let at = usize::try_from(refused.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        Rejected {
-            origin: self
-                .origins
-                .get(at)
-                .copied()
-                .unwrap_or(Origin::Line(refused.line)),
-            text: refused.text,
-            why: refused.why,
+        match self.origins.get(at) {
+            Some((origin, begin)) => Rejected {
+                origin: *origin,
+                text: address(&self.lines[*begin..]).unwrap_or(refused.text),
+                why: refused.why,
+            },
+            None => Rejected {
+                origin: Origin::List(Place::Line(refused.line)),
+                text: refused.text,
+                why: refused.why,
+            },
         }
     }
 
@@ -144,22 +176,28 @@ impl Urls {
     }
 }
 
+/// Returns the URL of the JSON object in the first of these lines.
+fn address(lines: &[u8]) -> Option<String> {
+    let line = lines.split(|byte| *byte == b'\n').next()?;
+    let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+    Some(object.get("url")?.as_str()?.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
 
     #[test]
     fn lines_keep_their_numbers_through_the_orchestrator() {
         let mut urls = Urls::default();
-        urls.add_lines(&b"# list\n\nhttps://a/\n  nonsense \r\n\xff\xfe\nhttps://b/"[..])
-            .unwrap();
+        let list = b"# list\n\nhttps://a/\n  nonsense \r\n\xff\xfe\nhttps://b/";
+        assert_eq!(urls.add_list(&list[..], "x").unwrap(), None);
         let mut sent = String::new();
         File::from(urls.to_memfd().unwrap())
             .read_to_string(&mut sent)
             .unwrap();
         assert_eq!(sent, "https://a/\nnonsense\nhttps://b/\n");
-        assert_eq!(urls.rejected[0].origin, Origin::Line(5));
+        assert_eq!(urls.rejected[0].origin, Origin::List(Place::Line(5)));
         let refused = urls.located(Refused {
             line: 2,
             text: "nonsense".into(),
@@ -174,6 +212,7 @@ mod tests {
         urls.add_argument(1, OsStr::from_bytes(b"https://a/\nhttps://b/"));
         urls.add_argument(2, OsStr::from_bytes(b"https://c/\xff"));
         urls.add_argument(3, OsStr::new(""));
+        urls.add_argument(4, OsStr::new("#x"));
         assert!(urls.is_empty());
         let message: Vec<_> = urls.rejected.iter().map(Rejected::to_string).collect();
         assert_eq!(
@@ -184,6 +223,36 @@ mod tests {
             message[1].starts_with("argument 2: 'https://c/\u{fffd}' refused: it is not UTF-8")
         );
         assert_eq!(message[2], "argument 3: '' refused: it is empty");
+        assert_eq!(message[3], "argument 4: '#x' refused: it is not a URL");
+    }
+
+    #[test]
+    fn a_bookmark_file_is_named_and_sent_with_titles_and_tags() {
+        let mut urls = Urls::default();
+        let file = b"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DL><p>\n\
+            <DT><A HREF=\"http://a.test/\" TAGS=\"x\">A</A>\n<DT><A HREF=\"http://b.test/\">B</A>";
+        let named = urls.add_list(&file[..], "x").unwrap();
+        assert_eq!(
+            named.as_deref(),
+            Some("Netscape bookmark file: 2 addresses")
+        );
+        let first = urls.lines.split(|byte| *byte == b'\n').next().unwrap();
+        let entry = parse_line(first).unwrap().unwrap();
+        assert_eq!(entry.title.as_deref(), Some("A"));
+        assert_eq!(entry.tags, ["x"]);
+        let refused = Refused {
+            line: 2,
+            text: "{".into(),
+            why: "no".into(),
+        };
+        let message = urls.located(refused).to_string();
+        assert_eq!(message, "line 4: 'http://b.test/' refused: no");
+        let page = urls.add_list(&b"<!doctype html><p>"[..], "'page'");
+        assert!(
+            page.unwrap_err()
+                .message()
+                .starts_with("failed to read 'page': it is an HTML page")
+        );
     }
 
     #[test]
@@ -198,8 +267,9 @@ mod tests {
         fn every_line_is_sent_once_or_refused(file: Vec<u8>, argument: Vec<u8>) {
             let mut urls = Urls::default();
             urls.add_argument(1, OsStr::from_bytes(&argument));
-            urls.add_lines(&file[..]).unwrap();
-            let said = file.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with(b"#")).count();
+            let file = [&b"x\n"[..], &file].concat();
+            urls.add_list(&file[..], "x").unwrap();
+            let said = file.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii).filter(|line| !line.is_empty() && !line.starts_with(b"#")).count();
             assert_eq!(urls.origins.len() + urls.rejected.len(), said + 1);
             let sent = urls.lines.iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(sent, urls.origins.len());

@@ -2,9 +2,11 @@
 //! controls the other end: it may be slow, never end, or change during the read.
 
 use super::callers::Places;
+use archivist_core::text::to_lines;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, SpliceFFlags, splice};
 use nix::sys::socket::{MsgFlags, recv};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,9 +35,13 @@ pub struct List {
 }
 
 impl List {
-    /// The list, and its slots.
+    /// The list as lines of UTF-8, and its slots.
     pub fn into_parts(self) -> (Vec<u8>, Vec<OwnedSemaphorePermit>) {
-        (self.lines, self.places)
+        let lines = match to_lines(&self.lines) {
+            Cow::Borrowed(lines) if lines.len() == self.lines.len() => None,
+            lines => Some(lines.into_owned()),
+        };
+        (lines.unwrap_or(self.lines), self.places)
     }
 
     /// Reserves memory for `size` bytes in total.
@@ -181,7 +187,7 @@ mod tests {
     async fn of(urls: impl Into<OwnedFd>, limit: Duration) -> Result<Vec<u8>, String> {
         let places = Callers::default().places(Some(1));
         let list = read(urls.into(), &places, limit).await?;
-        Ok(list.lines.clone())
+        Ok(list.into_parts().0)
     }
 
     fn file(text: &[u8]) -> File {
@@ -189,6 +195,20 @@ mod tests {
         file.write_all(text).unwrap();
         file.rewind().unwrap();
         file
+    }
+
+    #[tokio::test]
+    async fn a_list_of_another_encoding_becomes_utf8() {
+        let text = "http://a/\r\nhttp://b/".encode_utf16();
+        let text: Vec<u8> = [0xfeff]
+            .into_iter()
+            .chain(text)
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        assert_eq!(
+            of(file(&text), LONG).await.unwrap(),
+            b"http://a/\nhttp://b/"
+        );
     }
 
     #[tokio::test]

@@ -4,11 +4,17 @@
 use crate::client::exit::Failure;
 use crate::verb::run::crawl_record;
 use crate::verb::run::crawl_record::{Options, words};
-use crate::verb::urls::{Origin, Rejected, Urls};
-use archivist_core::model::{CrawlId, Owner, PageUrl, SnapshotId, parse_line, without_userinfo};
+use crate::verb::urls::{Origin, Rejected, Urls, read_input, read_list};
+use archivist_core::model::{
+    CrawlId, Owner, PageUrl, Place, SnapshotId, parse_line, without_userinfo,
+};
+use archivist_core::text::trim_blanks;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::io::BufRead;
+use std::io::Read;
+
+/// Name of the input in messages.
+const INPUT: &str = "standard input";
 
 /// Request of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +46,8 @@ pub struct Input {
     pub crawls: Vec<(Urls, Options)>,
     pub requeues: Vec<(Owner, Option<String>)>,
     pub programs: BTreeSet<String>,
-    /// Requests that refer to an id, by line, until the id is checked.
-    pub claims: Vec<(u64, Claim)>,
+    /// Requests that refer to an id, by position, until the id is checked.
+    pub claims: Vec<(Place, Claim)>,
 }
 
 /// Id and URL in a record: see [`Wish::Known`].
@@ -56,30 +62,27 @@ impl Input {
     /// Reads records to the end; `echo` gets each record that is passed on.
     pub fn read(
         &mut self,
-        mut lines: impl BufRead,
+        source: impl Read,
         echo: &mut dyn FnMut(&str) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            let read = lines.read_until(b'\n', &mut line);
-            let count =
-                read.map_err(|e| Failure::failed(format!("failed to read standard input: {e}")))?;
-            if count == 0 {
-                break;
-            }
-            let decoded = String::from_utf8_lossy(&line);
-            let text = decoded.trim();
+        let bytes = read_input(source, INPUT)?;
+        let list = read_list(&bytes, INPUT)?;
+        if let Some(format) = list.description() {
+            eprintln!("{format}");
+        }
+        for (place, line) in list.lines() {
+            let decoded = String::from_utf8_lossy(line);
+            let text = trim_blanks(&decoded);
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
             match judge(text) {
                 Ok((wish, passed_on)) => {
                     echo(&passed_on)?;
-                    self.take(number, wish);
+                    self.take(place, wish);
                 }
                 Err(why) => self.urls.rejected.push(Rejected {
-                    origin: Origin::Line(number),
+                    origin: Origin::List(place),
                     text: text.to_owned(),
                     why,
                 }),
@@ -88,13 +91,13 @@ impl Input {
         Ok(())
     }
 
-    fn take(&mut self, number: u64, wish: Wish) {
+    fn take(&mut self, place: Place, wish: Wish) {
         match wish {
-            Wish::Page(line) => self.urls.add_line(number, &line),
+            Wish::Page(line) => self.urls.add_line(place, &line),
             Wish::Crawl { urls, options } => {
                 let mut of_crawl = Urls::default();
                 for url in urls {
-                    of_crawl.add_line(number, &url);
+                    of_crawl.add_line(place, &url);
                 }
                 self.crawls.push((of_crawl, options));
             }
@@ -106,7 +109,7 @@ impl Input {
             Wish::Known { id, url, otherwise } => {
                 let otherwise = *otherwise;
                 let claim = Claim { id, url, otherwise };
-                self.claims.push((number, claim));
+                self.claims.push((place, claim));
             }
             Wish::Program(name) => drop(self.programs.insert(name)),
             Wish::Nothing => {}
@@ -114,13 +117,13 @@ impl Input {
     }
 
     /// Accepts a claim if it holds, and otherwise what its record describes.
-    pub fn settle(&mut self, number: u64, claim: Claim, holds: bool) {
+    pub fn settle(&mut self, place: Place, claim: Claim, holds: bool) {
         let wish = if holds {
             requeue(claim.id, None)
         } else {
             claim.otherwise
         };
-        self.take(number, wish);
+        self.take(place, wish);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -133,9 +136,20 @@ impl Input {
 /// Returns the request of a line, and how the line is passed on.
 fn judge(text: &str) -> Result<(Wish, String), String> {
     if !text.starts_with('{') {
-        let url = PageUrl::parse(text).map_err(|error| error.to_string())?;
-        let record = json!({ "type": "Snapshot", "url": url.as_str() });
-        return Ok((Wish::Page(url.as_str().to_owned()), record.to_string()));
+        let Some(entry) = parse_line(text.as_bytes()) else {
+            return Ok((Wish::Nothing, text.to_owned()));
+        };
+        let entry = entry.map_err(|error| error.to_string())?;
+        let mut record = json!({ "type": "Snapshot", "url": entry.url.as_str() });
+        let Some(title) = entry.title else {
+            return Ok((
+                Wish::Page(entry.url.as_str().to_owned()),
+                record.to_string(),
+            ));
+        };
+        record["title"] = title.into();
+        let line = json!({ "url": record["url"], "title": record["title"] });
+        return Ok((Wish::Page(line.to_string()), record.to_string()));
     }
     let wish = match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(record)) => of_record(&record)?,
@@ -311,7 +325,7 @@ mod tests {
             echoed,
             [first, r#"{"type":"Odd"}"#, r#"{"type":"Crawl","id":"c1"}"#]
         );
-        assert_eq!(input.urls.rejected[0].origin, Origin::Line(5));
+        assert_eq!(input.urls.rejected[0].origin, Origin::List(Place::Line(5)));
         assert_eq!(input.requeues.len(), 1);
     }
 }

@@ -38,7 +38,7 @@ use export::Pages;
 use input::Input;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{BufRead, IsTerminal};
+use std::io::{IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use stream::Job;
@@ -232,7 +232,7 @@ fn collect(args: &RunArgs) -> Result<Input, Failure> {
             Ok(())
         }
     };
-    let mut read = |input: &mut Input, lines: &mut dyn BufRead| input.read(lines, &mut echo);
+    let mut read = |input: &mut Input, source: &mut dyn Read| input.read(source, &mut echo);
     if args.urls.is_empty() && !stdin.is_terminal() {
         read(&mut input, &mut stdin.lock())?;
     }
@@ -269,7 +269,7 @@ impl Submission<'_> {
 
     /// Checks which records belong to this archive: by id and by the URL that it has here.
     async fn settle(&mut self, input: &mut Input) -> Result<(), Failure> {
-        for (number, claim) in std::mem::take(&mut input.claims) {
+        for (place, claim) in std::mem::take(&mut input.claims) {
             let id = claim.id.to_string();
             let details = self.server.ask(|| self.server.proxy().show(&id)).await;
             let holds = match details {
@@ -279,7 +279,7 @@ impl Submission<'_> {
                 Err(failure) if failure.is_about_input() => false,
                 Err(failure) => return Err(failure),
             };
-            input.settle(number, claim, holds);
+            input.settle(place, claim, holds);
         }
         Ok(())
     }

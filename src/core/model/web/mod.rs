@@ -1,6 +1,7 @@
 //! URLs, the addresses behind them, and rules for robots.
 
 pub mod filter;
+pub mod list;
 pub mod reach;
 pub mod robots;
 pub mod shown;

@@ -1,6 +1,5 @@
-//! URLs of pages: which can be archived, and lines of lists with URLs.
+//! URLs of pages: which can be archived.
 
-use crate::model::{TIME_MAX, Tags, cut};
 use std::fmt;
 use url::Url;
 
@@ -26,6 +25,12 @@ pub enum UrlError {
     /// A control character, or invalid UTF-8.
     #[error("it contains a control character or is not UTF-8")]
     ControlCharacter,
+    /// A line of a list with more than an address, with the reason against it.
+    #[error("{0}")]
+    Around(&'static str),
+    /// A JSON object that is no page.
+    #[error("it is not a JSON object of a page: {0}")]
+    Object(String),
 }
 
 impl PageUrl {
@@ -92,93 +97,9 @@ impl fmt::Display for PageUrl {
     }
 }
 
-/// One page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Address of the page.
-    pub url: PageUrl,
-    /// Number of links from a page that the user added, which has depth 0.
-    pub depth: u32,
-    /// Title in the list.
-    pub title: Option<String>,
-    /// Time as in the list of bookmarks.
-    pub bookmarked_at: Option<String>,
-    /// Tags in the list, in its order.
-    pub tags: Vec<String>,
-}
-
-/// Parses one line of a list: a URL, or a JSON object with `url`, `depth`, `title`, `tags` and
-/// `bookmarked_at` or `timestamp`. `None` for blank lines and those that begin with `#`.
-pub fn parse_line(line: &[u8]) -> Option<Result<Entry, UrlError>> {
-    let decoded = String::from_utf8_lossy(line);
-    let text = decoded.trim();
-    if text.is_empty() || text.starts_with('#') {
-        return None;
-    }
-    if text.starts_with('{') {
-        return Some(parse_object(text));
-    }
-    let entry = |url| Entry {
-        url,
-        depth: 0,
-        title: None,
-        bookmarked_at: None,
-        tags: Vec::new(),
-    };
-    Some(PageUrl::parse(text).map(entry))
-}
-
-fn parse_object(text: &str) -> Result<Entry, UrlError> {
-    let malformed = |what: &str| UrlError::Malformed(what.to_owned());
-    let object: serde_json::Value =
-        serde_json::from_str(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
-    let url = object
-        .get("url")
-        .and_then(|url| url.as_str())
-        .ok_or_else(|| malformed("no \"url\""))?;
-    let depth = object
-        .get("depth")
-        .and_then(serde_json::Value::as_u64)
-        .unwrap_or(0);
-    let tags: Vec<&str> = match object.get("tags") {
-        Some(serde_json::Value::String(tags)) => tags.split(',').collect(),
-        Some(serde_json::Value::Array(tags)) => {
-            tags.iter().filter_map(|tag| tag.as_str()).collect()
-        }
-        _ => Vec::new(),
-    };
-    let time = object
-        .get("bookmarked_at")
-        .or_else(|| object.get("timestamp"));
-    let time = match time {
-        Some(serde_json::Value::String(text)) => Some(text.trim().to_owned()),
-        Some(serde_json::Value::Number(number)) => Some(number.to_string()),
-        _ => None,
-    };
-    Ok(Entry {
-        url: PageUrl::parse(url)?,
-        bookmarked_at: time.filter(|text| !text.is_empty() && text.len() <= TIME_MAX),
-        depth: u32::try_from(depth).map_err(|_| malformed("\"depth\" is too large"))?,
-        title: object
-            .get("title")
-            .and_then(|title| title.as_str())
-            .map(|title| cut(title.to_owned())),
-        tags: kept(tags),
-    })
-}
-
-/// Returns the tags of a line without surrounding blanks, up to the limit.
-fn kept(names: Vec<&str>) -> Vec<String> {
-    let mut tags = Tags::default();
-    let names = names.into_iter().map(str::trim);
-    tags.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
-    tags.into_names()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn valid_urls_are_normalized_and_others_refused() {
@@ -240,31 +161,5 @@ mod tests {
         assert_eq!(domain("https://example.com/x"), "example.com");
         assert_eq!(domain("http://127.0.0.1:8080/"), "127.0.0.1_8080");
         assert_eq!(domain("http://[::1]:80/"), "___1_");
-    }
-
-    #[test]
-    fn lines_of_a_list() {
-        assert_eq!(parse_line(b"# comment"), None);
-        assert_eq!(parse_line(b"  "), None);
-        let entry =
-            parse_line(br#"{"url": "http://x/", "depth": 1, "tags": "a, b", "timestamp": 17}"#)
-                .unwrap();
-        let entry = entry.unwrap();
-        assert_eq!(
-            (entry.depth, entry.tags, entry.bookmarked_at.as_deref()),
-            (1, vec!["a".to_owned(), "b".to_owned()], Some("17"))
-        );
-        assert!(parse_line(b"http://x/\xff").unwrap().is_err());
-        assert!(parse_line(b"{\"url\": 7}").unwrap().is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(Ok(entry)) = parse_line(&line) {
-                let domain = entry.url.domain();
-                prop_assert!(!domain.contains('/') && !domain.starts_with('.') && !domain.is_empty());
-            }
-        }
     }
 }

@@ -1,0 +1,205 @@
+//! Lists in all formats, and any bytes.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Returns the entries with their positions, or the reason against them.
+fn entries(bytes: &[u8]) -> Vec<(String, Result<Entry, String>)> {
+    let list = List::read(bytes).unwrap();
+    let lines = list.lines().filter_map(|(place, line)| {
+        let entry = parse_line(line)?.map_err(|error| error.to_string());
+        Some((place.to_string(), entry))
+    });
+    lines.collect()
+}
+
+/// Returns address, title, tags and time of entries that are all accepted.
+fn pages(bytes: &[u8]) -> Vec<(String, String, String, String)> {
+    let page = |(_, entry): (String, Result<Entry, String>)| {
+        let entry = entry.unwrap();
+        (
+            entry.url.to_string(),
+            entry.title.unwrap_or_default(),
+            entry.tags.join(","),
+            entry.bookmarked_at.unwrap_or_default(),
+        )
+    };
+    entries(bytes).into_iter().map(page).collect()
+}
+
+fn page(url: &str, title: &str, tags: &str, time: &str) -> (String, String, String, String) {
+    (url.into(), title.into(), tags.into(), time.into())
+}
+
+fn description(bytes: &[u8]) -> String {
+    List::read(bytes).unwrap().description().unwrap_or_default()
+}
+
+#[test]
+fn lines_have_numbers_in_every_encoding() {
+    let text = "\u{feff}http://a.test/\r\n\r# c\r\nnonsense\rhttp://b.test/";
+    let utf16 = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [text.as_bytes().to_vec(), utf16] {
+        let found = entries(&bytes);
+        let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(places, ["line 1", "line 4", "line 5"]);
+        assert!(found[0].1.is_ok() && found[1].1.is_err() && found[2].1.is_ok());
+        assert_eq!(description(&bytes), "");
+    }
+}
+
+#[test]
+fn bookmark_files_have_titles_and_tags() {
+    let text = br#"<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<!-- This is an automatically generated file. <A HREF="http://no.test/">no</A> -->
+<TITLE>Bookmarks</TITLE>
+<DL><p>
+    <DT><H3 ADD_DATE="1">Food &amp; more</H3>
+    <DL><p>
+        <DT><A HREF="http://a.test/?x=1&amp;y=2" ADD_DATE="1700000000" TAGS="food,to eat">Soup &#39;n&#x27; <b>bread</b>
+            &lt;3</A>
+        <DD>A description with <a name="x">no link</a>
+        <dt><a add_date=5 href=http://b.test/x>Second
+    </DL><p>
+    <DT><A HREF="place:sort=8">Recent</A>
+    <DT><A ICON="data:image/png;base64,A>B" HREF='http://c.test/'></A>
+</DL><p>"#;
+    assert_eq!(description(text), "Netscape bookmark file: 4 addresses");
+    let found = entries(text);
+    let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+    assert_eq!(places, ["line 7", "line 10", "line 12", "line 13"]);
+    let of = |index: usize| found[index].1.clone().unwrap();
+    assert_eq!(of(0).url.as_str(), "http://a.test/?x=1&y=2");
+    assert_eq!(of(0).title.as_deref(), Some("Soup 'n' bread <3"));
+    assert_eq!(of(0).tags, ["food", "to eat"]);
+    assert_eq!(of(0).bookmarked_at.as_deref(), Some("1700000000"));
+    assert_eq!(
+        (of(1).title.as_deref(), of(1).tags.len()),
+        (Some("Second"), 0)
+    );
+    assert!(found[2].1.as_ref().unwrap_err().contains("place:"));
+    assert_eq!((of(3).url.as_str(), of(3).title), ("http://c.test/", None));
+}
+
+#[test]
+fn exports_of_services_are_read() {
+    let pocket = br#"<!DOCTYPE html><html><!--So long--><head><title>Pocket Export</title></head>
+<body><h1>Unread</h1><ul>
+<li><a href="http://a.test/" time_added="1400000000" tags="x,y">A</a></li></ul>"#;
+    assert_eq!(description(pocket), "Pocket bookmark file: 1 address");
+    assert_eq!(
+        pages(pocket),
+        [page("http://a.test/", "A", "x,y", "1400000000")]
+    );
+
+    let csv = b"title,url,time_added,tags,status\r\n\"One, \"\"two\"\"\nthree\",http://a.test/,1,x|y,unread\r\n\r\nB,mailto:b,,,";
+    assert_eq!(description(csv), "CSV table: 2 addresses");
+    let found = entries(csv);
+    let first = found[0].1.clone().unwrap();
+    assert_eq!(first.title.as_deref(), Some("One, \"two\" three"));
+    assert_eq!(first.tags, ["x", "y"]);
+    assert_eq!(found[1].0, "line 5");
+    assert!(found[1].1.as_ref().unwrap_err().contains("mailto:"));
+
+    let json = br#"[{"href":"http://a.test/","description":"A","tags":"x y","time":"t"},
+        "http://b.test/", {"title":"folder","children":[{"uri":"http://c.test/"}]}, {"url":"x"}]"#;
+    assert_eq!(description(json), "JSON file: 4 addresses");
+    let found = entries(json);
+    assert_eq!(found[0].1.clone().unwrap().tags, ["x", "y"]);
+    assert_eq!(found[2].1.clone().unwrap().url.as_str(), "http://c.test/");
+    assert_eq!(found[3].0, "element 4");
+    assert!(found[3].1.is_err());
+
+    let chromium = br#"{"checksum":"0","roots":{"bookmark_bar":{"children":[
+        {"name":"A","type":"url","url":"http://a.test/"}],"name":"Bar","type":"folder"}}}"#;
+    assert_eq!(pages(chromium), [page("http://a.test/", "A", "", "")]);
+}
+
+#[test]
+fn records_in_lines_stay_lines() {
+    let one = br#"{"url":"http://a.test/","title":"A","tags":["x"]}"#;
+    let two = b"{\"type\":\"Crawl\",\"id\":\"c1\"}\n{\"url\":\"http://a.test/\"}";
+    for text in [
+        &one[..],
+        two,
+        b"[a](http://a.test/)\n[b](http://b.test/)",
+        b"<http://a.test/>",
+    ] {
+        assert_eq!(description(text), "");
+        assert!(entries(text).last().unwrap().1.is_ok());
+    }
+    assert_eq!(pages(one), [page("http://a.test/", "A", "x", "")]);
+}
+
+#[test]
+fn other_formats_are_named() {
+    for (bytes, name) in [
+        (
+            &b"<!doctype html><title>x</title><a href=http://a.test/>a</a>"[..],
+            "an HTML page",
+        ),
+        (b"<p>http://a.test/</p>", "an HTML document"),
+        (
+            b"\xef\xbb\xbf\n<?xml version=\"1.0\"?>\n<rss><channel/></rss>",
+            "an RSS feed",
+        ),
+        (
+            b"<?xml version=\"1.0\"?><feed xmlns=\"x\"/>",
+            "an Atom feed",
+        ),
+        (b"<?xml version=\"1.0\"?><urlset/>", "a sitemap"),
+        (b"<?xml version=\"1.0\"?><opml/>", "an OPML file"),
+        (b"<?xml version=\"1.0\"?><x/>", "an XML document"),
+        (b"%PDF-1.7", "a PDF document"),
+        (b"PK\x03\x04..", "a ZIP archive"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"{\\rtf1 http://a.test/}", "an RTF document"),
+        (b"mozLz40\0..", "a backup of Firefox bookmarks"),
+    ] {
+        let error = List::read(bytes).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+proptest! {
+    /// Whatever is in a file, reading it ends, and each position is in the file.
+    #[test]
+    fn any_bytes_are_a_list_or_refused(bytes: Vec<u8>, start in "(<|<!DOCTYPE NETSCAPE-Bookmark-file-1>|\\[|\\{|url,title\n|)") {
+        let bytes = [start.as_bytes(), &bytes].concat();
+        if let Ok(list) = List::read(&bytes) {
+            for (place, line) in list.lines() {
+                let _ = parse_line(line);
+                if let Place::Line(number) = place {
+                    prop_assert!(number >= 1 && number <= bytes.len() as u64 + 1);
+                }
+            }
+        }
+    }
+
+    /// Whatever is in a bookmark file: every address of a page was in a HREF.
+    #[test]
+    fn any_bookmark_file_is_read(parts in prop::collection::vec("(<A |HREF=|\"|'|http://[ab]\\.test/x|>|</A>|<DT>|<!--|-->|&amp;|&#x26;|\n|é|=|[a-z]{1,3})", 0..40)) {
+        let text = format!("<!DOCTYPE NETSCAPE-Bookmark-file-1>{}", parts.concat());
+        for (_, entry) in entries(text.as_bytes()) {
+            if let Ok(entry) = entry {
+                let host = entry.url.as_str().split('/').nth(2).unwrap().to_owned();
+                prop_assert!(text.contains(&host), "{} in {}", host, text);
+            }
+        }
+    }
+
+    /// Every address that is queued occurs in the input as it is.
+    #[test]
+    fn every_queued_address_is_in_the_list(lines in prop::collection::vec("[-*>\"'(<\\[ ]{0,3}(http://[ab]\\.test/[a-z]{2,5})?[ \t,;|#)>\\]\"']{0,3}[A-Za-z]{0,6}", 0..8), end in "(\n|\r\n|\r)") {
+        let text = lines.join(&end);
+        if List::read(text.as_bytes()).is_err() {
+            return Ok(());
+        }
+        for (_, entry) in entries(text.as_bytes()) {
+            if let Ok(entry) = entry {
+                let url = entry.url.as_str().replace("%22", "\"").replace("%27", "'");
+                prop_assert!(text.contains(url.trim_end_matches('/')), "{} in {:?}", url, text);
+            }
+        }
+    }
+}
