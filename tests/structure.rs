@@ -65,6 +65,7 @@ const ROOMS: &[Room] = &[
         &["config", "declare"],
         CARRIES_FILES,
     ),
+    room("shared/declare/url_file.rs", &[], CARRIES_FILES),
     room("shared/declare", &["config", "declare"], PURE),
     room("shared/disk.rs", &[], &["tokio", "std::fs"]),
     room("shared/journal.rs", &[], &["tokio"]),

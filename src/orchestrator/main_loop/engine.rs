@@ -86,6 +86,8 @@ pub struct Engine {
     plans: RefCell<HashMap<CrawlId, Rc<CrawlPlan>>>,
     /// The networks that hooks of crawls reach.
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
+    /// Problems in the files of watches that the journal has already, by the name of the watch.
+    pub logged_problems: RefCell<HashMap<String, Vec<String>>>,
     /// Whether the address filter of units works, if that was tested.
     pub filter_holds: Option<bool>,
     pub start_facts: StartFacts,
@@ -122,6 +124,7 @@ impl Engine {
             disk_lack: None,
             plans,
             ways: RefCell::default(),
+            logged_problems: RefCell::default(),
             filter_holds: None,
             start_facts: StartFacts::default(),
             facts: Facts::default(),

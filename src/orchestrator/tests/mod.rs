@@ -16,6 +16,7 @@ mod requests;
 mod retry;
 mod signals;
 mod transfer;
+mod url_file;
 mod watches;
 mod why;
 mod worker;

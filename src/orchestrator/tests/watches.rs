@@ -22,7 +22,7 @@ impl Bed {
         fs::write(directory.join(format!("{name}.watch")), text).unwrap();
     }
 
-    fn ask(&mut self, call: WatchCall) -> oneshot::Receiver<Result<String, Refusal>> {
+    pub fn ask(&mut self, call: WatchCall) -> oneshot::Receiver<Result<String, Refusal>> {
         let (reply, answer) = Reply::new();
         self.turn(vec![Event::Request(Request::Watches { call, reply })]);
         answer

@@ -1,15 +1,13 @@
 //! The files of watches and of their checks: declarations, lists of URLs, records. They are read
 //! outside the transaction, on a thread, and come to the turn as values in events.
 
-use archivist_core::model::{
-    CheckKind, CheckRecord, Entry, Outcome, Reading, RunId, parse_line, without_userinfo,
-};
+use archivist_core::model::{CheckKind, CheckRecord, Outcome, Reading, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use archivist_shared::bus::call::{Refusal, Reply, WatchCall};
 use archivist_shared::config::Scope;
 use archivist_shared::declare::files;
 use archivist_shared::declare::watch::{Watch, is_name};
-use archivist_shared::declare::{Declaration, Kind};
+use archivist_shared::declare::{Declaration, Kind, url_file};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read};
@@ -20,8 +18,6 @@ use std::sync::Arc;
 
 /// URLs of one watch.
 const URLS_MAX: usize = 10_000;
-/// Longest file of URLs, in bytes.
-const URL_FILE_MAX: u64 = 16 << 20;
 /// Longest record of a check, in bytes.
 const RECORD_MAX: u64 = 1 << 20;
 
@@ -30,7 +26,7 @@ const RECORD_MAX: u64 = 1 << 20;
 pub struct WatchFile {
     pub path: PathBuf,
     pub watch: Watch,
-    /// Lines that make no sense.
+    /// Lines of the declaration that make no sense, and what its URLFile= has that is no URL.
     pub problems: Vec<String>,
     /// The URLs of the declaration and of its URLFile=, or why there are none.
     pub urls: Result<Vec<String>, String>,
@@ -105,19 +101,23 @@ pub fn is_removed(scope: &Scope, name: &str) -> bool {
 impl WatchFile {
     fn of(declaration: &Declaration) -> WatchFile {
         let (watch, problems) = Watch::of(declaration);
+        let mut problems = problems.iter().map(Problem::text).collect();
         WatchFile {
             path: declaration.path.clone(),
-            problems: problems.iter().map(Problem::text).collect(),
-            urls: urls(&watch),
+            urls: urls(&watch, &mut problems),
+            problems,
             watch,
         }
     }
 }
 
-fn urls(watch: &Watch) -> Result<Vec<String>, String> {
+/// Returns the URLs of a watch. What its URLFile= has that is not one is added to `problems`.
+fn urls(watch: &Watch, problems: &mut Vec<String>) -> Result<Vec<String>, String> {
     let mut urls = watch.urls.clone();
     if let Some(path) = &watch.url_file {
-        urls.extend(url_file(path)?);
+        let found = url_file::read(path)?;
+        problems.extend(found.refused.iter().map(Problem::text));
+        urls.extend(found.urls);
     }
     let mut seen = BTreeSet::new();
     urls.retain(|url| seen.insert(url.clone()));
@@ -129,28 +129,6 @@ fn urls(watch: &Watch) -> Result<Vec<String>, String> {
         )),
         _ => Ok(urls),
     }
-}
-
-fn url_file(path: &Path) -> Result<Vec<String>, String> {
-    let failed = |error: io::Error| format!("failed to read URLFile '{}': {error}", path.display());
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > URL_FILE_MAX {
-        return Err(format!(
-            "URLFile '{}' is not a file of at most 16M",
-            path.display()
-        ));
-    }
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(URL_FILE_MAX)
-        .read_to_end(&mut text)
-        .map_err(failed)?;
-    Ok(text
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse_line)
-        .filter_map(Result::ok)
-        .map(|Entry { url, .. }| url.as_str().to_owned())
-        .collect())
 }
 
 /// A check whose unit has ended, before its files are read.

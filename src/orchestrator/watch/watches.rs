@@ -61,9 +61,7 @@ impl Turn<'_> {
     /// Queues checks: of each kind one for each URL that has none open.
     fn check(&mut self, found: &WatchFile, kinds: &[CheckKind]) -> TurnResult<Queued> {
         let watch = &found.watch;
-        for problem in &found.problems {
-            self.log_problem(Problem::Declaration(problem.clone()));
-        }
+        self.log_new_problems(found);
         let urls = found.urls.clone().map_err(invalid)?;
         let kinds = match kinds {
             [] => watch.kinds(),
@@ -91,7 +89,24 @@ impl Turn<'_> {
                 }
             }
         }
+        // Only now: a turn that needs further facts is undone with its log, and comes again.
+        let problems = found.problems.clone();
+        let mut logged = self.engine.logged_problems.borrow_mut();
+        logged.insert(watch.name.clone(), problems);
         Ok(queued)
+    }
+
+    /// Logs the problems of the files of a watch, unless the journal has them: checks are frequent.
+    fn log_new_problems(&mut self, found: &WatchFile) {
+        let logged = self.engine.logged_problems.borrow();
+        let is_known = logged.get(&found.watch.name) == Some(&found.problems);
+        drop(logged);
+        if is_known {
+            return;
+        }
+        for problem in &found.problems {
+            self.log_problem(Problem::Declaration(problem.clone()));
+        }
     }
 
     fn queue(

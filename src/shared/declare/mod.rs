@@ -4,6 +4,7 @@
 pub mod declaration;
 pub mod files;
 pub mod reader;
+pub mod url_file;
 pub mod watch;
 
 pub use declaration::{Declaration, Kind, NAME_ALLOWED};

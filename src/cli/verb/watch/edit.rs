@@ -4,10 +4,11 @@ use super::timers;
 use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use archivist_core::model::CheckKind;
+use archivist_core::text::{Problem, clean};
 use archivist_generator::watch::timer_name;
 use archivist_shared::config::{Scope, ini};
 use archivist_shared::declare::watch::{KEYS, Watch, When};
-use archivist_shared::declare::{Declaration, Kind};
+use archivist_shared::declare::{Declaration, Kind, url_file};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -21,7 +22,7 @@ pub struct AddArgs {
     /// URLs of the sites
     #[arg(value_name = "URL", required_unless_present = "url_file")]
     urls: Vec<String>,
-    /// Watch the URLs in FILE too, one per line; it is read at every check
+    /// Watch the URLs in FILE too, a list as of archivist add; it is read at every check
     #[arg(long, value_name = "FILE")]
     url_file: Option<PathBuf>,
     /// When to check whether a site answers: 'every 5min', a calendar or cron expression, or 'no'
@@ -97,7 +98,30 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         )));
     }
     style::print(&format!("{}\n", path.display()))?;
-    Ok(Exit::Done)
+    Ok(complain(&watch))
+}
+
+/// Prints what the file of URLs has that is not watched. The file is read at every check, so it may
+/// be corrected or written later.
+fn complain(watch: &Watch) -> Exit {
+    let problems = match watch.url_file.as_deref().map(url_file::read) {
+        None => Vec::new(),
+        Some(Ok(found)) if found.urls.is_empty() && watch.urls.is_empty() => {
+            let mut problems: Vec<_> = found.refused.iter().map(Problem::text).collect();
+            problems.push(format!("watch '{}' has no URL", watch.name));
+            problems
+        }
+        Some(Ok(found)) => found.refused.iter().map(Problem::text).collect(),
+        Some(Err(why)) => vec![why],
+    };
+    for problem in &problems {
+        eprintln!("{}", clean(problem));
+    }
+    if problems.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Partly
+    }
 }
 
 /// Returns the content of the watch file.
@@ -246,6 +270,26 @@ mod tests {
         assert_eq!(text, want);
         let watch = read("site", &text, Path::new("x")).unwrap();
         assert_eq!(watch.kinds(), [CheckKind::Status, CheckKind::Crawl]);
+    }
+
+    #[test]
+    fn urls_of_a_file_that_are_refused_are_reported() {
+        let top = tempfile::tempdir().unwrap();
+        let file = top.path().join("sites.txt");
+        let of = |list: &str| {
+            fs::write(&file, list).unwrap();
+            let with_file = AddArgs {
+                urls: Vec::new(),
+                url_file: Some(file.clone()),
+                ..args()
+            };
+            let text = text(&with_file).unwrap();
+            complain(&read("site", &text, Path::new("x")).unwrap())
+        };
+        assert_eq!(of("http://a.test/\n"), Exit::Done);
+        assert_eq!(of("http://a.test/\na.test/b\n"), Exit::Partly);
+        assert_eq!(of("# nothing\n"), Exit::Partly);
+        assert_eq!(of("<html>"), Exit::Partly);
     }
 
     #[test]

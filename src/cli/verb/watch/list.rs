@@ -139,7 +139,10 @@ pub async fn show(args: ShowArgs, scope: &Scope) -> Result<Exit, Failure> {
         style::print_json(&document)?;
         return Ok(Exit::Done);
     }
-    complain(&watches, timers.as_ref(), scope);
+    let idle = watches
+        .iter()
+        .filter_map(|watch| timers.as_ref()?.problem(watch, scope));
+    idle.for_each(|problem| eprintln!("{}", clean(&problem)));
     let timers = timers.unwrap_or_default();
     let style = Style::of_stdout();
     for watch in &watches {
@@ -165,6 +168,9 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     out.push_str(&format!(" ({})\n", clean(&watch.file)));
     for line in &watch.notes {
         out.push_str(&format!("      notes: {}\n", clean(line)));
+    }
+    for problem in &watch.problems {
+        out.push_str(&format!("    problem: {}\n", clean(problem)));
     }
     for (kind, words) in &watch.schedules {
         let time = next.get(&(watch.name.clone(), *kind));
