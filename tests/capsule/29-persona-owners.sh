@@ -16,7 +16,7 @@ clean() {
 prepare() {
     plugin testowner <<'SH2'
 #!/bin/sh
-cat "$COOKIES_FILE" >cookies.txt
+cut -sf 7 "$COOKIES_FILE" >cookies.txt
 while [ -e /srv/archivist-test/hold ]; do sleep 0.1; done
 # This hook fails, so that its result can be retried.
 { cat /var/lib/archivist/personas/*/cookies.txt; ls /var/lib/archivist/personas; } >original.txt 2>/dev/null
@@ -25,7 +25,7 @@ SH2
     in_capsule sh -c 'cat >$0/testowner/config.json' $plugins <<<'{"type": "object", "properties": {"CHROME_ISOLATION": {"type": "string"}}}'
     configure </dev/null
     in_capsule sh -c 'groupadd finance; useradd -m -G archivist member; useradd -m -G archivist,finance colleague; useradd -m stranger
-        umask 077; echo session=root >/srv/test-cookies'
+        umask 077; printf "owner.test\tFALSE\t/\tFALSE\t0\tname\tsession=root\n" >/srv/test-cookies'
 }
 
 # as USER COMMAND…

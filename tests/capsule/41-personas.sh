@@ -16,7 +16,7 @@ prepare() {
 #!/bin/sh
 mine=$PERSONAS_DIR/$ACTIVE_PERSONA
 cat "$mine/chrome_profile/Default/Cookies" >profile.txt
-cat "$COOKIES_FILE" >cookies.txt
+cut -sf 7 "$COOKIES_FILE" >cookies.txt
 (cd "$mine" && find . ! -type d | sort) >files.txt
 echo "$PERSONAS_DIR" >where.txt
 echo "$USER_AGENT $TESTPERSONA_API_KEY" >settings.txt
@@ -33,7 +33,7 @@ SH
 USER_AGENT=of-machine"
     in_capsule sh -c 'mkdir -p /srv/test-profile/Default && cd /srv/test-profile && echo logged-in >Default/Cookies &&
         ln -s /etc/shadow Default/link && ln -s / root && mkfifo pipe && echo 9222 >DevToolsActivePort && chmod -R go= . &&
-        umask 077 && echo "netscape" >/srv/test-cookies'
+        umask 077 && printf "persona.test\tFALSE\t/\tFALSE\t0\tname\tnetscape\n" >/srv/test-cookies'
 }
 
 # file PATH: prints a file of the page of the crawl.
@@ -71,7 +71,7 @@ works_on_a_copy() {
         assert_eq "./chrome_profile/Default/Cookies ./cookies.txt" "$(file files.txt | paste -sd' ')" "the files in crawl $round"
         assert_eq "" "$(file template.txt)" "what a hook sees of the original"
     done
-    assert_eq "logged-in netscape" "$(in_capsule cat $personas/office/chrome_profile/Default/Cookies $personas/office/cookies.txt | paste -sd' ')" \
+    assert_eq "logged-in netscape" "$(in_capsule sh -c "cat $personas/office/chrome_profile/Default/Cookies; cut -sf 7 $personas/office/cookies.txt" | paste -sd' ')" \
         "the original"
     assert_eq "" "$(in_capsule find /var/lib/archivist/archive/.run -mindepth 1)" "what is left of the copies"
     assert_contains "$(archivist show "$crawl")" "ACTIVE_PERSONA=office" "where it is seen"

@@ -24,7 +24,7 @@ prepare() {
         printf "#!/bin/sh\necho kept >kept.txt\necho from-a-hook >&2\nsleep 1\n" >testquick/on_Snapshot__20_testquick.sh
         printf "#!/bin/sh\nexit 1\n" >testfails/on_Snapshot__20_testfails.sh
         printf "#!/bin/sh\nexec sleep 60\n" >testhold/on_Snapshot__20_testhold.sh
-        printf "#!/bin/sh\ncat \"\$COOKIES_FILE\" >cookies.txt\n" >testcookies/on_Snapshot__20_testcookies.sh
+        printf "#!/bin/sh\ncut -sf 7 \"\$COOKIES_FILE\" >cookies.txt\n" >testcookies/on_Snapshot__20_testcookies.sh
         chmod 755 */*.sh
         for plugin in *; do echo "{\"type\": \"object\", \"properties\": {}}" >$plugin/config.json; done'
 }
@@ -102,7 +102,7 @@ units_of_a_user_start_at_the_end_of_crawls() {
 # A persona of the user, which no other user can read.
 takes_up_a_persona() {
     local directory
-    as_user sh -c 'echo netscape >~/cookies && archivist --user persona import mine --cookies ~/cookies'
+    as_user sh -c 'printf "user.test\tFALSE\t/\tFALSE\t0\tname\tnetscape\n" >~/cookies && archivist --user persona import mine --cookies ~/cookies'
     assert_eq 700 "$(in_capsule stat -c %a /home/$name/.local/share/archivist/personas)" "mode of the personas"
     assert_status 0 as_user archivist --user add --wait --persona mine --plugins testcookies http://user.test/persona
     directory=$(ask '.[0].directory' list snapshots --limit 1)

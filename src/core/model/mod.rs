@@ -4,6 +4,7 @@ mod audience;
 mod backoff;
 mod bounds;
 mod check;
+pub mod cookies;
 mod id;
 mod lifecycle;
 mod outcome;

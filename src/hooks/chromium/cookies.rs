@@ -5,15 +5,15 @@
 use super::cdp::{CdpError, Ignored, Session};
 use crate::page;
 use crate::process::invocation::Invocation;
+use archivist_core::model::cookies::{self, CookieFile};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Largest cookie file in bytes.
 const FILE_MAX_BYTES: u64 = 4 << 20;
-/// Prefix of cookies that scripts cannot read, in Netscape's format as curl writes it.
-pub const HTTP_ONLY: &str = "#HttpOnly_";
-
+/// Refused cookies that are reported individually.
+const REFUSED_SHOWN: usize = 20;
 /// One cookie, under the names of Chromium's protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,38 +32,22 @@ struct Cookie {
 }
 
 impl Cookie {
-    /// Parses a line of a file in Netscape's format: domain, whether subdomains get it, path,
-    /// secure, expiry, name, value. `None` for comments and other lines.
-    fn parse(line: &str) -> Option<Cookie> {
-        let line = line.trim_end_matches('\r');
-        let (http_only, line) = match line.strip_prefix(HTTP_ONLY) {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
-        if line.starts_with('#') {
-            return None;
-        }
-        let mut fields = line.splitn(7, '\t');
-        let mut next = || fields.next();
-        let (domain, subdomains, path) = (next()?, next()?, next()?);
-        let (secure, expires, name) = (next()?, next()?, next()?);
-        let value = next().unwrap_or_default();
-        let is_true = |text: &str| text.eq_ignore_ascii_case("true");
-        let host = domain.trim_start_matches('.');
-        Some(Cookie {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            domain: if is_true(subdomains) {
-                format!(".{host}")
+    /// Returns a cookie of a file.
+    fn of(cookie: cookies::Cookie) -> Cookie {
+        Cookie {
+            name: cookie.name,
+            value: cookie.value,
+            domain: if cookie.subdomains {
+                format!(".{}", cookie.host)
             } else {
-                host.to_owned()
+                cookie.host
             },
-            path: path.to_owned(),
-            secure: is_true(secure),
-            http_only,
-            expires: expires.trim().parse().unwrap_or(0.0),
+            path: cookie.path,
+            secure: cookie.secure,
+            http_only: cookie.http_only,
+            expires: cookie.expires.unwrap_or(0) as f64,
             same_site: None,
-        })
+        }
     }
 
     /// Parameters of Storage.setCookies. A cookie of one host is set by its URL: with a domain, it
@@ -128,17 +112,24 @@ pub async fn load(
     Ok(())
 }
 
-/// The cookies of a file in Netscape's format. Empty if the file cannot be read.
+/// The cookies of a file. Empty if the file cannot be read.
 fn of_file(path: &str) -> Vec<Cookie> {
     if path.is_empty() {
         return Vec::new();
     }
-    let Some(bytes) = page::read_start(Path::new(path), FILE_MAX_BYTES) else {
-        eprintln!("failed to read the cookie file '{path}', ignoring");
-        return Vec::new();
+    let bytes = page::read_start(Path::new(path), FILE_MAX_BYTES);
+    let bytes = bytes.ok_or_else(|| "it is empty or not a file".to_owned());
+    let file = match bytes.and_then(|bytes| CookieFile::read(&bytes, None)) {
+        Ok(file) => file,
+        Err(why) => {
+            eprintln!("failed to read the cookie file '{path}': {why}, ignoring");
+            return Vec::new();
+        }
     };
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().filter_map(Cookie::parse).collect()
+    for refused in file.refused.iter().take(REFUSED_SHOWN) {
+        eprintln!("cookie file '{path}': {refused}, ignoring");
+    }
+    file.cookies.into_iter().map(Cookie::of).collect()
 }
 
 /// The profile of the persona in use, if it has one.
@@ -159,17 +150,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn netscape_lines_are_parsed() {
-        let text = "# Netscape HTTP Cookie File\r\n\n\
+    fn cookies_of_a_file_are_passed_on() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("cookies.txt");
+        let text = "\u{feff}# Netscape HTTP Cookie File\r\n\r\n\
             a.test\tFALSE\t/x\tFALSE\t0\tid\tone\ttwo\r\n\
-            #HttpOnly_.b.test\tTRUE\t/\tTRUE\t1900000000\tkey\t\n\
+            #HttpOnly_.b.test TRUE / TRUE 1900000000 key\n\
             c.test\tTRUE\t/\tFALSE\t1900000000\tempty\n\
             broken line\n";
-        let cookies: Vec<Value> = text
-            .lines()
-            .filter_map(Cookie::parse)
-            .map(|cookie| cookie.param())
-            .collect();
+        std::fs::write(&path, text).unwrap();
+        let cookies = of_file(path.to_str().unwrap());
+        let cookies: Vec<Value> = cookies.iter().map(Cookie::param).collect();
         assert_eq!(
             cookies,
             [

@@ -6,9 +6,11 @@
 use super::audience;
 use super::failed;
 use super::settings;
-use crate::client::exit::Failure;
+use crate::client::exit::{Exit, Failure};
 use crate::display::style;
+use archivist_core::model::cookies::CookieFile;
 use archivist_core::model::{Audience, COOKIES, PersonaName, PersonaSettings};
+use archivist_core::text::clean;
 use archivist_hooks::crawl::persona::{
     COPY_BOUNDS, IN_USE, PROFILE, copy_opened, open_below, open_without_links,
 };
@@ -25,9 +27,12 @@ pub(super) struct ImportArgs {
     /// User data directory of a Chrome or Chromium that is not running
     #[arg(long, value_name = "DIR", required_unless_present_any = ["cookies", "settings"])]
     profile: Option<PathBuf>,
-    /// File with cookies in Netscape format
+    /// File with cookies: Netscape format, JSON of a browser extension, or a Cookie: header
     #[arg(long, value_name = "FILE")]
     cookies: Option<PathBuf>,
+    /// Host of the cookies in a Cookie: header
+    #[arg(long, value_name = "HOST", requires = "cookies")]
+    host: Option<String>,
     /// Give the persona a setting of a plugin; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = settings::assignment)]
     settings: Vec<(String, String)>,
@@ -41,11 +46,16 @@ pub(super) struct ImportArgs {
 
 /// Longest file of cookies, in bytes.
 const COOKIES_MAX: u64 = 64 << 20;
+/// Refused cookies that are printed individually.
+const REFUSED_SHOWN: usize = 20;
 
 /// The persona appears in one step: it is renamed when it is complete.
-pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Failure> {
+pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<Exit, Failure> {
     let audience = match (scope.user, args.allow.is_empty()) {
-        (true, false) => return audience::refuse_in_user_scope(scope),
+        (true, false) => {
+            let refused = "personas of a user's own archive belong to that user only";
+            return Err(Failure::usage(refused));
+        }
         (_, false) => audience::parse(&args.allow)?,
         (_, true) => audience::usual(std::env::var("SUDO_UID").ok().as_deref()),
     };
@@ -69,18 +79,18 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
         fs::remove_dir_all(&new).map_err(|error| failed("remove", &new, &error))?;
     }
     fs::create_dir(&new).map_err(|error| failed("make", &new, &error))?;
-    let done = fill(args, &new, scope)
-        .and_then(|()| allow(all, name, &audience, scope))
-        .and_then(|()| {
-            // Replaces the settings of an earlier persona, too.
-            let settings = args.settings.iter().cloned().collect();
-            settings::write(all, name, &PersonaSettings(settings))
-        })
-        .and_then(|()| fs::rename(&new, &path).map_err(|error| failed("make", &path, &error)));
+    let done = fill(args, &new, scope).and_then(|cookies| {
+        allow(all, name, &audience, scope)?;
+        // Replaces the settings of an earlier persona, too.
+        let settings = args.settings.iter().cloned().collect();
+        settings::write(all, name, &PersonaSettings(settings))?;
+        fs::rename(&new, &path).map_err(|error| failed("make", &path, &error))?;
+        Ok(cookies)
+    });
     if done.is_err() {
         let _ = fs::remove_dir_all(&new);
     }
-    done?;
+    let cookies = done?;
     let users = if scope.user {
         String::new()
     } else {
@@ -89,9 +99,17 @@ pub(super) fn run(args: &ImportArgs, all: &Path, scope: &Scope) -> Result<(), Fa
             audience::words(&audience).join(", ")
         )
     };
+    let with = match &cookies {
+        Some(file) => format!(" with {}", file.summary(style::now().0 / 1000)),
+        None => String::new(),
+    };
     style::print(&format!(
-        "persona {name} is ready: archivist add --persona {name}\n{users}"
-    ))
+        "persona {name} is ready{with}: archivist add --persona {name}\n{users}"
+    ))?;
+    Ok(match cookies {
+        Some(file) if !file.refused.is_empty() => Exit::Partly,
+        _ => Exit::Done,
+    })
 }
 
 /// The list is written before the persona, and replaces the list of an earlier one.
@@ -126,7 +144,8 @@ fn make(all: &Path, scope: &Scope) -> Result<(), Failure> {
     Ok(())
 }
 
-fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
+/// Copies the profile and the cookies, and returns what the file of cookies has.
+fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<Option<CookieFile>, Failure> {
     if let Some(profile) = &args.profile {
         let top = open(profile, scope)?;
         // A symbolic link is not followed; anything else with that name is refused too.
@@ -140,11 +159,28 @@ fn fill(args: &ImportArgs, new: &Path, scope: &Scope) -> Result<(), Failure> {
         copy_opened(&top, profile, &new.join(PROFILE), COPY_BOUNDS)
             .map_err(|error| Failure::failed(error.to_string()))?;
     }
-    if let Some(cookies) = &args.cookies {
-        let to = new.join(COOKIES);
-        fs::write(&to, text_of(cookies, scope)?).map_err(|error| failed("write", &to, &error))?;
+    let Some(cookies) = &args.cookies else {
+        return Ok(None);
+    };
+    let text = text_of(cookies, scope)?;
+    let unusable = |why: &str| {
+        let shown = cookies.display();
+        Failure::usage(format!("failed to read the cookies in '{shown}': {why}"))
+    };
+    let file = CookieFile::read(&text, args.host.as_deref()).map_err(|why| unusable(&why))?;
+    for refused in file.refused.iter().take(REFUSED_SHOWN) {
+        eprintln!("'{}': {}", cookies.display(), clean(&refused.to_string()));
     }
-    Ok(())
+    match file.refused.len().saturating_sub(REFUSED_SHOWN) {
+        0 => {}
+        more => eprintln!("'{}': {more} more refused", cookies.display()),
+    }
+    if file.cookies.is_empty() {
+        return Err(unusable("it has no cookie that can be used"));
+    }
+    let to = new.join(COOKIES);
+    fs::write(&to, file.to_netscape()).map_err(|error| failed("write", &to, &error))?;
+    Ok(Some(file))
 }
 
 /// Reads a file of cookies.
@@ -199,6 +235,7 @@ mod tests {
         let args = |cookies: Option<&str>| ImportArgs {
             profile: Some(profile.clone()),
             cookies: cookies.map(|name| top.path().join(name)),
+            host: None,
             settings: vec![("USER_AGENT".to_owned(), "me".to_owned())],
             allow: Vec::new(),
             name: "work".parse().unwrap(),
@@ -214,10 +251,20 @@ mod tests {
         assert!(left().is_empty());
 
         fs::write(top.path().join("cookies"), "k").unwrap();
-        run(&args(Some("cookies")), &all, &scope).unwrap();
+        let unusable = run(&args(Some("cookies")), &all, &scope).unwrap_err();
+        assert!(unusable.message().ends_with("no cookie that can be used"));
+        assert!(left().is_empty());
+
+        let file = "\u{feff}a.test FALSE / FALSE 0 k v\r\nbroken\r\n";
+        fs::write(top.path().join("cookies"), file).unwrap();
+        let partly = run(&args(Some("cookies")), &all, &scope).unwrap();
+        assert_eq!(partly, Exit::Partly, "one line is refused");
         let read = |name: &str| fs::read_to_string(all.join("work").join(name)).unwrap();
         assert_eq!(read("chrome_profile/Default/Cookies"), "c");
-        assert_eq!(read("cookies.txt"), "k");
+        assert_eq!(
+            read("cookies.txt"),
+            "# Netscape HTTP Cookie File\na.test\tFALSE\t/\tFALSE\t0\tk\tv\n"
+        );
         assert_eq!(read("../.work.settings"), "USER_AGENT=me\n");
         assert!(run(&args(None), &all, &scope).is_err(), "it is there");
     }

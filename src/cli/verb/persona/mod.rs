@@ -59,7 +59,7 @@ pub fn run(args: PersonaArgs, scope: &Scope) -> Result<Exit, Failure> {
     let all = scope.data_dir().join("personas");
     match args.verb {
         PersonaVerb::List { json } => list(&all, json, scope)?,
-        PersonaVerb::Import(args) => import::run(&args, &all, scope)?,
+        PersonaVerb::Import(args) => return import::run(&args, &all, scope),
         PersonaVerb::Allow(args) => audience::change(&args, &all, scope, true)?,
         PersonaVerb::Deny(args) => audience::change(&args, &all, scope, false)?,
         PersonaVerb::Set(args) => settings::set(&args, &all, scope)?,
