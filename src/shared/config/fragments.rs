@@ -52,8 +52,12 @@ fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
     }))
 }
 
-/// Returns the content of the file `path` as text, or the first line that is not UTF-8.
-pub fn text(bytes: Vec<u8>, path: &Path) -> Result<String, Problem> {
+/// Returns the content of the file `path` as text, or the first line that is not UTF-8. A byte
+/// order mark is skipped, as systemd does.
+pub fn text(mut bytes: Vec<u8>, path: &Path) -> Result<String, Problem> {
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(.."\u{feff}".len());
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|b| **b == b'\n').count();
@@ -74,6 +78,21 @@ mod tests {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let path = Path::new("x");
+        assert_eq!(
+            text(b"\xef\xbb\xbf[Watch]".to_vec(), path).unwrap(),
+            "[Watch]"
+        );
+        assert!(
+            text(b"a\n\xff".to_vec(), path)
+                .unwrap_err()
+                .text()
+                .starts_with("x:2: ")
+        );
     }
 
     #[test]

@@ -328,4 +328,29 @@ mod tests {
         assert_eq!(input.urls.rejected[0].origin, Origin::List(Place::Line(5)));
         assert_eq!(input.requeues.len(), 1);
     }
+
+    #[test]
+    fn lists_of_other_encodings_and_with_titles_are_read() {
+        let text = "\u{feff}http://a/ | A\rhttp://b/ c d e\n<http://c/>";
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut echoed = Vec::new();
+        let mut input = Input::default();
+        let mut echo = |line: &str| {
+            echoed.push(line.to_owned());
+            Ok(())
+        };
+        input.read(&bytes[..], &mut echo).unwrap();
+        let record = |line: &String| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            (record["url"].clone(), record["title"].clone())
+        };
+        let records: Vec<_> = echoed.iter().map(record).collect();
+        let right = [
+            (json!("http://a/"), json!("A")),
+            (json!("http://c/"), Value::Null),
+        ];
+        assert_eq!(records, right);
+        assert_eq!(input.urls.len(), 2);
+        assert_eq!(input.urls.rejected[0].origin, Origin::List(Place::Line(2)));
+    }
 }

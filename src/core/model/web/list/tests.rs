@@ -161,6 +161,58 @@ fn other_formats_are_named() {
     }
 }
 
+/// The inputs that the installed package is tested with.
+#[test]
+fn lists_of_tests_web_are_read() {
+    let of = |bytes: &[u8]| {
+        let bytes = String::from_utf8_lossy(bytes).replace("PORT", "80");
+        let found = entries(bytes.as_bytes());
+        let (good, bad): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, it)| it.is_ok());
+        let paths = good.into_iter().map(|(_, entry)| {
+            let url = entry.unwrap().url.to_string();
+            url.split_once("//").unwrap().1.to_owned()
+        });
+        let refused = bad.into_iter().map(|(place, _)| place);
+        (paths.collect::<Vec<_>>(), refused.collect::<Vec<_>>())
+    };
+    let host = |path: &&str| format!("127.0.0.1/{path}");
+    let all = |paths: &[&str]| paths.iter().map(host).collect::<Vec<_>>();
+    let (urls, refused) = of(include_bytes!(
+        "../../../../../tests/web/01-list-bom/urls.txt"
+    ));
+    assert_eq!((urls, refused.len()), (all(&["one", "two"]), 0));
+    let (urls, refused) = of(include_bytes!(
+        "../../../../../tests/web/03-bookmark-export/bookmarks.html"
+    ));
+    assert_eq!(urls, all(&["recipe?a=1&b=2", "bike"]));
+    assert_eq!(refused, ["line 12"]);
+    let (urls, refused) = of(include_bytes!(
+        "../../../../../tests/web/04-line-with-text/urls.txt"
+    ));
+    let right = [
+        "soup",
+        "angle",
+        "markdown",
+        "wiki/Insert_(effects)",
+        "c",
+        "e",
+        "f",
+        "g",
+    ];
+    assert_eq!(urls, all(&right));
+    assert_eq!(refused, ["line 2", "line 7", "line 11", "line 12"]);
+    let (urls, refused) = of(include_bytes!(
+        "../../../../../tests/web/31-url-forms/urls.txt"
+    ));
+    assert_eq!((urls.len(), refused.len()), (14, 4));
+    assert!(urls.contains(&host(&"a%20b%20c")));
+    let (urls, refused) = of(include_bytes!(
+        "../../../../../tests/web/32-watch-url-file/sites.txt"
+    ));
+    assert_eq!(urls, all(&["shop", "blog"]));
+    assert_eq!(refused, ["line 3", "line 4"]);
+}
+
 proptest! {
     /// Whatever is in a file, reading it ends, and each position is in the file.
     #[test]
