@@ -3,7 +3,7 @@
 use super::{Missed, NAME_ALLOWED, Schedule, Watch, is_name};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
-use archivist_core::model::{CheckKind, PageUrl, PersonaName};
+use archivist_core::model::{CheckKind, PageUrl, PersonaName, parse_line};
 use archivist_core::text::is_value_name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -107,7 +107,8 @@ fn urls(reader: &mut Reader<'_>) -> Vec<String> {
     let mut urls = Vec::new();
     for entry in reader.all("URL") {
         for word in entry.value.split_whitespace() {
-            match PageUrl::parse(word) {
+            let url = parse_line(word.as_bytes()).map(|page| page.map(|page| page.url));
+            match url.unwrap_or_else(|| PageUrl::parse(word)) {
                 Ok(url) if urls.iter().any(|known| known == url.as_str()) => {}
                 Ok(url) => urls.push(url.as_str().to_owned()),
                 Err(error) => {

@@ -37,6 +37,15 @@ fn defaults_of_a_watch() {
 }
 
 #[test]
+fn urls_with_separators_are_refused() {
+    let (watch, problems) = read("[Watch]\nURL=http://a.test/a, http://a.test/b\n");
+    assert!(watch.urls.is_empty(), "{:?}", watch.urls);
+    assert!(problems[0].contains("ends in a comma"), "{problems:?}");
+    let (watch, _) = read("[Watch]\nURL=<http://a.test/a> \u{feff}http://a.test/b\u{a0}\n");
+    assert_eq!(watch.urls, ["http://a.test/a", "http://a.test/b"]);
+}
+
+#[test]
 fn every_key_is_read() {
     let (watch, problems) = read(
         "[Unit]\nDescription=other\n[Watch]\nURL=http://a.example http://b.example\nURL=http://a.example/\n\

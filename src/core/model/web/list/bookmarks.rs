@@ -8,7 +8,7 @@ use serde_json::json;
 /// Returns the name of the format of a file that begins like this, in lower case.
 pub fn format(start: &str) -> Option<&'static str> {
     let has = |text: &str| start.contains(text);
-    if has("<!doctype netscape-bookmark-file") || (has("<dl") && has("<dt")) {
+    if has("<!doctype netscape-bookmark-file") || (has("<dl") && has("<dt")) || has("<dt><a ") {
         Some("Netscape bookmark file")
     } else if has("<title>pocket export") {
         Some("Pocket bookmark file")

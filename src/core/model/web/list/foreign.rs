@@ -18,6 +18,12 @@ pub const BROKEN_JSON: ForeignFormat = ForeignFormat {
     remedy: "export it again",
 };
 
+/// A record of a browser's requests, which names the parts of pages.
+pub const HAR: ForeignFormat = ForeignFormat {
+    name: "a HAR file",
+    remedy: AS_TEXT,
+};
+
 /// Bytes from which the format of a text is found.
 const START_BYTES: usize = 8 << 10;
 const AS_BOOKMARKS: &str = "export the bookmarks as HTML";
@@ -25,10 +31,11 @@ const AS_TEXT: &str = "save the addresses as text, one per line";
 const BY_ADDRESS: &str = "add its address with --depth=1";
 
 /// First bytes of binary files.
-const SIGNATURES: [(&[u8], &str, &str); 15] = [
+const SIGNATURES: [(&[u8], &str, &str); 16] = [
     (b"SQLite format 3\0", "an SQLite database", AS_BOOKMARKS),
     (b"mozLz40\0", "a backup of Firefox bookmarks", AS_BOOKMARKS),
     (b"bplist0", "a binary property list", AS_BOOKMARKS),
+    (b"WARC/", "a WARC file", AS_TEXT),
     (b"PK\x03\x04", "a ZIP archive or office document", AS_TEXT),
     (b"\xd0\xcf\x11\xe0", "an office document", AS_TEXT),
     (b"{\\rtf", "an RTF document", AS_TEXT),
@@ -55,6 +62,14 @@ const MARKUP: [(&str, &str, &str); 10] = [
     ("<xbel", "an XBEL file", AS_BOOKMARKS),
     ("<!doctype html", "an HTML page", BY_ADDRESS),
     ("<html", "an HTML page", BY_ADDRESS),
+];
+
+/// First words of other texts, in lower case.
+const TEXTS: [(&str, &str); 4] = [
+    ("mime-version:", "an MHTML page"),
+    ("from: <saved by", "an MHTML page"),
+    ("[internetshortcut]", "an Internet shortcut"),
+    ("[desktop entry]", "a desktop entry"),
 ];
 
 /// Returns the beginning of a text in lower case without blanks around it.
@@ -99,11 +114,12 @@ pub fn check_markup(start: &str) -> Result<(), ForeignFormat> {
 
 /// Refuses other texts that begin like this.
 pub fn check_text(start: &str) -> Result<(), ForeignFormat> {
-    if start.starts_with("mime-version:") || start.starts_with("from: <saved by") {
-        return Err(ForeignFormat {
-            name: "an MHTML page",
+    let known = TEXTS.iter().find(|(begin, _)| start.starts_with(begin));
+    match known {
+        Some((_, name)) => Err(ForeignFormat {
+            name,
             remedy: "add its address",
-        });
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -32,6 +32,9 @@ pub fn read(text: &[u8]) -> Result<Option<Structured>, ForeignFormat> {
         // Lines such as `[title](address)`.
         Err(_) => return Ok(None),
     };
+    if document.pointer("/log/entries").is_some() {
+        return Err(foreign::HAR);
+    }
     let mut entries = Vec::new();
     collect(document, &mut entries);
     Ok(Some(Structured {

@@ -103,10 +103,10 @@ fn structured(text: &[u8]) -> Result<Option<Structured>, ForeignFormat> {
         }
         return Ok(found);
     }
+    foreign::check_text(&start)?;
     if start.starts_with(['{', '[']) {
         return json::read(text);
     }
-    foreign::check_text(&start)?;
     Ok(table::read(text))
 }
 

@@ -3,6 +3,7 @@
 use super::line::Entry;
 use crate::model::web::url::{PageUrl, UrlError};
 use crate::model::{TIME_MAX, Tags, cut};
+use crate::text::trim_blanks;
 use serde_json::{Map, Value};
 
 /// Names of the address: ours, Pinboard's, Firefox's, Pocket's.
@@ -30,7 +31,7 @@ pub fn parse(text: &str) -> Result<Entry, UrlError> {
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| UrlError::Object(error.to_string()))?;
     let missing = || UrlError::Object("no \"url\"".to_owned());
-    let url = PageUrl::parse(address(&object).ok_or_else(missing)?)?;
+    let url = PageUrl::parse(trim_blanks(address(&object).ok_or_else(missing)?))?;
     let depth = object.get("depth").and_then(Value::as_u64).unwrap_or(0);
     let is_pinboard = object.contains_key("href");
     let titles = TITLE.iter().chain(is_pinboard.then_some(&"description"));

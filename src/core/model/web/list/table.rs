@@ -1,7 +1,7 @@
 //! Tables of services for bookmarks: values separated by commas, semicolons or tabs (RFC 4180),
 //! whose first row has the names of the columns.
 
-use super::{Place, Structured};
+use super::{Place, Structured, parse_line};
 use serde_json::json;
 
 const URL: [&str; 6] = ["url", "link", "href", "uri", "address", "website"];
@@ -49,8 +49,18 @@ pub fn read(text: &[u8]) -> Option<Structured> {
             let value = column.and_then(|column| row.get(column));
             value.map_or("", |value| value.trim())
         };
+        if row.len() > names.len() {
+            // Not a row of this table: it is judged as a line.
+            entries.push((Place::Line(line), row.join(", ")));
+            continue;
+        }
         let address = value(Some(url));
         if address.is_empty() && row.iter().all(|value| value.trim().is_empty()) {
+            continue;
+        }
+        // Nor is every value of the column an address: "http://a.test/, http://b.test/".
+        if matches!(parse_line(address.as_bytes()), Some(Err(_))) {
+            entries.push((Place::Line(line), address.to_owned()));
             continue;
         }
         // Pocket separates tags by '|'.

@@ -116,6 +116,17 @@ fn exports_of_services_are_read() {
 }
 
 #[test]
+fn a_row_with_further_values_is_judged_as_a_line() {
+    for head in ["url", "url,title"] {
+        let row = "http://a.test/a, http://a.test/b, c";
+        let found = entries(format!("{head}\nhttp://a.test/x\n{row}\n").as_bytes());
+        assert!(found[0].1.is_ok());
+        let why = found[1].1.as_ref().unwrap_err();
+        assert!(why.contains("several addresses"), "{head}: {why}");
+    }
+}
+
+#[test]
 fn records_in_lines_stay_lines() {
     let one = br#"{"url":"http://a.test/","title":"A","tags":["x"]}"#;
     let two = b"{\"type\":\"Crawl\",\"id\":\"c1\"}\n{\"url\":\"http://a.test/\"}";
@@ -155,6 +166,13 @@ fn other_formats_are_named() {
         (b"SQLite format 3\0", "an SQLite database"),
         (b"{\\rtf1 http://a.test/}", "an RTF document"),
         (b"mozLz40\0..", "a backup of Firefox bookmarks"),
+        (b"WARC/1.1\r\n", "a WARC file"),
+        (
+            b"[InternetShortcut]\r\nURL=http://a.test/",
+            "an Internet shortcut",
+        ),
+        (b"{\"log\":{\"entries\":[]}}", "a HAR file"),
+        (b"{\n  \"url\": \"http://a.test/", "a broken JSON document"),
     ] {
         let error = List::read(bytes).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
