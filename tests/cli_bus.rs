@@ -5,6 +5,8 @@
 mod bus_restart;
 #[path = "cli_bus/foreground.rs"]
 mod foreground;
+#[path = "cli_bus/lists.rs"]
+mod lists;
 #[path = "cli_bus/paging.rs"]
 mod paging;
 #[path = "cli_bus/plot.rs"]
