@@ -11,6 +11,7 @@ mod fleet;
 mod interrupt;
 mod journal;
 mod limits;
+mod lists;
 mod pause;
 mod requests;
 mod retry;
