@@ -141,7 +141,8 @@ fn decoded(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let end = after.find(';').filter(|end| *end <= REFERENCE_MAX);
+        let mut near = after.bytes().take(REFERENCE_MAX);
+        let end = near.position(|byte| byte == b';');
         match end.and_then(|end| Some((character(&after[..end])?, end))) {
             Some((c, end)) => {
                 out.push(c);
