@@ -1,27 +1,21 @@
-# shellcheck shell=bash
-# shellcheck disable=SC2154 # port
-
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
 # headers gives no titles: the titles are those of the file.
 queue() {
-    local here
-    here=$(dirname "${BASH_SOURCE[0]}")
-    sed "s/PORT/$port/" "$here/bookmarks.html" | in_capsule sh -c 'cat >/tmp/bookmarks.html'
+    in_capsule sh -c "sed s/PORT/$port/ $web/bookmarks.html >/tmp/bookmarks.html; echo '<!doctype html><title>x</title>' >/tmp/page.html"
     assert_status 3 archivist add --file /tmp/bookmarks.html --plugins headers
-    bookmarks_said=$output
-    bookmarks_crawl=$(sed -n 's|.* as \(c[0-9]*\)$|\1|p' <<<"$bookmarks_said")
-    in_capsule sh -c 'echo "<!doctype html><title>x</title>" >/tmp/page.html'
+    crawl_bookmarks_said=$output
+    crawl_bookmarks=$(sed -n 's|.* as \(c[0-9]*\)$|\1|p' <<<"$output")
     assert_status 2 archivist add --file /tmp/page.html
-    page_said=$output
+    assert_contains "$output" "an HTML page" "the name of another format"
 }
 
 judge() {
-    assert_contains "$bookmarks_said" "Netscape bookmark file: 3 addresses" "the name of the format"
-    assert_contains "$bookmarks_said" "line 12: 'javascript:alert(1)' refused" "the bookmarklet"
-    assert_contains "$page_said" "an HTML page" "the name of another format"
-    wait_for 60 is_over "$bookmarks_crawl"
+    assert_contains "$crawl_bookmarks_said" "Netscape bookmark file: 3 addresses" "the name of the format"
+    assert_contains "$crawl_bookmarks_said" "line 12: 'javascript:alert(1)' refused" "the bookmarklet"
+    wait_for 60 is_over "$crawl_bookmarks"
     assert_eq "http://127.0.0.1:$port/bike http://127.0.0.1:$port/recipe?a=1&b=2" \
-        "$(query 'map(.url) | sort' list snapshots "$bookmarks_crawl")" "pages of a bookmark file"
-    assert_eq "Repair a bike Soup & bread" "$(query 'map(.title) | sort' list snapshots "$bookmarks_crawl")" "their titles"
-    assert_eq "food later" "$(query 'map(.tags[]) | sort' list snapshots "$bookmarks_crawl")" "their tags"
-    assert_eq "1700000000 1700000100" "$(query 'map(.bookmarked_at) | sort' list snapshots "$bookmarks_crawl")" "their times"
+        "$(query 'map(.url) | sort' list snapshots "$crawl_bookmarks")" "pages of a bookmark file"
+    assert_eq "Repair a bike Soup & bread" "$(query 'map(.title) | sort' list snapshots "$crawl_bookmarks")" "their titles"
+    assert_eq "food later" "$(query 'map(.tags[]) | sort' list snapshots "$crawl_bookmarks")" "their tags"
+    assert_eq "1700000000 1700000100" "$(query 'map(.bookmarked_at) | sort' list snapshots "$crawl_bookmarks")" "their times"
 }

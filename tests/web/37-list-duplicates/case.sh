@@ -1,14 +1,10 @@
-# shellcheck shell=bash
-# shellcheck disable=SC2154 # port
-
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
 queue() {
-    local here
-    here=$(dirname "${BASH_SOURCE[0]}")
-    duplicates_crawl=$(sed "s/PORT/$port/" "$here/urls.txt" | add --plugins headers -)
+    crawl_duplicates=$(in_capsule sed "s/PORT/$port/" "$web/urls.txt" | add --plugins headers -)
 }
 
 judge() {
-    wait_for 60 is_over "$duplicates_crawl"
+    wait_for 60 is_over "$crawl_duplicates"
     assert_eq "http://127.0.0.1:$port/same http://127.0.0.1:$port/same#a" \
-        "$(query 'map(.url) | sort' list snapshots "$duplicates_crawl")" "each page once"
+        "$(query 'map(.url) | sort' list snapshots "$crawl_duplicates")" "each page once"
 }
