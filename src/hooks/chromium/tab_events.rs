@@ -105,7 +105,7 @@ fn response(response: &Value) -> Response {
     }
 }
 
-/// Chromium reports the head of a response with status 304, which nobody asked for, only here.
+/// Chromium reports the head of a response with status 304 to a request without conditions only here.
 fn unreported_response(params: &Value) -> Option<TabEvent> {
     let status = params["statusCode"].as_u64()?;
     (status == 304).then(|| TabEvent::Responded {
