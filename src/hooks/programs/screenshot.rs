@@ -59,13 +59,13 @@ async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pic
         None => (size, None),
         Some(most) => whole_page(view, size, most).await?,
     };
-    let screenshot = view.screenshot(picture, 1.0).await?;
     let first_screen = (f64::from(size.0) * FIRST_SCREEN_RATIO) as u32;
-    let first = (size.0, first_screen.clamp(1, picture.1));
+    let first = (size.0, first_screen.clamp(1, picture.1.min(size.1)));
     let scale = f64::from(THUMBNAIL_WIDTH) / f64::from(size.0);
+    let screenshot = view.screenshot(picture, size, 1.0).await?;
     Ok(Pictures {
         screenshot,
-        thumbnail: view.screenshot(first, scale).await?,
+        thumbnail: view.screenshot(first, size, scale).await?,
         note,
     })
 }
