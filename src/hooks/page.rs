@@ -2,21 +2,34 @@
 //! output files.
 
 pub mod charset;
+pub mod declaration;
 pub mod fetch;
 pub mod html;
+pub mod listing;
+pub mod sitemap;
+mod tags;
+mod xml;
 
 use super::chromium;
 use crate::page::fetch::Fetched;
+use crate::page::html::Resolver;
+use crate::page::listing::Listing;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
+use encoding_rs::{Encoding, UTF_8};
 use scraper::Html;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use tokio::time::timeout;
 use url::Url;
+
+/// Entries of a directory among which a file with a name in another encoding is looked for.
+const DIRECTORY_ENTRIES_MAX: usize = 10_000;
 
 /// A parsed page.
 pub struct ParsedPage {
@@ -24,39 +37,93 @@ pub struct ParsedPage {
     pub html: Html,
     /// Its URL after redirects.
     pub address: Url,
+    /// The encoding of the server's document.
+    pub encoding: &'static Encoding,
 }
 
-/// Finds the page: the HTML that chromium saved or shows, else the file that wget saved, else a new
-/// request with curl.
-pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<ParsedPage, Finding> {
+impl ParsedPage {
+    /// Resolves the URLs of this page.
+    pub fn resolver(&self) -> Resolver {
+        Resolver::new(&self.html, &self.address, self.encoding)
+    }
+}
+
+/// The document of a snapshot.
+pub enum Document {
+    /// A page.
+    Page(ParsedPage),
+    /// A feed, a sitemap or a list of URLs, from this address.
+    Listing(Listing, Url),
+}
+
+/// Finds the document: the HTML that chromium saved or shows, else the file that wget saved, else a
+/// new request with curl. Chromium shows feeds and lists in a viewer of its own, so those come from
+/// wget or curl.
+pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Document, Finding> {
     let url = invocation.web_url()?;
     let most = invocation.settings.size("PAGE_MAX_SIZE");
-    let page = |html: &str, invocation: &Invocation| ParsedPage {
-        html: Html::parse_document(html),
-        address: final_url(invocation).unwrap_or_else(|| url.clone()),
+    let address = final_url(invocation).unwrap_or_else(|| url.clone());
+    let shown_type = shown_content_type(invocation);
+    let mut wanted = None;
+    if may_list(&shown_type) {
+        match served(invocation, runner, &url, &address, &shown_type) {
+            Ok(document) => return Ok(document),
+            // A page that a style sheet makes from XML, or text that the browser shows.
+            Err(finding) => wanted = Some(finding),
+        }
+    }
+    let of_dom = |bytes: &[u8]| {
+        // Chromium's HTML is UTF-8, whatever its meta element says.
+        let decoded = charset::decode(bytes, "text/html; charset=utf-8", None);
+        Document::Page(ParsedPage {
+            html: Html::parse_document(&decoded.text),
+            address: address.clone(),
+            encoding: declaration::served(bytes).unwrap_or(UTF_8),
+        })
     };
-    let saved = |path: PathBuf, content_type: &str| {
-        let bytes = read_start(&path, most)?;
-        eprintln!("reading '{}'", path.display());
-        Some(page(&charset::decode(&bytes, content_type), invocation))
-    };
-    // Chromium's HTML is UTF-8, whatever its meta element says.
-    if let Some(page) = saved(
-        invocation.sibling("dom", "output.html"),
-        "text/html; charset=utf-8",
-    ) {
-        return Ok(page);
+    let dom = invocation.sibling("dom", "output.html");
+    if let Some(bytes) = read_start(&dom, most) {
+        eprintln!("reading '{}'", dom.display());
+        return Ok(of_dom(&bytes));
     }
     if let Some(html) = in_tab(invocation, runner, most) {
-        return Ok(page(&html, invocation));
+        return Ok(of_dom(html.as_bytes()));
     }
-    let served_type = served_content_type(invocation);
-    if let Some(page) = wget_main_file(invocation).and_then(|path| saved(path, &served_type)) {
-        return Ok(page);
+    match wanted {
+        Some(finding) => Err(finding),
+        None => served(invocation, runner, &url, &address, &shown_type),
+    }
+}
+
+/// The document as the server sent it: the file that wget saved, else a new request.
+fn served(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    url: &Url,
+    address: &Url,
+    content_type: &str,
+) -> Result<Document, Finding> {
+    let most = invocation.settings.size("PAGE_MAX_SIZE");
+    if let Some(path) = wget_main_file(invocation)
+        && let Some(bytes) = read_start(&path, most)
+    {
+        let content_type = match content_type {
+            "" => guessed_type(&path, &bytes),
+            known => known,
+        };
+        if let Ok(document) = document(&bytes, content_type, address) {
+            eprintln!("reading '{}'", path.display());
+            return Ok(document);
+        }
     }
     let within = runner.remaining();
-    let fetched = fetch::get(runner, invocation, &url, most, within)?;
-    parse(fetched)
+    let fetched = fetch::get(runner, invocation, url, most, within)?;
+    let last = fetched.last();
+    if let Some(problem) = fetched.problem.as_ref().filter(|_| fetched.body.is_empty()) {
+        return Err(Finding::failed(problem.clone()));
+    }
+    let kind = last.header("content-type").unwrap_or_default();
+    document(&fetched.body, kind, &last.url)
 }
 
 /// Parses a fetched page. Error pages are pages too, as in browsers. A response without a body or
@@ -67,17 +134,96 @@ pub fn parse(fetched: Fetched) -> Result<ParsedPage, Finding> {
         return Err(Finding::failed(problem.clone()));
     }
     let kind = last.header("content-type").unwrap_or_default();
-    if !kind.is_empty() && !is_html(kind) {
+    match document(&fetched.body, kind, &last.url)? {
+        Document::Page(page) => Ok(page),
+        Document::Listing(..) => Err(Finding::noresults("not an HTML page")),
+    }
+}
+
+/// Reads a document of this content type, which may be empty.
+fn document(bytes: &[u8], content_type: &str, address: &Url) -> Result<Document, Finding> {
+    if let Some(listing) = listing::read(bytes, content_type, address) {
+        return Ok(Document::Listing(listing, address.clone()));
+    }
+    if !content_type.is_empty() && !is_html(content_type) {
         return Err(Finding::noresults(format!(
             "not an HTML page: {}",
-            html::one_line(kind, 100)
+            html::one_line(content_type, 100)
         )));
     }
-    let text = charset::decode(&fetched.body, kind);
-    Ok(ParsedPage {
-        html: Html::parse_document(&text),
-        address: last.url.clone(),
-    })
+    let decoded = charset::decode(bytes, content_type, Some(address));
+    Ok(Document::Page(ParsedPage {
+        html: Html::parse_document(&decoded.text),
+        address: address.clone(),
+        encoding: decoded.encoding,
+    }))
+}
+
+/// Whether documents of this type may be feeds, sitemaps or lists.
+fn may_list(content_type: &str) -> bool {
+    let kind = essence(content_type);
+    let is_text = kind.starts_with("text/") && !matches!(&*kind, "text/html" | "text/css");
+    let is_data = ["xml", "json", "gzip", "octet-stream"];
+    kind != "application/xhtml+xml"
+        && kind != "image/svg+xml"
+        && (is_text || is_data.iter().any(|end| kind.ends_with(end)))
+}
+
+/// Content type of a file that wget saved, if no hook has stored that of the response: from its
+/// name, else from its first tag (MIME Sniffing standard, "identifying an unknown MIME type").
+fn guessed_type(path: &Path, bytes: &[u8]) -> &'static str {
+    match path.extension().and_then(|suffix| suffix.to_str()) {
+        Some("html" | "htm") => "text/html",
+        Some("xhtml") => "application/xhtml+xml",
+        Some("xml" | "rss" | "atom" | "rdf") => "application/xml",
+        Some("json") => "application/json",
+        Some("txt") => "text/plain",
+        Some("gz") => "application/gzip",
+        _ => {
+            let tags = [
+                "!doctype html",
+                "html",
+                "head",
+                "script",
+                "iframe",
+                "h1",
+                "div",
+                "table",
+                "a",
+                "style",
+                "title",
+                "body",
+                "p",
+                "!--",
+            ];
+            let start = bytes[..bytes.len().min(512)].trim_ascii_start();
+            let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+            let is_html = tags.iter().any(|tag| {
+                let rest = start
+                    .strip_prefix('<')
+                    .and_then(|rest| rest.strip_prefix(tag));
+                rest.is_some_and(|rest| {
+                    *tag == "!--" || rest.starts_with(['>', ' ', '\n', '\r', '\t'])
+                })
+            });
+            if is_html {
+                "text/html"
+            } else {
+                "application/octet-stream"
+            }
+        }
+    }
+}
+
+/// Content type of the document: as the response headers have it, with its charset, else as
+/// chromium reports it. Empty if no hook has stored it.
+fn shown_content_type(invocation: &Invocation) -> String {
+    let stored = served_content_type(invocation);
+    match chromium::navigation(invocation).map(|navigation| navigation.mime_type) {
+        // Scripts may have gone to another document.
+        Some(shown) if !shown.is_empty() && essence(&stored) != essence(&shown) => shown,
+        _ => stored,
+    }
 }
 
 fn is_html(content_type: &str) -> bool {
@@ -134,7 +280,7 @@ fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Opt
     let within = runner.remaining() / 2;
     let read = chromium::with_page(invocation, runner, most, async |view| {
         let late = |_| Finding::failed("chromium did not answer");
-        Ok(timeout(within, view.html()).await.map_err(late)??)
+        Ok(timeout(within, view.document()).await.map_err(late)??)
     });
     match read {
         Ok((html, _)) if (html.len() as u64) <= most => Some(html),
@@ -162,13 +308,52 @@ fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
         |record: &Value| record["type"] == "ArchiveResult" && record["status"] == "succeeded";
     let record = records.find(is_success)?;
     let main = Path::new(record["output_str"].as_str()?);
-    let inside = main
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
-    let page = matches!(main.extension()?.to_str()?, "html" | "htm" | "xhtml");
-    let saved = invocation.sibling("wget", "").join(main);
-    let original = PathBuf::from(format!("{}.orig", saved.display()));
-    (inside && page).then(|| if original.is_file() { original } else { saved })
+    let saved = named(&invocation.sibling("wget", ""), main)?;
+    originals(&saved)
+        .into_iter()
+        .find(|path| path.is_file())
+        .or(Some(saved))
+}
+
+/// Names of the copy that wget keeps of a file whose links it changes (`--backup-converted`): of one
+/// to which `--adjust-extension` added `.html`, it replaces the `html`.
+fn originals(saved: &Path) -> Vec<PathBuf> {
+    let bytes = saved.as_os_str().as_bytes();
+    let with = |name: &[u8]| PathBuf::from(OsStr::from_bytes(&[name, b"orig"].concat()));
+    let added = bytes
+        .strip_suffix(b"html")
+        .filter(|rest| rest.ends_with(b"."));
+    let mut names = vec![with(&[bytes, b"."].concat())];
+    names.extend(added.map(with));
+    names
+}
+
+/// The file below `directory` that a record names. Records are text: in names in other encodings,
+/// U+FFFD stands for each byte that is not UTF-8. `None` if the name leads out of the directory, or
+/// if several files have it.
+fn named(directory: &Path, name: &Path) -> Option<PathBuf> {
+    let mut path = directory.to_owned();
+    for part in name.components() {
+        let Component::Normal(part) = part else {
+            return None;
+        };
+        let next = path.join(part);
+        let text = part.to_string_lossy();
+        if !text.contains(char::REPLACEMENT_CHARACTER) || fs::symlink_metadata(&next).is_ok() {
+            path = next;
+            continue;
+        }
+        let entries = fs::read_dir(&path).ok()?.take(DIRECTORY_ENTRIES_MAX);
+        let mut same = entries
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|own| own.to_string_lossy() == text);
+        path = path.join(same.next()?);
+        if same.next().is_some() {
+            return None;
+        }
+    }
+    Some(path)
 }
 
 /// The first `most` bytes of a regular file. `None` if the file is empty or cannot be read.
@@ -229,12 +414,47 @@ mod tests {
         );
         assert_eq!(record("../../etc/x.html"), None);
         assert_eq!(record("/etc/x.html"), None);
-        assert_eq!(record("a.test/logo.png"), None);
+        assert_eq!(
+            record("a.test/logo.png"),
+            Some(wget.join("a.test/logo.png"))
+        );
         fs::write(wget.join("a.test/index.html.orig"), "y").unwrap();
         assert_eq!(
             record("a.test/index.html"),
             Some(wget.join("a.test/index.html.orig"))
         );
+        fs::write(wget.join("a.test/gallery.html"), "x").unwrap();
+        fs::write(wget.join("a.test/gallery.orig"), "y").unwrap();
+        assert_eq!(
+            record("a.test/gallery.html"),
+            Some(wget.join("a.test/gallery.orig"))
+        );
+    }
+
+    #[test]
+    fn files_with_names_in_other_encodings_are_found() {
+        let top = tempfile::tempdir().unwrap();
+        let file = |name: &[u8]| top.path().join("a").join(OsStr::from_bytes(name));
+        fs::create_dir(top.path().join("a")).unwrap();
+        fs::write(file(b"caf\xe9.html"), "x").unwrap();
+        fs::write(file(b"\x93\xfa.html"), "x").unwrap();
+        let find = |name: &str| named(top.path(), Path::new(name));
+        assert_eq!(find("a/caf\u{fffd}.html"), Some(file(b"caf\xe9.html")));
+        let both = String::from_utf8_lossy(b"a/\x93\xfa.html").into_owned();
+        assert_eq!(find(&both), Some(file(b"\x93\xfa.html")));
+        assert_eq!(find("a/\u{fffd}.html"), None);
+        fs::write(file(b"caf\xe8.html"), "x").unwrap();
+        assert_eq!(find("a/caf\u{fffd}.html"), None);
+    }
+
+    #[test]
+    fn files_without_a_known_suffix_are_pages_if_they_begin_as_one() {
+        let kind = |name: &str, text: &str| guessed_type(Path::new(name), text.as_bytes());
+        assert_eq!(kind("a", " <!DOCTYPE html>"), "text/html");
+        assert_eq!(kind("a.php", "<a href=x>"), "text/html");
+        assert_eq!(kind("a", "<address>"), "application/octet-stream");
+        assert_eq!(kind("a.png", "\u{fffd}PNG"), "application/octet-stream");
+        assert_eq!(kind("a.txt", "<p>"), "text/plain");
     }
 
     #[test]

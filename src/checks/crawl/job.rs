@@ -1,14 +1,14 @@
 //! Jobs of a crawl: requests to the network, and their results.
 
 use super::page::Page;
-use super::sitemap::Sitemap;
 use crate::client::{Answer, Client, Fault, Patience};
 use crate::crawl::page;
-use crate::crawl::sitemap;
 use crate::follow::follow;
 use crate::reach::Guard;
 use crate::request::Settings;
 use archivist_core::model::Robots;
+use archivist_hooks::page::charset::decode;
+use archivist_hooks::page::sitemap::{self, Sitemap};
 use std::time::Duration;
 use url::Url;
 
@@ -115,7 +115,8 @@ impl Fetcher {
         match answered {
             Ok((_, answer)) => match answer.status {
                 200..300 => {
-                    Rules::Known(Robots::parse(&String::from_utf8_lossy(&answer.body), NAME))
+                    let text = decode(&answer.body, "text/plain", Some(url)).text;
+                    Rules::Known(Robots::parse(&text, NAME))
                 }
                 400..500 => Rules::None,
                 status => Rules::Unknown(format!("the server answered {status}")),

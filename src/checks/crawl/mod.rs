@@ -5,7 +5,6 @@ mod findings;
 mod job;
 mod page;
 mod site;
-mod sitemap;
 #[cfg(test)]
 mod tests;
 

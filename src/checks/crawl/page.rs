@@ -1,7 +1,7 @@
 //! Facts about one page, read from untrusted HTML.
 
 use archivist_hooks::page::charset::decode;
-use archivist_hooks::page::html::{base, links, one_line, select, title, web_url};
+use archivist_hooks::page::html::{Resolver, links, one_line, select, title};
 use html5ever::driver;
 use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{Html, HtmlTreeSink};
@@ -44,7 +44,8 @@ pub struct Page {
 
 /// Parses a page of this address; `tags` is its X-Robots-Tag header.
 pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page {
-    let page = parse(&decode(body, content_type), PARSE);
+    let decoded = decode(body, content_type, Some(address));
+    let page = parse(&decoded.text, PARSE);
     let meta = |name: &str| {
         let found = select(&page, "meta[name][content]").find(|it| {
             let own = it.attr("name").unwrap_or_default();
@@ -57,9 +58,9 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
     };
     let says = |selector: &str| select(&page, selector).next().is_some();
     let robots = [meta("robots"), meta("archivist"), Some(tags.to_owned())];
-    let base = base(&page, address);
+    let resolver = Resolver::new(&page, address, decoded.encoding);
     let mut seen = HashSet::new();
-    let mut links: Vec<Url> = links(&page, address)
+    let mut links: Vec<Url> = links(&page, &resolver)
         .into_iter()
         .map(|link| link.url)
         .collect();
@@ -77,9 +78,9 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
                 it.attr("rel")
                     .is_some_and(|rel| rel.eq_ignore_ascii_case("canonical"))
             })
-            .and_then(|it| web_url(&base, it.attr("href")?)),
+            .and_then(|it| resolver.web_url(it.attr("href")?)),
         links,
-        insecure: insecure(&page, &base, address),
+        insecure: insecure(&page, &resolver, address),
         no_alt: select(&page, "img:not([alt])").count(),
     }
 }
@@ -105,7 +106,7 @@ fn forbids_index(text: &str) -> bool {
 }
 
 /// Returns resources that an https page loads over http.
-fn insecure(page: &Html, base: &Url, address: &Url) -> Vec<Url> {
+fn insecure(page: &Html, resolver: &Resolver, address: &Url) -> Vec<Url> {
     if address.scheme() != "https" {
         return Vec::new();
     }
@@ -125,7 +126,7 @@ fn insecure(page: &Html, base: &Url, address: &Url) -> Vec<Url> {
         });
         it.attr(attribute)
             .filter(|_| loads)
-            .and_then(|target| web_url(base, target))
+            .and_then(|target| resolver.web_url(target))
     };
     select(page, loaded)
         .filter_map(target)

@@ -3,10 +3,10 @@
 
 use super::job::{Done, Job, Response, Rules};
 use super::page::Page;
-use super::sitemap::Sitemap;
 use crate::client::Fault;
 use crate::follow::target;
 use archivist_core::model::Robots;
+use archivist_hooks::page::sitemap::Sitemap;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -276,11 +276,11 @@ impl Site {
             self.broken_sitemaps.push((url, problem));
         }
         for file in sitemap.files {
-            self.plan_sitemap(file);
+            self.plan_sitemap(file.url);
         }
         for page in sitemap.pages {
-            if self.is_own(&page)
-                && let Some(number) = self.know(page)
+            if self.is_own(&page.url)
+                && let Some(number) = self.know(page.url)
             {
                 self.urls[number].in_sitemap = true;
                 self.has_sitemap = true;

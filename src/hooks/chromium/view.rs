@@ -9,6 +9,7 @@ use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use base64::Engine;
+use encoding_rs::{Encoding, UTF_8};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -22,6 +23,10 @@ const CSS_PIXELS_PER_INCH: f64 = 96.0;
 const MARGIN_INCHES: f64 = 0.4;
 /// Height of a letter in parts of its width.
 const LETTER_RATIO: f64 = 11.0 / 8.5;
+
+/// The encoding of the document: elements can have the names of its properties.
+const CHARACTER_SET: &str =
+    "() => Object.getOwnPropertyDescriptor(Document.prototype, 'characterSet').get.call(document)";
 
 /// A connection to the tab, and how its page loaded.
 pub struct TabView {
@@ -119,6 +124,16 @@ impl TabView {
         let node = json!({"nodeId": document.root.node_id, "includeShadowDOM": true});
         let outer: Outer = self.session.call("DOM.getOuterHTML", node).await?;
         Ok(outer.outer_html)
+    }
+
+    /// The document's HTML in its present state, whose declarations say UTF-8, and keep the encoding
+    /// of the server's document.
+    pub async fn document(&self) -> Result<String, CdpError> {
+        let html = self.html().await?;
+        let label = self.evaluate(CHARACTER_SET, &[]).await?;
+        let label = label.as_str().unwrap_or_default();
+        let encoding = Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8);
+        Ok(page::declaration::declare_utf8(&html, encoding))
     }
 
     /// Width and height of the whole page in pixels.

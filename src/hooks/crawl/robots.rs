@@ -2,7 +2,7 @@
 //! fetched once for each crawl and host. Other rules of the file are ignored, because users choose
 //! their pages.
 
-use crate::page::fetch;
+use crate::page::{charset, fetch};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use archivist_core::model::Robots;
@@ -31,7 +31,10 @@ pub fn crawl_delay(
     let within = runner.remaining().min(FETCH_TIMEOUT);
     let fetched = fetch::get(runner, invocation, &robots, ROBOTS_MAX_BYTES, within).ok()?;
     match fetched.last().status {
-        200 => Robots::parse(&String::from_utf8_lossy(&fetched.body), USER_AGENT_TOKEN).delay,
+        200 => {
+            let text = charset::decode(&fetched.body, "text/plain", Some(url)).text;
+            Robots::parse(&text, USER_AGENT_TOKEN).delay
+        }
         _ => None,
     }
 }

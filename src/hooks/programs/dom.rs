@@ -16,7 +16,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         most => most.min(PAGE_MAX_BYTES),
     };
     let read = chromium::with_page(invocation, &mut runner, most, async |view| {
-        Ok(view.html().await?)
+        Ok(view.document().await?)
     });
     let (html, navigation) = read?;
     let size = html.len();

@@ -24,7 +24,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let fetched = fetch::get(&mut runner, invocation, &url, PAGE_START_BYTES, within)?;
     let address = fetched.last().url.clone();
     let named = page::parse(fetched)
-        .map(|page| html::icons(&page.html, &address))
+        .map(|page| html::icons(&page.html, &page.resolver()))
         .unwrap_or_default();
     let most = invocation.settings.size("FAVICON_MAX_SIZE");
     for icon in candidates(named, &address) {

@@ -1,6 +1,6 @@
 //! `title`: writes the page's title to `title.txt` and returns it as the result.
 
-use crate::page::html;
+use crate::page::{Document, html};
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
@@ -9,8 +9,11 @@ use crate::{Outcome, page};
 /// Finds the page and writes its title.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
-    let page = page::find(invocation, &mut runner)?;
-    match html::title(&page.html) {
+    let title = match page::find(invocation, &mut runner)? {
+        Document::Page(page) => html::title(&page.html),
+        Document::Listing(listing, _) => listing.title,
+    };
+    match title {
         Some(title) => {
             page::write("title.txt", format!("{title}\n").as_bytes())?;
             Ok(Finding::succeeded(title))

@@ -1,8 +1,9 @@
 //! Sitemaps (sitemaps.org): XML, compressed or not, indexes, or one URL per line.
 
+use super::charset;
+use super::listing::{self, Entry};
+use super::xml::{self, Piece};
 use flate2::read::MultiGzDecoder;
-use quick_xml::Reader;
-use quick_xml::events::Event;
 use std::io::Read;
 use url::Url;
 
@@ -10,9 +11,9 @@ use url::Url;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sitemap {
     /// Further sitemap files.
-    pub files: Vec<Url>,
+    pub files: Vec<Entry>,
     /// Pages.
-    pub pages: Vec<Url>,
+    pub pages: Vec<Entry>,
     /// Problem of the file; what came before it counts.
     pub problem: Option<String>,
 }
@@ -53,8 +54,13 @@ fn read_some(body: &[u8], address: &Url, bounds: Bounds) -> Sitemap {
 }
 
 fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
-    let decoded = String::from_utf8_lossy(text);
-    let text = decoded.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let decoded = charset::decode(text, "text/xml", Some(address)).text;
+    read_text(&decoded, address, most)
+}
+
+/// Parses the decoded text of a file.
+pub(super) fn read_text(text: &str, address: &Url, most: usize) -> Sitemap {
+    let text = text.trim_start();
     if text.starts_with('<') {
         xml(text, address, most)
     } else {
@@ -62,70 +68,75 @@ fn parse(text: &[u8], address: &Url, most: usize) -> Sitemap {
     }
 }
 
-/// Parses XML with any namespace prefix: `loc` in `url` is a page, in `sitemap` a file. Entities
-/// defined in the file are never expanded.
+/// A field of an entry.
+#[derive(Clone, Copy, PartialEq)]
+enum Field {
+    Loc,
+    Date,
+    Title,
+}
+
+/// Parses XML with any namespace prefix: `loc` of a `url` is a page, of a `sitemap` a file. Those of
+/// pictures and videos are neither.
 fn xml(text: &str, address: &Url, most: usize) -> Sitemap {
-    let mut reader = Reader::from_str(text);
-    let config = reader.config_mut();
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
     let mut sitemap = Sitemap::default();
-    let (mut in_file, mut known) = (false, false);
-    let mut loc: Option<String> = None;
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => match tag.local_name().as_ref() {
-                "loc" => loc = Some(String::new()),
-                "sitemap" => in_file = true,
-                "url" => in_file = false,
-                "urlset" | "sitemapindex" => known = true,
-                _ => {}
-            },
-            Ok(Event::Text(piece)) => append(&mut loc, &piece),
-            Ok(Event::CData(piece)) => append(&mut loc, &piece),
-            Ok(Event::GeneralRef(name)) => {
-                let own = name.resolve_char_ref().ok().flatten();
-                let named = || quick_xml::escape::resolve_predefined_entity(&name);
-                match own {
-                    Some(c) => append(&mut loc, c.encode_utf8(&mut [0; 4])),
-                    None => append(&mut loc, named().unwrap_or_default()),
-                }
-            }
-            Ok(Event::End(tag)) if tag.local_name().as_ref() == "loc" => {
-                let list = if in_file {
-                    &mut sitemap.files
-                } else {
-                    &mut sitemap.pages
+    let mut known = false;
+    let mut entry = [const { String::new() }; 3];
+    let mut field: Option<Field> = None;
+    sitemap.problem = xml::walk(text, |piece, path| {
+        let parent = path.len().checked_sub(2).map(|at| path[at].local.as_str());
+        match piece {
+            Piece::Start(name, _) => {
+                field = match (parent, name.local.as_str()) {
+                    (_, "urlset" | "sitemapindex") => {
+                        known = true;
+                        None
+                    }
+                    (_, "url" | "sitemap") => {
+                        entry = Default::default();
+                        None
+                    }
+                    (Some("url" | "sitemap"), "loc") => Some(Field::Loc),
+                    (Some("url" | "sitemap"), "lastmod") => Some(Field::Date),
+                    (Some("news"), "title") => Some(Field::Title),
+                    _ => None,
                 };
-                if list.len() < most {
-                    keep(list, loc.take().unwrap_or_default(), address);
+                if let Some(field) = field {
+                    entry[field as usize].clear();
                 }
             }
-            Ok(Event::Eof) => break,
-            Ok(_) => {}
-            Err(error) => {
-                let at = reader.error_position();
-                sitemap.problem = Some(format!("it is broken at byte {at}: {error}"));
-                break;
+            Piece::Text(text) => {
+                if let Some(field) = field
+                    && entry[field as usize].len() <= URL
+                {
+                    entry[field as usize].push_str(&text);
+                }
+            }
+            Piece::End => {
+                field = None;
+                let list = match path.last().map(|name| name.local.as_str()) {
+                    Some("url") => &mut sitemap.pages,
+                    Some("sitemap") => &mut sitemap.files,
+                    _ => return true,
+                };
+                let [loc, date, title] = std::mem::take(&mut entry);
+                if list.len() < most {
+                    keep(list, &loc, &title, &date, address);
+                }
             }
         }
-    }
+        true
+    });
     if !known && sitemap.problem.is_none() {
         sitemap.problem = Some("it is not a sitemap".to_owned());
     }
     sitemap
 }
 
-fn append(loc: &mut Option<String>, piece: &str) {
-    if let Some(text) = loc.as_mut().filter(|text| text.len() <= URL) {
-        text.push_str(piece);
-    }
-}
-
 fn lines(text: &str, address: &Url, most: usize) -> Sitemap {
     let mut sitemap = Sitemap::default();
     for line in text.lines().take(most) {
-        keep(&mut sitemap.pages, line.to_owned(), address);
+        keep(&mut sitemap.pages, line, "", "", address);
     }
     if sitemap.pages.is_empty() {
         sitemap.problem = Some("it is not a sitemap".to_owned());
@@ -134,7 +145,7 @@ fn lines(text: &str, address: &Url, most: usize) -> Sitemap {
 }
 
 /// Absolute URLs only, as the format requires.
-fn keep(list: &mut Vec<Url>, text: String, address: &Url) {
+fn keep(list: &mut Vec<Entry>, text: &str, title: &str, date: &str, address: &Url) {
     let text = text.trim();
     if text.is_empty() || text.len() > URL {
         return;
@@ -144,7 +155,11 @@ fn keep(list: &mut Vec<Url>, text: String, address: &Url) {
         .filter(|url| matches!(url.scheme(), "http" | "https"));
     if let Some(mut url) = url.filter(|url| url.has_host() && url != address) {
         url.set_fragment(None);
-        list.push(url);
+        list.push(Entry {
+            url,
+            title: listing::title(title),
+            date: listing::date(date),
+        });
     }
 }
 
@@ -160,8 +175,8 @@ mod tests {
         read(text, &Url::parse("https://a.test/sitemap.xml").unwrap())
     }
 
-    fn texts(urls: &[Url]) -> Vec<&str> {
-        urls.iter().map(Url::as_str).collect()
+    fn texts(entries: &[Entry]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.url.as_str()).collect()
     }
 
     fn packed(text: &[u8]) -> Vec<u8> {
@@ -182,13 +197,31 @@ mod tests {
             texts(&plain.pages),
             [
                 "https://a.test/?a=1&b=2",
-                "https://a.test/i.png",
                 "https://a.test/c",
                 "https://a.test/d"
             ]
         );
         assert_eq!(plain.problem, None);
         assert_eq!(of(&packed(PAGES.as_bytes())), plain);
+    }
+
+    #[test]
+    fn pages_have_dates_and_titles() {
+        let text = "<?xml version='1.0' encoding='windows-1251'?><urlset xmlns:n='x' xmlns:v='y'>
+            <url><loc>https://a.test/1</loc><lastmod> 2024-02-03T04:05:06+01:00 </lastmod>
+            <v:video><v:title>no</v:title></v:video>
+            <n:news><n:title>Новости</n:title></n:news></url>
+            <url><lastmod>2024-02-03</lastmod><loc>https://a.test/2</loc></url>
+            <url><loc>https://a.test/3</loc><lastmod>yesterday</lastmod></url></urlset>";
+        let bytes = encoding_rs::WINDOWS_1251.encode(text).0;
+        let pages = of(&bytes).pages;
+        let dates: Vec<_> = pages.iter().map(|page| page.date.as_deref()).collect();
+        assert_eq!(
+            dates,
+            [Some("2024-02-03T03:05:06Z"), Some("2024-02-03"), None]
+        );
+        assert_eq!(pages[0].title.as_deref(), Some("Новости"));
+        assert_eq!(pages[1].title, None);
     }
 
     #[test]
