@@ -5,6 +5,7 @@
 mod arrival;
 mod browser;
 mod fixture;
+mod letters;
 mod pictures;
 
 use fixture::{Site, Snapshot, has};
