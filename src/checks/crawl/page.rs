@@ -1,18 +1,14 @@
 //! Facts about one page, read from untrusted HTML.
 
 use archivist_hooks::page::charset::decode;
-use archivist_hooks::page::html::{Resolver, links, one_line, select, title};
-use html5ever::driver;
-use html5ever::tendril::{StrTendril, TendrilSink};
-use scraper::{Html, HtmlTreeSink};
+use archivist_hooks::page::html::{Resolver, links, one_line, parse, select, title};
+use scraper::Html;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use url::Url;
 
-/// Time limit for parsing a page, and the bytes between two looks at the clock: a page nested a
-/// hundred thousand deep takes hours, and unclosed tags fill the memory.
+/// Time limit for parsing a page.
 const PARSE: Duration = Duration::from_secs(1);
-const PIECE: usize = 4096;
 
 /// Most links of one page.
 const LINKS: usize = 2000;
@@ -85,21 +81,6 @@ pub fn read(body: &[u8], content_type: &str, address: &Url, tags: &str) -> Page 
     }
 }
 
-/// Parses as much of a page as the time limit allows.
-fn parse(text: &str, within: Duration) -> Html {
-    let begun = Instant::now();
-    let sink = HtmlTreeSink::new(Html::new_document());
-    let mut parser = driver::parse_document(sink, Default::default());
-    let mut rest = text;
-    while !rest.is_empty() && begun.elapsed() < within {
-        let end = (PIECE..rest.len()).find(|at| rest.is_char_boundary(*at));
-        let (piece, more) = rest.split_at(end.unwrap_or(rest.len()));
-        parser.process(StrTendril::from_slice(piece));
-        rest = more;
-    }
-    parser.finish()
-}
-
 fn forbids_index(text: &str) -> bool {
     let mut words = text.split([',', ' ', ':']).map(str::trim);
     words.any(|word| word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none"))
@@ -139,6 +120,7 @@ fn insecure(page: &Html, resolver: &Resolver, address: &Url) -> Vec<Url> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Instant;
 
     fn of(html: &str) -> Page {
         let address = Url::parse("https://a.test/dir/").unwrap();

@@ -15,8 +15,9 @@ use url::Url;
 const ENTRIES_MAX: usize = 50_000;
 /// Bytes of a document after decompression.
 const UNPACKED_MAX_BYTES: u64 = 64 << 20;
-/// Longest title in characters.
+/// Longest title in characters, and in bytes with its tags.
 const TITLE_MAX_CHARS: usize = 300;
+const TITLE_MAX_BYTES: usize = 2048;
 
 /// A page that a document lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -299,7 +300,7 @@ fn lines(text: &str) -> Option<Listing> {
 
 /// A title on one line, without the tags of HTML that many feeds have in it. `None` if it is empty.
 pub(super) fn title(text: &str) -> Option<String> {
-    let text = &text[..text.floor_char_boundary(TEXT_MAX_BYTES)];
+    let text = &text[..text.floor_char_boundary(TITLE_MAX_BYTES)];
     let plain = if text.contains(['<', '&']) {
         let parsed = Html::parse_fragment(text);
         one_line(
