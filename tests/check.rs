@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[path = "check/kinds.rs"]
+mod kinds;
 #[path = "check/tls.rs"]
 mod tls;
 
@@ -192,12 +194,12 @@ fn a_site_that_is_slow_at_any_stage() {
     let stages = [
         ("/silent", "no answer within the time limit"),
         ("/drip", "no answer within the time limit"),
-        ("/half", "the answer did not end within the time limit"),
+        ("/no-body", "no body within the time limit"),
     ];
     let server = Server::new(|_, path, to| {
         let _ = match path {
             "/drip" => to.write_all(b"HTTP/1.1 200 OK\r\nA: "),
-            "/half" => to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf"),
+            "/no-body" => to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"),
             _ => Ok(()),
         };
         let _ = to.flush();
@@ -321,10 +323,26 @@ fn tls_that_is_broken_in_every_way() {
         (&json!(true), &json!(200)),
         "{good}"
     );
+    // As openssl(1) makes them: CA:TRUE, in the list of the machine, or issued by one in it.
+    let (config, certificate) = made.own_authority();
+    let (other, other_certificate) = made.self_signed_pem();
+    let list = [&made.authority, &certificate, &other_certificate].map(String::as_str);
+    std::fs::write(&store, list.concat()).unwrap();
+    for config in [config, other, made.issued_authority(), made.issued_below()] {
+        let record = ask(server(config).port);
+        assert_eq!(
+            (&record["ok"], &record["status_code"]),
+            (&json!(true), &json!(200)),
+            "{record}"
+        );
+    }
+    std::fs::write(&store, &made.authority).unwrap();
     let kinds = [
         (made.expired(), "has expired"),
         (made.of_another(), "for another name"),
         (made.self_signed(), "no authority that this machine trusts"),
+        (made.own_authority().0, "trusts neither the certificate"),
+        (made.expired_authority(), "has expired"),
     ];
     for (config, reason) in kinds {
         let record = ask(server(config).port);

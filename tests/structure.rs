@@ -267,7 +267,7 @@ fn the_orchestrator_links_only_what_it_needs() {
         "ring",
         "rustls",
         "scraper",
-        "ureq",
+        "x509-cert",
     ];
     assert_links_none_of("archivist-orchestrator", &forbidden);
 }
@@ -290,7 +290,7 @@ fn only_the_fleet_links_the_client_of_postgresql() {
     for package in ["archivist", "archivist-orchestrator", "archivist-worker"] {
         assert_links_none_of(package, &["tokio-postgres"]);
     }
-    assert_links_none_of("archivist-fleet", &["clap", "rusqlite", "ureq"]);
+    assert_links_none_of("archivist-fleet", &["clap", "rusqlite", "scraper"]);
 }
 
 /// Programs that read hostile pages or are uid 0 have no code of transfers, which have the keys of the store.

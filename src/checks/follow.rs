@@ -1,6 +1,6 @@
 //! Follows redirects up to a limit.
 
-use super::client::{Answer, Fault};
+use super::http::{Answer, Fault};
 use archivist_hooks::page::html::one_line;
 use std::time::{Duration, Instant};
 use url::Url;
@@ -11,7 +11,7 @@ pub fn follow(
     url: &Url,
     most: usize,
     longest: Duration,
-    ask: impl Fn(&Url) -> Result<Answer, Fault>,
+    mut ask: impl FnMut(&Url) -> Result<Answer, Fault>,
 ) -> Result<(Url, Answer), Fault> {
     let begun = Instant::now();
     let mut url = url.clone();

@@ -2,9 +2,9 @@
 //! problems, `lighthouse` measures one page. Each takes a request and returns a [`CheckResult`],
 //! and is meant for its own unit, whose time limit is longer than the check's.
 
-mod client;
 mod crawl;
 mod follow;
+mod http;
 pub mod lighthouse;
 mod reach;
 mod request;

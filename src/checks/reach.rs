@@ -1,32 +1,23 @@
 //! Addresses that a check may reach. A site whose names, redirects and links point into the local
 //! network must not make the check send requests there (a router, the metadata service of a cloud).
 
+use crate::http::Fault;
 use archivist_core::model::{AddressKind, Reach};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use ureq::Error;
-use ureq::config::Config;
-use ureq::http::Uri;
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::NextTimeout;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// Most addresses of a host that are used.
+const ADDRESSES: usize = 16;
 
 /// Resolves names, and refuses a host if any of its addresses is forbidden.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Guard {
-    inner: Arc<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
-    names: DefaultResolver,
-    reach: Reach,
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Guard")
-    }
+    reach: Arc<Reach>,
 }
 
 /// Why an address was refused.
@@ -48,33 +39,58 @@ impl fmt::Display for Private {
 
 impl std::error::Error for Private {}
 
-impl Resolver for Guard {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, Error> {
-        let found = self.inner.names.resolve(uri, config, timeout)?;
-        self.allow(found.iter().map(|address| address.ip()))
-            .map_err(|private| Error::Other(Box::new(private)))?;
-        Ok(found)
-    }
-}
-
 impl Guard {
     /// Returns a guard for these limits.
     pub fn new(reach: Reach) -> Guard {
-        let names = DefaultResolver::default();
         Guard {
-            inner: Arc::new(Inner { names, reach }),
+            reach: Arc::new(reach),
         }
     }
 
+    /// Returns the addresses of the server of a URL, if all of them are allowed. A name lookup takes
+    /// at most `longest`.
+    pub fn addresses(&self, url: &Url, longest: Duration) -> Result<Vec<SocketAddr>, Fault> {
+        let unknown = || Fault::Other("the host is unknown".to_owned());
+        let port = url.port_or_known_default().ok_or_else(unknown)?;
+        let found = match url.host().ok_or_else(unknown)? {
+            Host::Ipv4(ip) => vec![SocketAddr::new(ip.into(), port)],
+            Host::Ipv6(ip) => vec![SocketAddr::new(ip.into(), port)],
+            Host::Domain(name) => look_up(name.to_owned(), port, longest)?,
+        };
+        if found.is_empty() {
+            return Err(unknown());
+        }
+        self.allow(found.iter().map(SocketAddr::ip))
+            .map_err(|private| Fault::Other(private.to_string()))?;
+        Ok(found.into_iter().take(ADDRESSES).collect())
+    }
+
     fn allow(&self, mut addresses: impl Iterator<Item = IpAddr>) -> Result<(), Private> {
-        match addresses.find(|ip| !self.inner.reach.allows(*ip)) {
+        match addresses.find(|ip| !self.reach.allows(*ip)) {
             Some(refused) => Err(Private(refused)),
             None => Ok(()),
+        }
+    }
+}
+
+/// Looks up a name in a thread of its own, because getaddrinfo(3) has no time limit.
+fn look_up(name: String, port: u16, longest: Duration) -> Result<Vec<SocketAddr>, Fault> {
+    let (found, answer) = channel();
+    let look = move || {
+        let all = (name.as_str(), port).to_socket_addrs();
+        let _ = found.send(all.map(Iterator::collect));
+    };
+    thread::Builder::new()
+        .name("resolve".into())
+        .spawn(look)
+        .map_err(|error| Fault::Other(format!("failed to start a thread: {error}")))?;
+    match answer.recv_timeout(longest) {
+        Ok(Ok(addresses)) => Ok(addresses),
+        Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+            Err(Fault::Other("the host is unknown".to_owned()))
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            Err(Fault::Late("resolving the name timed out".to_owned()))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Request of a check: one JSON object, or a URL.
 
-use super::client::{Patience, USER_AGENT};
+use super::http::{Patience, USER_AGENT};
 use archivist_core::model::{PageUrl, Reach};
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! (526, 408, 10000 ms) existing records contain.
 
 use super::Request;
-use super::client::{Answer, Client, Fault, Patience};
 use super::follow::follow;
+use super::http::{Answer, Ask, Client, Fault, Patience, Wanted};
 use super::reach::Guard;
 use super::result::{CheckResult, Kind};
 use archivist_hooks::page::html::one_line;
@@ -16,14 +16,13 @@ const PATIENCE: Patience = Patience::of(3, 10);
 const LONGEST: Duration = Duration::from_secs(30);
 /// Most redirects, as in Python's requests.
 const REDIRECTS: usize = 30;
-/// Bytes of the body that must arrive in time; the rest does not matter.
-const BODY: u64 = 1 << 20;
 /// Status of TLS errors, status of other errors, and the time in ms for a missing answer.
 const TLS_ERROR: u16 = 526;
 const NO_ANSWER: u16 = 408;
 const NO_TIME: u64 = 10_000;
 
-/// Requests the URL, follows redirects and returns the last answer.
+/// Requests the URL, follows redirects and returns the last answer. Ends when its headers and the
+/// first bytes of its body have arrived: some bodies never end.
 pub fn check(request: &Request) -> CheckResult {
     let settings = &request.settings;
     let client = Client::new(
@@ -34,7 +33,7 @@ pub fn check(request: &Request) -> CheckResult {
     let mut result = CheckResult::new(Kind::Status, request.url.as_str());
     let longest = settings.deadline(LONGEST);
     let answered = follow(&request.url, REDIRECTS, longest, |url| {
-        client.get(url, BODY)
+        client.send(&Ask::new("GET", url), |_| Wanted::Start)
     });
     if let Ok((url, answer)) = &answered {
         result.set_headers(&answer.headers);
@@ -62,7 +61,7 @@ pub fn check(request: &Request) -> CheckResult {
     }
 }
 
-/// An answer without its body counts as none.
+/// An answer without the start of its body counts as none.
 fn whole((_, mut answer): (Url, Answer)) -> Result<Answer, Fault> {
     match answer.problem.take() {
         Some(fault) => Err(fault),

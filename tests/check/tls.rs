@@ -45,16 +45,62 @@ impl Made {
     }
 
     pub fn self_signed(&self) -> Arc<ServerConfig> {
-        let key = KeyPair::generate().unwrap();
-        let certificate = of("127.0.0.1").self_signed(&key).unwrap();
-        config(certificate.der().clone(), &key)
+        self.self_signed_pem().0
+    }
+
+    /// Self-signed, and the certificate as a file of authorities holds it.
+    pub fn self_signed_pem(&self) -> (Arc<ServerConfig>, String) {
+        self_signed(of("127.0.0.1"))
+    }
+
+    /// Self-signed with CA:TRUE.
+    pub fn own_authority(&self) -> (Arc<ServerConfig>, String) {
+        self_signed(authority())
+    }
+
+    /// Issued, with CA:TRUE.
+    pub fn issued_authority(&self) -> Arc<ServerConfig> {
+        self.signed(authority())
+    }
+
+    pub fn expired_authority(&self) -> Arc<ServerConfig> {
+        let mut params = authority();
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(2020, 2, 1);
+        self.signed(params)
+    }
+
+    /// With CA:TRUE, issued by an authority below the trusted one, which the server sends.
+    pub fn issued_below(&self) -> Arc<ServerConfig> {
+        let mut params = authority();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "an authority below");
+        let (middle, own) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let sent = params.signed_by(&middle, &self.issuer).unwrap();
+        let issuer = Issuer::new(params, middle);
+        let certificate = authority().signed_by(&own, &issuer).unwrap();
+        config(vec![certificate.der().clone(), sent.der().clone()], &own)
     }
 
     fn signed(&self, params: CertificateParams) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        config(certificate.der().clone(), &key)
+        config(vec![certificate.der().clone()], &key)
     }
+}
+
+fn authority() -> CertificateParams {
+    let mut params = of("127.0.0.1");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+}
+
+fn self_signed(params: CertificateParams) -> (Arc<ServerConfig>, String) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let config = config(vec![certificate.der().clone()], &key);
+    (config, certificate.pem())
 }
 
 fn of(name: &str) -> CertificateParams {
@@ -62,7 +108,7 @@ fn of(name: &str) -> CertificateParams {
 }
 
 fn config(
-    certificate: rustls::pki_types::CertificateDer<'static>,
+    chain: Vec<rustls::pki_types::CertificateDer<'static>>,
     key: &KeyPair,
 ) -> Arc<ServerConfig> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
@@ -72,7 +118,7 @@ fn config(
     let config = builder
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key);
+        .with_single_cert(chain, key);
     Arc::new(config.unwrap())
 }
 

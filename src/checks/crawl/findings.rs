@@ -205,7 +205,8 @@ fn weight(site: &Site, found: &mut Vec<Finding>) {
             found.push(Finding::new("slow-page", known.url.as_str(), &text));
         }
         if *is_large {
-            let text = "more than 1 MiB of HTML, of which only the start was read";
+            let text =
+                "more HTML than 1 MiB or than arrived in time, of which only the start was read";
             found.push(Finding::new("large-page", known.url.as_str(), text));
         }
     }

@@ -1,9 +1,9 @@
 //! Jobs of a crawl: requests to the network, and their results.
 
 use super::page::Page;
-use crate::client::{Answer, Client, Fault, Patience};
 use crate::crawl::page;
-use crate::follow::follow;
+use crate::follow::{follow, target};
+use crate::http::{Answer, Client, Fault, Patience};
 use crate::reach::Guard;
 use crate::request::Settings;
 use archivist_core::model::Robots;
@@ -77,6 +77,8 @@ pub struct Response {
     pub page: Option<Page>,
     /// Whether the page is longer than what was read.
     pub is_large: bool,
+    /// Whether the answer set a cookie, with which the site may answer otherwise.
+    pub sets_cookie: bool,
 }
 
 /// Both clients; threads share them.
@@ -145,8 +147,18 @@ impl Fetcher {
             Err(Fault::Other(_)) => ask()?,
             answer => answer?,
         };
-        if let Some(fault) = answer.problem.take() {
-            return Err(fault);
+        // A page that sets a cookie and redirects to itself is there with the cookie.
+        for _ in 0..REDIRECTS {
+            if !(answer.sets_cookie && leads_to_itself(&answer, url)) {
+                break;
+            }
+            answer = ask()?;
+        }
+        match answer.problem.take() {
+            // An endless page, of which browsers show what has arrived.
+            Some(Fault::Late(_)) if !answer.body.is_empty() => answer.is_cut = true,
+            Some(fault) => return Err(fault),
+            None => {}
         }
         let tags = answer.header("x-robots-tag").unwrap_or_default();
         let kind = answer.header("content-type").unwrap_or_default();
@@ -158,20 +170,27 @@ impl Fetcher {
             retry_after: retry_after(&answer),
             page,
             is_large: answer.is_cut,
+            sets_cookie: answer.sets_cookie,
         })
     }
 
     /// Sends HEAD, and GET if the server does not support HEAD.
     fn external(&self, url: &Url) -> Result<u16, Fault> {
-        let head = follow(url, REDIRECTS, LONGEST, |url| self.elsewhere.head(url));
+        let client = self.elsewhere.without_cookies();
+        let head = follow(url, REDIRECTS, LONGEST, |url| client.head(url));
         if let Ok((_, answer)) = &head
             && answer.status < 400
         {
             return Ok(answer.status);
         }
-        let got = follow(url, REDIRECTS, LONGEST, |url| self.elsewhere.get(url, 0));
+        let got = follow(url, REDIRECTS, LONGEST, |url| client.get(url, 0));
         got.map(|(_, answer)| answer.status)
     }
+}
+
+fn leads_to_itself(answer: &Answer, url: &Url) -> bool {
+    let to = answer.location().and_then(|to| target(url, to).ok());
+    to.is_some_and(|to| to == *url)
 }
 
 fn is_page(answer: &Answer) -> bool {

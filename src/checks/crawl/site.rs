@@ -3,8 +3,8 @@
 
 use super::job::{Done, Job, Response, Rules};
 use super::page::Page;
-use crate::client::Fault;
 use crate::follow::target;
+use crate::http::Fault;
 use archivist_core::model::Robots;
 use archivist_hooks::page::sitemap::Sitemap;
 use std::collections::{HashMap, VecDeque};
@@ -41,6 +41,8 @@ pub struct Known {
     /// Result of its request.
     pub answer: Option<Found>,
     tries: u8,
+    /// Whether it was requested again, because a cookie was set on the way back to it.
+    is_again: bool,
 }
 
 /// Result of a request.
@@ -95,6 +97,8 @@ pub struct Site {
     pub pages: usize,
     /// Whether a limit left something out.
     pub is_cut: bool,
+    /// Whether a redirect of the site set a cookie.
+    has_cookies: bool,
     by_url: HashMap<Url, usize>,
     phase: Phase,
     moves: usize,
@@ -122,6 +126,7 @@ impl Site {
             has_sitemap: false,
             pages: 0,
             is_cut: false,
+            has_cookies: false,
             by_url: HashMap::new(),
             phase: Phase::Robots,
             moves: 0,
@@ -300,6 +305,7 @@ impl Site {
         }
         if let Some(location) = &seen.location {
             self.asked -= PAGE - REDIRECT;
+            self.has_cookies |= seen.sets_cookie;
             return self.take_redirect(number, seen.status, location);
         }
         let Some(page) = seen.page else {
@@ -337,6 +343,25 @@ impl Site {
         }
         let to = self.link(url, number);
         self.urls[number].answer = Some(Found::Redirect(status, to));
+        if let Some(to) = to.filter(|to| self.has_cookies && self.leads_back(*to, number)) {
+            self.urls[to].is_again = true;
+            self.urls[to].answer = None;
+            self.queue.push_front(to);
+        }
+    }
+
+    /// Returns whether `from` redirects to `to`, directly or through others, and was requested once.
+    /// With the cookies of the way, the site may answer with a page.
+    fn leads_back(&self, from: usize, to: usize) -> bool {
+        let mut at = from;
+        for _ in 0..=MOVES {
+            match self.urls[at].answer {
+                _ if at == to => return !self.urls[from].is_again,
+                Some(Found::Redirect(_, Some(next))) => at = next,
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// The site is on another host, which has its own rules.
@@ -392,6 +417,7 @@ impl Site {
             in_sitemap: false,
             answer: None,
             tries: 0,
+            is_again: false,
         });
         if self.phase == Phase::Open {
             if self.is_own(&self.urls[number].url) {

@@ -4,8 +4,8 @@ use super::findings;
 use super::job::{Done, Job, Response, Rules};
 use super::page::Page;
 use super::site::{Next, Site};
-use crate::client::Fault;
 use crate::crawl::page;
+use crate::http::Fault;
 use crate::result::Finding;
 use archivist_core::model::Robots;
 use archivist_hooks::page::sitemap;
@@ -109,6 +109,7 @@ fn seen(url: &Url, status: Option<u16>, text: &str) -> Response {
             .is_none()
             .then(|| page::read(text.as_bytes(), "", url, "")),
         is_large: false,
+        sets_cookie: text.contains("cookie"),
     }
 }
 

@@ -1,0 +1,222 @@
+//! One connection: TCP or TLS, with a time limit for each step.
+
+use super::client::Patience;
+use super::fault::Fault;
+use super::trust::{Trust, in_words};
+use crate::reach::Guard;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, BufRead, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use url::{Host, Url};
+
+/// Bytes that are read at once.
+const PIECE: usize = 16 << 10;
+
+/// A connection to the server of a URL.
+pub struct Connection {
+    stream: Stream,
+    buffer: Vec<u8>,
+    /// Start of the bytes of the buffer that are not consumed.
+    at: usize,
+    /// End of validity of the server's certificate, in seconds since 1970.
+    pub expires: Option<i64>,
+}
+
+enum Stream {
+    Plain(Timed),
+    Secure(Box<StreamOwned<ClientConnection, Timed>>),
+}
+
+/// A socket whose calls end at a time.
+struct Timed {
+    socket: TcpStream,
+    until: Instant,
+}
+
+impl Timed {
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(left)
+    }
+}
+
+/// A socket reports its time limit as "would block".
+fn named(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(self.left()?))?;
+        self.socket.read(into).map_err(named)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(self.left()?))?;
+        self.socket.write(bytes).map_err(named)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+impl Connection {
+    /// Connects to the server of a URL, if the guard allows each of its addresses.
+    pub fn open(
+        url: &Url,
+        guard: &Guard,
+        patience: Patience,
+        trust: impl FnOnce() -> Result<Trust, Fault>,
+    ) -> Result<Connection, Fault> {
+        let addresses = guard.addresses(url, patience.connect)?;
+        let until = Instant::now() + patience.connect;
+        let socket = reach(&addresses, until)?;
+        let _ = socket.set_nodelay(true);
+        let socket = Timed { socket, until };
+        if url.scheme() != "https" {
+            return Ok(Connection::over(Stream::Plain(socket), None));
+        }
+        let name = server_name(url).ok_or_else(|| {
+            let reason = "the host of this URL cannot be the name in a certificate";
+            Fault::Tls(reason.to_owned())
+        })?;
+        let tls = ClientConnection::new(trust()?.config, name)
+            .map_err(|error| Fault::Tls(in_words(&error)))?;
+        let mut stream = StreamOwned::new(tls, socket);
+        while stream.conn.is_handshaking() {
+            stream
+                .conn
+                .complete_io(&mut stream.sock)
+                .map_err(handshake_fault)?;
+        }
+        let sent = stream.conn.peer_certificates().unwrap_or_default();
+        let expires = sent.first().and_then(super::issuer::end_of_validity);
+        Ok(Connection::over(Stream::Secure(Box::new(stream)), expires))
+    }
+
+    fn over(stream: Stream, expires: Option<i64>) -> Connection {
+        Connection {
+            stream,
+            buffer: Vec::new(),
+            at: 0,
+            expires,
+        }
+    }
+
+    /// Ends all calls at this time.
+    pub fn end_at(&mut self, until: Instant) {
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.until = until,
+            Stream::Secure(stream) => stream.sock.until = until,
+        }
+    }
+
+    /// Sends a request.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.write_all(bytes),
+            Stream::Secure(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    /// Waits for more bytes and appends them to those that are not consumed; returns how many.
+    pub fn receive(&mut self) -> io::Result<usize> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let before = self.buffer.len();
+        self.buffer.resize(before + PIECE, 0);
+        let read = match &mut self.stream {
+            Stream::Plain(socket) => socket.read(&mut self.buffer[before..]),
+            // Many servers close a connection without TLS's own end; browsers do not mind.
+            Stream::Secure(stream) => match stream.read(&mut self.buffer[before..]) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                read => read,
+            },
+        };
+        self.buffer.truncate(before + *read.as_ref().unwrap_or(&0));
+        read
+    }
+
+    /// Returns the received bytes that are not consumed.
+    pub fn received(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let piece = self.fill_buf()?;
+        let read = piece.len().min(into.len());
+        into[..read].copy_from_slice(&piece[..read]);
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Connection {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.received().is_empty() {
+            self.receive()?;
+        }
+        Ok(self.received())
+    }
+
+    fn consume(&mut self, read: usize) {
+        self.at = (self.at + read).min(self.buffer.len());
+    }
+}
+
+/// Connects to the first address that answers. Each address has its part of the time, so that one
+/// that is dead does not take the time of the others.
+fn reach(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, Fault> {
+    let mut failed = Fault::Other("the host is unknown".to_owned());
+    for (tried, address) in addresses.iter().enumerate() {
+        let left = until.saturating_duration_since(Instant::now());
+        let part = left / u32::try_from(addresses.len() - tried).unwrap_or(1);
+        if part.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(address, part) {
+            Ok(socket) => return Ok(socket),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                failed = Fault::Late("connecting timed out".to_owned());
+            }
+            Err(error) => failed = Fault::of(&error),
+        }
+    }
+    Err(failed)
+}
+
+fn server_name(url: &Url) -> Option<ServerName<'static>> {
+    match url.host()? {
+        Host::Domain(name) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            ServerName::try_from(name.to_owned()).ok()
+        }
+        Host::Ipv4(ip) => Some(ServerName::from(std::net::IpAddr::from(ip))),
+        Host::Ipv6(ip) => Some(ServerName::from(std::net::IpAddr::from(ip))),
+    }
+}
+
+/// A broken connection says nothing about TLS, except in the middle of the handshake.
+fn handshake_fault(error: io::Error) -> Fault {
+    if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return Fault::Tls(in_words(inner));
+    }
+    match error.kind() {
+        io::ErrorKind::TimedOut => Fault::Late("connecting timed out".to_owned()),
+        io::ErrorKind::UnexpectedEof => Fault::Tls("the server closed the connection".to_owned()),
+        _ => Fault::of(&error),
+    }
+}

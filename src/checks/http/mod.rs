@@ -1,0 +1,25 @@
+//! HTTP/1.1 client of the checks, which accepts what browsers accept: a check calls a site down
+//! only if a browser does.
+//!
+//! A library that follows the RFCs refuses answers that every browser shows: names of headers with
+//! spaces, lines without a colon, control characters, certificates of authorities as certificates
+//! of servers. libcurl refuses some of them, too (lines without a colon since 8, lines of more than
+//! 100 KiB), and would add 30 libraries to the start of each hook, as hooks and checks are one
+//! program. This client reads answers by the rules of Chromium; rustls makes connections.
+
+mod answer;
+mod client;
+mod connection;
+mod cookies;
+mod decode;
+mod fault;
+mod framing;
+mod head;
+mod issuer;
+mod request;
+mod trust;
+
+pub use answer::Answer;
+pub use client::{Client, Patience, USER_AGENT, Wanted};
+pub use fault::Fault;
+pub use request::Ask;

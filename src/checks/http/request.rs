@@ -1,0 +1,89 @@
+//! Requests as bytes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The method, such as `GET`.
+    pub method: &'a str,
+    /// The URL.
+    pub url: &'a Url,
+    /// Headers that replace those of the client, or that it would not send.
+    pub headers: &'a [(String, String)],
+    /// Body of the request.
+    pub body: Option<&'a [u8]>,
+}
+
+impl<'a> Ask<'a> {
+    /// Returns a request without body or headers of its own.
+    pub fn new(method: &'a str, url: &'a Url) -> Ask<'a> {
+        Ask {
+            method,
+            url,
+            headers: &[],
+            body: None,
+        }
+    }
+}
+
+/// Returns the bytes of a request.
+pub fn bytes(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<u8> {
+    let url = ask.url;
+    let mut target = url.path().to_owned();
+    if let Some(query) = url.query() {
+        target.push('?');
+        target.push_str(query);
+    }
+    let mut request = format!("{} {target} HTTP/1.1\r\n", ask.method).into_bytes();
+    let mut usual: Vec<(&str, Vec<u8>)> = vec![
+        ("Host", host(url).into_bytes()),
+        ("User-Agent", user_agent.as_bytes().to_vec()),
+        ("Accept", b"*/*".to_vec()),
+        ("Accept-Encoding", b"gzip".to_vec()),
+    ];
+    usual.extend(credentials(url).map(|text| ("Authorization", text.into_bytes())));
+    usual.extend(cookies.map(|header| ("Cookie", header)));
+    if let Some(body) = ask.body {
+        usual.push(("Content-Length", body.len().to_string().into_bytes()));
+    }
+    let is_replaced = |name: &str| {
+        let mut own = ask.headers.iter();
+        own.any(|(own, _)| own.eq_ignore_ascii_case(name))
+    };
+    usual.retain(|(name, _)| !is_replaced(name));
+    let own = ask.headers.iter();
+    usual.extend(own.map(|(name, value)| (name.as_str(), value.clone().into_bytes())));
+    for (name, value) in usual {
+        request.extend_from_slice(name.as_bytes());
+        request.extend_from_slice(b": ");
+        // A line feed would begin another header.
+        request.extend(value.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+        request.extend_from_slice(b"\r\n");
+    }
+    request.extend_from_slice(b"\r\n");
+    request.extend_from_slice(ask.body.unwrap_or_default());
+    request
+}
+
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Returns the value of `Authorization:` for the user and password of a URL.
+fn credentials(url: &Url) -> Option<String> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut text: Vec<u8> = percent_decode_str(url.username()).collect();
+    text.push(b':');
+    text.extend(percent_decode_str(url.password().unwrap_or_default()));
+    Some(format!("Basic {}", STANDARD.encode(text)))
+}

@@ -1,0 +1,14 @@
+# Sites that set a cookie and redirect.
+
+queue() {
+    archivist watch add w8 "http://127.0.0.1:$port/" "http://127.0.0.1:$port/way" \
+        --status daily --lighthouse no --crawl weekly >/dev/null
+    crawl=$(add --plugins headers,favicon "http://127.0.0.1:$port/")
+}
+
+judge() {
+    archivist watch run --kind status --kind crawl --wait w8 >/dev/null
+    assert_eq "true true true true" "$(query 'map(.ok) | join(" ")' watch history w8)" "checks of a site with cookies"
+    wait_for 60 is_over "$crawl"
+    assert_eq "headers=succeeded" "$(results "$crawl" | grep -o '^headers=[a-z]*')" "headers of a site with cookies"
+}
