@@ -8,7 +8,7 @@ mod fixture;
 mod letters;
 mod pictures;
 
-use fixture::{Site, Snapshot, has};
+use fixture::{Site, Snapshot, WebServer, has};
 use std::time::Duration;
 
 #[test]
@@ -50,6 +50,19 @@ fn wget_fails_with_a_reason_within_its_time_limit() {
     );
     let large = snap.run("wget", &site.url("large?mb=20"), &[("WGET_MAX_SIZE", "1m")]);
     large.assert(1, "failed", "wget was stopped: more than WGET_MAX_SIZE=1m");
+}
+
+#[test]
+fn cookies_are_kept_between_redirects() {
+    if !has(&["curl"]) {
+        return;
+    }
+    let (site, snap) = (WebServer::start("08-cookie-redirect"), Snapshot::new());
+    for path in ["/", "/way"] {
+        snap.run("headers", &site.url(path), &[])
+            .assert(0, "succeeded", "headers.json");
+        assert_eq!(snap.json("headers/headers.json")["status"], 200, "{path}");
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! `*_ARGS_EXTRA` are curl options (proxies, client certificates, address overrides), and
 //! `CURL_BINARY` selects the program. Curl also speaks HTTP/2 and ends at the hook's deadline with
 //! the part of the body that arrived. Its process runs under the hook's address filter, whose
-//! refusal `process::reach` explains. Site checks need the time until the headers and a filter for
-//! each connection, which curl does not offer.
+//! refusal `process::reach` explains. Site checks need the time until the headers, a filter for each
+//! connection and thousands of requests for each process, which curl(1) does not offer.
 
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
@@ -115,12 +115,13 @@ pub fn get(
     if !invocation.settings.flag("CHECK_SSL_VALIDITY") {
         command.arg("--insecure");
     }
-    for (option, key) in [("--user-agent", "USER_AGENT"), ("--cookie", "COOKIES_FILE")] {
-        let value = invocation.settings.text(key);
-        if !value.is_empty() {
-            command.args([option, &value]);
-        }
+    let user_agent = invocation.settings.text("USER_AGENT");
+    if !user_agent.is_empty() {
+        command.args(["--user-agent", &user_agent]);
     }
+    // Without a file, curl keeps cookies between redirects alone: a site that sets a cookie and
+    // redirects to itself would redirect for ever.
+    command.args(["--cookie", &invocation.settings.text("COOKIES_FILE")]);
     command.args(
         invocation
             .settings
