@@ -337,6 +337,15 @@ fn tls_that_is_broken_in_every_way() {
         );
     }
     std::fs::write(&store, &made.authority).unwrap();
+    for (days, warning) in [
+        (2, json!("the certificate expires in 2 days")),
+        (20, json!(null)),
+    ] {
+        let record = ask(server(made.of_days(days)).port);
+        assert_eq!(record["ok"], true, "{record}");
+        assert_eq!(record["certificate_days"], days, "{record}");
+        assert_eq!(record["warning"], warning, "{record}");
+    }
     let kinds = [
         (made.expired(), "has expired"),
         (made.of_another(), "for another name"),

@@ -1,7 +1,7 @@
 //! Request of a check: one JSON object, or a URL.
 
 use super::http::{Patience, USER_AGENT};
-use archivist_core::model::{PageUrl, Reach};
+use archivist_core::model::{PageUrl, Probe, Reach};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +37,9 @@ pub struct Settings {
     pub at_once: Option<usize>,
     /// Whether a crawl checks links to other sites.
     pub external: Option<bool>,
+    /// How a status check asks, and what it expects.
+    #[serde(flatten)]
+    pub probe: Probe,
     /// Library of the data directory, where programs are searched.
     pub lib_dir: Option<PathBuf>,
     /// Path of lighthouse.

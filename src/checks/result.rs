@@ -1,6 +1,7 @@
 //! Result of a check: the line of JSON that it prints. All text came from the web; it is cleaned
 //! and bounded here.
 
+use archivist_core::model::Time;
 use archivist_hooks::page::html::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -121,6 +122,15 @@ pub struct CheckResult {
     /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ms: Option<u64>,
+    /// When the first of the certificates of all answers expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_expires: Option<Time>,
+    /// Whole days from now until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_days: Option<i64>,
+    /// A problem that will make the check fail, such as a certificate that expires soon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Headers of the last answer, names in lower case; several values of one name on separate
     /// lines.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -163,6 +173,9 @@ impl CheckResult {
             ok: false,
             status_code: None,
             response_ms: None,
+            certificate_expires: None,
+            certificate_days: None,
+            warning: None,
             headers: Map::new(),
             scores: None,
             findings: Vec::new(),

@@ -173,6 +173,72 @@ fn a_body_without_an_end_is_an_answer() {
     is_up(&record);
 }
 
+/// The answer has the whole request, and the body follows the headers.
+#[test]
+fn watches_say_how_to_ask_and_what_is_good() {
+    let other = serve(|head, to| page(to, b"", &head.replace('<', "?")));
+    let base = serve(move |head, to| match path(head) {
+        "/401" => {
+            let _ = to.write_all(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
+        }
+        "/away" => redirect(to, &other, ""),
+        "/post" if head.starts_with("POST ") => redirect(to, "/got", ""),
+        "/latin" => page(to, b"", "<meta charset=utf-8><title>caf\u{e9}</title>"),
+        "/endless" => {
+            let _ = to.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nshop");
+            while to.write_all(b" ").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        _ => page(to, b"", &head.replace('<', "?")),
+    });
+    let ask = |path: &str, settings: Value| {
+        let record = check("status", &format!("{base}{path}"), settings);
+        let error = record["error"].as_str().unwrap_or("up").to_owned();
+        assert_eq!(record["ok"], error == "up", "{record}");
+        error
+    };
+    let expect = json!({"expect": [[200, 299], [401, 401]]});
+    assert_eq!(ask("/401", expect.clone()), "up");
+    assert_eq!(ask("/401", json!({})), "the server answered 401");
+    assert_eq!(ask("/away", json!({"expect": [[302, 302]]})), "up");
+    assert_eq!(
+        ask("/x", json!({"expect": [[404, 404]]})),
+        "the server answered 200"
+    );
+    assert_eq!(ask("/x", json!({"keywords": ["GET /x HTTP/1.1"]})), "up");
+    assert_eq!(ask("/latin", json!({"keywords": ["caf\u{e9}"]})), "up");
+    let missing = ask("/x", json!({"keywords": ["shop"]}));
+    assert_eq!(missing, "the page does not contain 'shop'");
+    let found = ask("/x", json!({"not_keywords": ["GET"]}));
+    assert_eq!(found, "the page contains 'GET'");
+    assert_eq!(
+        ask("/endless", json!({"keywords": ["shop"], "read_s": 0.5})),
+        "up"
+    );
+    let whole = ask("/endless", json!({"body": "whole", "read_s": 0.5}));
+    assert_eq!(whole, "the answer did not end within the time limit");
+    let own = json!({
+        "method": "PUT", "headers": [["X-Key", "secret"], ["accept", "text/html"], ["User-Agent", "me"]],
+        "keywords": ["PUT /x", "X-Key: secret", "accept: text/html", "User-Agent: me"],
+        "not_keywords": ["*/*", "Mozilla"]
+    });
+    assert_eq!(ask("/x", own), "up");
+    let away = json!({
+        "headers": [["X-Key", "secret"], ["Accept", "text/html"]],
+        "keywords": ["Accept: text/html"], "not_keywords": ["secret"]
+    });
+    assert_eq!(ask("/away", away), "up");
+    let post = json!({"data": "a=1", "keywords": ["GET /got"], "not_keywords": ["Content-Type"]});
+    assert_eq!(ask("/post", post), "up");
+    let data = json!({
+        "data": "a=1", "keywords": ["POST /x", "Content-Length: 3", "Content-Type: application/x-www"]
+    });
+    assert_eq!(ask("/x", data), "up");
+    assert_eq!(ask("/x", json!({"method": "HEAD"})), "up");
+    assert_eq!(ask("/endless", json!({"body": "no"})), "up");
+}
+
 /// Starts the server of a case in `tests/web`. It ends when the answer is dropped.
 struct Case {
     server: std::process::Child,

@@ -83,6 +83,14 @@ impl Made {
         config(vec![certificate.der().clone(), sent.der().clone()], &own)
     }
 
+    /// Valid for some days from now.
+    pub fn of_days(&self, days: i64) -> Arc<ServerConfig> {
+        let mut params = of("127.0.0.1");
+        params.not_after = std::time::SystemTime::now().into();
+        params.not_after += std::time::Duration::from_secs(3600 + 86_400 * days.unsigned_abs());
+        self.signed(params)
+    }
+
     fn signed(&self, params: CertificateParams) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

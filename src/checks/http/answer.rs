@@ -45,6 +45,11 @@ impl Answer {
         }
     }
 
+    /// Makes a redirect an answer.
+    pub fn stay(&mut self) {
+        self.location = None;
+    }
+
     /// Returns the media type, such as `text/html`.
     pub fn media_type(&self) -> String {
         let value = self.header("content-type").unwrap_or_default();

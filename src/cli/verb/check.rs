@@ -107,6 +107,12 @@ fn words(result: &CheckResult) -> String {
     if let Some(url) = &result.final_url {
         line("leads to", clean(url));
     }
+    if let Some(days) = result.certificate_days {
+        line("days until the certificate expires", days.to_string());
+    }
+    if let Some(warning) = &result.warning {
+        line("warning", clean(warning));
+    }
     if let Some(scores) = &result.scores {
         let all = [
             ("performance", scores.performance),

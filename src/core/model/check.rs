@@ -128,6 +128,15 @@ pub struct CheckRecord {
     /// URL after redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
+    /// When the first of the certificates of the site expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_expires: Option<Time>,
+    /// Whole days from the check until then; negative after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_days: Option<i64>,
+    /// A problem that will make the check fail, such as a certificate that expires soon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Number of pages that a crawl read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,

@@ -78,7 +78,12 @@ impl Turn<'_> {
             }
             for url in &urls {
                 let library = self.engine.scope.data_dir().join("lib");
-                let request = json!({ "url": url, "settings": { "lib_dir": library } });
+                let mut settings = match kind {
+                    CheckKind::Status => serde_json::to_value(&watch.probe)?,
+                    _ => json!({}),
+                };
+                settings["lib_dir"] = json!(library);
+                let request = json!({ "url": url, "settings": settings });
                 match self.queue(watch, kind, url, &request.to_string())? {
                     Some(id) => queued.queued.push(id),
                     None => {

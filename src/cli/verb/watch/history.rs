@@ -138,7 +138,9 @@ pub fn result(check: &Check) -> Cell {
     words.extend(record.pages.map(|pages| format!("{pages} pages")));
     words.extend(record.crawl.map(|crawl| crawl.to_string()));
     words.extend(record.error.clone());
+    words.extend(record.warning.clone());
     let tone = match check.ok {
+        Some(true) if record.warning.is_some() => Tone::Busy,
         Some(true) => Tone::Good,
         Some(false) => Tone::Bad,
         None => Tone::Dim,
@@ -199,6 +201,21 @@ mod tests {
             },
         };
         let style = Style::plain(Time(5000));
+        let warned = Check {
+            ok: Some(true),
+            record: CheckRecord {
+                status_code: Some(200),
+                response_ms: Some(7),
+                warning: Some("the certificate expires in 2 days".into()),
+                ..CheckRecord::default()
+            },
+            ..check.clone()
+        };
+        let text = table(&[warned], &style).render(&style);
+        assert!(
+            text.contains("200 7 ms the certificate expires in 2 days"),
+            "{text}"
+        );
         assert_eq!(
             table(&[check], &style).render(&style),
             "ID   KIND    STATE   RESULT                      TIME  WHEN                      URL\n\

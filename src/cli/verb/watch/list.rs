@@ -205,6 +205,17 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
             let of = site.status_checks;
             out.push_str(&format!("uptime {} of {of} status checks\n", uptime(site)));
         }
+        let expires = site
+            .last
+            .iter()
+            .find_map(|it| it.record.certificate_expires);
+        if let Some(end) = expires {
+            let days = end.until(style.now).as_secs() / 86_400;
+            out.push_str(&format!(
+                "certificate expires in {days} days, {}\n",
+                text::stamp_and_age(end, style)
+            ));
+        }
         if !table.is_empty() {
             out.push_str(&table.render(style));
         }

@@ -1,5 +1,6 @@
 //! The keys of `[Watch]` (archivist.watch(5)).
 
+use super::probe;
 use super::{Missed, NAME_ALLOWED, Schedule, Watch, is_name};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub const SECTION: &str = "Watch";
 
 /// All keys, without '='.
-pub const KEYS: [&str; 24] = [
+pub const KEYS: [&str; 33] = [
     "Label",
     "Notes",
     "URL",
@@ -32,6 +33,15 @@ pub const KEYS: [&str; 24] = [
     "DownAfter",
     "OnDown",
     "OnRecovery",
+    "Expect",
+    "Keyword",
+    "NotKeyword",
+    "Method",
+    "Header",
+    "Accept",
+    "Data",
+    "Body",
+    "CertificateWarnDays",
     "ArchiveDepth",
     "ArchiveTags",
     "ArchivePlugins",
@@ -78,6 +88,7 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     }
     watch.on_down = reader.value("OnDown", Alert::parse);
     watch.on_recovery = reader.value("OnRecovery", Alert::parse);
+    watch.probe = probe::read(reader);
     watch.archiving.depth = reader.number("ArchiveDepth", 0..=4).unwrap_or(0);
     watch.archiving.tags = words(reader, "ArchiveTags");
     watch.archiving.plugins = words(reader, "ArchivePlugins");

@@ -3,6 +3,7 @@
 
 mod cron;
 mod keys;
+mod probe;
 mod schedule;
 
 pub use keys::{KEYS, SECTION};
@@ -11,7 +12,7 @@ pub use schedule::{Schedule, When};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
 use crate::declare::{Declaration, Kind};
-use archivist_core::model::CheckKind;
+use archivist_core::model::{CheckKind, Probe};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -68,6 +69,8 @@ pub struct Watch {
     pub on_down: Option<Alert>,
     /// What runs when a site comes back.
     pub on_recovery: Option<Alert>,
+    /// How status checks ask, and what they expect.
+    pub probe: Probe,
     /// How pages are archived.
     pub archiving: Archiving,
 }
@@ -88,6 +91,7 @@ impl Watch {
             down_after: 2,
             on_down: None,
             on_recovery: None,
+            probe: Probe::default(),
             archiving: Archiving::default(),
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::ini;
+use archivist_core::model::ProbeBody;
 
 fn read(text: &str) -> (Watch, Vec<String>) {
     let path = PathBuf::from("site.watch");
@@ -53,6 +54,9 @@ fn every_key_is_read() {
          Missed=skip\nSpread=1min\nRetention=30d\nStatusRetention=7d\nDownAfter=3\nOnDown=pager.service\n\
          OnRecovery=/bin/true up\nLabel=The shop\nNotes=Ask Eve\nNotes=first\n\
          ArchivePersona=member\nArchiveSettings=WGET_ARGS=[\"-q\", \"-4\"]\n\
+         Expect=200-299,401\nKeyword=Welcome to\nKeyword=shop\nNotKeyword=Fatal error\nMethod=PUT\n\
+         Header=X-Key: a:b\nHeader=User-Agent: me\nAccept=text/html, */*;q=0.1\nData={\"a\": 1}\nBody=whole\n\
+         CertificateWarnDays=30\n\
          ArchiveSettings=CRAWL_MAX_URLS=50\nArchiveDepth=1\nArchiveTags=news,feeds\nArchivePages=only-new\n",
     );
     assert_eq!(problems, [""; 0]);
@@ -66,6 +70,23 @@ fn every_key_is_read() {
     assert_eq!(CheckKind::SCHEDULED.map(days), [7, 30, 30, 30]);
     assert_eq!(days(CheckKind::Alert), 7);
     assert_eq!(watch.archiving.tags, ["news", "feeds"]);
+    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let headers = [
+        ("Accept", "text/html, */*;q=0.1"),
+        ("X-Key", "a:b"),
+        ("User-Agent", "me"),
+    ];
+    let probe = Probe {
+        method: Some("PUT".into()),
+        headers: headers.map(pair).into(),
+        data: Some(r#"{"a": 1}"#.into()),
+        expect: vec![(200, 299), (401, 401)],
+        keywords: vec!["Welcome to".into(), "shop".into()],
+        not_keywords: vec!["Fatal error".into()],
+        body: ProbeBody::Whole,
+        certificate_warn_days: 30,
+    };
+    assert_eq!(watch.probe, probe);
     assert_eq!(watch.label, "The shop");
     assert_eq!(watch.notes, ["Ask Eve", "first"]);
     let settings = [
@@ -98,6 +119,26 @@ fn bad_values_are_located_and_the_rest_is_read() {
     assert_eq!(watch.schedule(CheckKind::Status).words, "every 3min");
     let (_, problems) = read("[Watch]\nStatus=daily\n");
     assert!(problems[0].contains(": nothing to watch"));
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused() {
+    for (line, want) in [
+        ("Expect=2xx", "'2xx' is neither a status"),
+        ("Method=get", "'get' is not a method"),
+        ("Header=X Key", "'X Key' is not a header"),
+        ("Body=yes", "'yes' is none of"),
+        ("CertificateWarnDays=-1", "write a number from 0 to 365"),
+        (
+            "Keyword=a\nMethod=HEAD",
+            "require a body, which Method=HEAD",
+        ),
+        ("NotKeyword=a\nBody=no", "require a body, which Body=no"),
+    ] {
+        let (_, problems) = read(&format!("[Watch]\nURL=http://a.example\n{line}\n"));
+        assert_eq!(problems.len(), 1, "{line}: {problems:#?}");
+        assert!(problems[0].contains(want), "{}", problems[0]);
+    }
 }
 
 #[test]
