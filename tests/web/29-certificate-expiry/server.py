@@ -1,7 +1,7 @@
 """Servers with TLS and self-signed certificates, written to /tmp/certificates/PORT.crt.
 
-PORT: CA:TRUE, as "openssl req -x509" makes it; PORT+1: CA:FALSE; PORT+2: CA:FALSE, 2 days left;
-PORT+3: expired yesterday.
+PORT: CA:TRUE, as "openssl req -x509" makes it; PORT+50: CA:FALSE; PORT+51: CA:FALSE, 2 days left;
+PORT+52: expired yesterday.
 """
 import http.server
 import os
@@ -80,5 +80,5 @@ def serve(port, days, authority):
 os.makedirs(DIRECTORY, exist_ok=True)
 first = int(sys.argv[1])
 # The first port last: then all of them listen.
-for number, (days, authority) in reversed(list(enumerate([(300, True), (300, False), (2.1, False), (-1, False)]))):
-    serve(first + number, days, authority)
+for offset, days, authority in [(52, -1, False), (51, 2.1, False), (50, 300, False), (0, 300, True)]:
+    serve(first + offset, days, authority)
