@@ -230,6 +230,7 @@ fn snapshot(status: Lifecycle) -> Snapshot {
         uses: Default::default(),
         directory: None,
         current_step: None,
+        http_status: None,
         node: None,
         bookmarked_at: None,
     }

@@ -2,10 +2,10 @@
 //! refused. No schema is released yet, so the newer one is invented.
 
 use archivist_core::model::{
-    CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time, Verdict,
+    Answer, CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time, Verdict,
 };
 use archivist_orchestrator::store::schema::{MIGRATIONS, migrate, version};
-use archivist_orchestrator::store::{NewCrawl, NewSnapshot, OpenError, Store, Tx};
+use archivist_orchestrator::store::{ListFilter, NewCrawl, NewSnapshot, OpenError, Store, Tx};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ fn add(tx: &Tx<'_>) -> CrawlId {
     crawl
 }
 
-/// A database of the first schema with a crawl, its snapshot and two results.
+/// A database of the newest schema with a crawl, its snapshot and two results.
 fn filled(directory: &Path) -> PathBuf {
     let path = directory.join("archivist.sqlite3");
     let mut store = open(&path);
@@ -104,6 +104,42 @@ fn next_version_keeps_every_row() {
     // A second start has nothing to migrate.
     migrate(&mut connection, &with(&[NEXT])).unwrap();
     assert_eq!(colours(&connection), ["blue"]);
+}
+
+/// The first schema had no HTTP status of pages.
+#[test]
+fn first_schema_opens_and_keeps_its_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("archivist.sqlite3");
+    let mut connection = Connection::open(&path).unwrap();
+    migrate(&mut connection, &MIGRATIONS[..1]).unwrap();
+    let rows = "
+        INSERT INTO crawl (url, max_depth, plugins, config, created_at, users)
+            VALUES ('http://a/', 0, '[]', '{}', 1, '[]');
+        INSERT INTO host (name) VALUES ('a');
+        INSERT INTO snapshot (crawl_id, host_id, url, depth, status, created_at)
+            VALUES (1, 1, 'http://a/', 0, 'sealed', 1);";
+    connection.execute_batch(rows).unwrap();
+    drop(connection);
+    let mut store = open(&path);
+    let tx = store.begin().unwrap();
+    let page = SnapshotId(1);
+    assert_eq!(tx.answer(page).unwrap(), None);
+    let answer = Answer {
+        status: 404,
+        plugin: "headers".to_owned(),
+    };
+    tx.set_answer(page, &answer).unwrap();
+    assert_eq!(tx.answer(page).unwrap(), Some(answer));
+    assert_eq!(tx.bad_pages(CrawlId(1)).unwrap(), 1);
+    let pages = |http: &str| {
+        let filter = ListFilter {
+            http: http.parse().ok(),
+            ..ListFilter::default()
+        };
+        tx.list_snapshots(filter).unwrap().len()
+    };
+    assert_eq!((pages("404"), pages("4xx"), pages("500-599")), (1, 1, 0));
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub fn snapshot(id: i64) -> Snapshot {
         directory: Some("/var/lib/archivist/archive/20261121/example.com/s3".into()),
         current_step: None,
         bookmarked_at: None,
+        http_status: Some(200),
         node: None,
     }
 }

@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::output::claims::Claims;
 use crate::output::disk;
 use crate::output::growth::GrowthMonitor;
+use crate::output::navigation;
 use crate::output::report;
 use crate::output::stderr;
 use crate::output::stdout;
@@ -169,6 +170,7 @@ impl HookRunner {
             .await
             .map_err(|error| ClientError::Refused(error.to_string()))?;
         report.ready_at = watch.ready_at.get();
+        self.add_answer(hook, &mut report);
         report.verdict = match ended.verdict.clone() {
             Some(recorded) => recorded,
             None => disk::retry_if_lacking(report.verdict, &ended.outcome, lack),
@@ -183,6 +185,25 @@ impl HookRunner {
             report.verdict.error = both.reduce(|known, lines| format!("{known}: {lines}"));
         }
         Ok(report)
+    }
+
+    /// Adds the answer that a browser's tab got to the report about a foreground hook without one of
+    /// its own. The tab has removed the file of an earlier visit before such a hook starts.
+    fn add_answer(&self, hook: &HookTask, report: &mut Report) {
+        let is_of_page = matches!(self.assignment.owner, Owner::Snapshot(_));
+        if !is_of_page || hook.mode != HookMode::Foreground || report.http_status.is_some() {
+            return;
+        }
+        let daemons = self.assignment.hooks.iter();
+        let daemons = daemons.filter(|hook| hook.mode == HookMode::Daemon);
+        let answer = daemons
+            .filter_map(|daemon| Some((daemon, self.directory.enter(&daemon.plugin).ok()?)))
+            .find_map(|(daemon, directory)| Some((daemon, navigation::read(&directory)?)));
+        if let Some((daemon, answer)) = answer {
+            report.http_status = Some(answer.status);
+            report.http_plugin = Some(daemon.plugin.clone());
+            report.retry_after = report.retry_after.or(answer.retry_after);
+        }
     }
 
     /// Processes a recorded result: requested hooks, the index, and what follows.

@@ -97,6 +97,11 @@ fn headers_of_all_redirects_are_saved() {
         (vec![301, 307, 302], Some(200))
     );
     assert_eq!(headers["final_url"], site.url("redirected"));
+    // The status of the document is that of the final response, also of an error.
+    for (path, status) in [("redirect/3", 200), ("no-such-page", 404)] {
+        let ran = snap.run("headers", &site.url(path), &[]);
+        assert_eq!(ran.records[0]["http_status"], status, "{path}");
+    }
     snap.run("headers", &site.url("endless"), &[])
         .assert(0, "succeeded", "headers.json");
     let to_file = snap.run("headers", &site.url("redirect-file"), &[]);

@@ -3,6 +3,7 @@
 use crate::client::exit::Exit;
 use crate::display::style::Tone;
 use crate::display::text;
+use archivist_core::model::is_http_error;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::plan::CrawlEnd;
 use archivist_core::text::{clean, human_span};
@@ -33,8 +34,10 @@ pub struct Follow {
     id: CrawlId,
     crawl: Option<Crawl>,
     statuses: BTreeMap<SnapshotId, Lifecycle>,
-    /// Pages that were cancelled, or sealed with a reason.
+    /// Pages that were cancelled, or sealed with a reason or with the document of an HTTP error.
     bad_pages: BTreeSet<SnapshotId>,
+    /// Sealed pages whose documents are HTTP errors, with the status.
+    http_errors: BTreeMap<SnapshotId, u16>,
     /// URLs of the crawl and its pages, for the lines of hooks.
     urls: BTreeMap<Owner, String>,
     /// Pages that have a worker.
@@ -50,6 +53,7 @@ impl Follow {
             crawl: None,
             statuses: BTreeMap::new(),
             bad_pages: BTreeSet::new(),
+            http_errors: BTreeMap::new(),
             urls: BTreeMap::new(),
             working: BTreeMap::new(),
             results: BTreeMap::new(),
@@ -116,11 +120,16 @@ impl Follow {
             self.working.remove(&snapshot.id);
         }
         let bad = snapshot.status == Lifecycle::Cancelled
+            || http_error(&snapshot).is_some()
             || (snapshot.status == Lifecycle::Sealed && snapshot.reason.is_some());
         if bad {
             self.bad_pages.insert(snapshot.id)
         } else {
             self.bad_pages.remove(&snapshot.id)
+        };
+        match http_error(&snapshot) {
+            Some(status) => self.http_errors.insert(snapshot.id, status),
+            None => self.http_errors.remove(&snapshot.id),
         };
         let key = (owner, String::new());
         if bad {
@@ -257,6 +266,13 @@ impl Follow {
         if self.problems.len() > SHOWN {
             out.push_str(&format!("  … and {} more\n", self.problems.len() - SHOWN));
         }
+        let mut statuses = BTreeMap::new();
+        for status in self.http_errors.values() {
+            *statuses.entry(*status).or_insert(0u64) += 1;
+        }
+        for (status, count) in statuses {
+            out.push_str(&format!("{}\n", answered(count, all, status)));
+        }
         let Some(crawl) = &self.crawl else {
             return out;
         };
@@ -275,6 +291,22 @@ impl Follow {
     }
 }
 
+/// Returns the status of a sealed page whose document is an HTTP error.
+fn http_error(snapshot: &Snapshot) -> Option<u16> {
+    let is_sealed = snapshot.status == Lifecycle::Sealed;
+    snapshot
+        .http_status
+        .filter(|status| is_sealed && is_http_error(*status))
+}
+
+/// Returns how many pages the server answered with this status.
+fn answered(count: u64, all: u64, status: u16) -> String {
+    match all {
+        1 => format!("the page answered {status}"),
+        _ => format!("{count} of {all} pages answered {status}"),
+    }
+}
+
 fn page_line(snapshot: &Snapshot) -> String {
     let line = format!(
         "{} {} {}",
@@ -282,7 +314,8 @@ fn page_line(snapshot: &Snapshot) -> String {
         clean(&snapshot.url),
         snapshot.status
     );
-    with_reason(line, snapshot.reason.as_deref())
+    let status = http_error(snapshot).map(|status| format!("http {status}"));
+    with_reason(line, snapshot.reason.as_deref().or(status.as_deref()))
 }
 
 fn with_reason(mut line: String, reason: Option<&str>) -> String {

@@ -3,7 +3,7 @@
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
-use archivist_core::model::{EXIT_SKIPPED, Outcome};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, is_http_error};
 use archivist_core::text::{human_size, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Host, Run, Snapshot};
 use std::time::Duration;
@@ -60,12 +60,21 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
     table
 }
 
+fn http(status: Option<u16>) -> Cell {
+    match status {
+        Some(status) if is_http_error(status) => Cell::toned(status.to_string(), Tone::Bad),
+        Some(status) => status.to_string().into(),
+        None => Cell::default(),
+    }
+}
+
 pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
     let mut table = Table::new(&[
         "ID",
         "CRAWL",
         "DEPTH",
         "STATUS",
+        "HTTP",
         "RESULTS",
         "FAILED",
         "ADDED",
@@ -81,6 +90,7 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
             snapshot.crawl.to_string().into(),
             snapshot.depth.to_string().into(),
             Cell::toned(snapshot.status.as_str(), tone),
+            http(snapshot.http_status),
             done_of_all(&snapshot.results, &RESULTS_DONE).into(),
             failed(&snapshot.results),
             text::when(Some(snapshot.created_at), style).into(),
@@ -288,6 +298,22 @@ mod tests {
             "ID  UNIT                            TRY  STATUS  OUTCOME  TIME  CPU     MEMORY\n\
              r7  archivist-hook-wget-s3.service  1    ended   success  1.2s  1.204s  12.5M\n"
         );
+    }
+
+    #[test]
+    fn http_status_of_pages_is_a_column() {
+        let page = |http_status| Snapshot {
+            http_status,
+            ..sample::snapshot(3)
+        };
+        let text = snapshots(&[page(Some(404)), page(None)], &style()).render(&style());
+        let cells: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().take(5).collect())
+            .collect();
+        assert_eq!(cells[0], ["ID", "CRAWL", "DEPTH", "STATUS", "HTTP"]);
+        assert_eq!(cells[1], ["s3", "c1", "0", "sealed", "404"]);
+        assert_eq!(cells[2][3..], ["sealed", "2/2"]);
     }
 
     #[test]

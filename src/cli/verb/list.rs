@@ -9,7 +9,7 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::table::Table;
 use crate::display::text;
-use archivist_core::model::Owner;
+use archivist_core::model::{HttpRange, Owner};
 use archivist_shared::bus::documents::report::{Filter, HookResult};
 use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};
@@ -25,6 +25,9 @@ pub struct ListArgs {
     /// List only what is in this state, such as failed
     #[arg(long, value_name = "S")]
     status: Option<String>,
+    /// List only snapshots whose documents have this HTTP status: 404, 4xx or 400-499
+    #[arg(long, value_name = "STATUS")]
+    http: Option<HttpRange>,
     /// List at most N; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -69,14 +72,21 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
     if let Some(status) = &args.status {
         check_status(args.what, status)?;
     }
+    if args.http.is_some() && args.what != What::Snapshots {
+        let what = args.what.as_str();
+        return Err(Failure::usage(format!(
+            "{what} have no HTTP status; see: archivist list snapshots --http 404"
+        )));
+    }
     let filter = Filter {
         status: args.status.clone(),
         owner: args.owner,
+        http: args.http,
         limit: args.limit,
         ..Filter::default()
     };
-    // Runs are units, which only their machine knows.
-    let is_local = args.local.local || args.what == What::Runs;
+    // Runs are units, which only their machine knows; the fleet knows no HTTP statuses.
+    let is_local = args.local.local || args.what == What::Runs || args.http.is_some();
     match Fleet::reach(scope, Local { local: is_local }).await? {
         Some(fleet) => print(&args, Paging::of(Source::Fleet(&fleet), filter)).await,
         None => {

@@ -8,7 +8,7 @@ use crate::display::style;
 use crate::display::style::Style;
 use crate::display::text;
 use crate::verb::suppressed;
-use archivist_core::model::{AnyId, Lifecycle, Owner, RunId, Time};
+use archivist_core::model::{AnyId, Lifecycle, Owner, RunId, Time, is_http_error};
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{
     Copy, Counts, Crawl, Details, ROWS_MAX, Run, Snapshot,
@@ -354,6 +354,7 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: 
         snapshot.attempts,
     );
     block.line("Took", took(snapshot.started_at, snapshot.ended_at, style));
+    block.line("HTTP", snapshot.http_status.map(http).unwrap_or_default());
     let parent = match snapshot.parent {
         Some(parent) => format!(", found by {parent}"),
         None => String::new(),
@@ -385,6 +386,14 @@ fn snapshot_head(snapshot: &Snapshot, runs: &[Run], copy: Option<&Copy>, style: 
         style,
     ) + &block.render()
         + &running(runs, style)
+}
+
+fn http(status: u16) -> String {
+    if is_http_error(status) {
+        format!("{status} (the server sent an error instead of the page)")
+    } else {
+        status.to_string()
+    }
 }
 
 fn common(block: &mut Block, style: &Style, created: Time, retry: Option<Time>, attempts: u32) {

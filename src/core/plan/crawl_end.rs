@@ -13,7 +13,7 @@ pub struct CrawlEnd {
     pub has_reason: bool,
     /// Results that failed, of the crawl and its pages.
     pub failed_results: u64,
-    /// Pages that were cancelled, or sealed with a reason.
+    /// Pages that were cancelled, or sealed with a reason or with the document of an HTTP error.
     pub bad_pages: u64,
 }
 

@@ -105,6 +105,8 @@ pub(super) fn page(row: &Row) -> Snapshot {
     let took: Option<i64> = row.get(12);
     let started_at = ended_at.zip(took).map(|(ended, took)| Time(ended.0 - took));
     Snapshot {
+        // The fleet does not record it.
+        http_status: None,
         id: SnapshotId(row.get(0)),
         crawl: CrawlId(row.get(1)),
         url: without_userinfo(row.get(2)),

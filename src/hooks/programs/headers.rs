@@ -23,6 +23,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     )?;
     let mut found = Finding::succeeded("headers.json")
         .with("final_url", last.url.as_str())
+        .with("http_status", u64::from(last.status))
         .with("redirect_count", fetched.hops.len() as u64 - 1)
         .with(
             "content_type",

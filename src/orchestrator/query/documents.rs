@@ -21,6 +21,7 @@ impl From<&report::Filter> for ListFilter {
         ListFilter {
             status: filter.status.clone(),
             owner: filter.owner,
+            http: filter.http,
             limit: filter.limit,
             before: filter.before,
             after: filter.after,
@@ -95,6 +96,7 @@ impl From<SnapshotEntry> for report::Snapshot {
             results: row.results,
             directory: row.directory,
             current_step: None,
+            http_status: row.http_status,
             node: None,
         }
     }

@@ -32,6 +32,9 @@ impl Turn<'_> {
                 "invalid status '{status}' of {what}: expected one of {known}"
             )));
         }
+        if filter.http.is_some() && what != "snapshots" {
+            return Err(invalid(format!("{what} have no HTTP status")));
+        }
         let filter = filter.piece();
         Ok(match what {
             "crawls" => serde_json::to_string::<Vec<report::Crawl>>(&documents(

@@ -125,7 +125,8 @@ impl Tx<'_> {
         let filter = &filter.into();
         let mut query = Query::new(
             "SELECT id, crawl_id, url, title, depth, parent_id, status, reason, created_at,
-                    started_at, ended_at, retry_at, attempts, directory, bookmarked_at
+                    started_at, ended_at, retry_at, attempts, directory, bookmarked_at,
+                    http_status
              FROM snapshot"
                 .to_owned(),
         );
@@ -136,6 +137,10 @@ impl Tx<'_> {
             Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),
             Some(Owner::Snapshot(id)) => query.and("id =", id.0),
             None => {}
+        }
+        if let Some(http) = filter.http {
+            query.and("http_status >=", i64::from(http.from));
+            query.and("http_status <=", i64::from(http.to));
         }
         query.newest_first(filter);
         let mut statement = self.inner.prepare_cached(&query.sql)?;
@@ -162,6 +167,7 @@ impl Tx<'_> {
                 results: self.result_counts(Owner::Snapshot(id))?,
                 directory: row.get(13)?,
                 bookmarked_at: row.get(14)?,
+                http_status: row.get(15)?,
             };
             let size = snapshot.url.len() + length(&snapshot.title) + lengths(&snapshot.tags);
             snapshots.push(snapshot);

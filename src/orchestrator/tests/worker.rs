@@ -156,6 +156,8 @@ impl Worker {
                 title: None,
                 binary: None,
                 derived: Default::default(),
+                http_status: None,
+                http_plugin: None,
                 retry_after: None,
                 crawl_delay: None,
                 ready_at: None,

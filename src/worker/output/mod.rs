@@ -4,6 +4,7 @@ pub mod claims;
 pub mod disk;
 pub mod growth;
 pub mod hook_records;
+pub mod navigation;
 pub mod report;
 pub mod stderr;
 pub mod stdout;

@@ -4,6 +4,7 @@
 use crate::files::write::sync_filesystem;
 use crate::output::claims::Claims;
 use crate::output::hook_records::HookRecords;
+use crate::output::navigation;
 use archivist_core::model::{Outcome, ResultState, Verdict, cut};
 use archivist_plugin::files::output;
 use archivist_plugin::files::output::Listing;
@@ -43,6 +44,8 @@ pub fn not_started(key: &str, why: String) -> Report {
         title: None,
         binary: None,
         derived: Default::default(),
+        http_status: None,
+        http_plugin: None,
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
@@ -126,6 +129,7 @@ pub fn build(
         .result
         .as_ref()
         .and_then(|result| Some(cut(result.raw.get("note")?.as_str()?.to_owned())));
+    let http_status = asked("http_status").and_then(navigation::as_status);
     let (mut text, stated_error) = match records.result {
         Some(result) => (result.output_str, result.error),
         // Without an ArchiveResult the files decide.
@@ -177,6 +181,8 @@ pub fn build(
         title: title.map(cut),
         binary: records.binary,
         derived,
+        http_status,
+        http_plugin: None,
         retry_after,
         crawl_delay,
         ready_at: None,
@@ -289,6 +295,21 @@ not a record
         context.of_crawl = false;
         std::fs::write(top.path().join(CHILDREN_FILE), "").unwrap();
         assert_eq!(of(&context).verdict.state, ResultState::Succeeded);
+    }
+
+    #[test]
+    fn status_of_the_document_is_read() {
+        let status = |status: &str| {
+            let line = format!(
+                r#"{{"type": "ArchiveResult", "status": "succeeded", "http_status": {status}}}"#
+            );
+            of(line.as_bytes(), b"").http_status
+        };
+        assert_eq!(status("404"), Some(404));
+        assert_eq!(status("200"), Some(200));
+        for bad in ["0", "99", "1000", "70000", "-404", "4.4", "\"404\"", "null"] {
+            assert_eq!(status(bad), None, "{bad}");
+        }
     }
 
     proptest::proptest! {

@@ -125,6 +125,7 @@ fn page(
         tags: known.tags.clone(),
         added_at: about.added_at,
         archived_at: now,
+        http_status: known.answer.as_ref().map(|answer| answer.status),
         results: existing_files(own, known),
         directory: below(&about.archive, &assignment.directory),
         crawl_directory: below(&about.archive, &assignment.crawl_directory),

@@ -2,7 +2,7 @@
 
 use super::frame::document;
 use super::{href, text};
-use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time};
+use archivist_core::model::{CrawlId, ResultState, SnapshotId, Time, is_http_error};
 use archivist_core::text::{clean_to, human_size};
 use archivist_shared::bus::documents::report::{File, HookResult};
 use maud::{Markup, html};
@@ -25,6 +25,8 @@ pub struct SnapshotPage {
     pub tags: Vec<String>,
     pub added_at: Option<Time>,
     pub archived_at: Time,
+    /// HTTP status of the document.
+    pub http_status: Option<u16>,
     /// Results in display order.
     pub results: Vec<HookResult>,
     /// Directories of the snapshot and of its crawl relative to the archive's directory, for links
@@ -187,6 +189,14 @@ impl SnapshotPage {
         html! {
             dl class="facts" {
                 div { dt { "Archived" } dd { (text::stamp(self.archived_at)) } }
+                @if let Some(status) = self.http_status {
+                    div { dt { "HTTP status" } dd class="pills" {
+                        @if is_http_error(status) {
+                            span class="pill failed" { (status) }
+                            " the server sent an error instead of the page"
+                        } @else { (status) }
+                    } }
+                }
                 @if let Some(added) = self.added_at {
                     div { dt { "Added" } dd { (text::stamp(added)) } }
                 }

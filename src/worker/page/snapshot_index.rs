@@ -4,7 +4,9 @@
 
 use crate::WorkerError;
 use crate::files::write::open_to_append;
-use archivist_core::model::{Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, without_userinfo};
+use archivist_core::model::{
+    Answer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, without_userinfo,
+};
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::record;
 use archivist_shared::bus::documents::report::{File as OutputFile, HookResult};
@@ -27,6 +29,8 @@ const HOOKS_MAX: usize = 1000;
 pub struct IndexContent {
     pub title: Option<String>,
     pub tags: Vec<String>,
+    /// How the server answered the request for the page.
+    pub answer: Option<Answer>,
     pub results: Vec<HookResult>,
     /// For each list, the number of the list page that contains the snapshot.
     pub listed: BTreeMap<String, usize>,
@@ -43,7 +47,7 @@ pub struct SnapshotIndex {
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum IndexLine {
-    ArchiveResult(ResultLine),
+    ArchiveResult(Box<ResultLine>),
     Listed { lists: BTreeMap<String, usize> },
 }
 
@@ -68,13 +72,17 @@ struct ResultLine {
     title: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default)]
+    http_status: Option<u16>,
+    #[serde(default)]
+    http_plugin: Option<String>,
 }
 
 impl IndexContent {
     /// Adds a record. The newest record of a hook counts.
     fn take(&mut self, owner: Owner, line: IndexLine) {
         let line = match line {
-            IndexLine::ArchiveResult(line) => line,
+            IndexLine::ArchiveResult(line) => *line,
             IndexLine::Listed { lists } => {
                 self.listed = lists;
                 return;
@@ -86,6 +94,14 @@ impl IndexContent {
             if fits && !self.tags.contains(&tag) {
                 self.tags.push(tag);
             }
+        }
+        if let Some(status) = line.http_status {
+            let plugin = line.http_plugin.unwrap_or_else(|| line.plugin.clone());
+            let answer = Answer { status, plugin };
+            self.answer = Some(match self.answer.take() {
+                Some(known) => known.or_newer(answer),
+                None => answer,
+            });
         }
         let result = HookResult {
             id: None,
@@ -184,6 +200,10 @@ impl SnapshotIndex {
         let mut record = result.record();
         record["title"] = json!(report.title);
         record["tags"] = json!(report.tags);
+        if let Some(answer) = report.answer() {
+            record["http_status"] = json!(answer.status);
+            record["http_plugin"] = json!(answer.plugin);
+        }
         self.note(record)
     }
 

@@ -47,6 +47,7 @@ fn snapshot(text: &str) -> SnapshotPage {
         tags: vec![text.to_owned()],
         added_at: Some(Time(1_795_253_100_000)),
         archived_at: Time(1_795_253_105_123),
+        http_status: Some(200),
         results: vec![
             failed,
             result("screenshot", ResultState::Succeeded, vec![screenshot]),
@@ -68,6 +69,21 @@ fn entry(text: &str) -> ListEntry {
         succeeded: 3,
         failed: 1,
     }
+}
+
+#[test]
+fn page_names_the_http_error() {
+    let text = |http_status| {
+        let page = SnapshotPage {
+            http_status,
+            ..snapshot("http://a/")
+        };
+        page.render()
+    };
+    let says = |status| text(status).contains("the server sent an error instead of the page");
+    assert!(says(Some(404)) && says(Some(503)));
+    assert!(!says(Some(200)) && !says(None));
+    assert!(!text(None).contains("HTTP status"));
 }
 
 fn list(kind: ListKind, directory: &str, entries: Vec<ListEntry>) -> ListPage {

@@ -72,6 +72,37 @@ fn lines_name_page_status_and_duration() {
 }
 
 #[test]
+fn page_with_an_http_error_is_no_success() {
+    let page = |id, http_status| CrawlEvent::Snapshot {
+        snapshot: Snapshot {
+            http_status,
+            ..sample::snapshot(id)
+        },
+    };
+    let (lines, one) = follow(vec![page(3, Some(404)), crawl(Lifecycle::Sealed)]);
+    assert_eq!(lines[0], "s3 https://example.com/ sealed: http 404");
+    assert_eq!(one.exit(), Exit::Partly);
+    let summary = one.summary(Time(0));
+    assert!(summary.contains("\nthe page answered 404\n"), "{summary}");
+
+    let mut events: Vec<_> = (1..=40).map(|id| page(id, Some(200))).collect();
+    events[6] = page(7, Some(404));
+    events[8] = page(9, Some(503));
+    events[9] = page(10, Some(503));
+    events.push(crawl(Lifecycle::Sealed));
+    let (_, many) = follow(events);
+    let summary = many.summary(Time(0));
+    assert!(
+        summary.contains("\n1 of 40 pages answered 404\n2 of 40 pages answered 503\n"),
+        "{summary}"
+    );
+    assert_eq!(many.exit(), Exit::Partly);
+
+    let (_, good) = follow(vec![page(3, Some(200)), crawl(Lifecycle::Sealed)]);
+    assert_eq!(good.exit(), Exit::Done);
+}
+
+#[test]
 fn a_restarted_stream_repeats_without_news() {
     let again = || {
         vec![

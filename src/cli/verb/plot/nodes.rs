@@ -188,6 +188,7 @@ mod tests {
     fn page(id: i64, node: &str, status: Lifecycle, span: Option<(i64, i64)>) -> Snapshot {
         let time = |seconds: i64| Time(seconds * 1000);
         Snapshot {
+            http_status: None,
             id: SnapshotId(id),
             crawl: CrawlId(12),
             url: format!("https://a/{id}?<script>\u{202e}"),

@@ -25,6 +25,7 @@ fn a_snapshot_like_systemctl_status() {
     Status: sealed (1 of 2 hooks failed) since Sat 2026-11-21 09:24:06 UTC; 58s ago
      Added: Sat 2026-11-21 09:24:04 UTC; 1min 1s ago
       Took: 1.2s
+      HTTP: 200
      Crawl: c1, depth 0
       Tags: news
    Results: 1 succeeded, 1 failed

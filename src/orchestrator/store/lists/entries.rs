@@ -1,7 +1,7 @@
 //! The rows of lists, and which of them to return.
 
 use crate::store::{Counts, RunState};
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, RunId};
+use archivist_core::model::{Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, RunId};
 use archivist_core::model::{SnapshotId, Time};
 use archivist_core::unit::UnitKind;
 use std::collections::BTreeMap;
@@ -80,6 +80,8 @@ pub struct SnapshotEntry {
     pub results: Counts,
     /// Its directory; `None` before the first start.
     pub directory: Option<String>,
+    /// HTTP status of its document; `None` if no hook reported one.
+    pub http_status: Option<u16>,
 }
 
 /// A run with its accounting.
@@ -122,6 +124,8 @@ pub struct ListFilter {
     pub status: Option<String>,
     /// Only rows of this crawl or snapshot.
     pub owner: Option<Owner>,
+    /// Only pages whose documents have these HTTP statuses.
+    pub http: Option<HttpRange>,
     /// At most this many rows; 0 for all.
     pub limit: u32,
     /// Only rows with lower ids.
@@ -137,6 +141,7 @@ impl Default for ListFilter {
         ListFilter {
             status: None,
             owner: None,
+            http: None,
             limit: 0,
             before: None,
             after: None,

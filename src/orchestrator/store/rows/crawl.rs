@@ -148,13 +148,15 @@ impl Tx<'_> {
         state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
     }
 
-    /// Returns how many pages of a crawl were cancelled, or sealed with a reason.
+    /// Returns how many pages of a crawl were cancelled, or sealed with a reason or with the document
+    /// of an HTTP error.
     pub fn bad_pages(&self, id: CrawlId) -> Result<u64> {
         let count: i64 = self
             .inner
             .prepare_cached(
                 "SELECT count(*) FROM snapshot WHERE crawl_id = ?1
-                 AND (status = 'cancelled' OR (status = 'sealed' AND reason IS NOT NULL))",
+                 AND (status = 'cancelled'
+                     OR (status = 'sealed' AND (reason IS NOT NULL OR http_status >= 400)))",
             )?
             .query_row([id.0], |row| row.get(0))?;
         Ok(count.max(0) as u64)

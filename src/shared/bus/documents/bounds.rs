@@ -215,6 +215,7 @@ impl Report {
             children: children.into_list(),
             tags: tags.into_names(),
             title: self.title.map(cut),
+            http_plugin: self.http_plugin.map(cut),
             binary: self.binary.map(program),
             derived,
             ..self
@@ -243,6 +244,8 @@ mod tests {
             title: None,
             binary: None,
             derived: Derived::default(),
+            http_status: None,
+            http_plugin: None,
             retry_after: None,
             crawl_delay: None,
             ready_at: None,

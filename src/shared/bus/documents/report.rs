@@ -1,7 +1,9 @@
 //! Documents of the interface for users: `--json`, `list`, `show`, `status` and the event stream of
 //! `--wait`. Fields may be added; names and types do not change.
 
-use archivist_core::model::{Accounting, CrawlId, Lifecycle, Outcome, Owner, ResultState, RunId};
+use archivist_core::model::{
+    Accounting, CrawlId, HttpRange, Lifecycle, Outcome, Owner, ResultState, RunId,
+};
 pub use archivist_core::model::{OutputFile as File, Uses};
 use archivist_core::model::{SnapshotId, Time};
 use serde::{Deserialize, Serialize};
@@ -112,6 +114,10 @@ pub struct Snapshot {
     /// count; hooks without a number count as 9.
     #[serde(default)]
     pub current_step: Option<u32>,
+    /// HTTP status of its document: the final response that the hooks saw. `None` if no hook reported
+    /// one.
+    #[serde(default)]
+    pub http_status: Option<u16>,
     /// Node of the fleet that has the page, or archived it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -372,6 +378,9 @@ pub struct Filter {
     pub status: Option<String>,
     /// Only rows of this crawl or snapshot.
     pub owner: Option<Owner>,
+    /// Only snapshots whose documents have these HTTP statuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpRange>,
     /// Most rows, newest first; 0 means as many as one answer may have ([`ROWS_MAX`]).
     pub limit: u32,
     /// Only rows before the row of this number: the next batch of a long list.

@@ -1,7 +1,7 @@
 //! Documents between the orchestrator and its workers.
 
 use crate::bus::documents::report::File;
-use archivist_core::model::{CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
+use archivist_core::model::{Answer, CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -219,6 +219,12 @@ pub struct Report {
     /// Settings and requests for later hooks.
     #[serde(default)]
     pub derived: Derived,
+    /// HTTP status of the page's document, if the hook saw the response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// Plugin that requested the document, if that is another plugin than the hook's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_plugin: Option<String>,
     /// Seconds that the host asks to wait.
     #[serde(default)]
     pub retry_after: Option<u64>,
@@ -228,6 +234,17 @@ pub struct Report {
     /// When a background hook printed its first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Time>,
+}
+
+impl Report {
+    /// How the server answered the request for the page, if the hook saw that.
+    pub fn answer(&self) -> Option<Answer> {
+        let own = self.key.split('/').next().unwrap_or_default();
+        Some(Answer {
+            status: self.http_status?,
+            plugin: self.http_plugin.clone().unwrap_or_else(|| own.to_owned()),
+        })
+    }
 }
 
 /// What a hook passes to later hooks.

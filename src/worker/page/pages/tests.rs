@@ -63,6 +63,8 @@ fn record(index: &SnapshotIndex, plugin: &str, state: ResultState, text: &str, f
     let report = Report {
         binary: None,
         derived: Default::default(),
+        http_status: None,
+        http_plugin: None,
         retry_after: None,
         crawl_delay: None,
         ready_at: None,
