@@ -124,13 +124,13 @@ fn first_schema_opens_and_keeps_its_pages() {
     let mut store = open(&path);
     let tx = store.begin().unwrap();
     let page = SnapshotId(1);
-    assert_eq!(tx.answer(page).unwrap(), None);
+    assert_eq!(tx.visit(page).unwrap().answer, None);
     let answer = Answer {
         status: 404,
         plugin: "headers".to_owned(),
     };
     tx.set_answer(page, &answer).unwrap();
-    assert_eq!(tx.answer(page).unwrap(), Some(answer));
+    assert_eq!(tx.visit(page).unwrap().answer, Some(answer));
     assert_eq!(tx.bad_pages(CrawlId(1)).unwrap(), 1);
     let pages = |http: &str| {
         let filter = ListFilter {

@@ -6,6 +6,7 @@ pub mod declaration;
 pub mod fetch;
 pub mod html;
 pub mod listing;
+pub mod retry_after;
 pub mod sitemap;
 mod tags;
 mod xml;

@@ -8,10 +8,12 @@ mod output;
 mod page;
 mod run;
 mod sequence;
+mod visit;
 
 pub use sequence::{HookAction, HookEvent, Sequence};
 
 use archivist_core::model::{Owner, without_userinfo};
+use archivist_core::plan::Treatment;
 use archivist_shared::bus::client::{Address, ClientError};
 use archivist_shared::bus::documents::work::{Assignment, HookMode, HookTask};
 use drive::Work;
@@ -148,6 +150,11 @@ async fn run() -> Result<(), WorkerError> {
         directory::remove(shared);
     }
     leftover::end(&own, work.units).await;
+    match index.treatment() {
+        Treatment::Keep => {}
+        Treatment::Wait => return visit::discard(&assignment, &own, &index).await,
+        Treatment::Fail | Treatment::GiveUp => index.failed()?,
+    }
     pages::publish(&assignment, &own, &index).await;
     // Send no STOPPING=1: systemd takes it for a stop of the unit and forgets the unit at its exit,
     // so a client that did not listen at that moment never learns the exit status.

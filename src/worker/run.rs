@@ -103,7 +103,17 @@ impl HookRunner {
             HookMode::Foreground | HookMode::Daemon => None,
         };
         let mut report = self.report(hook, &ended, &watch, output).await?;
+        let is_refused = self.is_refused(&report);
+        if is_refused {
+            // What an error page links to or is called is not about the page.
+            report.children.clear();
+            report.tags.clear();
+            (report.title, report.output) = (None, None);
+        }
         report.verdict = self.link.report(&report).await?;
+        if is_refused {
+            let _ = self.events.send(Ok(HookEvent::EndVisit));
+        }
         if report.verdict.state != ResultState::Failed {
             stdout::remove_earlier(&directory, &name);
         }
@@ -187,6 +197,17 @@ impl HookRunner {
         Ok(report)
     }
 
+    /// Whether the server refuses the visit, with the answer in this report or before.
+    fn is_refused(&self, report: &Report) -> bool {
+        let rules = &self.assignment.visit;
+        let known = self.index.known().answer.clone();
+        let answer = match report.answer() {
+            Some(answer) => Some(rules.newer(known, answer)),
+            None => known,
+        };
+        rules.ends_early(answer.as_ref())
+    }
+
     /// Adds the answer that a browser's tab got to the report about a foreground hook without one of
     /// its own. The tab has removed the file of an earlier visit before such a hook starts.
     fn add_answer(&self, hook: &HookTask, report: &mut Report) {
@@ -194,8 +215,9 @@ impl HookRunner {
         if !is_of_page || hook.mode != HookMode::Foreground || report.http_status.is_some() {
             return;
         }
-        let daemons = self.assignment.hooks.iter();
-        let daemons = daemons.filter(|hook| hook.mode == HookMode::Daemon);
+        let earlier = self.assignment.hooks.iter();
+        let earlier = earlier.take_while(|other| other.key != hook.key);
+        let daemons = earlier.filter(|other| other.mode == HookMode::Daemon);
         let answer = daemons
             .filter_map(|daemon| Some((daemon, self.directory.enter(&daemon.plugin).ok()?)))
             .find_map(|(daemon, directory)| Some((daemon, navigation::read(&directory)?)));

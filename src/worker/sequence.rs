@@ -38,6 +38,8 @@ pub enum HookEvent {
     },
     /// A daemon failed and its result is recorded.
     DaemonFailed(usize),
+    /// The server refused the visit: all hooks will run again later.
+    EndVisit,
     /// The requested deadline has passed.
     Deadline,
     /// The background hooks are no longer needed.
@@ -194,6 +196,7 @@ impl Sequence {
                     self.start(position, now, &mut actions);
                 }
             }
+            HookEvent::EndVisit => self.end_visit(now, &mut actions),
             HookEvent::Deadline => self.enforce(now, &mut actions),
             HookEvent::Release => self.hold = false,
         }
@@ -305,6 +308,21 @@ impl Sequence {
         }
     }
 
+    /// Starts no further hook, and stops those that run.
+    fn end_visit(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
+        if self.phase == Phase::Done {
+            return;
+        }
+        for state in &mut self.states {
+            if *state == HookState::Waiting {
+                *state = HookState::Ended;
+            }
+        }
+        self.retries.clear();
+        self.phase = Phase::Stopping;
+        self.stop(|_, _| true, now, actions);
+    }
+
     /// Applies deadlines that have passed.
     fn enforce(&mut self, now: Duration, actions: &mut Vec<HookAction>) {
         for (position, state) in self.states.iter_mut().enumerate() {
@@ -403,7 +421,7 @@ impl Sequence {
     /// Stops all daemons, the last started first. Finite hooks keep their own time, which the limit
     /// of their unit bounds. Returns whether any background hook still runs.
     fn stop_background(&mut self, now: Duration, actions: &mut Vec<HookAction>) -> bool {
-        self.stop(|_, _| true, now, actions);
+        self.stop(Self::is_daemon, now, actions);
         self.states.iter().any(|state| {
             matches!(
                 state,
@@ -412,7 +430,7 @@ impl Sequence {
         })
     }
 
-    /// Stops the running daemons for which `meant` is true, the last started first.
+    /// Stops the running hooks for which `meant` is true, the last started first.
     fn stop(
         &mut self,
         meant: impl Fn(&Self, usize) -> bool,
@@ -423,7 +441,7 @@ impl Sequence {
             let HookState::Running { since, .. } = self.states[position] else {
                 continue;
             };
-            if self.hooks[position].mode != HookMode::Daemon || !meant(self, position) {
+            if !meant(self, position) {
                 continue;
             }
             let left = (since + self.hooks[position].patience).saturating_sub(now);

@@ -137,7 +137,9 @@ impl Follow {
         } else {
             self.problems.remove(&key)
         };
-        (before != Some(snapshot.status) && snapshot.status != Lifecycle::Queued).then(|| Note {
+        // A queued page with a reason waits for its next attempt.
+        let is_reported = snapshot.status != Lifecycle::Queued || snapshot.reason.is_some();
+        (before != Some(snapshot.status) && is_reported).then(|| Note {
             text: page_line(&snapshot),
             tone: text::tone_of_lifecycle(snapshot.status, snapshot.reason.as_deref()),
             lasting: snapshot.status.is_final(),

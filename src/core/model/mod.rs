@@ -22,7 +22,7 @@ pub use audience::{Audience, BadAudience};
 pub use backoff::Backoff;
 pub use bounds::{PAGE_TAGS_MAX, TAG_MAX, TAGS_MAX, TEXT_MAX, TIME_MAX, Tags, cut};
 pub use check::{CheckKind, CheckRecord, Flip, Health, NO_ANSWER, Pool};
-pub use http::{Answer, BadHttpRange, HttpRange, is_http_error};
+pub use http::{Answer, BadHttpRange, HttpErrors, HttpRange, is_http_error};
 pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub(crate) use outcome::start_failure;

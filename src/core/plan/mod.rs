@@ -23,6 +23,7 @@ mod run_call;
 mod settle;
 mod takeover;
 mod view;
+mod visit;
 
 pub use blocker::{Blocker, Limits};
 pub use cancel::{Abort, EndRun, Tidy, Wanted, abort, admits_worker, cancel, end_run};
@@ -50,3 +51,4 @@ pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};
 pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
 pub use view::{Due, Host, HostId, OpenCrawl, View};
+pub use visit::{HEADERS, Treatment, Visit, VisitRules, is_last_visit, shows_document};

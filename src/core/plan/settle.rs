@@ -1,5 +1,6 @@
 //! What the end of a worker means for its crawl or snapshot.
 
+use super::visit::{Treatment, Visit};
 use crate::model::{Backoff, Lifecycle, Outcome, Step, Time};
 use std::time::Duration;
 
@@ -28,6 +29,11 @@ pub struct WorkerEnd {
     pub was_paused: bool,
     /// The worker had no hook to run for its snapshot.
     pub without_hooks: bool,
+    /// The visit of a page, if the server answered it.
+    pub visit: Option<Visit>,
+    /// Starts of workers since the last retry for visits that the server refused. These are no failed
+    /// attempts.
+    pub refused: u32,
 }
 
 impl WorkerEnd {
@@ -40,6 +46,19 @@ impl WorkerEnd {
     /// however many there were.
     fn is_excused(&self) -> bool {
         self.was_paused && self.outcome == Outcome::TimeLimit
+    }
+
+    /// Whether the worker did its work, and no hook has to run again.
+    pub fn is_complete(&self) -> bool {
+        self.outcome.is_success() && !self.unfinished
+    }
+
+    /// Returns what follows from the answer of the server, once the worker is done.
+    pub fn treatment(&self) -> Treatment {
+        match &self.visit {
+            Some(visit) if self.is_complete() => visit.treatment(),
+            _ => Treatment::Keep,
+        }
     }
 }
 
@@ -58,7 +77,13 @@ pub struct Settled {
 /// stopped by hand cancels. After one that died, a delay and the next attempt follow, until the
 /// attempts or the time are used up.
 pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64) -> Settled {
-    if end.outcome.is_success() && !end.unfinished {
+    if let Some(visit) = &end.visit
+        && end.is_complete()
+        && visit.treatment() != Treatment::Keep
+    {
+        return settle_refused(visit, now, jitter);
+    }
+    if end.is_complete() {
         return Settled {
             step: Step::Seal,
             retry_at: None,
@@ -85,23 +110,39 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
     } else {
         format!("worker: {}", end.outcome)
     };
-    let delay = backoff.delay(end.attempts, jitter);
+    let attempts = end.attempts.saturating_sub(end.refused).max(1);
+    let delay = backoff.delay(attempts, jitter);
     match delay.or(end.is_excused().then_some(Duration::ZERO)) {
         Some(delay) => Settled {
             step: Step::Requeue,
             retry_at: Some(now.after(delay.max(Duration::from_millis(1)))),
             reason: Some(format!(
-                "{what}; attempt {} of {}",
-                end.attempts, backoff.attempts
+                "{what}; attempt {attempts} of {}",
+                backoff.attempts
             )),
         },
         None => Settled {
             step: Step::Seal,
             retry_at: None,
             reason: Some(format!(
-                "given up after {} attempts; the last ended with: {what}",
-                end.attempts
+                "given up after {attempts} attempts; the last ended with: {what}"
             )),
+        },
+    }
+}
+
+/// Decides what follows a visit that got an HTTP error instead of the page.
+fn settle_refused(visit: &Visit, now: Time, jitter: f64) -> Settled {
+    match visit.treatment() {
+        Treatment::Wait => Settled {
+            step: Step::Requeue,
+            retry_at: Some(visit.next_at(now, jitter)),
+            reason: Some(visit.wait_reason()),
+        },
+        Treatment::Keep | Treatment::Fail | Treatment::GiveUp => Settled {
+            step: Step::Seal,
+            retry_at: None,
+            reason: Some(visit.reason()),
         },
     }
 }
@@ -223,178 +264,4 @@ pub fn after_crawl_worker(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BACKOFF: Backoff = Backoff {
-        first: Duration::from_secs(60),
-        longest: Duration::from_secs(3600),
-        attempts: 3,
-    };
-
-    fn end(outcome: Outcome, attempts: u32) -> WorkerEnd {
-        WorkerEnd {
-            outcome,
-            attempts,
-            unfinished: false,
-            spent: None,
-            was_paused: false,
-            without_hooks: false,
-        }
-    }
-
-    #[test]
-    fn page_without_hooks_is_sealed_with_a_reason() {
-        let without = WorkerEnd {
-            without_hooks: true,
-            ..end(Outcome::Exit(0), 1)
-        };
-        let settled = settle_worker(&without, &BACKOFF, Time(0), 1.0);
-        assert_eq!(settled.step, Step::Seal);
-        assert_eq!(settled.reason.as_deref(), Some(WITHOUT_HOOKS));
-        let with = settle_worker(&end(Outcome::Exit(0), 1), &BACKOFF, Time(0), 1.0);
-        assert_eq!(with.reason, None);
-    }
-
-    #[test]
-    fn step_by_outcome() {
-        let settle = |end: &WorkerEnd| settle_worker(end, &BACKOFF, Time(0), 1.0);
-        assert_eq!(settle(&end(Outcome::Exit(0), 1)).step, Step::Seal);
-        let again = settle(&end(Outcome::Signal(9), 1));
-        assert_eq!(
-            (again.step, again.retry_at),
-            (Step::Requeue, Some(Time(60_000)))
-        );
-        let enough = settle(&end(Outcome::Watchdog, 3));
-        assert_eq!(enough.step, Step::Seal);
-        assert!(enough.reason.unwrap().contains("given up after 3 attempts"));
-        let spent = WorkerEnd {
-            spent: Some("12h are over".to_owned()),
-            ..end(Outcome::TimeLimit, 1)
-        };
-        let settled = settle(&spent);
-        assert_eq!((settled.step, settled.retry_at), (Step::Seal, None));
-        assert_eq!(settled.reason, spent.spent);
-        assert_eq!(settle(&end(Outcome::Signal(15), 1)).step, Step::Cancel);
-    }
-
-    #[test]
-    fn time_limit_of_a_paused_worker_allows_another_attempt() {
-        let excused = WorkerEnd {
-            was_paused: true,
-            ..end(Outcome::TimeLimit, 3)
-        };
-        let settled = settle_worker(&excused, &BACKOFF, Time(0), 0.5);
-        assert_eq!(
-            (settled.step, settled.retry_at),
-            (Step::Requeue, Some(Time(1)))
-        );
-    }
-
-    #[test]
-    fn success_with_an_unfinished_hook_requeues() {
-        let end = WorkerEnd {
-            unfinished: true,
-            ..end(Outcome::Exit(0), 1)
-        };
-        assert_eq!(
-            settle_worker(&end, &BACKOFF, Time(0), 0.5).step,
-            Step::Requeue
-        );
-    }
-
-    /// Ends of a worker: done, died, given up, stopped by hand.
-    fn ends() -> [WorkerEnd; 4] {
-        [
-            end(Outcome::Exit(0), 1),
-            end(Outcome::Signal(9), 1),
-            end(Outcome::Signal(9), 3),
-            end(Outcome::Signal(15), 1),
-        ]
-    }
-
-    fn word(after: &AfterWorker) -> &'static str {
-        match after {
-            AfterWorker::Nothing => "-",
-            AfterWorker::StayPaused { .. } => "paused",
-            AfterWorker::Step(settled) => match settled.step {
-                Step::Seal => "seal",
-                Step::Requeue => "requeue",
-                Step::Cancel => "cancel",
-                other => panic!("{other:?}"),
-            },
-        }
-    }
-
-    /// Every state by every end.
-    #[test]
-    fn end_of_a_worker_by_state() {
-        let table = [
-            "- - - -",                  // queued
-            "seal requeue seal cancel", // started
-            "- - - -",                  // sealed
-            "seal paused seal cancel",  // paused
-            "- - - -",                  // cancelled
-        ];
-        for (status, row) in Lifecycle::ALL.into_iter().zip(table) {
-            for (end, want) in ends().iter().zip(row.split(' ')) {
-                let after = after_worker(status, end, &BACKOFF, Time(0), 0.5);
-                assert_eq!(word(&after), want, "{status} {end:?}");
-                let before_retry = WorkerEnd {
-                    attempts: 0,
-                    ..end.clone()
-                };
-                let after = after_worker(status, &before_retry, &BACKOFF, Time(0), 0.5);
-                let started = status == Lifecycle::Started;
-                assert_eq!(after != AfterWorker::Nothing, started, "{status} {end:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_paused_crawl_keeps_the_reason_of_its_worker() {
-        let after = after_worker(Lifecycle::Paused, &ends()[1], &BACKOFF, Time(0), 1.0);
-        let AfterWorker::StayPaused { retry_at, reason } = after else {
-            panic!("{after:?}");
-        };
-        assert_eq!(retry_at, Some(Time(60_000)));
-        assert!(
-            reason.starts_with("paused by request; worker: "),
-            "{reason}"
-        );
-    }
-
-    /// Columns: nothing open, aborted, snapshots open, both.
-    #[test]
-    fn end_of_a_crawl_worker_by_state_and_pages() {
-        let table = [
-            (Lifecycle::Started, 0, "seal cancel requeue requeue"),
-            (Lifecycle::Started, 1, "requeue requeue requeue requeue"),
-            (Lifecycle::Started, 2, "give-up give-up give-up give-up"),
-            (Lifecycle::Started, 3, "cancel cancel cancel cancel"),
-            (Lifecycle::Paused, 0, "seal cancel paused paused"),
-            (Lifecycle::Paused, 1, "paused paused paused paused"),
-            (Lifecycle::Paused, 2, "give-up give-up give-up give-up"),
-            (Lifecycle::Paused, 3, "cancel cancel cancel cancel"),
-            (Lifecycle::Queued, 0, "- - - -"),
-            (Lifecycle::Sealed, 1, "- - - -"),
-            (Lifecycle::Cancelled, 2, "- - - -"),
-        ];
-        for (status, which, row) in table {
-            for (n, want) in row.split(' ').enumerate() {
-                let after = after_worker(status, &ends()[which], &BACKOFF, Time(0), 0.5);
-                let aborted = (n % 2 == 1).then(|| "aborted".to_owned());
-                let after = after_crawl_worker(after, Time(0), n > 1, aborted, status);
-                let got = match after {
-                    AfterCrawlWorker::Nothing => "-",
-                    AfterCrawlWorker::StayPaused { .. } => "paused",
-                    AfterCrawlWorker::Requeue { .. } => "requeue",
-                    AfterCrawlWorker::Seal => "seal",
-                    AfterCrawlWorker::GiveUp(_) => "give-up",
-                    AfterCrawlWorker::Cancel(_) => "cancel",
-                };
-                assert_eq!(got, want, "{status} {which} {n}");
-            }
-        }
-    }
-}
+mod tests;

@@ -277,6 +277,7 @@ impl Turn<'_> {
         let of_all = matches!(which, Which::Failed | Which::All);
         let retry = retry(state, requeued, of_all, snapshot.reason.is_some());
         if retry.requeue {
+            self.tx.begin_visit(id)?;
             self.tx
                 .step_snapshot(id, Step::Retry, Some(self.now), None, self.now)?;
             let crawl = snapshot.crawl;

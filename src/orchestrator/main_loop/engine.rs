@@ -28,6 +28,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
+
+/// Delay after the first visit that a server refuses without naming a time. It doubles with each.
+const VISIT_DELAY: Duration = Duration::from_secs(10);
 
 static NO_SETTINGS: Values = Values::new();
 
@@ -183,6 +187,15 @@ impl Engine {
             first: self.settings.retry_first,
             longest: self.settings.retry_longest,
             attempts: self.settings.attempts_max,
+        }
+    }
+
+    /// Delays between visits that the server of a page refuses without naming a time.
+    pub fn visit_backoff(&self) -> Backoff {
+        Backoff {
+            first: VISIT_DELAY,
+            longest: self.settings.http_wait_max,
+            attempts: self.settings.http_attempts,
         }
     }
 

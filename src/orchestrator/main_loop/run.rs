@@ -18,11 +18,11 @@ use crate::runner::gate::Face;
 use crate::runner::identity::Identity;
 use crate::runner::{gate, identity};
 use crate::store::{Store, StoreError};
-use crate::work::{host_delay, pressure};
+use crate::work::pressure;
 use archivist_core::plan::Idle;
 use archivist_core::text::human_span;
 use archivist_shared::bus::announcer::Announcer;
-use archivist_shared::config::Scope;
+use archivist_shared::config::{Scope, Settings};
 use archivist_shared::journal;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
         for crawl in cancelled {
             LogEntry::Crawl(crawl, CrawlLog::Cancelled(add::HALF.to_owned())).write();
         }
-        if let Err(error) = adjust_to_clock(&mut store, engine.settings.retry_longest) {
+        if let Err(error) = adjust_to_clock(&mut store, &engine.settings) {
             tracing::warn!("failed to adjust due times to the clock: {error}, ignoring");
         }
     }
@@ -162,14 +162,14 @@ async fn run(options: &Options, me: &mut Option<Identity>) -> Result<(), Orchest
 
 /// If the ends of runs show that the clock was set back while no orchestrator ran, shifts all due times.
 /// Then limits each due time to the latest possible one, counted from now.
-fn adjust_to_clock(store: &mut Store, longest: Duration) -> Result<(), StoreError> {
+fn adjust_to_clock(store: &mut Store, settings: &Settings) -> Result<(), StoreError> {
     let tx = store.begin()?;
     let now = now();
     let back = tx.set_back_by(now)?;
     if !back.is_zero() {
         tx.clock_set(-i64::try_from(back.as_millis()).unwrap_or(i64::MAX))?;
     }
-    let count = tx.bring_forward(now, longest, host_delay::WAIT_MAX)?;
+    let count = tx.bring_forward(now, settings.retry_longest, settings.http_wait_max)?;
     tx.commit()?;
     if back >= STEP_LOGGED {
         let by = human_span(back);

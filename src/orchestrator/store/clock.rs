@@ -21,7 +21,8 @@ impl Tx<'_> {
                 "UPDATE crawl SET retry_at = retry_at + ?1, started_at = started_at + ?1 WHERE {OPEN}"
             ),
             format!(
-                "UPDATE snapshot SET retry_at = retry_at + ?1, started_at = started_at + ?1
+                "UPDATE snapshot SET retry_at = retry_at + ?1, started_at = started_at + ?1,
+                     http_until = http_until + ?1
                  WHERE {OPEN}"
             ),
             format!(
@@ -47,7 +48,7 @@ impl Tx<'_> {
     }
 
     /// Makes every row due now that is due later than possible: a retry later than `longest` from
-    /// now, or a host delayed for more than `host`. The clock was set back while no orchestrator
+    /// now, or a host delayed for more than `host`, for which its pages may wait as well. The clock was set back while no orchestrator
     /// was running. Returns how many rows these were.
     pub fn bring_forward(&self, now: Time, longest: Duration, host: Duration) -> Result<usize> {
         let mut count = 0;
@@ -58,7 +59,7 @@ impl Tx<'_> {
             ),
             (
                 "UPDATE snapshot SET retry_at = ?1 WHERE status = 'queued' AND retry_at > ?2",
-                longest,
+                longest.max(host),
             ),
             (
                 "UPDATE copy SET due_at = ?1 WHERE state = 'waiting' AND due_at > ?2",

@@ -25,6 +25,7 @@ pub use rows::result::{Finished, ResultRow};
 pub use rows::run::{NewRun, RunRow, RunState};
 pub use rows::snapshot::{NewSnapshot, SnapshotWork};
 pub use rows::usage::Sum;
+pub use rows::visit::VisitRow;
 pub use runner::Fence;
 pub use view::ViewQuery;
 

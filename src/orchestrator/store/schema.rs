@@ -5,7 +5,11 @@ use rusqlite::Connection;
 
 /// Step `n` of the list brings a database from schema `n` to schema `n + 1`. Steps are appended;
 /// the text of a released step never changes.
-pub const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub const MIGRATIONS: &[&str] = &[
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// Returns the number of the schema that the database has; 0 for an empty one.
 pub fn version(connection: &Connection) -> rusqlite::Result<usize> {

@@ -18,6 +18,7 @@ mod retry;
 mod signals;
 mod transfer;
 mod url_file;
+mod visit;
 mod watches;
 mod why;
 mod worker;

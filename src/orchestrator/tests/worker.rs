@@ -30,6 +30,15 @@ pub struct Worker {
     /// The end of a hook, not reported yet.
     ended: Option<(String, Ended)>,
     waited: bool,
+    /// How the server answers the hooks of a page.
+    server: Option<Server>,
+}
+
+/// A server that answers requests for pages: its status and Retry-After.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    pub status: u16,
+    pub retry_after: Option<u64>,
 }
 
 /// What a worker did in a step.
@@ -55,8 +64,9 @@ fn take<T>(answer: &mut Answer<T>) -> Option<Result<Result<T, Refusal>, ()>> {
 }
 
 impl Worker {
-    pub fn new(assignment: &[u8]) -> Worker {
+    pub fn new(assignment: &[u8], server: Option<Server>) -> Worker {
         let assignment: Assignment = serde_json::from_slice(assignment).unwrap();
+        let is_page = matches!(assignment.owner, Owner::Snapshot(_));
         let keys = assignment.last_hooks.iter().map(|hook| hook.key.clone());
         Worker {
             last: keys.collect(),
@@ -65,6 +75,7 @@ impl Worker {
             todo: None,
             ended: None,
             waited: false,
+            server: server.filter(|_| is_page),
         }
     }
 
@@ -156,12 +167,15 @@ impl Worker {
                 title: None,
                 binary: None,
                 derived: Default::default(),
-                http_status: None,
+                http_status: self.server.map(|server| server.status),
                 http_plugin: None,
-                retry_after: None,
+                retry_after: self.server.and_then(|server| server.retry_after),
                 crawl_delay: None,
                 ready_at: None,
             });
+            if self.assignment.visit.ends_early(report.answer().as_ref()) {
+                todo.clear();
+            }
             return called(Work::Report {
                 token,
                 report,

@@ -1,7 +1,7 @@
 //! systemd and the workers as a turn sees them: loaded units, calls to PID 1, and signals and
 //! answers of it. Answers may overtake each other and signals; signals keep their order.
 
-use super::worker::Worker;
+use super::worker::{Server, Worker};
 use crate::main_loop::event::Event;
 use crate::main_loop::starts::Start;
 use archivist_core::model::{Reading, RunId};
@@ -71,6 +71,8 @@ pub struct World {
     pub answers: Vec<Event>,
     /// The units that started units wanted (Wants=).
     pub wanted: Vec<String>,
+    /// The server of all pages, of workers that start from now on.
+    pub server: Option<Server>,
     invocations: u32,
 }
 
@@ -227,7 +229,7 @@ impl World {
             frozen: false,
             not_after: start.spec.not_after,
             worker: (start.stdin.as_ref().filter(|_| start.spec.notify))
-                .map(|bytes| Worker::new(bytes)),
+                .map(|bytes| Worker::new(bytes, self.server)),
             stdin: start.stdin.clone(),
         };
         self.units.insert(unit.clone(), loaded);

@@ -8,7 +8,7 @@ use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, NewRun, SnapshotWork};
 use crate::work::persona;
 use archivist_core::model::{CrawlId, Owner, ResultState, RunId, SnapshotId, Step, Verdict};
-use archivist_core::plan::Notice;
+use archivist_core::plan::{Notice, VisitRules};
 use archivist_core::unit::{HookSpec, UnitKind, UnitSpec, WorkerSpec};
 use archivist_plugin::contract::environment::for_request;
 use archivist_plugin::environment;
@@ -101,6 +101,7 @@ impl Turn<'_> {
         let last_hooks = plan.snapshot_end.iter().map(|hook| hook.task.clone());
         let assignment = Assignment {
             about,
+            visit: self.visit_rules(id)?,
             last_hooks: last_hooks.collect(),
             ..self.assignment(&crawl, owner, url, depth, &directory, &plan.snapshot)?
         };
@@ -183,6 +184,7 @@ impl Turn<'_> {
             ready_limit: settings.ready_limit,
             stop_limit: settings.stop_limit,
             output_limit: settings.output_limit,
+            visit: VisitRules::default(),
             about: About {
                 archive: self.engine.archive(),
                 ..About::default()

@@ -283,11 +283,7 @@ impl Turn<'_> {
             return self.take_derived(crawl, &report.key, &report.derived);
         };
         if let Some(answer) = report.answer() {
-            let answer = match self.tx.answer(id)? {
-                Some(known) => known.or_newer(answer),
-                None => answer,
-            };
-            self.tx.set_answer(id, &answer)?;
+            self.take_answer(id, answer)?;
         }
         self.apply_host_limits(id, report)?;
         if let Some(title) = &report.title {

@@ -39,12 +39,15 @@ impl Turn<'_> {
             .results(owner)?
             .iter()
             .any(|result| matches!(result.status, ResultState::Started | ResultState::Backoff));
+        let (visit, refused) = self.visit_of(owner)?;
         Ok(WorkerEnd {
             attempts,
             unfinished,
             spent: self.engine.spent(run),
             was_paused: run.frozen,
             without_hooks: self.is_without_hooks(owner)?,
+            visit,
+            refused,
             outcome,
         })
     }
@@ -69,7 +72,11 @@ impl Turn<'_> {
         self.actions.push(Action::Dismiss(owner));
         let end = self.worker_end(run, snapshot.attempts)?;
         let backoff = self.engine.backoff();
-        match after_worker(snapshot.status, &end, &backoff, self.now, self.jitter) {
+        let after = after_worker(snapshot.status, &end, &backoff, self.now, self.jitter);
+        if after != AfterWorker::Nothing {
+            self.end_visit(id, &end)?;
+        }
+        match after {
             AfterWorker::Nothing => {}
             AfterWorker::StayPaused { retry_at, reason } => {
                 return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);

@@ -6,8 +6,6 @@ use archivist_core::model::{CrawlId, SnapshotId, Time};
 use archivist_shared::bus::documents::work::Report;
 use std::time::Duration;
 
-/// Longest delay that one answer can request.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Longest delay between two starts that a host can request.
 const DELAY_MAX: Duration = Duration::from_secs(600);
 
@@ -29,7 +27,9 @@ impl Turn<'_> {
     pub(crate) fn apply_host_limits(&mut self, id: SnapshotId, report: &Report) -> TurnResult<()> {
         if let Some(seconds) = report.retry_after {
             let host = self.tx.host_of(id)?;
-            let until = self.now.after(Duration::from_secs(seconds).min(WAIT_MAX));
+            let longest = self.engine.settings.http_wait_max;
+            let until = self.now.after(Duration::from_secs(seconds).min(longest));
+            self.tx.set_asked(id, until)?;
             let said = format!("the host requested no further page before {until} (Retry-After)");
             self.tx.host_until(host, until, &said, self.now)?;
             self.log(LogEntry::HostDelayed { id, until });

@@ -15,4 +15,5 @@ pub mod pressure;
 pub mod reach;
 pub mod run_result;
 pub mod units;
+pub mod visit;
 pub mod way_out;

@@ -3,8 +3,8 @@
 
 use super::{NetworkMode, Settings, fleet};
 use crate::alert::Alert;
-use archivist_core::model::Reach;
 use archivist_core::model::web::filter::{UrlFilter, split_commas};
+use archivist_core::model::{HttpErrors, Reach};
 use archivist_core::store::{KEEP_ALLOWED, KeepLocal, LOCATION_ALLOWED, Location};
 use archivist_core::text::{
     SIZE_ALLOWED, SPAN_ALLOWED, did_you_mean, exact_size, exact_span, is_value_name, parse_size,
@@ -67,6 +67,9 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "AttemptsMax", attempts_max, count, u32::to_string),
     key!("Orchestrator", "RetrySec", retry_first, positive_span, shown_span),
     key!("Orchestrator", "RetryMaxSec", retry_longest, positive_span, shown_span),
+    key!("Orchestrator", "HttpErrors", http_errors, http_errors, HttpErrors::to_string),
+    key!("Orchestrator", "HttpAttempts", http_attempts, count, u32::to_string),
+    key!("Orchestrator", "HttpWaitMaxSec", http_wait_max, positive_span, shown_span),
     key!("Orchestrator", "SnapshotMaxSec", snapshot_limit, positive_span, shown_span),
     key!("Orchestrator", "OnSealed", on_sealed, alert, shown_alert),
     key!("Orchestrator", "OnFailed", on_failed, alert, shown_alert),
@@ -234,6 +237,11 @@ fn reach(field: &mut Reach, text: &str) -> Read {
     *field = Reach::parse(text).ok_or(
         "public, any, or words of loopback, private and networks like 10.2.0.0/16; link-local and metadata addresses cannot be allowed",
     )?;
+    Ok(())
+}
+
+fn http_errors(field: &mut HttpErrors, text: &str) -> Read {
+    *field = HttpErrors::parse(text).ok_or("keep, fail or retry")?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use crate::alert::Alert;
-use archivist_core::model::Reach;
+use archivist_core::model::{HttpErrors, Reach};
 use archivist_core::store::{KeepLocal, Location};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
@@ -41,6 +41,12 @@ pub struct Settings {
     pub retry_first: Duration,
     /// Longest delay between attempts.
     pub retry_longest: Duration,
+    /// What becomes of pages whose document is an HTTP error.
+    pub http_errors: HttpErrors,
+    /// Visits of a page that the server refuses in a row.
+    pub http_attempts: u32,
+    /// Longest time that a page or host waits because its server asks for it.
+    pub http_wait_max: Duration,
     /// Time limit of a snapshot; one that reaches it is not retried.
     pub snapshot_limit: Duration,
     /// What starts when a crawl is sealed with success.
@@ -133,6 +139,9 @@ impl Settings {
             attempts_max: 3,
             retry_first: Duration::from_secs(60),
             retry_longest: Duration::from_secs(3600),
+            http_errors: HttpErrors::Keep,
+            http_attempts: 5,
+            http_wait_max: Duration::from_secs(24 * 3600),
             snapshot_limit: Duration::from_secs(12 * 3600),
             on_sealed: None,
             on_failed: None,

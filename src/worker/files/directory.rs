@@ -81,6 +81,22 @@ pub fn remove(path: &Path) {
     }
 }
 
+/// Removes the directory of a plugin, whose hooks have all ended. Hooks cannot replace the directory
+/// above it, and links within are removed, not followed (std::fs::remove_dir_all).
+pub fn remove_plugin(own: &Directory, plugin: &str) {
+    let path = own.path().join(plugin);
+    let removed = match own.unlink(plugin) {
+        Err(error) if error.kind() == ErrorKind::IsADirectory => std::fs::remove_dir_all(&path),
+        other => other,
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!("failed to remove '{}': {error}, ignoring", path.display());
+        }
+        _ => {}
+    }
+}
+
 fn make_parent(path: &Path) -> Result<(), WorkerError> {
     path.parent()
         .map_or(Ok(()), |parent| build(parent, PARENT_MODE, true))

@@ -129,7 +129,9 @@ pub fn build(
         .result
         .as_ref()
         .and_then(|result| Some(cut(result.raw.get("note")?.as_str()?.to_owned())));
-    let http_status = asked("http_status").and_then(navigation::as_status);
+    let http_status = asked("http_status")
+        .and_then(navigation::as_status)
+        .filter(|_| !context.of_crawl);
     let (mut text, stated_error) = match records.result {
         Some(result) => (result.output_str, result.error),
         // Without an ArchiveResult the files decide.

@@ -5,8 +5,9 @@
 use crate::WorkerError;
 use crate::files::write::open_to_append;
 use archivist_core::model::{
-    Answer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, without_userinfo,
+    Answer, Owner, PAGE_TAGS_MAX, ResultState, TAG_MAX, Time, cut, without_userinfo,
 };
+use archivist_core::plan::{Treatment, VisitRules, shows_document};
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::record;
 use archivist_shared::bus::documents::report::{File as OutputFile, HookResult};
@@ -29,7 +30,9 @@ const HOOKS_MAX: usize = 1000;
 pub struct IndexContent {
     pub title: Option<String>,
     pub tags: Vec<String>,
-    /// How the server answered the request for the page.
+    /// The present visit.
+    visit: VisitRules,
+    /// How the server answered the present visit.
     pub answer: Option<Answer>,
     pub results: Vec<HookResult>,
     /// For each list, the number of the list page that contains the snapshot.
@@ -48,7 +51,22 @@ pub struct SnapshotIndex {
 #[serde(tag = "type")]
 enum IndexLine {
     ArchiveResult(Box<ResultLine>),
-    Listed { lists: BTreeMap<String, usize> },
+    Listed {
+        lists: BTreeMap<String, usize>,
+    },
+    /// The records that follow are of this visit.
+    Visit {
+        number: u32,
+    },
+    /// The server refused the visit: nothing of it is kept.
+    Refused {
+        #[serde(default)]
+        is_whole: bool,
+    },
+    /// The document is an HTTP error, and the results that show it failed.
+    Failed {
+        reason: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -87,6 +105,22 @@ impl IndexContent {
                 self.listed = lists;
                 return;
             }
+            IndexLine::Visit { number } => {
+                if number != self.visit.number {
+                    self.answer = None;
+                }
+                self.visit.number = number;
+                return;
+            }
+            IndexLine::Refused { is_whole } => {
+                self.answer = None;
+                if is_whole {
+                    self.results.clear();
+                    (self.title, self.tags) = (None, Vec::new());
+                }
+                return;
+            }
+            IndexLine::Failed { reason } => return self.fail_document(&reason),
         };
         self.title = line.title.or(self.title.take());
         for tag in line.tags {
@@ -98,10 +132,7 @@ impl IndexContent {
         if let Some(status) = line.http_status {
             let plugin = line.http_plugin.unwrap_or_else(|| line.plugin.clone());
             let answer = Answer { status, plugin };
-            self.answer = Some(match self.answer.take() {
-                Some(known) => known.or_newer(answer),
-                None => answer,
-            });
+            self.answer = Some(self.visit.newer(self.answer.take(), answer));
         }
         let result = HookResult {
             id: None,
@@ -131,6 +162,17 @@ impl IndexContent {
     }
 }
 
+impl IndexContent {
+    fn fail_document(&mut self, reason: &str) {
+        for result in &mut self.results {
+            if result.status == ResultState::Succeeded && shows_document(&result.plugin) {
+                result.status = ResultState::Failed;
+                result.error = Some(cut(reason.to_owned()));
+            }
+        }
+    }
+}
+
 impl SnapshotIndex {
     /// Opens the index in a directory, and appends a record about the crawl or snapshot and one for
     /// each skipped hook. Existing records stay; the newest record of a hook counts.
@@ -139,9 +181,15 @@ impl SnapshotIndex {
         let path = own.path().join(NAME);
         let file = open_to_append(own, NAME)?;
         let about = &assignment.about;
+        // The number in the file is that of the visit before, if this one is new.
+        let visit = VisitRules {
+            number: 0,
+            ..assignment.visit
+        };
         let mut known = IndexContent {
             title: about.title.clone(),
             tags: about.tags.clone(),
+            visit,
             ..IndexContent::default()
         };
         for line in BufReader::new((&file).take(READ_MAX_BYTES))
@@ -150,6 +198,13 @@ impl SnapshotIndex {
         {
             if let Ok(line) = serde_json::from_slice(&line) {
                 known.take(assignment.owner, line);
+            }
+        }
+        // The orchestrator knows titles and tags that the file may have lost.
+        known.title = known.title.or_else(|| about.title.clone());
+        for tag in &about.tags {
+            if !known.tags.contains(tag) {
+                known.tags.push(tag.clone());
             }
         }
         let index = SnapshotIndex {
@@ -165,6 +220,9 @@ impl SnapshotIndex {
         first["tags"] = json!(about.tags);
         first["added_at"] = json!(about.added_at);
         index.line(&first)?;
+        if matches!(assignment.owner, Owner::Snapshot(_)) {
+            index.note(json!({ "type": "Visit", "number": assignment.visit.number }))?;
+        }
         for skipped in &about.skipped {
             index.note(json!({
                 "type": "ArchiveResult",
@@ -231,6 +289,29 @@ impl SnapshotIndex {
         self.note(json!({ "type": "Listed", "lists": lists }))
     }
 
+    /// Appends that the server refused the visit, of which nothing is kept.
+    pub fn refused(&self) -> Result<(), WorkerError> {
+        let (status, is_whole) = {
+            let known = self.known();
+            let status = known.answer.as_ref().map(|answer| answer.status);
+            (status, known.visit.is_whole)
+        };
+        self.note(json!({ "type": "Refused", "http_status": status, "is_whole": is_whole }))
+    }
+
+    /// Appends that the document is an HTTP error, so that the results that show it failed.
+    pub fn failed(&self) -> Result<(), WorkerError> {
+        let status = self.known().answer.as_ref().map(|answer| answer.status);
+        let reason = format!("http {}", status.unwrap_or_default());
+        self.note(json!({ "type": "Failed", "http_status": status, "reason": reason }))
+    }
+
+    /// Returns what follows from the answer of the server.
+    pub fn treatment(&self) -> Treatment {
+        let known = self.known();
+        known.visit.treatment(known.answer.as_ref())
+    }
+
     /// All that was read or appended.
     pub fn known(&self) -> Ref<'_, IndexContent> {
         self.known.borrow()
@@ -286,6 +367,68 @@ mod tests {
             let attempts: u64 = known.results.iter().map(|r| u64::from(r.attempts)).sum();
             prop_assert_eq!(attempts, understood);
         }
+    }
+
+    /// Lines as a worker writes them.
+    fn read(lines: &[serde_json::Value], rules: VisitRules) -> IndexContent {
+        let mut known = IndexContent {
+            visit: rules,
+            ..IndexContent::default()
+        };
+        for line in lines {
+            let line = serde_json::from_value(line.clone()).unwrap();
+            known.take(Owner::Snapshot(SnapshotId(1)), line);
+        }
+        known
+    }
+
+    fn result(plugin: &str, status: u16) -> serde_json::Value {
+        json!({"type": "ArchiveResult", "plugin": plugin, "hook_name": plugin, "status": "succeeded",
+               "title": "SLOW DOWN", "tags": ["slow"], "http_status": status})
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_refused_visit() {
+        let refused =
+            |is_whole| json!({"type": "Refused", "http_status": 429, "is_whole": is_whole});
+        let visit = |number| json!({"type": "Visit", "number": number});
+        let lines = |is_whole| {
+            [
+                visit(0),
+                result("wget", 429),
+                refused(is_whole),
+                visit(1),
+                result("title", 200),
+            ]
+        };
+        let whole = read(&lines(true), VisitRules::default());
+        assert_eq!(whole.results.len(), 1);
+        assert_eq!(whole.answer.unwrap().status, 200);
+        let part = read(&lines(false), VisitRules::default());
+        assert_eq!(part.results.len(), 2, "results of earlier visits stay");
+        let only = read(&lines(true)[..3], VisitRules::default());
+        assert_eq!((only.title, only.tags.len(), only.answer), (None, 0, None));
+        // The answer of an earlier visit does not count.
+        let next = read(&[result("chromium", 404), visit(1)], VisitRules::default());
+        assert_eq!(next.answer, None);
+    }
+
+    #[test]
+    fn results_that_show_an_error_fail() {
+        let failed = json!({"type": "Failed", "http_status": 404, "reason": "http 404"});
+        let lines = [result("wget", 404), result("headers", 404), failed];
+        let known = read(&lines, VisitRules::default());
+        let states = known
+            .results
+            .iter()
+            .map(|result| (result.status, result.error.as_deref()));
+        assert_eq!(
+            states.collect::<Vec<_>>(),
+            [
+                (ResultState::Failed, Some("http 404")),
+                (ResultState::Succeeded, None)
+            ]
+        );
     }
 
     /// The search for a hook or tag takes time proportional to their number, so the number is

@@ -55,6 +55,38 @@ fn sequence_waits_for_foreground_hooks_and_until_daemons_are_ready() {
 }
 
 #[test]
+fn refused_visit_starts_no_further_hook_and_stops_all() {
+    let mut s = sequence(&[Finite, Daemon, Foreground, Foreground, Finite], false);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(1), at(1));
+    assert_eq!(
+        s.handle(HookEvent::EndVisit, at(2)),
+        [
+            HookAction::Stop(2),
+            HookAction::Stop(1),
+            HookAction::Stop(0)
+        ]
+    );
+    assert_eq!(s.handle(HookEvent::Ended(2), at(3)), []);
+    assert_eq!(s.handle(HookEvent::EndVisit, at(3)), []);
+    assert_eq!(s.handle(HookEvent::FoundNothing(0), at(3)), []);
+    assert_eq!(s.deadline(), Some(at(17)), "then the daemon is killed");
+    assert_eq!(s.handle(HookEvent::Deadline, at(17)), [HookAction::Kill(1)]);
+    assert_eq!(s.handle(HookEvent::Ended(1), at(18)), [HookAction::Done]);
+    assert_eq!(s.handle(HookEvent::EndVisit, at(19)), []);
+}
+
+/// The daemon of a tab reports the answer when all hooks have ended.
+#[test]
+fn refusal_that_is_known_last_ends_the_visit() {
+    let mut s = sequence(&[Daemon], false);
+    s.handle(HookEvent::Begin, T0);
+    s.handle(HookEvent::Ready(0), at(1));
+    assert_eq!(s.handle(HookEvent::EndVisit, at(2)), []);
+    assert_eq!(s.handle(HookEvent::Ended(0), at(3)), [HookAction::Done]);
+}
+
+#[test]
 fn daemon_without_output_delays_the_next_hook_up_to_the_limit() {
     let mut s = sequence(&[Daemon, Foreground], false);
     s.handle(HookEvent::Begin, T0);

@@ -16,3 +16,4 @@ pub mod run;
 pub mod snapshot;
 pub mod tag;
 pub mod usage;
+pub mod visit;

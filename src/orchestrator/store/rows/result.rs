@@ -127,10 +127,11 @@ impl Tx<'_> {
             .inner
             .prepare_cached(
                 "INSERT INTO result
-                     (owner, crawl_id, snapshot_id, plugin, hook, status, attempts, started_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'started', 1, ?6)
+                     (owner, crawl_id, snapshot_id, plugin, hook, status, attempts, started_at, visit)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'started', 1, ?6,
+                     coalesce((SELECT visit FROM snapshot WHERE id = ?3), 0))
                  ON CONFLICT DO UPDATE SET status = 'started', attempts = attempts + 1,
-                     started_at = ?6, ended_at = NULL, error = NULL, output = NULL
+                     visit = excluded.visit, started_at = ?6, ended_at = NULL, error = NULL, output = NULL
                  RETURNING attempts",
             )?
             .query_row(

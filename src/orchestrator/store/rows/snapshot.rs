@@ -3,7 +3,7 @@
 use crate::store::column::column;
 use crate::store::rows::fleet::FleetCrawl;
 use crate::store::{Result, Tx};
-use archivist_core::model::{Answer, CrawlId, Lifecycle, SnapshotId, Step, Time};
+use archivist_core::model::{CrawlId, Lifecycle, SnapshotId, Step, Time};
 use archivist_core::plan::HostId;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::HashMap;
@@ -179,34 +179,6 @@ impl Tx<'_> {
             .query_row([id.0], |row| row.get::<_, Option<i64>>(0))
             .optional()?;
         Ok(ended.flatten().map(Time))
-    }
-
-    /// Returns how the server answered the newest visit of a page, if a hook reported that.
-    pub fn answer(&self, id: SnapshotId) -> Result<Option<Answer>> {
-        let row = self
-            .inner
-            .prepare_cached("SELECT http_status, http_plugin FROM snapshot WHERE id = ?1")?
-            .query_row([id.0], |row| {
-                Ok((
-                    row.get::<_, Option<u16>>(0)?,
-                    row.get::<_, Option<String>>(1)?,
-                ))
-            })
-            .optional()?;
-        Ok(row.and_then(|(status, plugin)| {
-            Some(Answer {
-                status: status?,
-                plugin: plugin.unwrap_or_default(),
-            })
-        }))
-    }
-
-    /// Records how the server answered the newest visit of a page.
-    pub fn set_answer(&self, id: SnapshotId, answer: &Answer) -> Result<()> {
-        self.inner
-            .prepare_cached("UPDATE snapshot SET http_status = ?2, http_plugin = ?3 WHERE id = ?1")?
-            .execute((id.0, answer.status, &answer.plugin))?;
-        Ok(())
     }
 
     /// Returns the title of a page.

@@ -2,6 +2,7 @@
 
 use crate::bus::documents::report::File;
 use archivist_core::model::{Answer, CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
+use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,6 +42,9 @@ pub struct Assignment {
     pub stop_limit: Duration,
     /// Bytes of standard output after which a hook is stopped.
     pub output_limit: u64,
+    /// What the answer of the server means for the visit.
+    #[serde(default)]
+    pub visit: VisitRules,
     /// Facts for `index.jsonl` and the HTML pages.
     #[serde(default)]
     pub about: About,

@@ -28,6 +28,7 @@ fn assignment(archive: &Path) -> Assignment {
         ready_limit: Duration::ZERO,
         stop_limit: Duration::ZERO,
         output_limit: 0,
+        visit: Default::default(),
         about: About {
             archive: archive.to_owned(),
             crawl: Some(CrawlId(3)),

@@ -1,0 +1,197 @@
+//! Visits of pages whose servers answer with an error.
+
+use super::bed::Bed;
+use super::worker::Server;
+use crate::store::SnapshotEntry;
+use archivist_core::model::{AnyId, HttpErrors, Lifecycle, Owner, ResultState, SnapshotId};
+use archivist_shared::bus::call::{Request, Which};
+use archivist_shared::bus::documents::report::{AddOptions, Filter, Reason, Why};
+
+const PAGE: Owner = Owner::Snapshot(SnapshotId(1));
+
+fn page(bed: &mut Bed) -> SnapshotEntry {
+    bed.look(|tx| tx.list_snapshots(&Filter::default()))
+        .remove(0)
+}
+
+/// The states of the results of the page, with their reasons, in the order of their ids.
+fn results(bed: &mut Bed) -> Vec<(String, ResultState, Option<String>)> {
+    let results = bed.look(|tx| tx.results(PAGE)).into_iter();
+    let results = results.filter(|result| result.status != ResultState::Skipped);
+    results
+        .map(|result| (result.plugin, result.status, result.error))
+        .collect()
+}
+
+/// A crawl of one page, whose server answers like this until its worker has ended.
+fn visited(bed: &mut Bed, status: u16, retry_after: Option<u64>) {
+    bed.world.server = Some(Server {
+        status,
+        retry_after,
+    });
+    bed.add_with("http://a.example/", AddOptions::default());
+    until_visited(bed);
+}
+
+/// Runs until the worker of the page has ended.
+fn until_visited(bed: &mut Bed) {
+    let started = |bed: &mut Bed| page(bed).status == Lifecycle::Started;
+    while !started(bed) && bed.moves_on() {}
+    while started(bed) && bed.moves_on() {}
+    bed.until_quiet();
+}
+
+fn why(bed: &mut Bed) -> Vec<Reason> {
+    let answer = bed.request(|reply| Request::Why {
+        id: AnyId::Owner(PAGE),
+        reply,
+    });
+    let why: Why = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
+    why.reasons
+}
+
+#[test]
+fn refused_page_waits_as_long_as_the_server_asks() {
+    let mut bed = Bed::new();
+    visited(&mut bed, 429, Some(8));
+    let waiting = page(&mut bed);
+    assert_eq!(waiting.status, Lifecycle::Queued);
+    let reason = waiting.reason.unwrap();
+    assert!(
+        reason.starts_with("http 429; the server asks to wait"),
+        "{reason}"
+    );
+    let waits = waiting.retry_at.unwrap().until(bed.now);
+    assert!((1..=8).contains(&waits.as_secs()), "{waits:?}");
+    assert_eq!(waiting.http_status, None, "nothing is kept");
+    let open = results(&mut bed);
+    assert!(
+        open.iter()
+            .all(|(_, state, _)| *state == ResultState::Queued),
+        "{open:?}"
+    );
+    let reasons = why(&mut bed);
+    let reason = reasons
+        .iter()
+        .find(|reason| reason.code == "back-off")
+        .unwrap();
+    assert_eq!(reason.until, waiting.retry_at);
+    assert!(reason.text.contains("http 429"), "{}", reason.text);
+
+    // The server lets the next visit pass, in which every hook runs.
+    bed.world.server = Some(Server {
+        status: 200,
+        retry_after: None,
+    });
+    bed.come_to_an_end();
+    let done = page(&mut bed);
+    assert_eq!(
+        (done.status, done.reason, done.http_status),
+        (Lifecycle::Sealed, None, Some(200))
+    );
+    let states = results(&mut bed);
+    assert!(
+        states
+            .iter()
+            .all(|(_, state, _)| *state == ResultState::Succeeded),
+        "{states:?}"
+    );
+    assert_eq!(bed.look(|tx| tx.visit(SnapshotId(1))).number, 1);
+}
+
+/// Without Retry-After the delays double. After the last visit the results fail.
+#[test]
+fn page_that_is_always_refused_fails_after_the_last_visit() {
+    let mut bed = Bed::new();
+    bed.engine.settings.http_attempts = 4;
+    visited(&mut bed, 503, None);
+    let mut waits = Vec::new();
+    while page(&mut bed).status == Lifecycle::Queued {
+        let next_at = page(&mut bed).retry_at.unwrap();
+        waits.push(next_at.until(bed.now).as_secs());
+        bed.pass(next_at.until(bed.now).as_millis() as u64 + 1);
+        until_visited(&mut bed);
+    }
+    assert_eq!(waits.len(), 3, "{waits:?}");
+    assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    let done = page(&mut bed);
+    assert_eq!(done.status, Lifecycle::Sealed);
+    assert_eq!(done.reason.as_deref(), Some("http 503"));
+    assert_eq!(done.http_status, Some(503));
+    let states = results(&mut bed);
+    assert!(!states.is_empty());
+    for (plugin, state, error) in states {
+        assert_eq!(state, ResultState::Failed, "{plugin}");
+        assert_eq!(error.as_deref(), Some("http 503"), "{plugin}");
+    }
+    bed.come_to_an_end();
+}
+
+#[test]
+fn other_errors_are_treated_as_the_setting_says() {
+    let table = [
+        (
+            HttpErrors::Keep,
+            Lifecycle::Sealed,
+            None,
+            ResultState::Succeeded,
+        ),
+        (
+            HttpErrors::Fail,
+            Lifecycle::Sealed,
+            Some("http 404"),
+            ResultState::Failed,
+        ),
+        (
+            HttpErrors::Retry,
+            Lifecycle::Queued,
+            Some("http 404; visit 1 of 5 was refused"),
+            ResultState::Queued,
+        ),
+    ];
+    for (errors, status, reason, result) in table {
+        let mut bed = Bed::new();
+        bed.engine.settings.http_errors = errors;
+        visited(&mut bed, 404, None);
+        let page = page(&mut bed);
+        assert_eq!(
+            (page.status, page.reason.as_deref()),
+            (status, reason),
+            "{errors}"
+        );
+        let kept = (errors != HttpErrors::Retry).then_some(404);
+        assert_eq!(page.http_status, kept, "{errors}");
+        for (plugin, state, _) in results(&mut bed) {
+            assert_eq!(state, result, "{errors} {plugin}");
+        }
+        bed.world.server = None;
+        bed.come_to_an_end();
+    }
+}
+
+/// A retry of one hook is refused: the results of the earlier visit stay.
+#[test]
+fn refused_retry_of_a_hook_keeps_the_other_results() {
+    let mut bed = Bed::new();
+    visited(&mut bed, 200, None);
+    bed.come_to_an_end();
+    let before = results(&mut bed);
+    assert!(before.len() > 1, "{before:?}");
+    bed.world.server = Some(Server {
+        status: 429,
+        retry_after: Some(5),
+    });
+    let which = Which::Hook("alpha".to_owned());
+    assert_eq!(bed.retry_some(Some(PAGE), which), Some(1));
+    until_visited(&mut bed);
+    assert_eq!(page(&mut bed).status, Lifecycle::Queued);
+    for (plugin, state, _) in results(&mut bed) {
+        let want = match plugin.as_str() {
+            "alpha" => ResultState::Queued,
+            _ => ResultState::Succeeded,
+        };
+        assert_eq!(state, want, "{plugin}");
+    }
+    bed.world.server = None;
+    bed.come_to_an_end();
+}
