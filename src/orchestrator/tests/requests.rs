@@ -161,6 +161,11 @@ fn page_retried_during_last_hooks_waits_for_the_next_worker() {
     assert_eq!(pages(&mut bed), 0);
     bed.world.end(&last_hook, 1, 0, "success");
     bed.until_quiet();
+    assert_eq!(pages(&mut bed), 0, "the setup runs first");
+    let setup = bed.running_hook().unwrap();
+    assert!(setup.contains("setup"), "{setup}");
+    bed.world.end(&setup, 1, 0, "success");
+    bed.until_quiet();
     assert_eq!(pages(&mut bed), 1);
     bed.come_to_an_end();
     let results = bed.look(|tx| tx.list_results(&Filter::default()));

@@ -142,6 +142,47 @@ fn complete_pages_run_all_hooks_again_on_request() {
     assert_eq!(runs_of_pages(&mut bed), ["alpha", "alpha"]);
 }
 
+/// The second retry comes while the crawl's worker runs its last hooks. Its daemons have ended, so a
+/// page that ran without the setup would find no browser.
+#[test]
+fn retry_of_a_page_while_its_crawl_ends_runs_the_setup_again() {
+    let mut bed = Bed::new();
+    bed.add_with("http://a.example/", AddOptions::default());
+    let runs = |bed: &mut Bed| {
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        let mut hooks: Vec<String> = runs.into_iter().filter_map(|run| run.hook).collect();
+        hooks.reverse();
+        hooks
+    };
+    let is_ending = |bed: &mut Bed| {
+        bed.running_hook()
+            .is_some_and(|unit| unit.contains("-end-"))
+    };
+    while !is_ending(&mut bed) {
+        assert!(bed.moves_on(), "{:?}", runs(&mut bed));
+        bed.until_quiet();
+    }
+    let before = runs(&mut bed).len();
+    let which = Which::Hook("alpha".to_owned());
+    assert_eq!(
+        bed.retry_some(Some(Owner::Crawl(CrawlId(1))), which),
+        Some(1)
+    );
+    bed.come_to_an_end();
+    let after = runs(&mut bed).split_off(before);
+    assert_eq!(
+        after,
+        [
+            "on_CrawlSetup__10_setup",
+            "on_Snapshot__10_alpha",
+            "on_CrawlCleanup__90_end"
+        ]
+    );
+    let results = bed.look(|tx| tx.list_results(&Filter::default()));
+    let failed = results.iter().filter(|r| r.status == ResultState::Failed);
+    assert_eq!(failed.count(), 0);
+}
+
 #[test]
 fn a_plugin_that_came_later_runs_on_complete_pages() {
     let mut bed = Bed::new();

@@ -46,6 +46,10 @@ impl Turn<'_> {
         self.tx.set_crawl_persona(id, &plan.persona_name())?;
         self.note_by_hand(&plan, &crawl)?;
         self.inspect(&plan.programs, None)?;
+        // A page was retried while the worker was ending: the browser that its setup started is gone.
+        if self.tx.is_released(id)? {
+            self.tx.requeue_all_results(Owner::Crawl(id))?;
+        }
         let directory = self.crawl_directory(&crawl);
         let assignment = Assignment {
             last_hooks: plan.end.iter().map(|hook| hook.task.clone()).collect(),

@@ -222,6 +222,15 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Whether the background hooks of a crawl have ended with its worker, because all its snapshots
+    /// were final.
+    pub fn is_released(&self, id: CrawlId) -> Result<bool> {
+        Ok(self
+            .inner
+            .prepare_cached("SELECT ready = 2 FROM crawl WHERE id = ?1")?
+            .query_row([id.0], |row| row.get(0))?)
+    }
+
     /// Records the token of a crawl's worker and the directory of the crawl.
     pub fn equip_crawl(&self, id: CrawlId, token: &str, directory: &str) -> Result<()> {
         self.inner
