@@ -112,6 +112,7 @@ async fn run() -> Result<(), WorkerError> {
     notify_systemd();
     let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
     let own = Arc::new(directory::make(&assignment.directory)?);
+    visit::begin(&assignment, &own, &standing).await;
     directory::make_plugins(&own, &assignment)?;
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::make_shared(shared)?;

@@ -1,10 +1,11 @@
-//! The end of a visit that the server refused: nothing of it is kept.
+//! Visits of which nothing is kept: the server refused them, or sent an error, and they are repeated.
 
 use crate::WorkerError;
 use crate::files::directory;
 use crate::page::snapshot_index::SnapshotIndex;
+use archivist_core::model::ResultState;
 use archivist_plugin::Directory;
-use archivist_shared::bus::documents::work::Assignment;
+use archivist_shared::bus::documents::work::{Assignment, Known, Standing};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -19,6 +20,23 @@ pub async fn discard(
     if !assignment.visit.is_whole {
         return Ok(());
     }
+    remove_files(assignment, own).await;
+    Ok(())
+}
+
+/// Removes the files of an earlier visit of which nothing is kept, before the hooks of the next one
+/// start: a retry of a page whose document was an error.
+pub async fn begin(assignment: &Assignment, own: &Arc<Directory>, standing: &Standing) {
+    let is_open = |known: &Known| {
+        matches!(known.state, ResultState::Queued | ResultState::Skipped) && !known.joinable
+    };
+    let visit = assignment.visit;
+    if visit.is_whole && visit.number > 0 && standing.hooks.iter().all(is_open) {
+        remove_files(assignment, own).await;
+    }
+}
+
+async fn remove_files(assignment: &Assignment, own: &Arc<Directory>) {
     let hooks = assignment.hooks.iter().chain(&assignment.last_hooks);
     let plugins: Vec<String> = hooks.map(|hook| hook.plugin.clone()).collect();
     let own = own.clone();
@@ -28,9 +46,8 @@ pub async fn discard(
         }
     });
     if let Err(error) = removing.await {
-        tracing::warn!("failed to remove the files of a refused visit: {error}, ignoring");
+        tracing::warn!("failed to remove the files of an earlier visit: {error}, ignoring");
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub use reading::{Ending, Evidence, StartError, Started, UnitSeen, UnitState};
 pub use reading::{recorded_outcome, started, unit_state};
 pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};
-pub use retry::{Retry, lacks, may_retry, reopens_crawl, retry, with_plugin};
+pub use retry::{Retry, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
 pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};

@@ -1,6 +1,6 @@
 //! What a retry means in every state.
 
-use crate::model::{Lifecycle, ResultState};
+use crate::model::{Lifecycle, ResultState, is_http_error};
 
 /// What a retry of a page leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,20 @@ pub fn retry(status: Lifecycle, requeued: u32, of_all: bool, has_reason: bool) -
         results,
         requeue: results > 0 && status.is_final(),
     }
+}
+
+/// Whether a retry runs all hooks of a page, because single ones would see another document than the
+/// rest: that of the page was not saved as it should be. `http_status`: of the document, if known;
+/// `load_failed`: the browser did not load the page; `names_hook`: the caller, or what the page lacks,
+/// names hooks, and `queued` of their results were queued.
+pub fn retries_whole_page(
+    http_status: Option<u16>,
+    load_failed: bool,
+    names_hook: bool,
+    queued: u32,
+) -> bool {
+    let is_saved = !http_status.is_some_and(is_http_error) && !load_failed;
+    !is_saved && (queued > 0 || !names_hook)
 }
 
 /// Whether a page lacks a hook that its crawl would run now: it has no result of the hook, or one
@@ -106,6 +120,34 @@ mod tests {
                     retry(status, requeued, of_all, has_reason),
                     want,
                     "{status}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_hooks_run_again_unless_the_document_was_saved() {
+        for (http_status, load_failed, is_saved) in [
+            (None, false, true),
+            (Some(200), false, true),
+            (Some(304), false, true),
+            (Some(404), false, false),
+            (Some(429), false, false),
+            (Some(503), true, false),
+            (Some(200), true, false),
+            (None, true, false),
+        ] {
+            for (names_hook, queued, may) in [
+                (false, 0, true),
+                (false, 2, true),
+                (true, 0, false),
+                (true, 1, true),
+            ] {
+                let whole = retries_whole_page(http_status, load_failed, names_hook, queued);
+                assert_eq!(
+                    whole,
+                    may && !is_saved,
+                    "{http_status:?} {load_failed} {names_hook}"
                 );
             }
         }

@@ -8,9 +8,11 @@ use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::programs::library::installed_names;
 use crate::store::{SnapshotWork, StoreError, Tx};
 use crate::work::ends::WITH_CRAWL;
-use archivist_core::model::{CrawlId, Lifecycle, Owner, SnapshotId, Step, Time};
-use archivist_core::plan::{Notice, lacks, may_retry, reopens_crawl, retry, with_plugin};
-use archivist_plugin::{HookFamily, Plugin};
+use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Step, Time};
+use archivist_core::plan::{
+    Notice, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin,
+};
+use archivist_plugin::{HookFamily, Mode, Plugin};
 use archivist_shared::bus::call::{Retrying, Which};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,6 +41,12 @@ fn is_of_pages(plugin: &Plugin, name: &str) -> bool {
         let is_of_page = hook.name.family == HookFamily::Snapshot;
         is_of_page && (plugin.name == name || hook.id == name)
     })
+}
+
+/// Whether a plugin has a daemon for each page, such as the tab of a browser.
+fn loads_pages(plugin: &Plugin) -> bool {
+    let mut hooks = plugin.hooks.iter();
+    hooks.any(|hook| hook.name.family == HookFamily::Snapshot && hook.name.mode == Mode::Daemon)
 }
 
 impl Turn<'_> {
@@ -238,6 +246,19 @@ impl Turn<'_> {
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
+    /// Whether the browser did not load a page: a hook of a plugin that has a daemon for pages failed.
+    fn has_failed_to_load(&self, id: SnapshotId) -> TurnResult<bool> {
+        let results = self.tx.results(Owner::Snapshot(id))?;
+        let mut failed = results
+            .iter()
+            .filter(|result| result.status == ResultState::Failed);
+        let plugins = &self.engine.catalogue.plugins;
+        Ok(failed.any(|result| {
+            let mut plugins = plugins.iter();
+            plugins.any(|plugin| plugin.name == result.plugin && loads_pages(plugin))
+        }))
+    }
+
     /// Forgets crawls that were cancelled between two turns. If the retried crawl is one of them,
     /// the retry ends.
     fn forget_cancelled(
@@ -273,8 +294,15 @@ impl Turn<'_> {
         if *which == Which::Missing && state != Lifecycle::Sealed {
             return Ok(0);
         }
-        let requeued = self.requeue(&snapshot, which)?;
+        let has_failed_to_load = self.has_failed_to_load(id)?;
+        let status = self.tx.visit(id)?.answer.map(|answer| answer.status);
+        let mut requeued = self.requeue(&snapshot, which)?;
         let of_all = matches!(which, Which::Failed | Which::All);
+        let is_whole = retries_whole_page(status, has_failed_to_load, !of_all, requeued);
+        if is_whole && state.is_final() {
+            let all = self.tx.requeue_page(id)?;
+            requeued = u32::try_from(all).unwrap_or(u32::MAX);
+        }
         let retry = retry(state, requeued, of_all, snapshot.reason.is_some());
         if retry.requeue {
             self.tx.begin_visit(id)?;

@@ -169,6 +169,35 @@ fn other_errors_are_treated_as_the_setting_says() {
     }
 }
 
+/// A retry of one hook would mix the error with the article.
+#[test]
+fn retry_of_a_page_that_was_an_error_runs_all_hooks_again() {
+    for which in [Which::Failed, Which::Hook("alpha".to_owned())] {
+        let mut bed = Bed::new();
+        visited(&mut bed, 404, None);
+        bed.come_to_an_end();
+        let all = results(&mut bed).len();
+        assert!(all > 1);
+        bed.world.server = Some(Server {
+            status: 200,
+            retry_after: None,
+        });
+        let queued = bed.retry_some(Some(PAGE), which).unwrap();
+        assert!(queued as usize >= all, "{queued} of {all}");
+        assert_eq!(page(&mut bed).http_status, None);
+        assert!(bed.look(|tx| tx.is_whole_visit(SnapshotId(1))));
+        bed.come_to_an_end();
+        assert_eq!(page(&mut bed).http_status, Some(200));
+        let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
+        let hooks = runs
+            .iter()
+            .filter(|run| run.owner == PAGE && run.hook.is_some());
+        assert_eq!(hooks.count(), 2 * all);
+        // Now it is good, and nothing is retried.
+        assert_eq!(bed.retry_some(Some(PAGE), Which::Failed), None);
+    }
+}
+
 /// A retry of one hook is refused: the results of the earlier visit stay.
 #[test]
 fn refused_retry_of_a_hook_keeps_the_other_results() {

@@ -63,18 +63,28 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Whether every result of a page is of the present visit, is queued, or is of a hook that did
-    /// not run.
+    /// Whether every result of a page is of the present visit, or has no files and is queued or of a
+    /// hook that did not run.
     pub fn is_whole_visit(&self, id: SnapshotId) -> Result<bool> {
         let is_older: bool = self
             .inner
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM result r WHERE r.owner = ?1
                      AND r.visit <> (SELECT visit FROM snapshot WHERE id = ?2)
-                     AND r.status NOT IN ('queued', 'skipped'))",
+                     AND (r.status NOT IN ('queued', 'skipped') OR r.files <> '[]'))",
             )?
             .query_row((Owner::Snapshot(id).to_string(), id.0), |row| row.get(0))?;
         Ok(!is_older)
+    }
+
+    /// Queues all results of a page whose document was not saved, so that nothing of its files is
+    /// kept. Returns how many these were.
+    pub fn requeue_page(&self, id: SnapshotId) -> Result<usize> {
+        let count = self.requeue_all_results(Owner::Snapshot(id))?;
+        self.inner
+            .prepare_cached("UPDATE result SET files = '[]' WHERE owner = ?1")?
+            .execute([Owner::Snapshot(id).to_string()])?;
+        Ok(count)
     }
 
     /// Begins another visit of a page after one that the server refused: queues the results of that
@@ -109,22 +119,19 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Begins another visit of a page that a user wants. If no result of an earlier visit stays, the
-    /// answer to that is forgotten.
+    /// Begins another visit of a page that a user wants. If all of its results are queued, the answer
+    /// to the earlier one is forgotten.
     pub fn begin_visit(&self, id: SnapshotId) -> Result<()> {
+        let sql = "UPDATE snapshot SET visit = visit + 1, refused = 0, http_until = NULL
+             WHERE id = ?1";
+        self.inner.prepare_cached(sql)?.execute([id.0])?;
         self.inner
             .prepare_cached(
-                "UPDATE snapshot SET visit = visit + 1, refused = 0, http_until = NULL
-                 WHERE id = ?1",
+                "UPDATE snapshot SET http_status = NULL, http_plugin = NULL
+                 WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM result WHERE owner = ?2
+                     AND status NOT IN ('queued', 'skipped'))",
             )?
-            .execute([id.0])?;
-        if self.is_whole_visit(id)? {
-            self.inner
-                .prepare_cached(
-                    "UPDATE snapshot SET http_status = NULL, http_plugin = NULL WHERE id = ?1",
-                )?
-                .execute([id.0])?;
-        }
+            .execute((id.0, Owner::Snapshot(id).to_string()))?;
         Ok(())
     }
 }
