@@ -23,7 +23,7 @@ use scraper::Html;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, BufRead, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use tokio::time::timeout;
@@ -369,6 +369,22 @@ pub fn read_start(path: &Path, most: u64) -> Option<Vec<u8>> {
         .read_to_end(&mut bytes)
         .ok()?;
     (!bytes.is_empty()).then_some(bytes)
+}
+
+/// The head of a message or record, up to and including its empty line. Fails if it is longer than
+/// `most` bytes.
+pub fn read_head(source: &mut impl BufRead, most: u64) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut limited = source.take(most);
+    loop {
+        let start = head.len();
+        if limited.read_until(b'\n', &mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if head[start..].trim_ascii().is_empty() {
+            return Ok(head);
+        }
+    }
 }
 
 /// Writes a file of the output directory atomically: a run that fails leaves the previous file in

@@ -80,6 +80,11 @@ impl WebServer {
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
+
+    /// The server as `HOST+PORT`, the name of wget's directory.
+    pub fn directory(&self) -> String {
+        format!("127.0.0.1+{}", self.port)
+    }
 }
 
 impl Drop for WebServer {

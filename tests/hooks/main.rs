@@ -6,6 +6,7 @@ mod arrival;
 mod browser;
 mod fixture;
 mod letters;
+mod passwords;
 mod pictures;
 
 use fixture::{Site, Snapshot, WebServer, has};

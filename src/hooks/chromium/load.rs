@@ -4,7 +4,8 @@ use super::arrival::{Arrival, ArrivalLimits, Ending, Policy, ReadyPage, Step, Ta
 use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
 use super::reveal;
 use super::session::Navigation;
-use super::tab_events::{self, DIALOG, FETCH_PAUSED, SUBSCRIBED};
+use super::tab_events::{self, AUTH_REQUIRED, DIALOG, FETCH_PAUSED, SUBSCRIBED};
+use crate::process::credentials::Credentials;
 use crate::process::finding::Finding;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// What to load, and how long each step may take.
 pub struct LoadRequest<'a> {
     pub url: &'a str,
+    /// User name and password for the server of `url`.
+    pub credentials: Option<&'a Credentials>,
     /// Target id of the tab, which is also the id of its main frame.
     pub target: &'a str,
     /// Width and height of the viewport in pixels.
@@ -61,6 +64,7 @@ pub struct LoadingTab {
     has_own_clock: bool,
     /// Whether all further navigation is refused.
     is_held: bool,
+    credentials: Option<Credentials>,
 }
 
 impl LoadingTab {
@@ -81,6 +85,9 @@ impl LoadingTab {
         if let Some(identity) = &request.identity {
             session.post("Emulation.setUserAgentOverride", identity.clone())?;
         }
+        if request.credentials.is_some() {
+            session.post("Fetch.enable", intercepted())?;
+        }
         resize(&session, request.window).await?;
         Ok(LoadingTab {
             session,
@@ -88,6 +95,7 @@ impl LoadingTab {
             main_frame: request.target.to_owned(),
             has_own_clock: false,
             is_held: false,
+            credentials: request.credentials.cloned(),
         })
     }
 
@@ -180,6 +188,16 @@ impl LoadingTab {
                 let refuse = json!({"accept": false});
                 self.session.post("Page.handleJavaScriptDialog", refuse)?;
             }
+            AUTH_REQUIRED => {
+                let answer = self.authorize(&event.params["authChallenge"]);
+                let answer = json!({"requestId": event.params["requestId"], "authChallengeResponse": answer});
+                self.session.post("Fetch.continueWithAuth", answer)?;
+            }
+            FETCH_PAUSED if !self.is_held => {
+                let request = json!({"requestId": event.params["requestId"]});
+                self.session.post("Fetch.continueRequest", request)?;
+                return Ok(None);
+            }
             FETCH_PAUSED => {
                 let id = &event.params["requestId"];
                 if event.params["frameId"] == self.main_frame.as_str() {
@@ -212,11 +230,23 @@ impl LoadingTab {
                 let bypass = json!({"bypass": true});
                 self.session
                     .post("Network.setBypassServiceWorker", bypass)?;
-                let documents = json!({"patterns": [{"urlPattern": "*", "resourceType": "Document",
-                    "requestStage": "Request"}]});
-                self.session.post("Fetch.enable", documents)
+                self.session.post("Fetch.enable", intercepted())
             }
             Step::Reveal => Ok(()),
+        }
+    }
+
+    /// Answers a server that asks for user name and password. They are for the page's own server,
+    /// and are sent once: a server that asks again has refused them.
+    fn authorize(&mut self, challenge: &Value) -> Value {
+        let own = |credentials: &Credentials| {
+            challenge["source"] == "Server" && challenge["origin"] == credentials.origin().as_str()
+        };
+        match self.credentials.take_if(|credentials| own(credentials)) {
+            Some(Credentials { user, password, .. }) => {
+                json!({"response": "ProvideCredentials", "username": user, "password": password})
+            }
+            None => json!({"response": "CancelAuth"}),
         }
     }
 
@@ -231,6 +261,12 @@ impl LoadingTab {
             json!({"policy": policy, "budget": budget, "maxVirtualTimeTaskStarvationCount": 9999});
         self.session.post("Emulation.setVirtualTimePolicy", grant)
     }
+}
+
+/// Requests for documents stop for an answer, also when their server asks for a password.
+fn intercepted() -> Value {
+    json!({"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}],
+        "handleAuthRequests": true})
 }
 
 async fn navigate(session: Session, url: String) -> Result<TabEvent, CdpError> {

@@ -92,6 +92,7 @@ async fn open_page(
     super::super::page::write(TARGET_ID, format!("{}\n", tab.target).as_bytes())?;
     let request = LoadRequest {
         url: url.as_str(),
+        credentials: invocation.credentials.as_ref(),
         target: &tab.target,
         window,
         identity: identity::of(&browser),

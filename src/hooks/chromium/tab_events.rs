@@ -5,8 +5,9 @@ use super::cdp::CdpEvent;
 use serde_json::Value;
 
 /// Events that the arrival of a page depends on.
-pub const SUBSCRIBED: [&str; 15] = [
+pub const SUBSCRIBED: [&str; 16] = [
     "Emulation.virtualTimeBudgetExpired",
+    AUTH_REQUIRED,
     FETCH_PAUSED,
     "Network.dataReceived",
     "Network.loadingFailed",
@@ -24,6 +25,8 @@ pub const SUBSCRIBED: [&str; 15] = [
 ];
 /// A dialog opens: the page stops until it is closed.
 pub const DIALOG: &str = "Page.javascriptDialogOpening";
+/// A server asks for user name and password: the request stops until it gets them or a refusal.
+pub const AUTH_REQUIRED: &str = "Fetch.authRequired";
 /// A held navigation: the request stops until it is refused or continued.
 pub const FETCH_PAUSED: &str = "Fetch.requestPaused";
 

@@ -127,6 +127,12 @@ pub fn get(
             .settings
             .list(&format!("{}_ARGS_EXTRA", invocation.prefix())),
     );
+    if let Some(credentials) = &invocation.credentials
+        && credentials.belong_to(url)
+    {
+        let config = scratch.write("config", &credentials.curl_config())?;
+        command.arg("--config").arg(config);
+    }
     command.arg("--url").arg(without_fragment(url).as_str());
     let limits = OutputLimits {
         output: usize::try_from(most).unwrap_or(usize::MAX),

@@ -1,5 +1,6 @@
 //! The input of a hook: its arguments, its environment, its directories.
 
+use crate::process::credentials::Credentials;
 use crate::process::finding::Finding;
 use crate::process::settings::PluginSettings;
 use serde_json::{Map, Value};
@@ -14,8 +15,10 @@ use url::Url;
 pub struct Invocation {
     /// Name of the plugin and of its output directory.
     pub plugin: String,
-    /// `--url=`, unchanged.
+    /// `--url=` without user name and password, otherwise unchanged.
     pub url: String,
+    /// User name and password of `--url=`, for its server alone.
+    pub credentials: Option<Credentials>,
     /// `--depth=`, else `snapshot_depth` of the context, else 0.
     pub depth: u64,
     /// The snapshot's directory: SNAP_DIR, else the parent of the working directory.
@@ -51,9 +54,11 @@ impl Invocation {
                 .entry("snapshot_id")
                 .or_insert_with(|| Value::String(id.to_string()));
         }
+        let (url, credentials) = Credentials::take(argument(args, "url").unwrap_or_default());
         Invocation {
             plugin: plugin.to_string(),
-            url: argument(args, "url").unwrap_or_default().to_string(),
+            url,
+            credentials,
             depth: depth.unwrap_or(0),
             snap_dir: PathBuf::from(settings.variable("SNAP_DIR").unwrap_or("..")),
             context,

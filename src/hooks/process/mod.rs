@@ -1,6 +1,7 @@
 //! One hook as a process: its input, the programs it runs, its record.
 
 pub mod capture;
+pub mod credentials;
 pub mod exit;
 pub mod finding;
 pub mod invocation;

@@ -44,6 +44,18 @@ impl Scratch {
         }
     }
 
+    /// Writes a file of the directory. Returns its path.
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, Finding> {
+        let path = self.path(name);
+        match std::fs::write(&path, text) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Finding::failed(format!(
+                "failed to write '{}': {error}",
+                path.display()
+            ))),
+        }
+    }
+
     /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.0

@@ -1,5 +1,8 @@
 //! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`.
 
+mod body;
+mod warc;
+
 use crate::Outcome;
 use crate::chromium::HTTP_ONLY;
 use crate::page;
@@ -17,6 +20,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use url::Url;
+use warc::Warc;
 
 const WARC: &str = "warc/page.warc.gz";
 /// Largest cookie file in bytes.
@@ -37,6 +41,9 @@ pub fn run(invocation: &Invocation) -> Outcome {
             ..OutputLimits::default()
         },
     )?;
+    if !invocation.settings.flag("WGET_KEEP_CREDENTIALS") {
+        clean_warc()?;
+    }
     let finding = judge(&ended, invocation, runner.budget);
     let warc = Path::new(WARC).metadata().is_ok_and(|file| file.len() > 0);
     Ok(if warc {
@@ -44,6 +51,20 @@ pub fn run(invocation: &Invocation) -> Outcome {
     } else {
         finding
     })
+}
+
+/// Removes passwords from the WARC file. A file that cannot be cleaned is removed.
+fn clean_warc() -> Result<(), Finding> {
+    let path = Path::new(WARC);
+    if !path.exists() {
+        return Ok(());
+    }
+    Warc::read(path)
+        .and_then(|warc| warc.clean())
+        .map_err(|error| {
+            let _ = fs::remove_file(path);
+            Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
+        })
 }
 
 /// Builds wget's command line. `prlimit` limits the size of each file, because wget's own quota
@@ -75,6 +96,11 @@ fn command(
         "--force-directories",
         "--restrict-file-names=windows",
     ]);
+    if let Some(credentials) = &invocation.credentials {
+        // Neither the command line nor the WARC file contains what wget reads from there.
+        scratch.write(".netrc", &credentials.netrc())?;
+        command.env("HOME", scratch.dir());
+    }
     command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
     command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
     command.args(settings.list("WGET_ARGS"));

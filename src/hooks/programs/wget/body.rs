@@ -1,0 +1,114 @@
+//! Heads and bodies of HTTP messages as a WARC file has them: with the encodings of the transfer.
+
+use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Names (in lower case) and values of headers in their order.
+pub type Headers = Vec<(String, String)>;
+
+/// Longest line with the size of a chunk in bytes.
+const CHUNK_LINE_MAX_BYTES: u64 = 4096;
+
+/// Value of the first header with this name, which must be in lower case.
+pub fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
+    let mut headers = headers.iter();
+    headers
+        .find(|(own, _)| own == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// Parses the head of a message or record: the status code, 0 without one, and the headers.
+pub fn parse_head(head: &[u8]) -> (u16, Headers) {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let status = first.split_whitespace().nth(1);
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+    let status = status.and_then(|text| text.parse().ok());
+    (status.unwrap_or(0), headers.collect())
+}
+
+/// The body without the encodings that the headers name. A body that is not encoded as its headers
+/// say is returned as it is, as browsers do for gzip.
+pub fn decoded(block: Box<dyn Read>, headers: &Headers) -> io::Result<Box<dyn Read>> {
+    let chunked = header(headers, "transfer-encoding")
+        .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
+    let mut body = BufReader::new(if chunked {
+        Box::new(Chunked::new(BufReader::new(block))) as Box<dyn Read>
+    } else {
+        block
+    });
+    let encoding = header(headers, "content-encoding").unwrap_or_default();
+    let start = body.fill_buf()?;
+    match encoding.trim().to_ascii_lowercase().as_str() {
+        "gzip" | "x-gzip" if start.starts_with(b"\x1f\x8b") => Ok(Box::new(GzDecoder::new(body))),
+        "deflate" if start.first().is_some_and(|byte| byte & 15 == 8) => {
+            Ok(Box::new(ZlibDecoder::new(body)))
+        }
+        "deflate" => Ok(Box::new(DeflateDecoder::new(body))),
+        "" | "identity" | "gzip" | "x-gzip" => Ok(Box::new(body)),
+        other => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!(
+                "content encoding '{}'",
+                crate::page::html::one_line(other, 40)
+            ),
+        )),
+    }
+}
+
+/// The body in a chunked message. A body that was cut off ends early, without an error.
+struct Chunked<R> {
+    inner: R,
+    left: u64,
+    is_over: bool,
+}
+
+impl<R: BufRead> Chunked<R> {
+    fn new(inner: R) -> Chunked<R> {
+        Chunked {
+            inner,
+            left: 0,
+            is_over: false,
+        }
+    }
+
+    fn next_size(&mut self) -> io::Result<u64> {
+        let mut line = Vec::new();
+        // The line end of the chunk before comes first.
+        for _ in 0..2 {
+            line.clear();
+            self.inner
+                .by_ref()
+                .take(CHUNK_LINE_MAX_BYTES)
+                .read_until(b'\n', &mut line)?;
+            if !line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&line);
+        let digits = text.split(';').next().unwrap_or_default().trim();
+        Ok(u64::from_str_radix(digits, 16).unwrap_or(0))
+    }
+}
+
+impl<R: BufRead> Read for Chunked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !self.is_over {
+            self.left = self.next_size()?;
+            self.is_over = self.left == 0;
+        }
+        if self.is_over {
+            return Ok(0);
+        }
+        let most = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        let count = self.inner.read(&mut buffer[..most])?;
+        self.is_over = count == 0 && most > 0;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
