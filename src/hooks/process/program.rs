@@ -111,12 +111,24 @@ impl ProgramRunner {
         package: &str,
         limits: OutputLimits,
     ) -> Result<ProgramOutput, Finding> {
+        self.run_before(Duration::ZERO, command, package, limits)
+    }
+
+    /// Like [`ProgramRunner::run`], but stops the program `reserve` before the deadline.
+    pub fn run_before(
+        &mut self,
+        reserve: Duration,
+        command: &mut Command,
+        package: &str,
+        limits: OutputLimits,
+    ) -> Result<ProgramOutput, Finding> {
         let ProgramRunner {
             runtime,
             stop_signals,
             deadline,
             ..
         } = self;
+        let deadline = *deadline - reserve;
         let program = command.get_program().to_string_lossy().into_owned();
         runtime.block_on(async {
             let mut exited =
@@ -139,7 +151,7 @@ impl ProgramRunner {
                     },
                     Some(chunk) = chunks.recv() => if captured.take(chunk) { break ExitReason::OutputLimit },
                     () = stop_signals.wait() => break ExitReason::HookStopped,
-                    _ = tokio::time::sleep_until(*deadline) => break ExitReason::TimedOut,
+                    _ = tokio::time::sleep_until(deadline) => break ExitReason::TimedOut,
                 }
             };
             end(&mut child, &mut exited).await;

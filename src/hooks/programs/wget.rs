@@ -1,13 +1,20 @@
 //! `wget`: saves the page and its requisites under `HOST[+PORT]/` and in `warc/page.warc.gz`.
 
+mod address;
+mod attributes;
 mod body;
+mod copy;
+mod departure;
+mod markup;
+mod names;
+mod style;
+mod transfer;
 mod warc;
 
 use crate::Outcome;
 use crate::chromium::HTTP_ONLY;
 use crate::page;
 use crate::page::html::one_line;
-use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
@@ -16,55 +23,59 @@ use crate::process::scratch::Scratch;
 use nix::sys::signal::Signal;
 use regex::Regex;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use url::Url;
-use warc::Warc;
+use transfer::Transfer;
 
 const WARC: &str = "warc/page.warc.gz";
 /// Largest cookie file in bytes.
 const COOKIES_MAX_BYTES: u64 = 4 << 20;
 
-/// Runs wget and judges its result by the saved files.
+/// Runs wget, completes its copy of the page, and judges the result by the saved files.
 pub fn run(invocation: &Invocation) -> Outcome {
     let url = invocation.web_url()?;
-    let mut runner = ProgramRunner::new(invocation.budget())?;
+    let runner = ProgramRunner::new(invocation.budget())?;
     let scratch = Scratch::new("wget")?;
     progress("saving the page with wget");
-    let mut command = command(invocation, &url, &scratch, runner.budget)?;
-    let ended = runner.run(
-        &mut command,
-        "wget",
-        OutputLimits {
-            output: 64 * 1024,
-            ..OutputLimits::default()
-        },
-    )?;
-    if !invocation.settings.flag("WGET_KEEP_CREDENTIALS") {
-        clean_warc()?;
-    }
-    let finding = judge(&ended, invocation, runner.budget);
-    let warc = Path::new(WARC).metadata().is_ok_and(|file| file.len() > 0);
-    Ok(if warc {
+    let is_kept = invocation.settings.flag("WGET_WARC_ENABLED");
+    let warc = if is_kept {
+        fs::create_dir_all("warc")
+            .map_err(|error| Finding::failed(format!("failed to create 'warc': {error}")))?;
+        PathBuf::from(WARC)
+    } else {
+        scratch.path("page.warc.gz")
+    };
+    let mut transfer = Transfer {
+        invocation,
+        reserve: (runner.budget / 10).min(Duration::from_secs(5)),
+        runner,
+        scratch,
+        warc,
+        log: String::new(),
+    };
+    let (ended, copied) = transfer.save(&url)?;
+    let finding = judge(&ended, invocation, transfer.runner.budget, &copied);
+    let has_warc = is_kept && transfer.warc.metadata().is_ok_and(|file| file.len() > 0);
+    Ok(if has_warc {
         finding.with("warc", WARC)
     } else {
         finding
     })
 }
 
-/// Removes passwords from the WARC file. A file that cannot be cleaned is removed.
-fn clean_warc() -> Result<(), Finding> {
-    let path = Path::new(WARC);
-    if !path.exists() {
-        return Ok(());
-    }
-    Warc::read(path)
-        .and_then(|warc| warc.clean())
-        .map_err(|error| {
-            let _ = fs::remove_file(path);
-            Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
-        })
+/// What was saved of a page.
+#[derive(Debug, Default)]
+struct Copied {
+    /// Main file, relative to the working directory.
+    file: Option<String>,
+    /// Status code of the page.
+    status: Option<u16>,
+    /// Whether the page's response ended before its end.
+    is_cut_off: bool,
+    /// Number of requisites that could not be saved.
+    absent: usize,
+    notes: Vec<String>,
 }
 
 /// Builds wget's command line. `prlimit` limits the size of each file, because wget's own quota
@@ -72,7 +83,6 @@ fn clean_warc() -> Result<(), Finding> {
 /// their total.
 fn command(
     invocation: &Invocation,
-    url: &Url,
     scratch: &Scratch,
     budget: Duration,
 ) -> Result<Command, Finding> {
@@ -87,7 +97,7 @@ fn command(
             command
         }
     };
-    // main_file() and last_error() parse the log, so it must be in English.
+    // The log is parsed, so it must be in English.
     command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
     // Names in the Windows style contain no quotes, colons or control characters.
     command.args([
@@ -103,7 +113,6 @@ fn command(
     }
     command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
     command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
-    command.args(settings.list("WGET_ARGS"));
     let agent = settings.text("WGET_USER_AGENT");
     if !agent.is_empty() {
         command.arg(format!("--user-agent={agent}"));
@@ -116,16 +125,6 @@ fn command(
     if !settings.flag("WGET_CHECK_SSL_VALIDITY") {
         command.arg("--no-check-certificate");
     }
-    if settings.flag("WGET_WARC_ENABLED") {
-        fs::create_dir_all("warc")
-            .map_err(|error| Finding::failed(format!("failed to create 'warc': {error}")))?;
-        command.arg(format!("--warc-file={}", WARC.trim_end_matches(".warc.gz")));
-        command.arg("--warc-tempdir").arg(scratch.dir());
-    }
-    command
-        .args(settings.list("WGET_ARGS_EXTRA"))
-        .arg("--")
-        .arg(url.as_str());
     Ok(command)
 }
 
@@ -155,7 +154,12 @@ fn file_size_limit() -> u64 {
 }
 
 /// Judges a run by its main file: missing requisites are not a failure.
-fn judge(ended: &ProgramOutput, invocation: &Invocation, budget: Duration) -> Finding {
+fn judge(
+    ended: &ProgramOutput,
+    invocation: &Invocation,
+    budget: Duration,
+    copied: &Copied,
+) -> Finding {
     let reason = match ended.exit {
         ExitReason::Exited(127) if ended.log.contains("prlimit: failed to execute") => {
             return Finding::skipped("wget is not installed (Debian package wget)");
@@ -166,24 +170,36 @@ fn judge(ended: &ProgramOutput, invocation: &Invocation, budget: Duration) -> Fi
             None => other.describe("wget", budget),
         },
     };
-    match main_file(&ended.log) {
-        // Status 3: a file could not be written.
-        Some(_) if ended.exit == ExitReason::Exited(3) => Finding::failed(reason),
-        Some(main) if ended.exit == ExitReason::Exited(0) => Finding::succeeded(main),
-        Some(main) => Finding::succeeded(main).with("note", reason),
-        None if ended.exit == ExitReason::Exited(0) => Finding::noresults("wget saved no file"),
-        None => Finding::failed(reason),
+    let size = |file: &String| fs::metadata(file).map_or(0, |file| file.len());
+    let file = copied.file.clone().filter(|file| size(file) > 0);
+    let Some(file) = file else {
+        return match copied.status {
+            Some(status @ (200..300 | 304)) => {
+                Finding::noresults(format!("the answer has no content ({status})"))
+            }
+            _ if ended.exit == ExitReason::Exited(0) => Finding::noresults("wget saved no file"),
+            _ => Finding::failed(reason),
+        };
+    };
+    let mut notes = copied.notes.clone();
+    match ended.exit {
+        ExitReason::Exited(0) if copied.is_cut_off => {
+            notes.insert(0, "the answer ended early".to_owned());
+        }
+        ExitReason::Exited(0) => {}
+        // A file could not be written, which was written afterwards.
+        ExitReason::Exited(3) if copied.absent == 0 => {}
+        ExitReason::Exited(3) => return Finding::failed(reason),
+        ExitReason::Killed(_) if copied.is_cut_off => return Finding::failed(reason),
+        _ if copied.is_cut_off => notes.insert(0, format!("the answer ended early: {reason}")),
+        _ => notes.insert(0, reason),
     }
-}
-
-/// Path of the first file that wget logged as saved, if it exists in the working directory.
-fn main_file(log: &str) -> Option<String> {
-    let saved = Regex::new(r#"(?m)^\S+ \S+ URL:.* -> "([^"]+)" \[[0-9]+\]$"#).ok()?;
-    let path = saved.captures(log)?.get(1)?.as_str().to_string();
-    let inside = Path::new(&path)
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
-    (inside && Path::new(&path).is_file()).then_some(path)
+    let note = (!notes.is_empty()).then(|| one_line(&notes.join("; "), 1000));
+    let finding = Finding::succeeded(file).with_note(note);
+    match copied.status {
+        Some(status) => finding.with("http_status", status),
+        None => finding,
+    }
 }
 
 fn too_large(invocation: &Invocation) -> String {
@@ -251,7 +267,7 @@ mod tests {
 
     const MISSING: &str = "http://a.test/missing:\n2026-11-21 09:00:00 ERROR 404: Not Found.\n";
 
-    fn finding(exit: ExitReason, log: &str) -> Finding {
+    fn finding(exit: ExitReason, log: &str, copied: &Copied) -> Finding {
         let invocation = Invocation::read(
             "wget",
             include_str!("../../../plugins/wget/config.json"),
@@ -263,51 +279,62 @@ mod tests {
             output: Vec::new(),
             log: log.into(),
         };
-        judge(&ended, &invocation, Duration::from_secs(50))
+        judge(&ended, &invocation, Duration::from_secs(50), copied)
     }
 
-    /// A log that reports a saved file which exists, relative to the package's directory.
-    fn saved(path: &str) -> String {
-        format!(
-            "2026-11-21 09:00:00 URL:http://a.test/?q=\"x\" [12/12] -> \"{path}\" [1]\n{MISSING}"
-        )
+    /// A page whose main file is a file of the package's directory.
+    fn saved() -> Copied {
+        Copied {
+            file: Some("lib.rs".to_owned()),
+            ..Copied::default()
+        }
     }
 
     #[test]
     fn page_is_judged_by_its_main_file() {
         for exit in [
             ExitReason::Exited(0),
+            ExitReason::Exited(3),
             ExitReason::Exited(8),
             ExitReason::TimedOut,
             ExitReason::Killed(25),
         ] {
-            let finding = finding(exit, &saved("lib.rs"));
+            let finding = finding(exit, MISSING, &saved());
             assert_eq!(
                 (finding.exit_code(), finding.output_str.as_str()),
                 (0, "lib.rs"),
                 "{exit:?}"
             );
         }
+    }
+
+    #[test]
+    fn file_that_could_not_be_written_is_a_failure() {
+        let mut copied = saved();
+        copied.absent = 1;
+        let finding = finding(ExitReason::Exited(3), "No space left on device\n", &copied);
         assert_eq!(
-            finding(ExitReason::Exited(3), &saved("lib.rs")).exit_code(),
-            1
+            finding.output_str,
+            "wget failed (exit 3): No space left on device"
         );
     }
 
     #[test]
-    fn missing_and_outside_files_are_not_the_main_file() {
-        for path in ["/etc/passwd", "../archivist/lib.rs", "src/nothing.rs"] {
-            assert_eq!(
-                finding(ExitReason::Exited(8), &saved(path)).exit_code(),
-                1,
-                "{path}"
-            );
+    fn answer_without_content_has_a_reason() {
+        for (exit, status) in [(0, 204), (8, 304), (0, 200)] {
+            let copied = Copied {
+                status: Some(status),
+                ..Copied::default()
+            };
+            let finding = finding(ExitReason::Exited(exit), MISSING, &copied);
+            let expected = format!("the answer has no content ({status})");
+            assert_eq!((finding.exit_code(), finding.output_str), (0, expected));
         }
     }
 
     #[test]
     fn failures_have_a_reason() {
-        let text = |exit, log| finding(exit, log).output_str;
+        let text = |exit, log| finding(exit, log, &Copied::default()).output_str;
         assert_eq!(
             text(ExitReason::Exited(8), MISSING),
             "wget failed (exit 8): ERROR 404: Not Found"
@@ -327,6 +354,7 @@ mod tests {
         let finding = finding(
             ExitReason::Exited(127),
             "prlimit: failed to execute wget: No such file or directory\n",
+            &Copied::default(),
         );
         assert_eq!(finding.exit_code(), EXIT_SKIPPED);
     }

@@ -33,9 +33,7 @@ pub fn parse_head(head: &[u8]) -> (u16, Headers) {
 /// The body without the encodings that the headers name. A body that is not encoded as its headers
 /// say is returned as it is, as browsers do for gzip.
 pub fn decoded(block: Box<dyn Read>, headers: &Headers) -> io::Result<Box<dyn Read>> {
-    let chunked = header(headers, "transfer-encoding")
-        .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
-    let mut body = BufReader::new(if chunked {
+    let mut body = BufReader::new(if is_chunked(headers) {
         Box::new(Chunked::new(BufReader::new(block))) as Box<dyn Read>
     } else {
         block
@@ -59,11 +57,30 @@ pub fn decoded(block: Box<dyn Read>, headers: &Headers) -> io::Result<Box<dyn Re
     }
 }
 
+/// Whether a body has the length that its headers say, or its last chunk.
+pub fn is_whole(block: impl Read, headers: &Headers) -> io::Result<bool> {
+    let mut block = BufReader::new(block);
+    if is_chunked(headers) {
+        let mut body = Chunked::new(block);
+        io::copy(&mut body, &mut io::sink())?;
+        return Ok(body.has_last_chunk);
+    }
+    let length = header(headers, "content-length").and_then(|text| text.parse().ok());
+    let count = io::copy(&mut block, &mut io::sink())?;
+    Ok(length.is_none_or(|length: u64| count >= length))
+}
+
+fn is_chunked(headers: &Headers) -> bool {
+    header(headers, "transfer-encoding")
+        .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"))
+}
+
 /// The body in a chunked message. A body that was cut off ends early, without an error.
 struct Chunked<R> {
     inner: R,
     left: u64,
     is_over: bool,
+    has_last_chunk: bool,
 }
 
 impl<R: BufRead> Chunked<R> {
@@ -72,6 +89,7 @@ impl<R: BufRead> Chunked<R> {
             inner,
             left: 0,
             is_over: false,
+            has_last_chunk: false,
         }
     }
 
@@ -90,7 +108,9 @@ impl<R: BufRead> Chunked<R> {
         }
         let text = String::from_utf8_lossy(&line);
         let digits = text.split(';').next().unwrap_or_default().trim();
-        Ok(u64::from_str_radix(digits, 16).unwrap_or(0))
+        let size = u64::from_str_radix(digits, 16);
+        self.has_last_chunk = size == Ok(0);
+        Ok(size.unwrap_or(0))
     }
 }
 

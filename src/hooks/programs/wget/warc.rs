@@ -135,6 +135,16 @@ impl Warc {
     /// Body of a response without the encodings in which the server sent it. Fails for encodings
     /// that are not supported.
     pub fn body(&self, response: &Response) -> io::Result<Box<dyn Read>> {
+        body::decoded(Box::new(self.block(response)?), &response.headers)
+    }
+
+    /// Whether the server sent the whole body of a response.
+    pub fn is_whole(&self, response: &Response) -> io::Result<bool> {
+        body::is_whole(self.block(response)?, &response.headers)
+    }
+
+    /// Body of a response as it was sent.
+    fn block(&self, response: &Response) -> io::Result<impl Read + use<>> {
         let mut file = File::open(&self.file)?;
         file.seek(SeekFrom::Start(response.at))?;
         let mut record = BufReader::new(GzDecoder::new(BufReader::new(file)));
@@ -143,23 +153,29 @@ impl Warc {
         let length = body::header(&fields, "content-length").and_then(|text| text.parse().ok());
         let mut block = record.take(length.unwrap_or(u64::MAX));
         read_head(&mut block, HEAD_MAX_BYTES)?;
-        body::decoded(Box::new(block), &response.headers)
+        Ok(block)
+    }
+
+    /// Removes what was cut off at the end.
+    pub fn cut(&self) -> io::Result<()> {
+        let file = File::options().write(true).open(&self.file)?;
+        if self.end < file.metadata()?.len() {
+            file.set_len(self.end)?;
+        }
+        Ok(())
     }
 
     /// Removes what was cut off at the end, and the headers that carry passwords. Records without
     /// such headers stay as they are, to the byte.
     pub fn clean(&self) -> io::Result<()> {
-        let file = File::options().read(true).write(true).open(&self.file)?;
-        if self.end > 0 && self.end < file.metadata()?.len() {
-            file.set_len(self.end)?;
-        }
+        self.cut()?;
         if !self.has_credentials {
             return Ok(());
         }
         let mut part = self.file.clone().into_os_string();
         part.push(".part");
         let written = self
-            .copy_cleaned(file, Path::new(&part))
+            .copy_cleaned(Path::new(&part))
             .and_then(|()| std::fs::rename(&part, &self.file));
         if written.is_err() {
             let _ = std::fs::remove_file(&part);
@@ -167,11 +183,11 @@ impl Warc {
         written
     }
 
-    fn copy_cleaned(&self, file: File, to: &Path) -> io::Result<()> {
+    fn copy_cleaned(&self, to: &Path) -> io::Result<()> {
         let mut out = io::BufWriter::new(File::create(to)?);
         let mut raw = File::open(&self.file)?;
         let mut source = Counted {
-            inner: BufReader::new(file),
+            inner: BufReader::new(File::open(&self.file)?),
             offset: 0,
         };
         while source.offset < self.end {

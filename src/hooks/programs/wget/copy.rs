@@ -1,0 +1,463 @@
+//! The copy of a page that wget saved: which file has which response, what is missing, and links
+//! between the files.
+//!
+//! wget writes two responses to one file if their names are too long, replaces files by directories
+//! of the same name, leaves out suffixes, and converts links only if it is not stopped. The WARC
+//! file has every response, so what is wrong is put right from there.
+
+use super::address::address;
+use super::departure;
+use super::markup::{self, Use};
+use super::names;
+use super::style::{self, StyleUse};
+use super::warc::{Response, Warc};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// Largest document in bytes whose addresses are read.
+const DOCUMENT_MAX_BYTES: u64 = 32 << 20;
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 20;
+/// Documents of a page whose addresses are read, and levels of documents within documents.
+const DOCUMENTS_MAX: usize = 500;
+const LEVELS_MAX: usize = 8;
+
+/// How addresses of a document are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Markup,
+    Style,
+}
+
+/// What a page needs.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Number of its requisites.
+    pub total: usize,
+    /// Requisites that no request was made for, or whose response was not kept.
+    pub absent: Vec<Url>,
+    /// Requisites that the server did not have, as URL and status.
+    pub refused: Vec<(String, u16)>,
+}
+
+/// A page's copy.
+#[derive(Debug)]
+pub struct PageCopy {
+    /// Responses of the page and its requisites.
+    pub warc: Warc,
+    /// Best response for each address.
+    by_address: HashMap<String, usize>,
+    files: HashMap<String, PathBuf>,
+    /// File of the page if its response was cut off.
+    cut_off: Option<PathBuf>,
+    /// Encodings that cannot be decoded, and other remarks.
+    pub notes: Vec<String>,
+}
+
+impl PageCopy {
+    /// Reads the WARC file and the log of wget.
+    pub fn read(warc: &Path, log: &str) -> io::Result<PageCopy> {
+        let warc = Warc::read(warc)?;
+        let mut by_address = HashMap::new();
+        for (index, response) in warc.responses.iter().enumerate() {
+            let Some(address) = address(&response.url) else {
+                continue;
+            };
+            let known = by_address.entry(address).or_insert(index);
+            let is_worse = is_success(&warc.responses[*known]) && !is_success(response);
+            if !is_worse {
+                *known = index;
+            }
+        }
+        let mut owners: HashMap<PathBuf, String> = HashMap::new();
+        for (url, path) in names::saved(log) {
+            if let Some(address) = address(&url) {
+                owners.insert(path, address);
+            }
+        }
+        let files = owners.into_iter().map(|(path, address)| (address, path));
+        Ok(PageCopy {
+            warc,
+            by_address,
+            files: files.collect(),
+            cut_off: None,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Follows redirects to the last response for `url`.
+    fn last_response(&self, url: &Url) -> Option<usize> {
+        let mut url = url.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let index = *self.by_address.get(&address(url.as_str())?)?;
+            let response = &self.warc.responses[index];
+            match response.header("location") {
+                Some(location) if (300..400).contains(&response.status) => {
+                    url = Url::parse(&response.url).ok()?.join(location).ok()?;
+                }
+                _ => return Some(index),
+            }
+        }
+        None
+    }
+
+    /// The last response for `url` after redirects.
+    pub fn response(&self, url: &Url) -> Option<&Response> {
+        self.last_response(url)
+            .map(|index| &self.warc.responses[index])
+    }
+
+    /// The file with the response for `url` after redirects, if it exists; else the start of the
+    /// response, if it was cut off.
+    pub fn file(&self, url: &Url) -> Option<PathBuf> {
+        let whole = self
+            .last_response(url)
+            .and_then(|index| self.file_of(index));
+        whole.or_else(|| names::existing(self.cut_off.as_ref()?))
+    }
+
+    fn file_of(&self, index: usize) -> Option<PathBuf> {
+        let address = address(&self.warc.responses[index].url)?;
+        let path = self.files.get(&address)?;
+        names::existing(path)
+    }
+
+    /// Whether wget logged a response for `url` as saved, but wrote no file: it keeps no response with
+    /// status 204 in the WARC file either.
+    pub fn had_no_content(&self, url: &Url) -> bool {
+        let logged = address(url.as_str()).and_then(|address| self.files.get(&address));
+        self.response(url).is_none() && logged.is_some_and(|path| names::existing(path).is_none())
+    }
+
+    /// The start of the decoded body.
+    pub fn text(&self, response: &Response) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let body = self.warc.body(response).ok()?;
+        // What was decoded before an error is the part that arrived.
+        let _ = body.take(DOCUMENT_MAX_BYTES).read_to_end(&mut bytes);
+        let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+        (!is_wide).then_some(bytes)
+    }
+
+    /// The page to which `url` goes by itself, within `most` seconds: by header or meta element.
+    pub fn refresh(&self, url: &Url, most: u64) -> Option<Url> {
+        let response = self.response(url)?;
+        let own = Url::parse(&response.url).ok()?;
+        let soon = |value: &[u8]| {
+            let text = String::from_utf8_lossy(value);
+            let digits = text.trim_start();
+            let end = digits
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(digits.len());
+            let seconds = digits[..end].parse::<u64>();
+            seconds.map_or(end == 0, |seconds| seconds <= most)
+        };
+        let mut target = None;
+        if let Some(value) = response.header("refresh") {
+            let value = value.as_bytes();
+            let found = departure::refresh_target(value).filter(|_| soon(value));
+            target = found.and_then(|found| own.join(&String::from_utf8_lossy(found)).ok());
+        }
+        if target.is_none() && response.media_type().contains("html") {
+            let mut base = own.clone();
+            departure::each_refresh(&self.text(response)?, &mut |value, usage| match usage {
+                Use::Base => {
+                    base = own
+                        .join(&String::from_utf8_lossy(value))
+                        .unwrap_or(own.clone());
+                }
+                _ if target.is_none() && soon(value) => {
+                    let found = departure::refresh_target(value);
+                    target =
+                        found.and_then(|found| base.join(&String::from_utf8_lossy(found)).ok());
+                }
+                _ => {}
+            });
+        }
+        target.filter(|target| matches!(target.scheme(), "http" | "https"))
+    }
+
+    /// Remark about a page that goes elsewhere by a script, which wget does not run.
+    pub fn departure(&self, url: &Url) -> Option<String> {
+        let response = self.response(url)?;
+        if !response.media_type().contains("html") {
+            return None;
+        }
+        let text = self.text(response)?;
+        departure::leaves_by_script(&text).then(|| {
+            "the page goes elsewhere by a script, which wget does not run: this is the page before"
+                .to_owned()
+        })
+    }
+
+    /// Finds the file of a page whose transfer wget did not log as saved, by the name that wget
+    /// gives it. Returns whether there is one.
+    pub fn adopt(&mut self, url: &Url) -> bool {
+        let last = self.response(url).map(|response| response.url.clone());
+        let url = last.unwrap_or_else(|| url.to_string());
+        let Some(address) = address(&url) else {
+            return false;
+        };
+        if self.files.contains_key(&address) {
+            return false;
+        }
+        let guessed = names::of_wget(&url)
+            .into_iter()
+            .find_map(|path| names::existing(&path));
+        let is_found = guessed.is_some();
+        if let Some(path) = guessed {
+            self.cut_off = Some(path.clone());
+            self.files.insert(address, path);
+        }
+        is_found
+    }
+
+    /// What the page at `url` needs, also for its style sheets, frames and drawings.
+    pub fn needs(&self, url: &Url) -> Needs {
+        let mut needs = Needs::default();
+        let mut seen = HashSet::new();
+        let mut queue = VecDeque::from_iter(self.last_response(url).map(|index| (index, 0)));
+        let mut read = HashSet::new();
+        while let Some((index, level)) = queue.pop_front() {
+            if !read.insert(index) || read.len() > DOCUMENTS_MAX || level > LEVELS_MAX {
+                continue;
+            }
+            let response = &self.warc.responses[index];
+            let (Some(syntax), Some(text)) = (syntax(response), self.text(response)) else {
+                continue;
+            };
+            each_address(&text, syntax, &response.url, &mut |url, usage| {
+                if !matches!(usage, Use::Requisite | Use::Document) {
+                    return;
+                }
+                let mut url = url.clone();
+                url.set_fragment(None);
+                let is_new = address(url.as_str()).is_some_and(|address| seen.insert(address));
+                if !is_new {
+                    return;
+                }
+                needs.total += 1;
+                match self.last_response(&url) {
+                    Some(found) if is_success(&self.warc.responses[found]) => {
+                        // A frame with the page itself would have its requisites again.
+                        queue.push_back((found, level + 1));
+                    }
+                    Some(found) => {
+                        let response = &self.warc.responses[found];
+                        needs.refused.push((response.url.clone(), response.status));
+                    }
+                    None => needs.absent.push(url),
+                }
+            });
+        }
+        needs
+    }
+
+    /// Gives every response a file with a suffix that opens, and writes what wget did not. Returns
+    /// whether links have to be converted again.
+    pub fn complete(&mut self, most: u64) -> bool {
+        let mut is_changed = false;
+        let mut indices: Vec<_> = self.by_address.values().copied().collect();
+        indices.sort_unstable();
+        for index in indices {
+            let response = self.warc.responses[index].clone();
+            let has_body = is_page(&response);
+            let has_file = self.file_of(index).is_some();
+            if !has_body && !has_file {
+                continue;
+            }
+            let Some(address) = address(&response.url) else {
+                continue;
+            };
+            match self.complete_file(index, &response, most) {
+                Ok(Some(path)) => {
+                    is_changed |= self.files.insert(address, path.clone()) != Some(path);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.notes.push(format!("{}: {error}", response.url));
+                }
+            }
+            is_changed |= is_encoded(&response);
+        }
+        is_changed
+    }
+
+    fn complete_file(
+        &self,
+        index: usize,
+        response: &Response,
+        most: u64,
+    ) -> io::Result<Option<PathBuf>> {
+        let suffix = names::suffix(
+            &response.media_type(),
+            response.header("content-disposition"),
+        );
+        let existing = self.file_of(index);
+        let wanted = match &existing {
+            Some(path) if is_encoded(response) => {
+                names::with_suffix(&names::without_encoding(path), suffix.as_deref())
+            }
+            Some(path) => names::with_suffix(path, suffix.as_deref()),
+            None => names::free(&response.url, suffix.as_deref()),
+        };
+        let is_new = existing.as_ref() != Some(&wanted);
+        let wanted = if is_new && wanted.symlink_metadata().is_ok() {
+            names::short(&response.url, suffix.as_deref())
+        } else {
+            wanted
+        };
+        match existing {
+            Some(path) if is_encoded(response) => {
+                self.write(response, &wanted, most)?;
+                if is_new {
+                    fs::remove_file(path)?;
+                }
+            }
+            Some(path) if is_new => fs::rename(path, &wanted)?,
+            Some(_) => return Ok(None),
+            None => self.write(response, &wanted, most)?,
+        }
+        Ok(Some(wanted))
+    }
+
+    /// Writes the decoded body of a response.
+    fn write(&self, response: &Response, path: &Path, most: u64) -> io::Result<()> {
+        let body = self.warc.body(response)?;
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let part = names::added(path, ".part");
+        let mut file = File::create(&part)?;
+        // What was decoded before an error is the part that arrived.
+        let _ = io::copy(&mut body.take(most), &mut file);
+        fs::rename(&part, path)
+    }
+
+    /// Converts the links of all documents: to files of the copy, else to the Web. Keeps the
+    /// document of `page` as it came in a file with the suffix `.orig`.
+    pub fn convert(&self, page: &Url) -> io::Result<()> {
+        let main = self.last_response(page);
+        for index in self.by_address.values().copied() {
+            let response = &self.warc.responses[index];
+            let (Some(syntax), Some(path)) = (syntax(response), self.file_of(index)) else {
+                continue;
+            };
+            let Some(text) = self.text(response) else {
+                continue;
+            };
+            let new = self.converted(&text, syntax, &response.url, &path);
+            names::remove_original_of_wget(&path);
+            if Some(index) == main {
+                fs::write(names::added(&path, ".orig"), &text)?;
+            }
+            let part = names::added(&path, ".part");
+            fs::write(&part, new)?;
+            fs::rename(&part, &path)?;
+        }
+        Ok(())
+    }
+
+    fn converted(&self, text: &[u8], syntax: Syntax, url: &str, path: &Path) -> Vec<u8> {
+        let Ok(own) = Url::parse(url) else {
+            return text.to_vec();
+        };
+        let mut base = own.clone();
+        let mut replace = |value: &[u8], usage: Use| {
+            let value = String::from_utf8_lossy(value);
+            if usage == Use::RefreshValue {
+                return None;
+            }
+            if usage == Use::Base {
+                if value.is_empty() {
+                    return Some(String::new());
+                }
+                base = own.join(&value).unwrap_or_else(|_| own.clone());
+                return Some(String::new());
+            }
+            let target = base.join(&value).ok()?;
+            if !matches!(target.scheme(), "http" | "https") {
+                return None;
+            }
+            let found = self.last_response(&target);
+            let link = match found.and_then(|index| self.file_of(index)) {
+                Some(file) => {
+                    let link = names::relative(path, &file);
+                    match target.fragment() {
+                        Some(fragment) => format!("{link}#{fragment}"),
+                        None => link,
+                    }
+                }
+                None => target.into(),
+            };
+            Some(names::quotable(&link))
+        };
+        match syntax {
+            Syntax::Markup => markup::rewrite(text, &mut replace),
+            Syntax::Style => style::rewrite(text, &mut |value, usage| replace(value, of(usage))),
+        }
+    }
+}
+
+fn of(usage: StyleUse) -> Use {
+    match usage {
+        StyleUse::Import => Use::Document,
+        StyleUse::Picture => Use::Requisite,
+    }
+}
+
+/// Calls `take` for each web address of a document.
+fn each_address(text: &[u8], syntax: Syntax, url: &str, take: &mut dyn FnMut(&Url, Use)) {
+    let Ok(own) = Url::parse(url) else { return };
+    let mut base = own.clone();
+    let mut read = |value: &[u8], usage: Use| {
+        let target = base.join(&String::from_utf8_lossy(value)).ok()?;
+        if usage == Use::Base {
+            if !value.is_empty() {
+                base = target;
+            }
+        } else if matches!(target.scheme(), "http" | "https") {
+            take(&target, usage);
+        }
+        None
+    };
+    match syntax {
+        Syntax::Markup => markup::rewrite(text, &mut read),
+        Syntax::Style => style::rewrite(text, &mut |value, usage| read(value, of(usage))),
+    };
+}
+
+fn is_success(response: &Response) -> bool {
+    (200..300).contains(&response.status)
+}
+
+/// Whether browsers show the body of a response as page or requisite: also that of a redirect
+/// without a target.
+fn is_page(response: &Response) -> bool {
+    match response.status {
+        204 | 205 | 304 => false,
+        300..400 => response.header("location").is_none(),
+        _ => is_success(response),
+    }
+}
+
+fn is_encoded(response: &Response) -> bool {
+    let encoding = response.header("content-encoding").unwrap_or_default();
+    !matches!(
+        encoding.trim().to_ascii_lowercase().as_str(),
+        "" | "identity"
+    )
+}
+
+fn syntax(response: &Response) -> Option<Syntax> {
+    match response.media_type().as_str() {
+        "text/css" => Some(Syntax::Style),
+        "text/html" | "application/xml" | "text/xml" | "text/xsl" => Some(Syntax::Markup),
+        other if other.ends_with("+xml") => Some(Syntax::Markup),
+        "" if response.status == 200 => Some(Syntax::Markup),
+        _ => None,
+    }
+}

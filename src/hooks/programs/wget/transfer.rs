@@ -1,0 +1,257 @@
+//! The runs of wget for a page: the page itself, the pages to which it goes on, and requisites that
+//! wget did not find.
+
+use super::copy::{Needs, PageCopy};
+use super::warc::Warc;
+use super::{Copied, WARC, command, file_size_limit, last_error, names};
+use crate::page::html::one_line;
+use crate::process::capture::OutputLimits;
+use crate::process::exit::{ExitReason, ProgramOutput};
+use crate::process::finding::Finding;
+use crate::process::invocation::Invocation;
+use crate::process::program::ProgramRunner;
+use crate::process::scratch::Scratch;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use url::Url;
+
+/// Pages that are visited if each goes on to the next by itself.
+const HOPS_MAX: usize = 10;
+/// Seconds after which a page must go on for the next one to be saved instead.
+const REFRESH_MAX_SECS: u64 = 5;
+/// Rounds in which requisites are fetched that wget did not find, and requests of a round.
+const ROUNDS_MAX: usize = 4;
+const ROUND_REQUESTS_MAX: usize = 1000;
+
+/// The runs of wget that save a page.
+pub struct Transfer<'a> {
+    /// The hook's input.
+    pub invocation: &'a Invocation,
+    /// Runs the programs.
+    pub runner: ProgramRunner,
+    /// Time for the work after the transfers.
+    pub reserve: Duration,
+    /// Directory for private files.
+    pub scratch: Scratch,
+    /// WARC file with all responses.
+    pub warc: PathBuf,
+    /// Log of the runs that saved files.
+    pub log: String,
+}
+
+impl Transfer<'_> {
+    /// Saves the page and completes its copy.
+    pub fn save(&mut self, url: &Url) -> Result<(ProgramOutput, Copied), Finding> {
+        let settings = &self.invocation.settings;
+        let args = settings.list("WGET_ARGS");
+        let has = |names: [&str; 2]| args.iter().any(|arg| names.contains(&arg.as_str()));
+        let mut command = self.command(url, &self.warc.clone())?;
+        command.args(["--", url.as_str()]);
+        let mut ended = self.execute(&mut command)?;
+        self.log = ended.log.clone();
+        let mut copied = Copied::default();
+        let Ok(mut copy) = PageCopy::read(&self.warc, &self.log) else {
+            return Ok((ended, copied));
+        };
+        let page = self.follow(url, &mut ended, &mut copy, &mut copied)?;
+        if has(["--page-requisites", "-p"]) {
+            self.fetch_requisites(&page, &ended, &mut copy, has(["--span-hosts", "-H"]))?;
+        }
+        let is_whole = |response| copy.warc.is_whole(response).unwrap_or(false);
+        copied.is_cut_off = copy
+            .response(&page)
+            .is_some_and(|response| !is_whole(response));
+        copied.is_cut_off |= copy.adopt(&page);
+        let most = match settings.size("WGET_MAX_SIZE") {
+            0 => file_size_limit(),
+            most => most.min(file_size_limit()),
+        };
+        let is_changed = copy.complete(most);
+        let file = copy.file(&page);
+        let is_converted = matches!(ended.exit, ExitReason::Exited(_));
+        if has(["--convert-links", "-k"]) && (is_changed || !is_converted) {
+            copy.convert(&page).map_err(|error| {
+                Finding::failed(format!("failed to convert the links of the page: {error}"))
+            })?;
+        } else if let Some(file) = &file {
+            names::name_original(file);
+        }
+        let needs = copy.needs(&page);
+        copied.status = match copy.response(&page) {
+            None if copy.had_no_content(&page) => Some(204),
+            response => response.map(|response| response.status),
+        };
+        copied.file = file.and_then(|file| file.into_os_string().into_string().ok());
+        copied.absent = needs.absent.len();
+        copied.notes.append(&mut copy.notes);
+        copied.notes.extend(missing(&needs));
+        if !settings.flag("WGET_KEEP_CREDENTIALS") {
+            self.clean_warc()?;
+        }
+        Ok((ended, copied))
+    }
+
+    /// Saves the page to which the page goes on by itself (`Refresh` header or meta element), and
+    /// so on. Returns the last one.
+    fn follow(
+        &mut self,
+        url: &Url,
+        ended: &mut ProgramOutput,
+        copy: &mut PageCopy,
+        copied: &mut Copied,
+    ) -> Result<Url, Finding> {
+        let mut page = url.clone();
+        let mut visited = vec![url.clone()];
+        for _ in 0..HOPS_MAX {
+            visited.extend(
+                copy.response(&page)
+                    .and_then(|response| Url::parse(&response.url).ok()),
+            );
+            let next = copy.refresh(&page, REFRESH_MAX_SECS);
+            let Some(next) = next.filter(|next| !visited.contains(next)) else {
+                break;
+            };
+            if !matches!(ended.exit, ExitReason::Exited(_)) {
+                break;
+            }
+            let part = self.scratch.path("next.warc.gz");
+            let mut command = self.command(&next, &part)?;
+            command.args(["--", next.as_str()]);
+            let run = self.execute(&mut command)?;
+            self.log += &run.log;
+            self.append(&part)?;
+            let Ok(read) = PageCopy::read(&self.warc, &self.log) else {
+                break;
+            };
+            *copy = read;
+            let shown = one_line(next.as_str(), 200);
+            if copy.file(&next).is_none() {
+                let reason = last_error(&run.log).unwrap_or_else(|| "no answer".to_owned());
+                let note = format!("the page goes on to {shown}, which was not saved: {reason}");
+                copied.notes.push(note);
+                break;
+            }
+            copied.notes.push(format!("the page went on to {shown}"));
+            visited.push(next.clone());
+            (page, *ended) = (next, run);
+        }
+        if let Some(script) = copy.departure(&page) {
+            copied.notes.push(script);
+        }
+        Ok(page)
+    }
+
+    /// Fetches what wget did not: it reads neither `image-set()` nor SVG, nor documents in an
+    /// encoding that it did not ask for, and saves nothing if a file or directory is in the way.
+    fn fetch_requisites(
+        &mut self,
+        page: &Url,
+        ended: &ProgramOutput,
+        copy: &mut PageCopy,
+        other_hosts: bool,
+    ) -> Result<(), Finding> {
+        let mut requested = HashSet::new();
+        let mut is_over = !matches!(ended.exit, ExitReason::Exited(_));
+        for _ in 0..ROUNDS_MAX {
+            let absent = copy.needs(page).absent;
+            let wanted: Vec<_> = absent
+                .into_iter()
+                .filter(|url| other_hosts || url.host() == page.host())
+                .filter(|url| requested.insert(url.clone()))
+                .take(ROUND_REQUESTS_MAX)
+                .collect();
+            is_over |= self.runner.remaining() <= self.reserve;
+            if wanted.is_empty() || is_over {
+                break;
+            }
+            let lines: String = wanted.iter().map(|url| format!("{url}\n")).collect();
+            let list = self.scratch.write("requisites", &lines)?;
+            let part = self.scratch.path("requisites.warc.gz");
+            let mut command = self.basic_command(page, &part)?;
+            command
+                .args(["--tries=2", "--waitretry=2"])
+                .arg(format!("--referer={page}"))
+                .arg("--output-document")
+                .arg(self.scratch.path("bodies"))
+                .arg("--input-file")
+                .arg(list);
+            is_over = !matches!(self.execute(&mut command)?.exit, ExitReason::Exited(_));
+            self.append(&part)?;
+            match PageCopy::read(&self.warc, &self.log) {
+                Ok(read) => *copy = read,
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, command: &mut Command) -> Result<ProgramOutput, Finding> {
+        let limits = OutputLimits {
+            output: 64 * 1024,
+            ..OutputLimits::default()
+        };
+        self.runner
+            .run_before(self.reserve, command, "wget", limits)
+    }
+
+    /// Appends a WARC file to that of the page, and removes it.
+    fn append(&self, part: &Path) -> Result<(), Finding> {
+        let appended = Warc::read(&self.warc)
+            .and_then(|warc| warc.cut())
+            .and_then(|()| {
+                let mut out = File::options().append(true).open(&self.warc)?;
+                match File::open(part) {
+                    Ok(mut file) => io::copy(&mut file, &mut out).map(drop),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    Err(error) => Err(error),
+                }
+            });
+        let _ = fs::remove_file(part);
+        appended.map_err(|error| Finding::failed(format!("failed to write '{WARC}': {error}")))
+    }
+
+    /// Removes passwords from the WARC file. A file that cannot be cleaned is removed.
+    fn clean_warc(&self) -> Result<(), Finding> {
+        Warc::read(&self.warc)
+            .and_then(|warc| warc.clean())
+            .map_err(|error| {
+                let _ = fs::remove_file(&self.warc);
+                Finding::failed(format!("failed to remove passwords from '{WARC}': {error}"))
+            })
+    }
+
+    /// The command that saves the page at `url`, without its last argument.
+    fn command(&self, url: &Url, warc: &Path) -> Result<Command, Finding> {
+        let mut command = self.basic_command(url, warc)?;
+        let settings = &self.invocation.settings;
+        command.args(settings.list("WGET_ARGS"));
+        command.args(settings.list("WGET_ARGS_EXTRA"));
+        Ok(command)
+    }
+
+    fn basic_command(&self, _page: &Url, warc: &Path) -> Result<Command, Finding> {
+        let mut command = command(self.invocation, &self.scratch, self.runner.budget)?;
+        let name = warc.to_string_lossy();
+        command.arg(format!("--warc-file={}", name.trim_end_matches(".warc.gz")));
+        command.arg("--warc-tempdir").arg(self.scratch.dir());
+        Ok(command)
+    }
+}
+
+/// Which requisites are missing, as a remark.
+fn missing(needs: &Needs) -> Option<String> {
+    let count = needs.absent.len() + needs.refused.len();
+    let first = match (needs.refused.first(), needs.absent.first()) {
+        (Some((url, status)), _) => format!("{} (http {status})", one_line(url, 120)),
+        (None, Some(url)) => one_line(url.as_str(), 120),
+        (None, None) => return None,
+    };
+    let total = needs.total;
+    Some(format!(
+        "{count} of {total} files of the page are missing, such as {first}"
+    ))
+}

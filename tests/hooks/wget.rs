@@ -1,0 +1,302 @@
+//! The copy of a page that wget saves: every file is there, is linked, and opens.
+
+use crate::fixture::{Ran, Snapshot, WebServer, has};
+use regex::Regex;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A page that wget saved.
+struct Saved {
+    server: WebServer,
+    snap: Snapshot,
+    ran: Ran,
+}
+
+impl Saved {
+    fn page(case: &str, path: &str, settings: &[(&str, &str)]) -> Saved {
+        let (server, snap) = (WebServer::start(case), Snapshot::new());
+        let ran = snap.run("wget", &server.url(path), settings);
+        println!("{case} {path}: {:?} {:?}", ran.elapsed, ran.records);
+        Saved { server, snap, ran }
+    }
+
+    fn field(&self, name: &str) -> &str {
+        self.ran.result()[name].as_str().unwrap_or_default()
+    }
+
+    /// Path of the main file.
+    #[track_caller]
+    fn main(&self) -> PathBuf {
+        assert_eq!(self.field("status"), "succeeded", "{:?}", self.ran.records);
+        let path = self.snap.file("wget").join(self.field("output_str"));
+        assert!(path.is_file(), "{}", path.display());
+        path
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.main()).unwrap()).into_owned()
+    }
+
+    /// Files that a saved document shows: the targets of `src`, `data`, `href` and `url()`.
+    #[track_caller]
+    fn shown(&self, document: &Path) -> Vec<PathBuf> {
+        let text = String::from_utf8_lossy(&std::fs::read(document).unwrap()).into_owned();
+        let link = r#"(?:(?:src|data|href)=["']?|url\(["']?|@import ["'])([^"'\s)>]+)"#;
+        let links = Regex::new(link).unwrap();
+        let mut files = Vec::new();
+        for found in links.captures_iter(&text) {
+            let link = found[1].split('#').next().unwrap().to_owned();
+            if link.starts_with("http") && !link.contains("/i/") || link.is_empty() {
+                continue;
+            }
+            let name = percent_encoding::percent_decode_str(&link);
+            let name = name.decode_utf8().unwrap().into_owned();
+            let file = document.parent().unwrap().join(&name);
+            assert!(file.is_file(), "{}: {link}: {text}", document.display());
+            files.push(file.canonicalize().unwrap());
+        }
+        files
+    }
+
+    fn contents(&self) -> Vec<Vec<u8>> {
+        let files = self.shown(&self.main());
+        files
+            .iter()
+            .map(|file| std::fs::read(file).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn pictures_with_long_addresses_are_saved_and_linked() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let long = format!("/long?{}", "a".repeat(300));
+    let (page, near) = (
+        format!("/{}", "e".repeat(280)),
+        format!("/{}", "f".repeat(240)),
+    );
+    for path in ["/query", "/dirs", "/paths", &long, &page, &near] {
+        let saved = Saved::page("19-long-names", path, &[]);
+        let pictures = saved.contents();
+        assert_eq!(pictures.len(), 2, "{path}");
+        assert_ne!(pictures[0], pictures[1], "{path}");
+        for file in saved.shown(&saved.main()) {
+            assert_eq!(
+                file.extension().unwrap(),
+                "png",
+                "{path}: {}",
+                file.display()
+            );
+        }
+        assert_eq!(saved.main().extension().unwrap(), "html", "{path}");
+        assert_eq!(saved.field("note"), "", "{path}");
+    }
+}
+
+#[test]
+fn names_that_are_not_utf8_are_found() {
+    if !has(&["wget"]) {
+        return;
+    }
+    for path in ["/caf%E9", "/caf%E9.html", "/%93%FA%96%7B.html"] {
+        let saved = Saved::page("34-wget-names", path, &[]);
+        assert!(saved.text().contains("CAFE"), "{path}");
+        assert_eq!(saved.contents().len(), 1, "{path}");
+        let link = saved.server.url("/next");
+        assert!(saved.text().contains(&link), "{path}: {}", saved.text());
+    }
+}
+
+#[test]
+fn files_have_suffixes_that_open() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let saved = Saved::page("34-wget-names", "/gallery", &[]);
+    let pictures = saved.shown(&saved.main());
+    assert!(
+        pictures
+            .iter()
+            .any(|file| file.extension().is_some_and(|it| it == "png")),
+        "{pictures:?}"
+    );
+    let original = format!("{}.orig", saved.main().display());
+    let original = std::fs::read_to_string(original).unwrap();
+    assert!(original.contains("<img src='/full?img=1'>"), "{original}");
+    let saved = Saved::page("34-wget-names", "/download", &[]);
+    let suffixes: Vec<_> = saved
+        .shown(&saved.main())
+        .iter()
+        .map(|file| file.extension().unwrap().to_owned())
+        .collect();
+    assert_eq!(suffixes, ["png", "pdf"]);
+    let saved = Saved::page("34-wget-names", "/document", &[]);
+    assert_eq!(saved.main().extension().unwrap(), "pdf");
+}
+
+#[test]
+fn file_and_directory_of_one_name_are_both_saved() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let saved = Saved::page("34-wget-names", "/conflict", &[]);
+    assert_eq!(saved.contents().len(), 4);
+    assert_eq!(saved.field("note"), "");
+}
+
+#[test]
+fn encodings_that_nobody_asked_for_are_decoded_or_named() {
+    if !has(&["wget"]) {
+        return;
+    }
+    for path in ["/gzip", "/deflate"] {
+        let saved = Saved::page("34-wget-names", path, &[]);
+        assert!(saved.text().contains("<title>"), "{path}: {}", saved.text());
+        let files = saved.shown(&saved.main());
+        assert!(
+            files.iter().any(|file| file.ends_with("inside.png")),
+            "{path}"
+        );
+        for style in files.iter().filter(|file| file.ends_with("gzip.css")) {
+            assert_eq!(saved.shown(style).len(), 1);
+        }
+    }
+    let saved = Saved::page("41-requisites", "/brotli", &[]);
+    assert!(
+        saved.field("note").contains("content encoding 'br'"),
+        "{}",
+        saved.field("note")
+    );
+}
+
+#[test]
+fn page_that_a_time_limit_cuts_off_shows_what_was_saved() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let saved = Saved::page("40-slow-pictures", "/", &[("WGET_TIMEOUT", "5")]);
+    assert!(
+        saved.ran.elapsed < Duration::from_secs(5),
+        "{:?}",
+        saved.ran.elapsed
+    );
+    let pictures = saved.shown(&saved.main());
+    assert!(
+        pictures.len() > 5 && pictures.len() < 300,
+        "{}",
+        pictures.len()
+    );
+    let note = saved.field("note");
+    assert!(
+        note.contains("time limit") && note.contains("of 301 files of the page are missing"),
+        "{note}"
+    );
+    let style = saved.main().with_file_name("s.css");
+    assert_eq!(saved.shown(&style).len(), 1);
+}
+
+#[test]
+fn requisites_of_requisites_are_saved_and_linked() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let saved = Saved::page("41-requisites", "/", &[]);
+    let top = saved.main().parent().unwrap().to_owned();
+    for file in [
+        "index.html",
+        "css/one.css",
+        "css/two.css",
+        "css/deep/three.css",
+    ] {
+        saved.shown(&top.join(file));
+    }
+    let mut all = saved.shown(&saved.main());
+    let mut seen = Vec::new();
+    while let Some(file) = all.pop() {
+        if seen.contains(&file) {
+            continue;
+        }
+        let kind = file.extension().unwrap_or_default();
+        if file.ends_with("frame.html") {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(text.contains("i/h.png"), "{text}");
+        } else if ["css", "svg", "xml", "xsl", "html"]
+            .iter()
+            .any(|it| *it == kind)
+        {
+            all.extend(saved.shown(&file));
+        }
+        seen.push(file);
+    }
+    let names: Vec<_> = seen.iter().map(|file| file.display().to_string()).collect();
+    for name in ["y.xsl", "i/g.png", "i/f.png", "three.css", ".woff2"] {
+        assert!(
+            names.iter().any(|file| file.contains(name)),
+            "{name}: {names:#?}"
+        );
+    }
+    let note = saved.field("note");
+    assert!(
+        note.contains("1 of ") && note.contains("/i/missing.png (http 404)"),
+        "{note}"
+    );
+}
+
+#[test]
+fn answers_without_content_and_cut_answers_have_a_reason() {
+    if !has(&["wget"]) {
+        return;
+    }
+    for status in ["204", "205", "304"] {
+        let saved = Saved::page("21-no-content", &format!("/{status}"), &[]);
+        let expected = format!("the answer has no content ({status})");
+        saved.ran.assert(0, "noresults", &expected);
+    }
+    Saved::page("21-no-content", "/empty", &[]).ran.assert(
+        0,
+        "noresults",
+        "the answer has no content (200)",
+    );
+    for path in ["/short", "/cut-chunk"] {
+        let saved = Saved::page("21-no-content", path, &[]);
+        assert!(saved.text().contains("shown"), "{path}: {}", saved.text());
+        assert!(
+            saved.field("note").starts_with("the answer ended early"),
+            "{path}: {}",
+            saved.field("note")
+        );
+        assert!(saved.ran.elapsed < Duration::from_secs(5), "{path}");
+    }
+    for path in ["/206", "/300", "/301", "/false-gzip"] {
+        let saved = Saved::page("21-no-content", path, &[]);
+        assert!(saved.text().contains("shown"), "{path}: {}", saved.text());
+    }
+}
+
+#[test]
+fn page_that_goes_elsewhere_is_saved_where_it_ends_or_named() {
+    if !has(&["wget"]) {
+        return;
+    }
+    for path in ["/meta", "/meta-slow", "/refresh-header"] {
+        let saved = Saved::page("24-client-redirects", path, &[]);
+        assert!(saved.text().contains("TARGET"), "{path}: {}", saved.text());
+        assert!(saved.field("note").contains("went on to"), "{path}");
+    }
+    for path in [
+        "/script",
+        "/post",
+        "/script-late",
+        "/cookie-wall",
+        "/chain/1",
+    ] {
+        let saved = Saved::page("24-client-redirects", path, &[]);
+        assert!(
+            saved.field("note").contains("goes elsewhere by a script"),
+            "{path}: {}",
+            saved.field("note")
+        );
+    }
+}
