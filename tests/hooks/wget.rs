@@ -163,7 +163,7 @@ fn encodings_that_nobody_asked_for_are_decoded_or_named() {
             assert_eq!(saved.shown(style).len(), 1);
         }
     }
-    let saved = Saved::page("41-requisites", "/brotli", &[]);
+    let saved = Saved::page("51-requisites", "/brotli", &[]);
     assert!(
         saved.field("note").contains("content encoding 'br'"),
         "{}",
@@ -176,7 +176,7 @@ fn page_that_a_time_limit_cuts_off_shows_what_was_saved() {
     if !has(&["wget"]) {
         return;
     }
-    let saved = Saved::page("40-slow-pictures", "/", &[("WGET_TIMEOUT", "5")]);
+    let saved = Saved::page("50-slow-pictures", "/", &[("WGET_TIMEOUT", "5")]);
     assert!(
         saved.ran.elapsed < Duration::from_secs(5),
         "{:?}",
@@ -202,7 +202,7 @@ fn requisites_of_requisites_are_saved_and_linked() {
     if !has(&["wget"]) {
         return;
     }
-    let saved = Saved::page("41-requisites", "/", &[]);
+    let saved = Saved::page("51-requisites", "/", &[]);
     let top = saved.main().parent().unwrap().to_owned();
     for file in [
         "index.html",

@@ -1,18 +1,15 @@
-# User name and password of a URL reach the server and nothing else.
-
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
 queue() {
-    crawl=$(add --depth 1 "http://reader:s3cretPW@127.0.0.1:$port/")
+    crawl_password=$(add --depth 1 "http://reader:s3cretPW@127.0.0.1:$port/")
 }
 
 judge() {
-    local directory
-    wait_for 60 is_over "$crawl"
-    directory=$(query '.[0].directory' list snapshots "$crawl")
-    assert_contains "$(in_capsule zgrep -a 'MEMBERS ONLY' "$directory/wget/warc/page.warc.gz")" \
-        "MEMBERS ONLY" "the WARC has the page"
-    assert_contains "$(in_capsule cat "$directory/dom/output.html")" "MEMBERS ONLY" "the DOM"
-    assert_eq "" "$(in_capsule grep -rla s3cretPW /var/lib/archivist/archive || true)" "files with the password"
-    assert_eq 0 "$(in_capsule sh -c 'journalctl --all | grep -c "s3cret[P]W" || true')" "lines of the journal"
-    assert_eq "" "$(in_capsule sh -c "zgrep -a -e s3cretPW -e ^Authorization: \
-        $directory/wget/warc/page.warc.gz || true")" "lines of the WARC"
+    local page
+    wait_for 120 is_over "$crawl_password"
+    page=$(saved "$crawl_password" ":$port/")
+    in_capsule grep -q "MEMBERS ONLY" "$page/dom/output.html" || fail "the DOM is not that of the page"
+    in_capsule zgrep -aq "MEMBERS ONLY" "$page/wget/warc/page.warc.gz" || fail "the WARC file has no page"
+    assert_eq "" "$(in_capsule grep -rla s3cretPW "$(dirname "$(dirname "$page")")" || true)" "files with the password"
+    assert_eq "" "$(in_capsule zgrep -aE "s3cretPW|^Authorization:" "$page/wget/warc/page.warc.gz" || true)" "lines of the WARC file"
+    assert_eq "" "$(in_capsule journalctl --all --grep=s3cretPW --output=cat || true)" "messages with the password"
 }

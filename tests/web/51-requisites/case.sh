@@ -1,0 +1,13 @@
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+queue() {
+    crawl_requisites=$(add --plugins wget "http://127.0.0.1:$port/")
+}
+
+judge() {
+    local file page
+    wait_for 60 is_over "$crawl_requisites"
+    page=$(saved "$crawl_requisites" ":$port/")
+    for file in three.css d.png e.png f.png g.png h.png f.woff2 x.xsl y.xsl; do
+        assert_eq 1 "$(in_capsule find "$page/wget" -name "$file" | wc -l)" "files of the name $file"
+    done
+}
