@@ -5,6 +5,7 @@ pub mod charset;
 pub mod declaration;
 pub mod fetch;
 pub mod html;
+pub mod identity;
 pub mod listing;
 pub mod retry_after;
 pub mod sitemap;

@@ -3,14 +3,32 @@
 //! A headless browser names itself `HeadlessChrome`, which many sites refuse or answer with another
 //! page. A tab has the identity of the same browser with a window.
 
-use super::session::BrowserInfo;
+use super::session::{self, BrowserInfo};
+use crate::page;
+use crate::page::identity::languages;
+use crate::process::invocation::Invocation;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 const HEADLESS: &str = "HeadlessChrome/";
 
 /// User agent of the browser as it is with a window.
 pub fn user_agent(browser: &BrowserInfo) -> String {
     browser.user_agent.replace(HEADLESS, "Chrome/")
+}
+
+/// User agent of the crawl's or snapshot's browser as it is with a window, if there is one.
+pub fn of_browser(invocation: &Invocation) -> Option<String> {
+    let directories = [
+        session::crawl_directory(invocation),
+        invocation.sibling(session::PLUGIN, ""),
+    ];
+    let read = |directory: &PathBuf| {
+        let bytes = page::read_start(&directory.join(session::BROWSER), 1 << 16)?;
+        let browser: BrowserInfo = serde_json::from_slice(&bytes).ok()?;
+        Some(user_agent(&browser)).filter(|agent| !agent.is_empty())
+    };
+    directories.iter().find_map(read)
 }
 
 /// Parameters of `Emulation.setUserAgentOverride` for a tab. `None` if the browser does not call
@@ -35,6 +53,18 @@ pub fn of(browser: &BrowserInfo) -> Option<Value> {
             "mobile": false,
         },
     }))
+}
+
+/// Parameters of `Emulation.setUserAgentOverride` for a tab with the languages of ACCEPT_LANGUAGE,
+/// to which Chromium adds weights.
+pub fn of_tab(browser: &BrowserInfo, invocation: &Invocation) -> Option<Value> {
+    let languages = languages(invocation);
+    if languages.is_empty() {
+        return of(browser);
+    }
+    let mut identity = of(browser).unwrap_or_else(|| json!({"userAgent": browser.user_agent}));
+    identity["acceptLanguage"] = languages.into();
+    Some(identity)
 }
 
 #[cfg(test)]

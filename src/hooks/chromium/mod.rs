@@ -22,6 +22,7 @@ mod view;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 pub use archivist_core::model::cookies::HTTP_ONLY;
+pub use identity::of_browser as user_agent;
 pub use load::window;
 use std::path::PathBuf;
 pub use view::{PAGE_MAX_BYTES, TabView, navigation, with_page};

@@ -95,7 +95,7 @@ async fn open_page(
         credentials: invocation.credentials.as_ref(),
         target: &tab.target,
         window,
-        identity: identity::of(&browser),
+        identity: identity::of_tab(&browser, invocation),
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
         until: deadline,

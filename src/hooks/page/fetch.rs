@@ -9,6 +9,7 @@
 //! refusal `process::reach` explains. Site checks need the time until the headers, a filter for each
 //! connection and thousands of requests for each process, which curl(1) does not offer.
 
+use crate::page::identity;
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::Finding;
@@ -115,9 +116,13 @@ pub fn get(
     if !invocation.settings.flag("CHECK_SSL_VALIDITY") {
         command.arg("--insecure");
     }
-    let user_agent = invocation.settings.text("USER_AGENT");
-    if !user_agent.is_empty() {
-        command.args(["--user-agent", &user_agent]);
+    command.args([
+        "--user-agent",
+        &identity::user_agent(invocation, "USER_AGENT"),
+    ]);
+    let languages = identity::accept_language(invocation);
+    if !languages.is_empty() {
+        command.args(["--header", &format!("Accept-Language: {languages}")]);
     }
     // Without a file, curl keeps cookies between redirects alone: a site that sets a cookie and
     // redirects to itself would redirect for ever.

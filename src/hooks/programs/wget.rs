@@ -15,6 +15,7 @@ use crate::Outcome;
 use crate::chromium::HTTP_ONLY;
 use crate::page;
 use crate::page::html::one_line;
+use crate::page::identity;
 use crate::process::exit::{ExitReason, ProgramOutput};
 use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
@@ -113,9 +114,11 @@ fn command(
     }
     command.args(["--execute", "robots=off", "--max-redirect=20", "--no-hsts"]);
     command.arg(format!("--timeout={}", (budget.as_secs() / 2).clamp(1, 60)));
-    let agent = settings.text("WGET_USER_AGENT");
-    if !agent.is_empty() {
-        command.arg(format!("--user-agent={agent}"));
+    let agent = identity::user_agent(invocation, "WGET_USER_AGENT");
+    command.arg(format!("--user-agent={agent}"));
+    let languages = identity::accept_language(invocation);
+    if !languages.is_empty() {
+        command.arg(format!("--header=Accept-Language: {languages}"));
     }
     let cookies = settings.text("WGET_COOKIES_FILE");
     if !cookies.is_empty() {

@@ -6,7 +6,8 @@ use crate::catalogue::schema::SettingKind;
 use crate::settings::parse::typed;
 
 /// Settings that hooks read, whether or not a schema has them.
-pub const HOOK_KEYS: [(&str, SettingKind); 23] = [
+pub const HOOK_KEYS: [(&str, SettingKind); 24] = [
+    ("ACCEPT_LANGUAGE", SettingKind::String),
     ("ACTIVE_PERSONA", SettingKind::String),
     ("ANTHROPIC_API_KEY", SettingKind::String),
     ("CHECK_SSL_VALIDITY", SettingKind::Boolean),
