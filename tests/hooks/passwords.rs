@@ -4,7 +4,7 @@ use crate::fixture::{Session, Snapshot, WebServer, has};
 use std::io::Read;
 use std::path::Path;
 
-/// What nobody but the server may see: the password, and the header that carries it.
+/// Secrets of the server: the password, and the value of the header that carries it.
 const SECRETS: [&[u8]; 2] = [b"s3cretPW", b"cmVhZGVyOnMzY3JldFBX"];
 
 /// Files below `directory` that contain a secret, after unpacking those of gzip.

@@ -147,7 +147,7 @@ fn file_and_directory_of_one_name_are_both_saved() {
 }
 
 #[test]
-fn encodings_that_nobody_asked_for_are_decoded_or_named() {
+fn encodings_that_were_not_requested_are_decoded_or_named() {
     if !has(&["wget"]) {
         return;
     }

@@ -3,7 +3,7 @@
 use url::Url;
 
 /// A URL in the form in which addresses are compared: without fragment, and with the same
-/// characters escaped whoever wrote it.
+/// characters escaped.
 pub fn address(url: &str) -> Option<String> {
     let mut parsed = Url::parse(url).ok()?;
     parsed.set_fragment(None);

@@ -296,7 +296,7 @@ impl PageCopy {
             &response.media_type(),
             response.header("content-disposition"),
         );
-        let existing = self.file_of(index);
+        let existing = self.file_of(index).or_else(|| self.unlogged(response));
         let wanted = match &existing {
             Some(path) if is_encoded(response) => {
                 names::with_suffix(&names::without_encoding(path), suffix.as_deref())
@@ -318,10 +318,18 @@ impl PageCopy {
                 }
             }
             Some(path) if is_new => fs::rename(path, &wanted)?,
-            Some(_) => return Ok(None),
+            Some(_) => {}
             None => self.write(response, &wanted, most)?,
         }
         Ok(Some(wanted))
+    }
+
+    /// The file of a response by the name that wget gives it, unless the file is that of another
+    /// response: only the start of a long log is read.
+    fn unlogged(&self, response: &Response) -> Option<PathBuf> {
+        let paths = names::of_wget(&response.url).into_iter();
+        let mut existing = paths.filter_map(|path| names::existing(&path));
+        existing.find(|path| self.files.values().all(|file| file != path))
     }
 
     /// Writes the decoded body of a response.
