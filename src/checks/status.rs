@@ -172,7 +172,7 @@ fn complaint(answer: &Answer, probe: &Probe) -> Option<String> {
         return None;
     }
     let kind = answer.header("content-type").unwrap_or_default();
-    probe.complaint(&decode(&answer.body, kind))
+    probe.complaint(&decode(&answer.body, kind, None).text)
 }
 
 /// Records when the certificate expires, and warns before.
