@@ -100,7 +100,7 @@ impl LoadingTab {
     }
 
     /// Loads the page and lets its scripts run. Returns how the page loaded; a page that never
-    /// finishes has a note. Fails when no page arrived.
+    /// finishes has a note, and one that is not there has an error. Fails if the tab does.
     pub async fn load(&mut self, request: &LoadRequest<'_>) -> Result<Navigation, Finding> {
         let begin = Instant::now();
         let limits = ArrivalLimits {
@@ -144,20 +144,22 @@ impl LoadingTab {
                 }
             }
         }
-        match arrival.ending() {
-            Some(Ending::Page(page)) => Ok(navigation(page, request, begin.elapsed())),
+        Ok(match arrival.ending() {
+            Some(Ending::Page(page)) => navigation(page, request, begin.elapsed()),
             Some(Ending::NoPage {
-                reason, is_failure, ..
-            }) if !is_failure => Err(Finding::noresults(reason.clone())),
-            Some(Ending::NoPage { reason, status, .. }) => {
-                let finding = Finding::failed(reason.clone());
-                Err(match status {
-                    Some(status) => finding.with("http_status", *status),
-                    None => finding,
-                })
+                reason,
+                is_failure,
+                response,
+            }) => {
+                let finding = if *is_failure {
+                    Finding::failed(reason.clone())
+                } else {
+                    Finding::noresults(reason.clone())
+                };
+                Navigation::failed(request.url, &finding).with_response(response.as_ref())
             }
-            None => Err(Finding::failed("the page did not load")),
-        }
+            None => return Err(Finding::failed("the page did not load")),
+        })
     }
 
     /// Serves a ready page: lets its clock follow real time, dismisses dialogs, refuses navigation.
@@ -291,12 +293,12 @@ fn navigation(page: &ReadyPage, request: &LoadRequest<'_>, elapsed: Duration) ->
         elapsed: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         url: request.url.to_owned(),
         final_url: page.url.clone(),
-        status: page.status,
         mime_type: page.mime_type.clone(),
         timestamp: jiff::Timestamp::now().to_string(),
         note: (!page.notes.is_empty()).then(|| page.notes.join("; ")),
         ..Navigation::default()
     }
+    .with_response(page.response.as_ref())
 }
 
 /// Sets the size of the tab's viewport in pixels, independent of its window.

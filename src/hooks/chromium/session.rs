@@ -7,6 +7,7 @@
 //! of a browser or tab that is gone.
 
 use super::super::page;
+use super::arrival::Response;
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use futures_util::StreamExt;
@@ -56,6 +57,9 @@ pub struct Navigation {
     /// HTTP status code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u64>,
+    /// Seconds after which an overloaded server wants to be asked again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
     pub mime_type: String,
     /// Time of the load in RFC 3339 format.
     pub timestamp: String,
@@ -79,6 +83,14 @@ impl Navigation {
             is_no_page: finding.exit_code() == 0,
             ..Navigation::default()
         }
+    }
+
+    /// Adds the head of the page's response, which may exist without a page.
+    pub fn with_response(mut self, response: Option<&Response>) -> Navigation {
+        let known = response.filter(|response| response.status > 0);
+        self.status = known.map(|response| response.status);
+        self.retry_after = known.and_then(|response| response.retry_after);
+        self
     }
 
     /// Returns the navigation if the page is available, else the finding of every hook that needs

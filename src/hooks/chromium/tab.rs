@@ -53,6 +53,15 @@ async fn serve(
         () = stop_signals.wait() => Err(Finding::failed("the hook received SIGTERM before the page had loaded")),
     };
     let outcome = match arrived {
+        Ok((_, navigation)) if navigation.error.is_some() => {
+            session::write(NAVIGATION, &navigation)?;
+            let status = navigation.status;
+            let finding = navigation.into_result().err();
+            finding.map_or_else(
+                || Err(Finding::failed("the page did not load")),
+                |finding| Err(with_status(finding, status)),
+            )
+        }
         Ok((mut tab, navigation)) => {
             session::write(NAVIGATION, &navigation)?;
             progress(&describe(&navigation));
@@ -182,22 +191,26 @@ async fn watch(
 }
 
 fn result(navigation: Navigation) -> Finding {
-    let finding = Finding::succeeded(describe(&navigation))
+    let finding = Finding::succeeded(loaded(&navigation))
         .with("final_url", navigation.final_url)
         .with_note(navigation.note);
-    match navigation.status {
+    with_status(finding, navigation.status)
+}
+
+fn with_status(finding: Finding, status: Option<u64>) -> Finding {
+    match status {
         Some(status) => finding.with("http_status", status),
         None => finding,
     }
 }
 
+fn loaded(navigation: &Navigation) -> String {
+    let status = navigation.status;
+    let status = status.map_or_else(String::new, |status| format!(" http={status}"));
+    format!("page loaded{status}")
+}
+
 fn describe(navigation: &Navigation) -> String {
-    let status = navigation
-        .status
-        .map_or_else(String::new, |status| format!(" http={status}"));
-    let note = navigation
-        .note
-        .as_ref()
-        .map_or_else(String::new, |note| format!(", {note}"));
-    format!("page loaded{status}{note}")
+    let note = navigation.note.iter().map(|note| format!(", {note}"));
+    loaded(navigation) + &note.collect::<String>()
 }

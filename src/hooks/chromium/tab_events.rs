@@ -2,6 +2,7 @@
 
 use super::arrival::{RequestKind, Response, TabEvent};
 use super::cdp::CdpEvent;
+use crate::page::retry_after::retry_after;
 use serde_json::Value;
 
 /// Events that the arrival of a page depends on.
@@ -99,10 +100,19 @@ fn request(params: &Value, main: &str) -> TabEvent {
 }
 
 fn response(response: &Value) -> Response {
-    let length = header(&response["headers"], "content-length");
+    let named = |name: &str| header(&response["headers"], name);
+    let length = named("content-length");
+    let status = response["status"].as_u64().unwrap_or_default();
+    let retry_after = retry_after(
+        u16::try_from(status).unwrap_or_default(),
+        named("retry-after"),
+        named("date"),
+        jiff::Timestamp::now(),
+    );
     let from_worker = response["fromServiceWorker"] == true;
     Response {
-        status: response["status"].as_u64().unwrap_or_default(),
+        status,
+        retry_after,
         mime_type: text(response, "mimeType"),
         may_be_empty: !from_worker && length.is_none_or(|length| length.trim() == "0"),
     }
@@ -218,6 +228,15 @@ mod tests {
         assert_eq!(translated("Page.frameRequestedNavigation", asked), None);
         let new_tab = json!({"frameId": "MAIN", "disposition": "newTab"});
         assert_eq!(translated("Page.frameRequestedNavigation", new_tab), None);
+    }
+
+    #[test]
+    fn overloaded_server_says_when_to_come_back() {
+        let asked = |status: u64| {
+            let headers = json!({"Retry-After": "7"});
+            response(&json!({"status": status, "headers": headers})).retry_after
+        };
+        assert_eq!((asked(429), asked(200)), (Some(7), None));
     }
 
     #[test]

@@ -113,6 +113,7 @@ pub fn responded(request: &str, status: u64) -> TabEvent {
             status,
             mime_type: "text/html".to_owned(),
             may_be_empty: true,
+            retry_after: None,
         },
     }
 }

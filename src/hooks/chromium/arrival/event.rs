@@ -64,6 +64,8 @@ pub struct Response {
     pub mime_type: String,
     /// Whether its headers say that the body is empty, or nothing about its length.
     pub may_be_empty: bool,
+    /// Seconds after which an overloaded server wants to be asked again.
+    pub retry_after: Option<u64>,
 }
 
 /// An order to the tab.
@@ -91,7 +93,8 @@ pub enum Ending {
         reason: String,
         /// Whether that is a failure. If not, the address has something other than a page.
         is_failure: bool,
-        status: Option<u64>,
+        /// The response, if there is one.
+        response: Option<Response>,
     },
 }
 
@@ -100,8 +103,8 @@ pub enum Ending {
 pub struct ReadyPage {
     /// Address of the document.
     pub url: String,
-    /// Status code of the document's response, if it has one.
-    pub status: Option<u64>,
+    /// The document's response, if it has one.
+    pub response: Option<Response>,
     pub mime_type: String,
     /// Remarks about what is missing or was cut off.
     pub notes: Vec<String>,

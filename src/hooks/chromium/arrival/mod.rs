@@ -344,19 +344,17 @@ impl Arrival {
     fn judge_answer(&mut self, error: &str, is_download: bool) {
         let document = self.document.as_ref().or(self.incoming.as_ref());
         let response = document.and_then(|document| document.response.clone());
-        let response = response.unwrap_or_default();
-        let status = Some(response.status).filter(|status| *status > 0);
-        let refusal = document::refusal(error, is_download, &response);
-        if let Some((reason, is_failure)) = refusal {
-            self.no_page(reason, is_failure, status);
+        let known = response.clone().unwrap_or_default();
+        if let Some((reason, is_failure)) = document::refusal(error, is_download, &known) {
+            self.no_page(reason, is_failure, response);
         }
     }
 
-    fn no_page(&mut self, reason: String, is_failure: bool, status: Option<u64>) {
+    fn no_page(&mut self, reason: String, is_failure: bool, response: Option<Response>) {
         self.ending.get_or_insert(Ending::NoPage {
             reason,
             is_failure,
-            status,
+            response,
         });
     }
 

@@ -105,8 +105,8 @@ impl Arrival {
         if let Some(document) = &self.document
             && let Some((reason, is_failure)) = document.refusal()
         {
-            let status = document.status();
-            self.no_page(reason, is_failure, status);
+            let response = document.response.clone();
+            self.no_page(reason, is_failure, response);
             return;
         }
         match self.phase {
@@ -247,7 +247,7 @@ impl Arrival {
         if let Some(document) = &self.document {
             let page = ReadyPage {
                 url: document.url.clone(),
-                status: document.status(),
+                response: document.response.clone(),
                 mime_type: document.mime_type.clone(),
                 notes: self.remarks(),
             };

@@ -15,7 +15,7 @@ fn page_is_settled_in_its_own_time_and_revealed() {
     assert_eq!(bed.steps, [all]);
     bed.runs();
     assert_eq!(bed.page().url, A);
-    assert_eq!(bed.page().status, Some(200));
+    assert_eq!(bed.page().response.as_ref().unwrap().status, 200);
     assert!(bed.page().notes.is_empty());
     assert!(bed.now < 100, "{} ms", bed.now);
 }
