@@ -33,9 +33,13 @@ pub fn run(invocation: &Invocation) -> Outcome {
     Ok(Finding::succeeded("output.html").with_note(navigation.note))
 }
 
+/// Declares UTF-8 in documents without an element for that.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Whether the text begins and ends with a tag and is longer than an empty document.
 fn looks_like_html(bytes: &[u8]) -> bool {
-    let text = bytes.trim_ascii();
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let text = text.trim_ascii();
     text.starts_with(b"<") && text.ends_with(b">") && text.len() > "<html></html>".len()
 }
 
@@ -49,6 +53,7 @@ mod tests {
             b"<!DOCTYPE html>\n<html><body></body></html>\n"
         ));
         assert!(looks_like_html(b"<?xml version=\"1.0\"?><rss></rss>"));
+        assert!(looks_like_html(b"\xef\xbb\xbf<svg><g></g></svg>"));
         assert!(!looks_like_html(b""));
         assert!(!looks_like_html(b"<html><bo"));
     }
