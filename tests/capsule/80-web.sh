@@ -32,10 +32,12 @@ END
 # The first free ports from 18400 on, in the order of the names: cases name each other by nothing.
 port_of() { echo $((18400 + 100 * release_number + $(case_names | grep -nx "$1" | cut -d: -f1))); }
 
+# A case without a server gets that of titles.
 start_server() {
-    [[ -e $WEB/$1/server.py ]] || return 0
+    local program=server.py
+    [[ -e $WEB/$1/server.py ]] || program=../titles.py
     in_capsule systemd-run --quiet --collect --unit="test-web-$1" --property=Type=exec --property=WorkingDirectory=/opt/web/"$1" \
-        python3 -B server.py "$(port_of "$1")"
+        python3 -B "$program" "$(port_of "$1")"
 }
 
 answers() { in_capsule bash -c "exec 3<>/dev/tcp/127.0.0.1/$1" 2>/dev/null; }
