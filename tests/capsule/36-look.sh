@@ -58,7 +58,7 @@ makes_a_page() {
     directory=$(directory_of "$crawl")
     keep crawl directory
     see "$directory/index.html" '<bdi>$(touch /tmp/pwned) &quot;&lt;b&gt;</bdi>' 'the &lt;b&gt;reason&lt;/b&gt; why' \
-        '&lt;script&gt;alert(1)&lt;/script&gt;' '<img src="./screenshot/screenshot.png"' 'href="./testnames/javascript%3Aalert%281%29"' \
+        '&lt;script&gt;alert(1)&lt;/script&gt;' '<img src="./screenshot/thumbnail.png"' 'href="./screenshot/screenshot.png"' 'href="./testnames/javascript%3Aalert%281%29"' \
         "Content-Security-Policy" "$site""hostile"
     refute "$directory/index.html" '<script'
     refute "$directory/index.html" 'href="javascript'
@@ -70,7 +70,7 @@ makes_a_page() {
 lists_it() {
     needs makes_a_page
     local below=${directory#"$archive/"}
-    see $archive/index.html "./$below/index.html" "./$below/screenshot/screenshot.png" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
+    see $archive/index.html "./$below/index.html" "./$below/screenshot/thumbnail.png" '1 failed' '$(touch /tmp/pwned) &quot;&lt;b&gt;'
     see "$archive/${below%%/*}/index.html" "../$below/index.html"
     see "$(query '.[0].directory' list crawls "$crawl")/index.html" "../../../$below/index.html"
     assert_eq "2700 archivist" "$(in_capsule stat -c '%a %U' $archive/.index)" "the directory of the lists"

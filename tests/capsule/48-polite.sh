@@ -122,6 +122,8 @@ what_hosts_ask_for() {
     configure <<'END'
 [Orchestrator]
 SnapshotsPerCrawl=1
+# The refused page is sealed, so that its host alone waits.
+HttpAttempts=1
 END
     crawl=$(pages 127.0.0.1 busy 2 | in_capsule archivist add --json --plugins headers - | evaluate '.crawl')
     wait_for 20 left_alone "$crawl"
