@@ -133,6 +133,8 @@ fn summary_of_pages(of: &str, count: u64) -> String {
     }
 }
 
+/// Does not name the hook with the count: a page whose document was not saved is visited again with
+/// all hooks.
 fn summary(id: &str, hook: &str, count: u32) -> String {
     let of = match hook {
         "" => String::new(),
@@ -140,8 +142,8 @@ fn summary(id: &str, hook: &str, count: u32) -> String {
     };
     match count {
         0 => format!("nothing to retry: no failed or skipped result{of} in {id}"),
-        1 => format!("1 result{of} of {id} queued again"),
-        n => format!("{n} results{of} of {id} queued again"),
+        1 => format!("1 result of {id} queued again"),
+        n => format!("{n} results of {id} queued again"),
     }
 }
 
@@ -161,10 +163,7 @@ mod tests {
     #[test]
     fn counts_are_printed() {
         assert_eq!(summary("s3", "", 1), "1 result of s3 queued again");
-        assert_eq!(
-            summary("c1", "pdf", 7),
-            "7 results of pdf of c1 queued again"
-        );
+        assert_eq!(summary("c1", "pdf", 7), "7 results of c1 queued again");
         assert!(summary("c1", "pdf", 0).starts_with("nothing to retry"));
         assert_eq!(summary_of_pages("c1", 2), "2 pages of c1 queued again");
         assert!(summary_of_pages("c1", 0).contains("no page of c1 has a failed result"));
