@@ -11,6 +11,8 @@ pub mod page;
 pub mod process;
 mod programs;
 
+pub use chromium::authorities;
+
 use crawl::{housekeeping, sonic, sonic_index};
 use process::finding::Finding;
 use process::invocation::Invocation;

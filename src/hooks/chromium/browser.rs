@@ -2,8 +2,8 @@
 //! a pipe. Its profile, a copy of the persona's if there is one, is in a temporary directory that
 //! is removed when the process ends.
 
-use super::cookies;
 use super::load::window;
+use super::{authorities, cookies};
 use crate::crawl::persona::{COPY_BOUNDS, copy};
 use crate::page::html::one_line;
 use crate::process::finding::Finding;
@@ -13,6 +13,7 @@ use crate::process::scratch::Scratch;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -210,6 +211,12 @@ fn environment(command: &mut Command, home: &Scratch) -> Result<(), Finding> {
         command.env_remove(name);
     }
     command.env("HOME", &own).env("TMPDIR", home.dir());
+    let local = authorities::local(Path::new(authorities::DIRECTORY));
+    if !local.is_empty()
+        && let Err(error) = authorities::add(&local, &own)
+    {
+        eprintln!("failed to add the authorities of the machine to chromium: {error}, ignoring");
+    }
     Ok(())
 }
 

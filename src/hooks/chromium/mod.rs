@@ -4,6 +4,7 @@
 //! loads the page of a snapshot once. The hooks that save the page attach to that tab.
 
 mod arrival;
+pub mod authorities;
 mod browser;
 mod cdp;
 mod cookies;

@@ -3,6 +3,7 @@
 use super::Check;
 use crate::client::server::systemctl;
 use archivist_core::text::human_size;
+use archivist_hooks::authorities;
 use archivist_shared::config::{HOOK_USERS, Scope};
 use archivist_shared::disk::FreeSpace;
 use nix::unistd::{Group, Uid, User, getegid, getgroups};
@@ -43,6 +44,7 @@ impl<'a> Host<'a> {
             self.user_namespaces(),
         ]);
         checks.extend(self.personas());
+        checks.extend(self.authorities());
         checks
     }
 
@@ -123,6 +125,27 @@ impl<'a> Host<'a> {
                     "systemd-tmpfiles --create archivist.conf".to_owned()
                 },
             ),
+        })
+    }
+
+    /// Checks that the browser can trust the local certificate authorities; `None` without such.
+    fn authorities(&self) -> Option<Check> {
+        const NAME: &str = "authorities";
+        let directory = authorities::DIRECTORY;
+        let local = authorities::local(&self.root.join(directory.trim_start_matches('/')));
+        let count = match local.len() {
+            0 => return None,
+            1 => "the local authority".to_owned(),
+            count => format!("the {count} local authorities"),
+        };
+        Some(if self.root.join("usr/bin/certutil").exists() {
+            Check::ok(NAME, format!("chromium trusts {count} in {directory}"))
+        } else {
+            Check::warn(
+                NAME,
+                format!("chromium does not trust {count} in {directory}"),
+                "apt install libnss3-tools",
+            )
         })
     }
 
@@ -286,6 +309,24 @@ mod tests {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn browser_trusts_local_authorities_with_certutil_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope::system(root.path());
+        let host = Host::of(&scope);
+        assert!(host.authorities().is_none());
+        write(root.path(), "usr/local/share/ca-certificates/x.crt", "");
+        let without = host.authorities().unwrap();
+        assert_eq!(without.verdict, Verdict::Warn);
+        assert!(
+            without
+                .what
+                .starts_with("chromium does not trust the local authority")
+        );
+        write(root.path(), "usr/bin/certutil", "");
+        assert_eq!(host.authorities().unwrap().verdict, Verdict::Ok);
     }
 
     #[test]
