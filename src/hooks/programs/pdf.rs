@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 /// Widest paper in pixels.
 const PAPER_MAX_WIDTH: u32 = 14_400;
 
+/// Words on the screen for each word on paper from which on a style sheet for print hides the page.
+/// Those that hide menus alone leave more: of 300 pages of documentation, a tenth and more.
+const HIDDEN_MIN: u64 = 10;
+
 /// Prints the page and checks that the PDF is complete.
 pub fn run(invocation: &Invocation) -> Outcome {
     let mut runner = ProgramRunner::new(invocation.budget())?;
@@ -28,13 +32,13 @@ pub fn run(invocation: &Invocation) -> Outcome {
     Ok(Finding::succeeded("output.pdf").with_note(note))
 }
 
-/// Prints the page. If its style sheet for print hides most of the text, prints what the screen
+/// Prints the page. If its style sheet for print hides the text, prints what the screen
 /// shows. Undoes boxes in which the page scrolls. Returns a remark about that.
 async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
     let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
     view.set_media("print").await?;
     let on_paper = Layout::from(view.evaluate(MEASURE, &[]).await?);
-    let hides_text = on_screen.words > 4 && on_paper.words * 2 < on_screen.words;
+    let hides_text = on_screen.words > 4 && on_paper.words * HIDDEN_MIN < on_screen.words;
     let note = hides_text.then(|| {
         let (paper, screen) = (on_paper.words, on_screen.words);
         format!(
