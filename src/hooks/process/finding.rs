@@ -101,6 +101,12 @@ impl Finding {
         }
     }
 
+    /// Adds the remarks about the output as one.
+    pub fn with_notes<const N: usize>(self, notes: [Option<String>; N]) -> Finding {
+        let all = notes.into_iter().flatten();
+        self.with_note(all.reduce(|first, next| format!("{first}; {next}")))
+    }
+
     /// Appends a cause to the message of a failure.
     pub fn because(mut self, why: &str) -> Finding {
         let text = format!("{}; {why}", self.output_str);
@@ -196,6 +202,16 @@ mod tests {
             json!({"snapshot_id": "7", "type": "ArchiveResult", "status": "succeeded",
                    "output_str": "a\n$(reboot) \"%n\"", "final_url": "http://a.test/"})
         );
+    }
+
+    #[test]
+    fn notes_become_one() {
+        let note =
+            |notes| Finding::succeeded("").with_notes(notes).archive_result()["note"].clone();
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(note([some("a"), some("b")]), "a; b");
+        assert_eq!(note([None, some("b")]), "b");
+        assert_eq!(note([None, None]), Value::Null);
     }
 
     #[test]

@@ -27,13 +27,12 @@ pub fn run(invocation: &Invocation) -> Outcome {
         return Err(Finding::failed(reason));
     }
     page::write("output.pdf", &pdf)?;
-    let notes: Vec<String> = [navigation.note, note].into_iter().flatten().collect();
-    let note = (!notes.is_empty()).then(|| notes.join("; "));
-    Ok(Finding::succeeded("output.pdf").with_note(note))
+    Ok(Finding::succeeded("output.pdf").with_notes([navigation.note, note]))
 }
 
-/// Prints the page. If its style sheet for print hides the text, prints what the screen
-/// shows. Undoes boxes in which the page scrolls. Returns a remark about that.
+/// Prints the page. If its style sheet for print hides the text, prints what the screen shows, and
+/// returns a remark about that. Boxes in which the page scrolls are as high as their content
+/// meanwhile.
 async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
     let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
     view.set_media("print").await?;

@@ -43,12 +43,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
     }
     page::write("screenshot.png", &pictures.screenshot)?;
     page::write("thumbnail.png", &pictures.thumbnail)?;
-    let notes: Vec<String> = [navigation.note, pictures.note]
-        .into_iter()
-        .flatten()
-        .collect();
-    let note = (!notes.is_empty()).then(|| notes.join("; "));
-    Ok(Finding::succeeded("screenshot.png").with_note(note))
+    Ok(Finding::succeeded("screenshot.png").with_notes([navigation.note, pictures.note]))
 }
 
 /// Takes both pictures. `most` is the greatest height of the whole page; without it, the screenshot

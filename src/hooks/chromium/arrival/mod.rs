@@ -46,6 +46,8 @@ use std::time::Duration;
 const NAVIGATIONS_MAX: usize = 15;
 /// Times that a page may commit the same address. Pages that set a cookie and reload need two.
 const SAME_ADDRESS_MAX: usize = 3;
+/// Remarks about a page that are kept.
+const NOTES_MAX: usize = 8;
 /// Dialogs that a page may open before its scripts are stopped.
 const DIALOGS_MAX: usize = 50;
 /// Time limits of a page.
@@ -329,21 +331,20 @@ impl Arrival {
     /// after it.
     fn answered(&mut self, error: String, is_download: bool, now: Duration) {
         let known = [ABORTED, NO_BODY].into_iter().find(|known| *known == error);
-        match known.filter(|_| !is_download && !self.has_response()) {
+        match known.filter(|_| !is_download && self.first_response().is_none()) {
             Some(error) => self.phase = Phase::Refused { since: now, error },
             None => self.judge_answer(&error, is_download),
         }
     }
 
-    /// Whether the head of the first response is known.
-    fn has_response(&self) -> bool {
+    /// The head of the response to the first navigation, if chromium has reported it.
+    fn first_response(&self) -> Option<&Response> {
         let first = self.document.as_ref().or(self.incoming.as_ref());
-        first.is_some_and(|document| document.response.is_some())
+        first?.response.as_ref()
     }
 
     fn judge_answer(&mut self, error: &str, is_download: bool) {
-        let document = self.document.as_ref().or(self.incoming.as_ref());
-        let response = document.and_then(|document| document.response.clone());
+        let response = self.first_response().cloned();
         let known = response.clone().unwrap_or_default();
         if let Some((reason, is_failure)) = document::refusal(error, is_download, &known) {
             self.no_page(reason, is_failure, response);
@@ -373,7 +374,7 @@ impl Arrival {
     }
 
     fn note(&mut self, text: String) {
-        if !self.notes.contains(&text) && self.notes.len() < 8 {
+        if !self.notes.contains(&text) && self.notes.len() < NOTES_MAX {
             self.notes.push(text);
         }
     }

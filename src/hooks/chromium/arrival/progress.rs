@@ -112,7 +112,7 @@ impl Arrival {
         match self.phase {
             Phase::Loading { since } => self.advance_loading(since, now),
             Phase::Refused { since, error } => {
-                if self.has_response() || now >= since + EXPLANATION_MAX {
+                if self.first_response().is_some() || now >= since + EXPLANATION_MAX {
                     self.judge_answer(error, false);
                 }
             }
