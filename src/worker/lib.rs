@@ -112,7 +112,7 @@ async fn run() -> Result<(), WorkerError> {
     notify_systemd();
     let of_crawl = Rc::new(directory::make(&assignment.crawl_directory)?);
     let own = Arc::new(directory::make(&assignment.directory)?);
-    visit::begin(&assignment, &own, &standing).await;
+    visit::begin(&assignment, &own, &standing).await?;
     directory::make_plugins(&own, &assignment)?;
     if let Some(shared) = assignment.shared_tmp.as_deref().filter(|_| is_crawl) {
         directory::make_shared(shared)?;
@@ -156,6 +156,7 @@ async fn run() -> Result<(), WorkerError> {
         Treatment::Wait => return visit::discard(&assignment, &own, &index).await,
         Treatment::Fail | Treatment::GiveUp => index.failed()?,
     }
+    visit::end_retry(&own, &index, &standing).await?;
     pages::publish(&assignment, &own, &index).await;
     // Send no STOPPING=1: systemd takes it for a stop of the unit and forgets the unit at its exit,
     // so a client that did not listen at that moment never learns the exit status.

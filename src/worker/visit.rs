@@ -1,11 +1,17 @@
-//! Visits of which nothing is kept: the server refused them, or sent an error, and they are repeated.
+//! Visits of which nothing is kept: the server refused them, or sent an error, and they are repeated;
+//! and retries, which must not lose what an earlier visit saved.
 
 use crate::WorkerError;
 use crate::files::directory;
 use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::ResultState;
+use archivist_core::plan::{became_error, is_lost, kept_note};
 use archivist_plugin::Directory;
-use archivist_shared::bus::documents::work::{Assignment, Known, Standing};
+use archivist_shared::bus::documents::report::HookResult;
+use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standing};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -24,16 +30,133 @@ pub async fn discard(
     Ok(())
 }
 
-/// Removes the files of an earlier visit of which nothing is kept, before the hooks of the next one
-/// start: a retry of a page whose document was an error.
-pub async fn begin(assignment: &Assignment, own: &Arc<Directory>, standing: &Standing) {
-    let is_open = |known: &Known| {
-        matches!(known.state, ResultState::Queued | ResultState::Skipped) && !known.joinable
-    };
+/// Directory in that of a page that holds the files of its plugins during a retry.
+const EARLIER: &str = ".earlier";
+/// Hooks have no access to it.
+const EARLIER_MODE: u32 = 0o700;
+
+/// Prepares the directory of a page for a retry, before the hooks start: the files of the earlier
+/// visit are put aside if the retry must not lose them, and removed otherwise.
+pub async fn begin(
+    assignment: &Assignment,
+    own: &Arc<Directory>,
+    standing: &Standing,
+) -> Result<(), WorkerError> {
+    if let Some(earlier) = &standing.earlier {
+        let plugins = retried_plugins(earlier, standing);
+        in_thread(own, move |own| keep_files(own, &plugins)).await?;
+    }
     let visit = assignment.visit;
     if visit.is_whole && visit.number > 0 && standing.hooks.iter().all(is_open) {
         remove_files(assignment, own).await;
     }
+    Ok(())
+}
+
+fn is_open(known: &Known) -> bool {
+    matches!(known.state, ResultState::Queued | ResultState::Skipped) && !known.joinable
+}
+
+/// The plugins whose hooks will write over files of the earlier visit.
+fn retried_plugins(earlier: &Earlier, standing: &Standing) -> BTreeSet<String> {
+    let open = standing.hooks.iter().filter(|known| is_open(known));
+    let open: BTreeSet<&str> = open.map(|known| known.key.as_str()).collect();
+    let results = earlier.results.iter();
+    let retried = results
+        .filter(|result| open.contains(format!("{}/{}", result.plugin, result.hook).as_str()));
+    retried.map(|result| result.plugin.clone()).collect()
+}
+
+/// Puts the directories of plugins aside. One that is there already is that of the earlier visit,
+/// and the files of the plugin are of a part of the retry.
+fn keep_files(own: &Directory, plugins: &BTreeSet<String>) -> io::Result<()> {
+    let kept = directory::make_private(own, EARLIER)?;
+    for plugin in plugins {
+        match kept.make(plugin, EARLIER_MODE) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made?,
+        }
+        // rename(2) replaces the empty directory, which stays if the plugin has no files.
+        match fs::rename(own.path().join(plugin), kept.path().join(plugin)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Ends a retry whose hooks have ended. If it lost a result, the files and records of the earlier visit
+/// return. Otherwise they are removed.
+pub async fn end_retry(
+    own: &Arc<Directory>,
+    index: &SnapshotIndex,
+    standing: &Standing,
+) -> Result<(), WorkerError> {
+    let Some(earlier) = &standing.earlier else {
+        return Ok(());
+    };
+    let is_error = became_error(earlier.answer.as_ref(), index.known().answer.as_ref());
+    if is_error {
+        index.failed()?;
+    }
+    let returning = returning(earlier, &index.known().results);
+    let returns = returning.is_some();
+    in_thread(own, move |own| release_files(own, returns)).await?;
+    // The records say that nothing is lost, so they are written last: a worker that continues after a
+    // crash then restores the rest of the files.
+    match returning {
+        Some(results) => index.restored(&results, earlier.answer.as_ref()),
+        None => Ok(()),
+    }
+}
+
+/// The results of the earlier visit, with notes, if the retry lost one of them.
+fn returning(earlier: &Earlier, now: &[HookResult]) -> Option<Vec<HookResult>> {
+    let mut is_one_lost = false;
+    let results = earlier.results.iter().map(|before| {
+        let same = |after: &&HookResult| after.plugin == before.plugin && after.hook == before.hook;
+        let after = now.iter().find(same);
+        let lost = after.filter(|after| is_lost(before.status, after.status));
+        is_one_lost |= lost.is_some();
+        let note = lost.map(|after| kept_note(after.error.as_deref()));
+        HookResult {
+            error: note.or_else(|| before.error.clone()),
+            ..before.clone()
+        }
+    });
+    let results = results.collect();
+    is_one_lost.then_some(results)
+}
+
+fn release_files(own: &Directory, returns: bool) -> io::Result<()> {
+    let kept = directory::make_private(own, EARLIER)?;
+    if returns {
+        for entry in fs::read_dir(kept.path())? {
+            let plugin = entry?.file_name();
+            let Some(plugin) = plugin.to_str() else {
+                continue;
+            };
+            directory::remove_plugin(own, plugin);
+            fs::rename(kept.path().join(plugin), own.path().join(plugin))?;
+        }
+    }
+    own.clear(EARLIER)
+}
+
+/// Does slow work with files, while the worker keeps notifying systemd's watchdog.
+async fn in_thread(
+    own: &Arc<Directory>,
+    work: impl FnOnce(&Directory) -> io::Result<()> + Send + 'static,
+) -> Result<(), WorkerError> {
+    let path = own.path().join(EARLIER);
+    let own = own.clone();
+    let done = spawn_blocking(move || work(&own)).await;
+    let done = done.unwrap_or_else(|error| Err(io::Error::other(error)));
+    done.map_err(|source| WorkerError::File {
+        verb: "keep earlier files in",
+        path,
+        source,
+    })
 }
 
 async fn remove_files(assignment: &Assignment, own: &Arc<Directory>) {
@@ -56,6 +179,125 @@ mod tests {
     use archivist_core::plan::VisitRules;
     use archivist_shared::bus::documents::work::HookTask;
     use std::os::unix::fs::symlink;
+
+    fn saved(plugin: &str, status: ResultState) -> HookResult {
+        HookResult {
+            id: None,
+            owner: "s1".parse().unwrap(),
+            plugin: plugin.to_owned(),
+            hook: plugin.to_owned(),
+            status,
+            output: None,
+            error: (status == ResultState::Failed).then(|| "connection refused".to_owned()),
+            files: Vec::new(),
+            size: 0,
+            attempts: 1,
+            started_at: None,
+            ended_at: None,
+        }
+    }
+
+    /// Writes what a hook writes.
+    fn hook(page: &std::path::Path, plugin: &str, text: &str) {
+        let directory = page.join(plugin);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("file"), text).unwrap();
+    }
+
+    /// A retry of two plugins, of which the second has no files, and the outcome of the first in the
+    /// retry. The worker is restarted when the hooks have ended, `restart`.
+    async fn retried(outcome: ResultState, restart: bool) -> (tempfile::TempDir, Vec<HookResult>) {
+        let top = tempfile::tempdir().unwrap();
+        let page = top.path().join("s1");
+        hook(&page, "wget", "THE ARTICLE");
+        hook(&page, "other", "not retried");
+        std::os::unix::fs::symlink("/etc", page.join(EARLIER)).unwrap();
+        let tasks = ["wget", "favicon"].map(|plugin| HookTask::sonic(plugin, Default::default()));
+        let text = serde_json::json!({
+            "token": "", "bus_name": "", "user_scope": true, "owner": "s1", "url": "http://a/",
+            "depth": 0, "max_depth": 0, "directory": page, "crawl_directory": page,
+            "hooks": tasks,
+            "last_hooks": [], "ready_limit": {"secs": 0, "nanos": 0},
+            "stop_limit": {"secs": 0, "nanos": 0}, "output_limit": 0,
+            "visit": VisitRules { is_whole: true, number: 1, ..VisitRules::default() },
+        });
+        let assignment: Assignment = serde_json::from_value(text).unwrap();
+        let own = Arc::new(Directory::open(&page).unwrap());
+        let index = SnapshotIndex::open(&assignment, &own).unwrap();
+        let known = |plugin: &str, state| Known {
+            key: format!("{plugin}/{plugin}"),
+            state,
+            joinable: false,
+        };
+        let mut results = vec![
+            saved("wget", ResultState::Succeeded),
+            saved("favicon", ResultState::Failed),
+        ];
+        results.push(saved("other", ResultState::Succeeded));
+        let answer = None;
+        let standing = |state| Standing {
+            hooks: vec![known("wget", state), known("favicon", state)],
+            earlier: Some(Earlier {
+                results: results.clone(),
+                answer: answer.clone(),
+            }),
+        };
+        begin(&assignment, &own, &standing(ResultState::Queued))
+            .await
+            .unwrap();
+        assert!(
+            !page.join("wget").exists(),
+            "hooks find no files of the earlier visit"
+        );
+        hook(&page, "wget", "connection refused");
+        hook(&page, "favicon", "an icon");
+        let standing = standing(ResultState::Failed);
+        if restart {
+            begin(&assignment, &own, &standing).await.unwrap();
+        }
+        let mut now = vec![
+            saved("wget", outcome),
+            saved("favicon", ResultState::Succeeded),
+        ];
+        index.restored(&now, None).unwrap();
+        for again in [false, true] {
+            if again && !restart {
+                break;
+            }
+            let index = SnapshotIndex::open(&assignment, &own).unwrap();
+            end_retry(&own, &index, &standing).await.unwrap();
+            now = index.known().results.clone();
+        }
+        assert!(!page.join(EARLIER).exists());
+        (top, now)
+    }
+
+    fn text(top: &tempfile::TempDir, file: &str) -> Option<String> {
+        std::fs::read_to_string(top.path().join("s1").join(file)).ok()
+    }
+
+    #[tokio::test]
+    async fn files_return_if_the_retry_lost_a_result() {
+        for restart in [false, true] {
+            let (top, results) = retried(ResultState::Failed, restart).await;
+            assert_eq!(text(&top, "wget/file").as_deref(), Some("THE ARTICLE"));
+            assert_eq!(text(&top, "favicon/file"), None, "of the visit that failed");
+            assert_eq!(text(&top, "other/file").as_deref(), Some("not retried"));
+            let wget = results
+                .iter()
+                .find(|result| result.plugin == "wget")
+                .unwrap();
+            assert_eq!(wget.status, ResultState::Succeeded);
+            let note = "the retry failed: connection refused";
+            assert_eq!(wget.error.as_deref(), Some(note));
+            let (top, _) = retried(ResultState::Succeeded, restart).await;
+            assert_eq!(
+                text(&top, "wget/file").as_deref(),
+                Some("connection refused")
+            );
+            assert_eq!(text(&top, "favicon/file").as_deref(), Some("an icon"));
+        }
+    }
 
     /// Files of a whole visit are removed, and nothing else.
     #[tokio::test]

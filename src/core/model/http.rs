@@ -55,7 +55,7 @@ impl fmt::Display for HttpErrors {
 }
 
 /// The status of a document as a hook saw it. A server may answer each program differently.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
@@ -64,6 +64,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The reason for a page or result that this answer fails, in short.
+    pub fn reason(&self) -> String {
+        format!("http {}", self.status)
+    }
+
     /// Whether the browser got this answer.
     pub fn is_of_browser(&self) -> bool {
         self.plugin == BROWSER

@@ -51,4 +51,7 @@ pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};
 pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
 pub use view::{Due, Host, HostId, OpenCrawl, View};
-pub use visit::{HEADERS, Treatment, Visit, VisitRules, is_last_visit, shows_document};
+pub use visit::{
+    HEADERS, Treatment, Visit, VisitRules, became_error, is_last_visit, is_lost, kept_note,
+    shows_document,
+};

@@ -4,7 +4,7 @@
 //! a visit counts for nothing: the page waits, and all hooks visit it again. After the last visit
 //! the results that show the document fail. Other errors are kept unless a setting says otherwise.
 
-use crate::model::{Answer, Backoff, HttpErrors, Time};
+use crate::model::{Answer, Backoff, HttpErrors, ResultState, Time, is_http_error};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl VisitRules {
     /// Whether a server that answers like this refuses the visit.
     fn refuses(&self, status: u16) -> bool {
         match self.errors {
-            HttpErrors::Retry => crate::model::is_http_error(status),
+            HttpErrors::Retry => is_http_error(status),
             HttpErrors::Keep | HttpErrors::Fail => matches!(status, 429 | 503),
         }
     }
@@ -67,7 +67,7 @@ impl VisitRules {
         match self.errors {
             _ if self.refuses(status) && self.is_last => Treatment::GiveUp,
             _ if self.refuses(status) => Treatment::Wait,
-            HttpErrors::Fail if crate::model::is_http_error(status) => Treatment::Fail,
+            HttpErrors::Fail if is_http_error(status) => Treatment::Fail,
             HttpErrors::Keep | HttpErrors::Fail | HttpErrors::Retry => Treatment::Keep,
         }
     }
@@ -113,7 +113,7 @@ impl Visit {
 
     /// The reason for a visit that failed, in short.
     pub fn reason(&self) -> String {
-        format!("http {}", self.answer.status)
+        self.answer.reason()
     }
 
     /// Returns when the next visit is due: when the server allows it, but not later than the longest
@@ -144,6 +144,27 @@ impl Visit {
             self.backoff.attempts
         )
     }
+}
+
+/// Whether a retry got an error in place of the document that was saved `before`.
+pub fn became_error(before: Option<&Answer>, after: Option<&Answer>) -> bool {
+    let is_error = |answer: Option<&Answer>| answer.is_some_and(|a| is_http_error(a.status));
+    is_error(after) && !is_error(before)
+}
+
+/// Whether a retry loses a result that had the state `before`. The results of one page are of one
+/// visit, so one loss restores the whole page as it was before the retry.
+pub fn is_lost(before: ResultState, after: ResultState) -> bool {
+    before == ResultState::Succeeded
+        && !matches!(after, ResultState::Succeeded | ResultState::NoResults)
+}
+
+/// Note of a result that stays because its hook failed in a retry, for this reason if known.
+pub fn kept_note(reason: Option<&str>) -> String {
+    format!(
+        "the retry failed: {}",
+        reason.unwrap_or("the hook did not run")
+    )
 }
 
 /// Whether the visit that follows `refused` refused ones is the last of `attempts`.
@@ -218,6 +239,32 @@ mod tests {
                     let ends = want == Wait || (want == GiveUp && plugin == "chromium");
                     assert_eq!(rules.ends_early(Some(&answer)), ends, "{errors} {status}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_succeeded_can_be_lost() {
+        for before in ResultState::ALL {
+            for after in ResultState::ALL {
+                let is_good =
+                    |state| [ResultState::Succeeded, ResultState::NoResults].contains(&state);
+                let want = before == ResultState::Succeeded && !is_good(after);
+                assert_eq!(is_lost(before, after), want, "{before} {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn error_does_not_replace_a_document() {
+        let statuses = [None, Some(200), Some(304), Some(404), Some(500)];
+        for before in statuses {
+            for after in statuses {
+                let became = after >= Some(400) && before < Some(400);
+                let [before, after] =
+                    [before, after].map(|status| status.map(|status| answer(status, "chromium")));
+                let found = became_error(before.as_ref(), after.as_ref());
+                assert_eq!(found, became, "{before:?} {after:?}");
             }
         }
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Directories that are not part of the archive at any depth.
-const IGNORED_DIRECTORIES: [&str; 2] = [".git", "__pycache__"];
+const IGNORED_DIRECTORIES: [&str; 3] = [".git", "__pycache__", ".earlier"];
 
 /// Hashes the snapshot's directory.
 pub fn run(invocation: &Invocation) -> Outcome {

@@ -296,6 +296,9 @@ impl Turn<'_> {
         }
         let has_failed_to_load = self.has_failed_to_load(id)?;
         let status = self.tx.visit(id)?.answer.map(|answer| answer.status);
+        if state.is_final() {
+            self.tx.keep_earlier(id)?;
+        }
         let mut requeued = self.requeue(&snapshot, which)?;
         let of_all = matches!(which, Which::Failed | Which::All);
         let is_whole = retries_whole_page(status, has_failed_to_load, !of_all, requeued);
@@ -311,6 +314,8 @@ impl Turn<'_> {
             let crawl = snapshot.crawl;
             self.changes.insert(Change::Snapshot { crawl, id });
             self.announce_snapshot(id, Notice::of(Step::Retry))?;
+        } else if state.is_final() {
+            self.tx.end_retry(id, false)?;
         }
         Ok(retry.results)
     }

@@ -9,6 +9,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
 ];
 
 /// Returns the number of the schema that the database has; 0 for an empty one.

@@ -224,3 +224,58 @@ fn refused_retry_of_a_hook_keeps_the_other_results() {
     bed.world.server = None;
     bed.come_to_an_end();
 }
+
+/// A retry while the site is down: all that was saved stays, with the reason.
+#[test]
+fn retry_that_fails_keeps_the_earlier_results() {
+    let table = [
+        (503, Which::All),
+        (404, Which::All),
+        (503, Which::Hook("alpha".to_owned())),
+    ];
+    for (status, which) in table {
+        let mut bed = Bed::new();
+        bed.engine.settings.http_attempts = 2;
+        visited(&mut bed, 200, None);
+        bed.come_to_an_end();
+        let before = bed.look(|tx| tx.results(PAGE));
+        bed.world.server = Some(Server {
+            status,
+            retry_after: Some(1),
+        });
+        bed.retry_some(Some(PAGE), which.clone()).unwrap();
+        bed.come_to_an_end();
+        let done = page(&mut bed);
+        assert_eq!(
+            (done.status, done.reason, done.http_status),
+            (Lifecycle::Sealed, None, Some(200))
+        );
+        let mut noted = 0;
+        for (before, after) in before.iter().zip(bed.look(|tx| tx.results(PAGE))) {
+            let note = after.error.clone().filter(|_| before.error.is_none());
+            if let Some(note) = &note {
+                assert_eq!(*note, format!("the retry failed: http {status}"));
+                noted += 1;
+            }
+            let after = crate::store::ResultRow {
+                error: before.error.clone(),
+                ..after
+            };
+            assert_eq!(*before, after);
+        }
+        match which {
+            Which::All => assert!(noted > 1, "{noted}"),
+            _ => assert_eq!(noted, 1),
+        }
+        assert!(bed.look(|tx| tx.earlier_results(SnapshotId(1))).is_empty());
+
+        // The next retry succeeds, and replaces all of it.
+        bed.world.server = None;
+        bed.retry_some(Some(PAGE), Which::All).unwrap();
+        bed.come_to_an_end();
+        for (before, after) in before.iter().zip(bed.look(|tx| tx.results(PAGE))) {
+            assert_eq!((before.status, &before.error), (after.status, &after.error));
+            assert!(after.ended_at > before.ended_at || after.ended_at.is_none());
+        }
+    }
+}

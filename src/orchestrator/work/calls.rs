@@ -6,13 +6,13 @@ use crate::main_loop::event::Event;
 use crate::main_loop::log::HookLog;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts};
 use crate::store::{CrawlWork, Finished, RunRow};
-use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, Verdict};
+use archivist_core::model::{EXIT_SKIPPED, Outcome, Owner, ResultState, SnapshotId, Verdict};
 use archivist_core::plan::{
     LastRun, Reporter, RunCall, RunFacts, admits_worker, is_joinable, run_call,
 };
 use archivist_plugin::HookFamily;
 use archivist_shared::bus::call::{Refusal, Work};
-use archivist_shared::bus::documents::work::{Ended, Known, Report, Standing};
+use archivist_shared::bus::documents::work::{Earlier, Ended, Known, Report, Standing};
 
 fn denied(what: &str) -> TurnError {
     TurnError::Refused(Refusal::Denied(what.to_owned()))
@@ -203,7 +203,22 @@ impl Turn<'_> {
                 joinable,
             });
         }
-        Ok(Standing { hooks })
+        let earlier = match owner {
+            Owner::Crawl(_) => None,
+            Owner::Snapshot(id) => self.earlier(id)?,
+        };
+        Ok(Standing { hooks, earlier })
+    }
+
+    /// What a retry of a page must not lose, if the page is retried.
+    fn earlier(&self, id: SnapshotId) -> TurnResult<Option<Earlier>> {
+        let results = self.tx.earlier_results(id)?;
+        if results.is_empty() {
+            return Ok(None);
+        }
+        let answer = self.tx.earlier_answer(id)?;
+        let results = results.into_iter().map(Into::into).collect();
+        Ok(Some(Earlier { results, answer }))
     }
 
     /// Records what a worker reports, and returns the verdict that is on record then.

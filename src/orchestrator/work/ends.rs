@@ -81,7 +81,13 @@ impl Turn<'_> {
             AfterWorker::StayPaused { retry_at, reason } => {
                 return Ok(self.tx.put_off_paused(owner, retry_at, Some(&reason))?);
             }
-            AfterWorker::Step(settled) => self.step_snapshot(&snapshot, &settled)?,
+            AfterWorker::Step(mut settled) => {
+                if settled.step == Step::Seal && end.is_complete() && self.end_retry(id)? {
+                    // Why the retry failed is noted with the results that stay.
+                    settled.reason = None;
+                }
+                self.step_snapshot(&snapshot, &settled)?;
+            }
         }
         self.tidy_crawl(snapshot.crawl)
     }

@@ -2,7 +2,9 @@
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_core::model::{Answer, Owner, SnapshotId};
-use archivist_core::plan::{Treatment, Visit, VisitRules, WorkerEnd, is_last_visit};
+use archivist_core::plan::{
+    Treatment, Visit, VisitRules, WorkerEnd, became_error, is_last_visit, is_lost, kept_note,
+};
 
 impl Turn<'_> {
     /// The rules of the present visit of a page.
@@ -49,5 +51,34 @@ impl Turn<'_> {
             Treatment::Fail | Treatment::GiveUp => self.tx.fail_document(id, &reason)?,
         }
         Ok(())
+    }
+
+    /// Ends a retry, if this is one, whose worker has completed its work: if a result was lost, the
+    /// results before the retry return. The worker has restored their files by the same rule.
+    /// Returns whether they do.
+    pub(crate) fn end_retry(&self, id: SnapshotId) -> TurnResult<bool> {
+        let earlier = self.tx.earlier_results(id)?;
+        if earlier.is_empty() {
+            return Ok(false);
+        }
+        let (before, after) = (self.tx.earlier_answer(id)?, self.tx.visit(id)?.answer);
+        if let Some(after) = after.filter(|after| became_error(before.as_ref(), Some(after))) {
+            self.tx.fail_document(id, &after.reason())?;
+        }
+        let now = self.tx.results(Owner::Snapshot(id))?;
+        let mut lost = Vec::new();
+        for before in earlier {
+            let mut now = now.iter();
+            let after = now.find(|after| after.id == before.id);
+            if let Some(after) = after.filter(|after| is_lost(before.status, after.status)) {
+                lost.push((after.id, kept_note(after.error.as_deref())));
+            }
+        }
+        let returns = !lost.is_empty();
+        self.tx.end_retry(id, returns)?;
+        for (result, note) in lost {
+            self.tx.set_note(result, &note)?;
+        }
+        Ok(returns)
     }
 }

@@ -31,7 +31,13 @@ fn retry_restarts_daemons_and_their_foreground_hooks() {
             joinable: up && hook.key == "tab",
         });
         let hooks_known = known.collect();
-        done(&hooks, &Standing { hooks: hooks_known })
+        done(
+            &hooks,
+            &Standing {
+                hooks: hooks_known,
+                earlier: None,
+            },
+        )
     };
     use ResultState::{Failed, Queued, Started, Succeeded};
     assert_eq!(judged([Queued; 5], false), [false; 5]);

@@ -5,6 +5,7 @@ use crate::WorkerError;
 use archivist_plugin::Directory;
 use archivist_shared::bus::documents::work::Assignment;
 use nix::libc::{S_IFDIR, S_IFMT};
+use nix::unistd::geteuid;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -14,6 +15,8 @@ use std::path::Path;
 const PARENT_MODE: u32 = 0o750;
 /// Mode of directories that hooks may write to.
 const SHARED_MODE: u32 = 0o770;
+/// Mode of directories that hooks may not enter.
+const PRIVATE_MODE: u32 = 0o700;
 /// Mode of the directory of a crawl or snapshot. The sticky bit lets hooks create files but not
 /// rename or remove those of the worker.
 const OWNER_MODE: u32 = 0o1770;
@@ -71,6 +74,22 @@ pub fn enter(own: &Directory, plugin: &str) -> Result<Directory, WorkerError> {
         ErrorKind::NotADirectory => WorkerError::Replaced(path),
         _ => failed("open", &path)(error),
     })
+}
+
+/// Opens a directory of the worker's own within that of a page, and creates it if it is missing. Hooks
+/// can neither read it nor replace it; what they put there before is removed.
+pub fn make_private(own: &Directory, name: &str) -> std::io::Result<Directory> {
+    match own.make(name, PRIVATE_MODE) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => return made.and_then(|()| own.enter(name)),
+    }
+    let found = own.stat(name)?;
+    let is_own = found.st_mode & S_IFMT == S_IFDIR && found.st_uid == geteuid().as_raw();
+    if !is_own {
+        own.clear(name)?;
+        own.make(name, PRIVATE_MODE)?;
+    }
+    own.enter(name)
 }
 
 /// Removes a directory that hooks have emptied. systemd-tmpfiles(8) removes the files in other

@@ -63,6 +63,13 @@ enum IndexLine {
         #[serde(default)]
         is_whole: bool,
     },
+    /// A retry lost a result: the results before it follow, and those since are forgotten.
+    Restored {
+        #[serde(default)]
+        http_status: Option<u16>,
+        #[serde(default)]
+        http_plugin: Option<String>,
+    },
     /// The document is an HTTP error, and the results that show it failed.
     Failed {
         reason: String,
@@ -118,6 +125,17 @@ impl IndexContent {
                     self.results.clear();
                     (self.title, self.tags) = (None, Vec::new());
                 }
+                return;
+            }
+            IndexLine::Restored {
+                http_status,
+                http_plugin,
+            } => {
+                self.results.clear();
+                self.answer = http_status.map(|status| Answer {
+                    status,
+                    plugin: http_plugin.unwrap_or_default(),
+                });
                 return;
             }
             IndexLine::Failed { reason } => return self.fail_document(&reason),
@@ -297,6 +315,36 @@ impl SnapshotIndex {
             (status, known.visit.is_whole)
         };
         self.note(json!({ "type": "Refused", "http_status": status, "is_whole": is_whole }))
+    }
+
+    /// Appends that the results before a retry stay, and these results.
+    pub fn restored(
+        &self,
+        results: &[HookResult],
+        answer: Option<&Answer>,
+    ) -> Result<(), WorkerError> {
+        self.note(json!({
+            "type": "Restored",
+            "http_status": answer.map(|answer| answer.status),
+            "http_plugin": answer.map(|answer| &answer.plugin),
+        }))?;
+        for result in results {
+            let record = record::ArchiveResult {
+                owner: self.owner,
+                plugin: &result.plugin,
+                hook: &result.hook,
+                status: result.status,
+                output: result.output.as_deref(),
+                error: result.error.as_deref(),
+                outcome: None,
+                started_at: result.started_at,
+                ended_at: result.ended_at,
+                size: result.size,
+                files: &result.files,
+            };
+            self.note(record.record())?;
+        }
+        Ok(())
     }
 
     /// Appends that the document is an HTTP error, so that the results that show it failed.

@@ -1,6 +1,7 @@
 //! The visits of pages: what the server answered, and which results are of the present visit.
 
 use crate::store::column::optional;
+use crate::store::rows::result::{self, ResultRow};
 use crate::store::{Result, Tx};
 use archivist_core::model::{Answer, Owner, SnapshotId, Time};
 use archivist_core::plan::HEADERS;
@@ -116,6 +117,106 @@ impl Tx<'_> {
                      AND status = 'succeeded' AND plugin <> ?4",
             )?
             .execute((Owner::Snapshot(id).to_string(), id.0, error, HEADERS))?;
+        Ok(())
+    }
+
+    /// Keeps the results of a page that a user retries, and the answer of its server, until the retry
+    /// ends. Without a result that succeeded there is nothing to lose, and nothing is kept. What an
+    /// interrupted retry kept stays.
+    pub fn keep_earlier(&self, id: SnapshotId) -> Result<()> {
+        let owner = Owner::Snapshot(id).to_string();
+        let kept = self
+            .inner
+            .prepare_cached(
+                "UPDATE result SET earlier = json_object('status', status, 'output', output,
+                     'error', error, 'files', json(files), 'size', size, 'attempts', attempts,
+                     'started_at', started_at, 'ended_at', ended_at, 'visit', visit)
+                 WHERE owner = ?1 AND status IN ('succeeded', 'noresults', 'failed', 'skipped')
+                     AND EXISTS (SELECT 1 FROM result WHERE owner = ?1 AND status = 'succeeded')
+                     AND NOT EXISTS (SELECT 1 FROM result WHERE owner = ?1 AND earlier IS NOT NULL)",
+            )?
+            .execute([owner])?;
+        if kept > 0 {
+            self.inner
+                .prepare_cached(
+                    "UPDATE snapshot SET earlier = json_object('status', http_status,
+                         'plugin', coalesce(http_plugin, '')) WHERE id = ?1",
+                )?
+                .execute([id.0])?;
+        }
+        Ok(())
+    }
+
+    /// The results of a page before its retry, if there is one.
+    pub fn earlier_results(&self, id: SnapshotId) -> Result<Vec<ResultRow>> {
+        let mut statement = self.inner.prepare_cached(
+            "SELECT owner, plugin, hook, earlier ->> 'status', earlier ->> 'output',
+                 earlier ->> 'error', earlier -> 'files', earlier ->> 'size',
+                 earlier ->> 'attempts', earlier ->> 'started_at', earlier ->> 'ended_at', id
+             FROM result WHERE owner = ?1 AND earlier IS NOT NULL ORDER BY id",
+        )?;
+        let rows = statement.query_map([Owner::Snapshot(id).to_string()], result::read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How the server of a page answered before its retry, if it did.
+    pub fn earlier_answer(&self, id: SnapshotId) -> Result<Option<Answer>> {
+        let answer = self
+            .inner
+            .prepare_cached(
+                "SELECT earlier ->> 'status', earlier ->> 'plugin' FROM snapshot
+                 WHERE id = ?1 AND earlier ->> 'status' IS NOT NULL",
+            )?
+            .query_row([id.0], |row| {
+                Ok(Answer {
+                    status: row.get(0)?,
+                    plugin: row.get(1)?,
+                })
+            })
+            .optional()?;
+        Ok(answer)
+    }
+
+    /// Ends the retry of a page: its earlier results return, or are forgotten.
+    pub fn end_retry(&self, id: SnapshotId, returns: bool) -> Result<()> {
+        let owner = Owner::Snapshot(id).to_string();
+        if returns {
+            self.inner
+                .prepare_cached(
+                    "UPDATE result SET status = earlier ->> 'status',
+                         output = earlier ->> 'output', error = earlier ->> 'error',
+                         files = earlier -> 'files', size = earlier ->> 'size',
+                         attempts = earlier ->> 'attempts', visit = earlier ->> 'visit',
+                         started_at = earlier ->> 'started_at', ended_at = earlier ->> 'ended_at'
+                     WHERE owner = ?1 AND earlier IS NOT NULL",
+                )?
+                .execute([&owner])?;
+            self.inner
+                .prepare_cached(
+                    "UPDATE snapshot SET http_status = earlier ->> 'status',
+                         http_plugin = nullif(earlier ->> 'plugin', '')
+                     WHERE id = ?1 AND earlier IS NOT NULL",
+                )?
+                .execute([id.0])?;
+        }
+        self.inner
+            .prepare_cached(
+                "UPDATE result SET earlier = NULL WHERE owner = ?1 AND earlier IS NOT NULL",
+            )?
+            .execute([owner])?;
+        self.inner
+            .prepare_cached(
+                "UPDATE snapshot SET earlier = NULL WHERE id = ?1 AND earlier IS NOT NULL",
+            )?
+            .execute([id.0])?;
+        Ok(())
+    }
+
+    /// Records a note about a result that succeeded.
+    pub fn set_note(&self, result: i64, note: &str) -> Result<()> {
+        self.inner
+            .prepare_cached("UPDATE result SET error = ?2 WHERE id = ?1")?
+            .execute((result, note))?;
         Ok(())
     }
 

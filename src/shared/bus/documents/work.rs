@@ -1,6 +1,6 @@
 //! Documents between the orchestrator and its workers.
 
-use crate::bus::documents::report::File;
+use crate::bus::documents::report::{File, HookResult};
 use archivist_core::model::{Answer, CrawlId, Outcome, Owner, ResultState, RunId, Time, Verdict};
 use archivist_core::plan::VisitRules;
 use serde::{Deserialize, Serialize};
@@ -136,6 +136,18 @@ pub enum HookMode {
 pub struct Standing {
     /// Hooks that have started before.
     pub hooks: Vec<Known>,
+    /// What a retry of the page must not lose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
+}
+
+/// The page as it was before a retry.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Earlier {
+    /// Its results.
+    pub results: Vec<HookResult>,
+    /// How the server answered.
+    pub answer: Option<Answer>,
 }
 
 /// The state of one hook of the assignment.

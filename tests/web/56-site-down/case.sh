@@ -1,0 +1,30 @@
+# shellcheck shell=bash disable=SC2154 # $port is that of tests/capsule/80-web.sh
+queue() {
+    crawl_down=$(add --plugins wget,headers,title,dom,screenshot,hashes "http://127.0.0.1:$port/page")
+}
+
+# Every file of the page with its digest, but what the worker writes about it.
+files_of_page() { in_capsule bash -c "cd '$1' && find . -type f ! -name 'index.*' -exec sha256sum {} + | sort"; }
+
+judge() {
+    local directory before mode
+    wait_for 120 is_over "$crawl_down"
+    directory=$(saved "$crawl_down" /page)
+    before=$(files_of_page "$directory")
+    assert_contains "$before" dom/output.html "files of the page"
+    for mode in silent error; do
+        in_capsule curl --silent --fail --output /dev/null "http://127.0.0.1:$port/mode/$mode"
+        in_capsule archivist retry --all "$crawl_down"
+        wait_for 120 is_over "$crawl_down"
+        assert_eq "$before" "$(files_of_page "$directory")" "files after a retry of a site that is down ($mode)"
+        assert_eq "" "$(query 'map(select(.status == "failed").plugin)' list results "$crawl_down")" "results that a retry lost ($mode)"
+        assert_contains "$(result "$crawl_down" /page dom error)" "the retry failed: " "note ($mode)"
+        assert_contains "$(in_capsule cat "$directory/index.html")" "the retry failed: " "page about the snapshot ($mode)"
+    done
+    in_capsule curl --silent --fail --output /dev/null "http://127.0.0.1:$port/mode/ok"
+    in_capsule archivist retry --all "$crawl_down"
+    wait_for 120 is_over "$crawl_down"
+    assert_eq "" "$(result "$crawl_down" /page dom error)" "note after a retry that succeeded"
+    in_capsule grep -q "THE ARTICLE" "$directory/dom/output.html" || fail "not the article"
+    in_capsule test ! -e "$directory/.earlier" || fail "files of the earlier visit are left"
+}
