@@ -203,6 +203,7 @@ fn crawl(status: Lifecycle) -> Crawl {
         retry_at: None,
         attempts: 1,
         snapshots: Default::default(),
+        incomplete: 0,
         results: Default::default(),
         uses: Default::default(),
         directory: None,

@@ -27,6 +27,7 @@ pub fn crawl(id: i64) -> Crawl {
         retry_at: None,
         attempts: 1,
         snapshots: Counts::new(),
+        incomplete: 0,
         results: Counts::new(),
         uses: Uses::default(),
         directory: Some("/var/lib/archivist/archive/20261121/example.com/c1".into()),

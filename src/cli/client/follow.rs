@@ -5,7 +5,7 @@ use crate::display::style::Tone;
 use crate::display::text;
 use archivist_core::model::is_http_error;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
-use archivist_core::plan::CrawlEnd;
+use archivist_core::plan::{CrawlEnd, is_incomplete};
 use archivist_core::text::{clean, human_span};
 use archivist_shared::bus::documents::report::{Counts, Crawl, CrawlEvent, HookResult, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +121,7 @@ impl Follow {
         }
         let bad = snapshot.status == Lifecycle::Cancelled
             || http_error(&snapshot).is_some()
-            || (snapshot.status == Lifecycle::Sealed && snapshot.reason.is_some());
+            || is_incomplete(snapshot.status, snapshot.reason.as_deref());
         if bad {
             self.bad_pages.insert(snapshot.id)
         } else {

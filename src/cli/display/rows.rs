@@ -23,10 +23,19 @@ fn done_of_all(counts: &Counts, done: &[&str]) -> String {
 const RESULTS_DONE: [&str; 4] = ["succeeded", "failed", "skipped", "noresults"];
 
 fn failed(counts: &Counts) -> Cell {
-    match count(counts, &["failed"]) {
+    bad(count(counts, &["failed"]))
+}
+
+fn bad(count: u64) -> Cell {
+    match count {
         0 => Cell::default(),
         n => Cell::toned(n.to_string(), Tone::Bad),
     }
+}
+
+/// Failed results of a crawl, and its incomplete pages: a page may end before it has any result.
+fn failed_of_crawl(crawl: &Crawl) -> Cell {
+    bad(count(&crawl.results, &["failed"]) + crawl.incomplete)
 }
 
 pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
@@ -49,7 +58,7 @@ pub fn crawls(crawls: &[Crawl], style: &Style) -> Table {
             Cell::toned(crawl.status.as_str(), tone),
             done_of_all(&crawl.snapshots, &["sealed", "cancelled"]).into(),
             done_of_all(&crawl.results, &RESULTS_DONE).into(),
-            failed(&crawl.results),
+            failed_of_crawl(crawl),
             text::when(Some(crawl.created_at), style).into(),
             crawl.nodes.join(",").into(),
             crawl.tags.join(",").into(),

@@ -14,6 +14,9 @@ use archivist_shared::bus::documents::report::{Filter, HookResult};
 use archivist_shared::config::Scope;
 use clap::{Args, ValueEnum};
 
+/// State of snapshots that ended before their work was done, in addition to those of the lifecycle.
+const INCOMPLETE: &str = "incomplete";
+
 #[derive(Args)]
 pub struct ListArgs {
     /// What to list
@@ -22,7 +25,7 @@ pub struct ListArgs {
     /// List only what belongs to this crawl (c12) or snapshot (s345)
     #[arg(value_name = "ID")]
     owner: Option<Owner>,
-    /// List only what is in this state, such as failed
+    /// List only what is in this state, such as failed; snapshots can also be incomplete
     #[arg(long, value_name = "S")]
     status: Option<String>,
     /// List only snapshots whose documents have this HTTP status: 404, 4xx or 400-499
@@ -60,7 +63,8 @@ impl What {
 
     fn states(self) -> Vec<&'static str> {
         match self {
-            What::Crawls | What::Snapshots => text::lifecycles().to_vec(),
+            What::Crawls => text::lifecycles().to_vec(),
+            What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE]].concat(),
             What::Results => text::result_states().to_vec(),
             What::Runs => vec!["starting", "running", "ended"],
             What::Hosts => Vec::new(),
@@ -85,8 +89,11 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         limit: args.limit,
         ..Filter::default()
     };
-    // Runs are units, which only their machine knows; the fleet knows no HTTP statuses.
-    let is_local = args.local.local || args.what == What::Runs || args.http.is_some();
+    // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
+    // pages are incomplete.
+    let asks_for_incomplete = args.status.as_deref() == Some(INCOMPLETE);
+    let is_local =
+        args.local.local || args.what == What::Runs || args.http.is_some() || asks_for_incomplete;
     match Fleet::reach(scope, Local { local: is_local }).await? {
         Some(fleet) => print(&args, Paging::of(Source::Fleet(&fleet), filter)).await,
         None => {

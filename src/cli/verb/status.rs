@@ -9,6 +9,7 @@ use crate::display::text;
 use crate::verb::show;
 use crate::verb::show::Block;
 use archivist_core::model::AnyId;
+use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
 use archivist_shared::bus::documents::report::{Command, Runner, Status, StoreStatus};
 use archivist_shared::config::Scope;
@@ -99,6 +100,10 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
             block.line("Pages", text::counts(&status.snapshots, &states));
             block.line("Health", text::health(status.uses));
         }
+    }
+    if let Some(text) = incomplete_text(status.incomplete) {
+        let fix = "archivist list snapshots --status incomplete; archivist retry --failed";
+        block.line("Incomplete", format!("{text}; see: {fix}"));
     }
     if let Some(store) = &status.store {
         block.line("Store", self::store(store, style));
@@ -287,6 +292,7 @@ mod tests {
             line: "crawl=3q/1w snapshot=20q/8w".into(),
             crawls: Counts::from([("queued".into(), 3), ("started".into(), 1)]),
             snapshots: Counts::from([("queued".into(), 20)]),
+            incomplete: 0,
             running: vec![running, starting],
             uses: Uses {
                 succeeded: 32,

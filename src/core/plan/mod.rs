@@ -4,6 +4,7 @@
 mod blocker;
 mod cancel;
 mod checks;
+mod complete;
 mod crawl_end;
 mod decide;
 mod disk;
@@ -30,6 +31,7 @@ pub use cancel::{Abort, EndRun, Tidy, Wanted, abort, admits_worker, cancel, end_
 pub use cancel::{is_abandoned, tidy};
 pub use checks::starts_again;
 pub use checks::{CheckPool, Checks, against_check, conclude, decide_checks, keep_until, prune_at};
+pub use complete::{incomplete_text, is_incomplete};
 pub use crawl_end::{CrawlEnd, Occasion};
 pub use decide::{Decision, Places, against_host, decide};
 pub use disk::{Amount, DISK_INTERVAL, Lack, Writer, lack, still, worst};
@@ -47,7 +49,7 @@ pub use reconcile::{LiveUnit, OpenRun, Repair, reconcile};
 pub use report::{ReportStep, Reporter, report_step, takes_depth};
 pub use retry::{Retry, lacks, may_retry, reopens_crawl, retries_whole_page, retry, with_plugin};
 pub use run_call::{LastRun, RunCall, RunFacts, is_joinable, run_call};
-pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WorkerEnd};
+pub use settle::{AfterCrawlWorker, AfterWorker, PAUSED, Settled, WithoutHooks, WorkerEnd};
 pub use settle::{after_crawl_worker, after_worker, settle_worker};
 pub use takeover::{Gate, OtherRunner, gate, may_be_killed};
 pub use view::{Due, Host, HostId, OpenCrawl, View};

@@ -7,9 +7,26 @@ use std::time::Duration;
 /// Reason that is recorded for what a user paused.
 pub const PAUSED: &str = "paused by request";
 
-/// Reason that is recorded for a page that no plugin archives.
-const WITHOUT_HOOKS: &str =
-    "nothing was archived: none of the plugins of its crawl has a hook for pages";
+/// Why no hook ran for a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WithoutHooks {
+    /// None of the plugins of its crawl has a hook for pages.
+    NoPlugin,
+    /// All hooks were skipped; the reason of the first.
+    AllSkipped(String),
+}
+
+impl std::fmt::Display for WithoutHooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nothing was archived: ")?;
+        match self {
+            WithoutHooks::NoPlugin => {
+                f.write_str("none of the plugins of its crawl has a hook for pages")
+            }
+            WithoutHooks::AllSkipped(why) => write!(f, "all hooks were skipped ({why})"),
+        }
+    }
+}
 
 /// SIGTERM. Workers get it only from systemctl, as the orchestrator stops slices.
 const SIGTERM: i32 = 15;
@@ -28,7 +45,7 @@ pub struct WorkerEnd {
     /// The worker's snapshot was paused while it ran.
     pub was_paused: bool,
     /// The worker had no hook to run for its snapshot.
-    pub without_hooks: bool,
+    pub without_hooks: Option<WithoutHooks>,
     /// The visit of a page, if the server answered it.
     pub visit: Option<Visit>,
     /// Starts of workers since the last retry for visits that the server refused. These are no failed
@@ -87,7 +104,7 @@ pub fn settle_worker(end: &WorkerEnd, backoff: &Backoff, now: Time, jitter: f64)
         return Settled {
             step: Step::Seal,
             retry_at: None,
-            reason: end.without_hooks.then(|| WITHOUT_HOOKS.to_owned()),
+            reason: end.without_hooks.as_ref().map(ToString::to_string),
         };
     }
     if let Some(why) = &end.spent {

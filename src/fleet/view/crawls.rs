@@ -117,6 +117,8 @@ fn crawl(row: &Row) -> Crawl {
         retry_at: None,
         attempts: 1,
         snapshots: facts.pages(),
+        // The database has no reasons of pages.
+        incomplete: 0,
         uses: Uses::of_results(&results),
         results,
         directory: None,

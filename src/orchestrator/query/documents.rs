@@ -66,6 +66,7 @@ impl From<CrawlEntry> for report::Crawl {
             retry_at: row.retry_at,
             attempts: row.attempts,
             snapshots: row.snapshots,
+            incomplete: row.incomplete,
             uses: Uses::of_results(&row.results),
             results: row.results,
             directory: row.directory,
@@ -265,6 +266,7 @@ mod tests {
             retry_at: None,
             attempts: 0,
             snapshots: Default::default(),
+            incomplete: 0,
             results: Default::default(),
             directory: None,
         };

@@ -11,7 +11,12 @@ use archivist_shared::bus::documents::report::Filter;
 impl Turn<'_> {
     pub(crate) fn list(&self, what: &str, filter: &Filter) -> TurnResult<String> {
         let known: Vec<&str> = match what {
-            "crawls" | "snapshots" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
+            "crawls" => Lifecycle::ALL.iter().map(|state| state.as_str()).collect(),
+            "snapshots" => Lifecycle::ALL
+                .iter()
+                .map(|state| state.as_str())
+                .chain(["incomplete"])
+                .collect(),
             "results" => ResultState::ALL
                 .iter()
                 .map(|state| state.as_str())

@@ -32,6 +32,7 @@ impl Turn<'_> {
             ),
             crawls,
             snapshots,
+            incomplete: self.tx.incomplete_pages(None)?,
             running,
             uses: self.tx.uses()?.into_values().sum(),
             next: view.next_due,

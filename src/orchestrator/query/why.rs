@@ -3,8 +3,8 @@
 
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::store::ResultRow;
-use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time};
-use archivist_core::plan::{Blocker, Places, View, against_host};
+use archivist_core::model::{Lifecycle, Owner, ResultState, SnapshotId, Time, without_userinfo};
+use archivist_core::plan::{Blocker, Places, View, against_host, incomplete_text};
 use archivist_shared::bus::documents::report::{Crawl, Filter, Reason, Snapshot, Why};
 
 /// Results that are listed individually.
@@ -126,7 +126,9 @@ impl Turn<'_> {
             );
             to.push(reason("limit", text));
         }
-        if !self.why_item(&item, to)? {
+        let is_open = self.why_item(&item, to)?;
+        self.why_incomplete(crawl, to)?;
+        if !is_open {
             return Ok(());
         }
         let limits = self.engine.limits();
@@ -138,6 +140,24 @@ impl Turn<'_> {
                 self.why_pages(crawl, view, to);
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the pages of a crawl that ended before their work was done.
+    fn why_incomplete(&self, crawl: &Crawl, to: &mut Vec<Reason>) -> TurnResult<()> {
+        let Some(text) = incomplete_text(crawl.incomplete) else {
+            return Ok(());
+        };
+        let id = crawl.id;
+        to.push(reason(
+            "incomplete",
+            format!("{text}; to retry: archivist retry {id}"),
+        ));
+        for page in self.tx.first_incomplete(id, RESULTS_SHOWN)? {
+            let url = without_userinfo(&page.url);
+            let text = format!("{} {url}: {}", page.id, page.reason);
+            to.push(reason("incomplete", text));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ pub use timeline::{SpanEntry, SpanPageEntry};
 
 use super::column::{column, counter, json, optional, optional_json};
 use super::{Counts, Result, StoreError, Tx};
+use crate::store::rows::complete::INCOMPLETE;
 use crate::store::rows::result::{self, ResultRow};
 use archivist_core::model::{Accounting, CrawlId, Lifecycle, Owner, SnapshotId};
 use rusqlite::Row;
@@ -104,6 +105,7 @@ impl Tx<'_> {
                 retry_at: optional(row, 10)?,
                 attempts: row.get(11)?,
                 snapshots: self.counts("snapshot", Some(id))?,
+                incomplete: self.incomplete_pages(Some(id))?,
                 results: self.result_counts(Owner::Crawl(id))?,
                 directory: row.get(12)?,
             };
@@ -130,8 +132,10 @@ impl Tx<'_> {
              FROM snapshot"
                 .to_owned(),
         );
-        if let Some(status) = &filter.status {
-            query.and("status =", status.clone());
+        match filter.status.as_deref() {
+            Some("incomplete") => query.sql.push_str(&format!(" AND {INCOMPLETE}")),
+            Some(status) => query.and("status =", status.to_owned()),
+            None => {}
         }
         match filter.owner {
             Some(Owner::Crawl(id)) => query.and("crawl_id =", id.0),

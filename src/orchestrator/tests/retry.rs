@@ -242,3 +242,52 @@ fn known_pages_are_left_out_on_request() {
     assert_eq!((both.crawl, both.accepted, both.known), (CrawlId(2), 1, 1));
     bed.come_to_an_end();
 }
+
+/// Pages that were given up are failures of their crawl, can be found, and are neither complete nor
+/// known to a later crawl.
+#[test]
+fn pages_that_were_given_up_are_incomplete_everywhere() {
+    let mut bed = Bed::new();
+    let only_new = || AddOptions {
+        only_new: true,
+        ..only_alpha()
+    };
+    bed.add_with("http://a.example/\nhttp://b.example/", only_new());
+    let worker = "archivist-snapshot-1.service";
+    for _ in 1..=3 {
+        while !bed.world.units.contains_key(worker) && bed.moves_on() {}
+        bed.world.end(worker, 2, 9, "signal");
+        bed.until_quiet();
+        bed.pass(7_200_000);
+    }
+    bed.come_to_an_end();
+    let crawl = bed.look(|tx| tx.list_crawls(&Filter::default())).remove(0);
+    assert_eq!((crawl.status, crawl.incomplete), (Lifecycle::Sealed, 1));
+    let reason = crawl.reason.unwrap();
+    assert!(reason.contains("1 page is incomplete"), "{reason}");
+    let why = bed.why("c1");
+    assert!(
+        why[0].1.starts_with("done, but 1 page is incomplete"),
+        "{why:?}"
+    );
+    assert_eq!(why[1].0, "incomplete");
+    assert!(why[2].1.contains("given up after 3 attempts"), "{why:?}");
+    let filter = Filter {
+        status: Some("incomplete".to_owned()),
+        ..Filter::default()
+    };
+    let incomplete = bed.look(|tx| tx.list_snapshots(&filter));
+    assert_eq!(incomplete.len(), 1);
+    assert_eq!(incomplete[0].id, SnapshotId(1));
+
+    // The page that was archived is known, the other one is not.
+    let again = bed.add_with("http://a.example/\nhttp://b.example/", only_new());
+    assert_eq!((again.accepted, again.known), (1, 1));
+    bed.come_to_an_end();
+    assert_eq!(bed.retry_some(None, Which::Failed), Some(1));
+    bed.come_to_an_end();
+    let crawls = bed.look(|tx| tx.list_crawls(&Filter::default()));
+    for crawl in crawls {
+        assert_eq!((crawl.reason, crawl.incomplete), (None, 0), "{}", crawl.id);
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Bed {
-    fn why(&mut self, id: &str) -> Vec<(String, String)> {
+    pub fn why(&mut self, id: &str) -> Vec<(String, String)> {
         let id: AnyId = id.parse().unwrap();
         let (reply, mut answer) = Reply::new();
         self.turn(vec![Event::Request(Request::Why { id, reply })]);

@@ -6,8 +6,8 @@ use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::store::{RunRow, SnapshotWork};
 use archivist_core::model::{CrawlId, Outcome, Owner, ResultState, SnapshotId, Step};
 use archivist_core::plan::{
-    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, WorkerEnd, abort, after_crawl_worker,
-    after_worker, tidy,
+    Abort, AfterCrawlWorker, AfterWorker, Notice, Settled, WithoutHooks, WorkerEnd, abort,
+    after_crawl_worker, after_worker, incomplete_text, tidy,
 };
 use archivist_core::unit::UnitKind;
 use archivist_shared::systemd::{Release, Whom};
@@ -45,24 +45,31 @@ impl Turn<'_> {
             unfinished,
             spent: self.engine.spent(run),
             was_paused: run.frozen,
-            without_hooks: self.is_without_hooks(owner)?,
+            without_hooks: self.without_hooks(owner)?,
             visit,
             refused,
             outcome,
         })
     }
 
-    /// Whether no plugin has a hook for a page. Hooks of plugins that only accompany others do not
-    /// count; those that miss their program have a result that says so.
-    fn is_without_hooks(&self, owner: Owner) -> TurnResult<bool> {
+    /// Why no hook ran for a page, if none did. Hooks of plugins that only accompany others do not
+    /// count.
+    fn without_hooks(&self, owner: Owner) -> TurnResult<Option<WithoutHooks>> {
         let Owner::Snapshot(_) = owner else {
-            return Ok(false);
+            return Ok(None);
         };
         let crawl = self.crawl_of_owner(owner)?;
         // A crawl without a plan has a reason of its own.
-        Ok(self.engine.plan(&crawl).is_ok_and(|plan| {
-            let mut hooks = plan.snapshot.iter();
-            plan.skipped.is_empty() && !hooks.any(|hook| hook.plugin.schema.accompanies.is_empty())
+        let Ok(plan) = self.engine.plan(&crawl) else {
+            return Ok(None);
+        };
+        let mut hooks = plan.snapshot.iter();
+        if hooks.any(|hook| hook.plugin.schema.accompanies.is_empty()) {
+            return Ok(None);
+        }
+        Ok(Some(match plan.skipped.first() {
+            Some((plugin, _, why)) => WithoutHooks::AllSkipped(format!("{plugin}: {why}")),
+            None => WithoutHooks::NoPlugin,
         }))
     }
 
@@ -151,7 +158,8 @@ impl Turn<'_> {
             1 => format!("{limit}, 1 page left out"),
             n => format!("{limit}, {n} pages left out"),
         });
-        let reason = [left_out, reason]
+        let incomplete = incomplete_text(self.tx.incomplete_pages(Some(id))?);
+        let reason = [left_out, incomplete, reason]
             .into_iter()
             .flatten()
             .reduce(|a, b| format!("{a}; {b}"));

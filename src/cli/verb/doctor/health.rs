@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::display::text;
+use archivist_core::plan::incomplete_text;
 use archivist_shared::bus::documents::report::{Host, Status, Uses};
 
 /// Results below which failures are no sign of anything.
@@ -10,6 +11,10 @@ const RESULTS_MIN: u64 = 20;
 const HEALTH_MIN: u64 = 50;
 /// Hosts that are listed individually.
 const HOSTS_SHOWN: usize = 5;
+
+/// What to do about pages that ended early.
+const INCOMPLETE_FIX: &str =
+    "see 'archivist list snapshots --status incomplete'; to retry them: archivist retry --failed";
 
 fn is_poor(uses: Uses) -> bool {
     uses.all() >= RESULTS_MIN && uses.health().is_some_and(|percent| percent < HEALTH_MIN)
@@ -25,6 +30,9 @@ pub fn checks(status: &Status, hosts: &[Host]) -> Vec<Check> {
         checks.push(Check::warn(NAME, format!("hooks: {machine}"), FIX));
     } else if !machine.is_empty() {
         checks.push(Check::ok(NAME, format!("hooks: {machine}")));
+    }
+    if let Some(text) = incomplete_text(status.incomplete) {
+        checks.push(Check::warn("pages", text, INCOMPLETE_FIX));
     }
     let poor = hosts.iter().filter(|host| is_poor(host.uses));
     checks.extend(poor.take(HOSTS_SHOWN).map(|host| {
@@ -77,5 +85,11 @@ mod tests {
             ]
         );
         assert!(many.iter().all(|check| check.fix.is_some()));
+        let status = Status {
+            incomplete: 21,
+            ..Status::default()
+        };
+        let early = Check::warn("pages", "21 pages are incomplete", INCOMPLETE_FIX);
+        assert_eq!(checks(&status, &[]), [early]);
     }
 }

@@ -17,7 +17,7 @@ fn end(outcome: Outcome, attempts: u32) -> WorkerEnd {
         unfinished: false,
         spent: None,
         was_paused: false,
-        without_hooks: false,
+        without_hooks: None,
         visit: None,
         refused: 0,
     }
@@ -25,13 +25,25 @@ fn end(outcome: Outcome, attempts: u32) -> WorkerEnd {
 
 #[test]
 fn page_without_hooks_is_sealed_with_a_reason() {
-    let without = WorkerEnd {
-        without_hooks: true,
-        ..end(Outcome::Exit(0), 1)
-    };
-    let settled = settle_worker(&without, &BACKOFF, Time(0), 1.0);
-    assert_eq!(settled.step, Step::Seal);
-    assert_eq!(settled.reason.as_deref(), Some(WITHOUT_HOOKS));
+    let table = [
+        (
+            WithoutHooks::NoPlugin,
+            "nothing was archived: none of the plugins of its crawl has a hook for pages",
+        ),
+        (
+            WithoutHooks::AllSkipped("wget: wget is not installed".to_owned()),
+            "nothing was archived: all hooks were skipped (wget: wget is not installed)",
+        ),
+    ];
+    for (why, reason) in table {
+        let without = WorkerEnd {
+            without_hooks: Some(why),
+            ..end(Outcome::Exit(0), 1)
+        };
+        let settled = settle_worker(&without, &BACKOFF, Time(0), 1.0);
+        assert_eq!(settled.step, Step::Seal);
+        assert_eq!(settled.reason.as_deref(), Some(reason));
+    }
     let with = settle_worker(&end(Outcome::Exit(0), 1), &BACKOFF, Time(0), 1.0);
     assert_eq!(with.reason, None);
 }

@@ -37,6 +37,8 @@ pub struct CrawlEntry {
     pub attempts: u32,
     /// Its snapshots by status.
     pub snapshots: Counts,
+    /// Its snapshots that ended before their work was done.
+    pub incomplete: u64,
     /// Its results by status, with those of its snapshots.
     pub results: Counts,
     /// Its directory; `None` before the first start.

@@ -353,29 +353,6 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Whether another crawl than `except` has archived a page or is going to.
-    pub fn is_archived(&self, url: &str, except: CrawlId) -> Result<bool> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM snapshot WHERE url = ?1 AND crawl_id <> ?2
-                     AND status <> 'cancelled')",
-            )?
-            .query_row((url, except.0), |row| row.get(0))?)
-    }
-
-    /// Returns the first crawl that has archived a page or is going to.
-    pub fn archived_in(&self, url: &str) -> Result<Option<CrawlId>> {
-        Ok(self
-            .inner
-            .prepare_cached(
-                "SELECT crawl_id FROM snapshot WHERE url = ?1 AND status <> 'cancelled'
-                 ORDER BY id LIMIT 1",
-            )?
-            .query_row([url], |row| row.get(0).map(CrawlId))
-            .optional()?)
-    }
-
     /// Makes a crawl skip pages that the archive has.
     pub fn set_only_new(&self, crawl: CrawlId) -> Result<()> {
         self.inner

@@ -148,20 +148,6 @@ impl Tx<'_> {
         state.ok_or_else(|| StoreError::NoSuch(format!("crawl {id}")))
     }
 
-    /// Returns how many pages of a crawl were cancelled, or sealed with a reason or with the document
-    /// of an HTTP error.
-    pub fn bad_pages(&self, id: CrawlId) -> Result<u64> {
-        let count: i64 = self
-            .inner
-            .prepare_cached(
-                "SELECT count(*) FROM snapshot WHERE crawl_id = ?1
-                 AND (status = 'cancelled'
-                     OR (status = 'sealed' AND (reason IS NOT NULL OR http_status >= 400)))",
-            )?
-            .query_row([id.0], |row| row.get(0))?;
-        Ok(count.max(0) as u64)
-    }
-
     /// Returns the URLs that a crawl was added with in their order, at most `most` of them.
     pub fn crawl_urls(&self, id: CrawlId, most: u32) -> Result<Vec<String>> {
         let mut statement = self.inner.prepare_cached(

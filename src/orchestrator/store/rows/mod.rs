@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod cancel;
 pub mod check;
+pub mod complete;
 pub mod copy;
 pub mod crawl;
 pub mod fleet;

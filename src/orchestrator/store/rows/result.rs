@@ -266,8 +266,8 @@ impl Tx<'_> {
     /// Returns snapshots that a retry may apply to, in the order of their ids: at most `limit` of
     /// those with ids above `after` and up to `to`. Of a crawl: its final snapshots. Without a
     /// crawl: the sealed snapshots, except those of cancelled crawls; of these, if `failed`, only
-    /// those that have a failed result. `hook`, the name of a plugin or hook, limits it to results
-    /// of that.
+    /// those that are incomplete or have a failed result, and those that were cancelled because their
+    /// crawl was given up. `hook`, the name of a plugin or hook, limits it to results of that.
     pub fn snapshots_to_retry(
         &self,
         crawl: Option<CrawlId>,
@@ -281,11 +281,15 @@ impl Tx<'_> {
             .prepare_cached(
                 "SELECT s.crawl_id, s.id FROM snapshot s
                  WHERE s.id > ?3 AND s.id <= ?4 AND CASE WHEN ?1 IS NULL
-                     THEN +s.status = 'sealed'
-                         AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
-                         AND (NOT ?6 OR EXISTS (SELECT 1 FROM result r
-                             WHERE r.owner = 's' || s.id AND r.status = 'failed'
-                                 AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2)))
+                     THEN (+s.status = 'sealed'
+                             AND (SELECT status FROM crawl WHERE id = s.crawl_id) <> 'cancelled'
+                             AND (NOT ?6 OR (?2 IS NULL AND s.reason IS NOT NULL)
+                                 OR EXISTS (SELECT 1 FROM result r
+                                     WHERE r.owner = 's' || s.id AND r.status = 'failed'
+                                         AND (?2 IS NULL OR r.plugin = ?2 OR r.hook = ?2))))
+                         OR (+s.status = 'cancelled' AND ?6 AND ?2 IS NULL
+                             AND s.reason = (SELECT reason FROM crawl
+                                 WHERE id = s.crawl_id AND status = 'sealed'))
                      ELSE +s.crawl_id = ?1 AND +s.status IN ('sealed', 'cancelled') END
                  ORDER BY s.id LIMIT ?5",
             )?

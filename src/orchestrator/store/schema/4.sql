@@ -11,3 +11,6 @@ WHEN OLD.status <> NEW.status AND NEW.visit >= OLD.visit
         ON CONFLICT DO UPDATE SET succeeded = succeeded + excluded.succeeded,
             failed = failed + excluded.failed;
 END;
+-- the pages that ended before their work was done, without reading all
+CREATE INDEX snapshot_incomplete ON snapshot (crawl_id, id)
+    WHERE status = 'sealed' AND reason IS NOT NULL;

@@ -57,6 +57,9 @@ pub struct Crawl {
     pub attempts: u32,
     /// Number of snapshots by status.
     pub snapshots: Counts,
+    /// Snapshots that ended before their work was done.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Number of results by status.
     pub results: Counts,
     /// How many of them succeeded and failed.

@@ -42,6 +42,9 @@ pub struct Status {
     pub crawls: Counts,
     /// Number of snapshots by status.
     pub snapshots: Counts,
+    /// Pages that ended before their work was done.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Running units.
     pub running: Vec<Run>,
     /// How often hooks succeeded and failed on this machine, also in attempts that were retried.

@@ -1,0 +1,121 @@
+//! Which pages are complete: the rule of `core/plan/complete.rs` as SQL, and what depends on it.
+
+use crate::store::column::column;
+use crate::store::{Result, Tx};
+use archivist_core::model::{CrawlId, SnapshotId};
+use rusqlite::OptionalExtension;
+
+/// Whether the page of a row of `snapshot` is incomplete (`is_incomplete`). The partial index
+/// `snapshot_incomplete` has the same condition.
+pub(crate) const INCOMPLETE: &str = "status = 'sealed' AND reason IS NOT NULL";
+
+/// Whether the archive has the page of a row of `snapshot`, or is going to: the page is open, or complete
+/// with at least one result that succeeded.
+const ARCHIVED: &str = "(status IN ('queued', 'started', 'paused')
+    OR (status = 'sealed' AND reason IS NULL AND EXISTS (SELECT 1 FROM result
+        WHERE result.owner = 's' || snapshot.id AND result.status = 'succeeded')))";
+
+/// A page that is incomplete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncompletePage {
+    /// Number of its row.
+    pub id: SnapshotId,
+    /// Its URL, with user name and password if it has any.
+    pub url: String,
+    /// Why its work ended early.
+    pub reason: String,
+}
+
+impl Tx<'_> {
+    /// Returns how many pages of a crawl, or of all crawls, are incomplete.
+    pub fn incomplete_pages(&self, crawl: Option<CrawlId>) -> Result<u64> {
+        let sql = match crawl {
+            Some(_) => {
+                format!("SELECT count(*) FROM snapshot WHERE crawl_id = ?1 AND {INCOMPLETE}")
+            }
+            None => format!("SELECT count(*) FROM snapshot WHERE ?1 IS NULL AND {INCOMPLETE}"),
+        };
+        let count: i64 = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([crawl.map(|crawl| crawl.0)], |row| row.get(0))?;
+        Ok(count.max(0) as u64)
+    }
+
+    /// Returns the first incomplete pages of a crawl, at most `most`.
+    pub fn first_incomplete(&self, crawl: CrawlId, most: u32) -> Result<Vec<IncompletePage>> {
+        let sql = format!(
+            "SELECT id, url, reason FROM snapshot WHERE crawl_id = ?1 AND {INCOMPLETE}
+             ORDER BY id LIMIT ?2"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        let rows = statement.query_map((crawl.0, most), |row| {
+            Ok(IncompletePage {
+                id: column(row, 0)?,
+                url: row.get(1)?,
+                reason: row.get(2)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns how many pages of a crawl were cancelled, are incomplete, or show the document of an
+    /// HTTP error.
+    pub fn bad_pages(&self, id: CrawlId) -> Result<u64> {
+        let sql = format!(
+            "SELECT count(*) FROM snapshot WHERE crawl_id = ?1
+             AND (status = 'cancelled' OR ({INCOMPLETE})
+                 OR (status = 'sealed' AND http_status >= 400))"
+        );
+        let count: i64 = self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([id.0], |row| row.get(0))?;
+        Ok(count.max(0) as u64)
+    }
+
+    /// Whether another crawl than `except` has archived a page or is going to.
+    pub fn is_archived(&self, url: &str, except: CrawlId) -> Result<bool> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM snapshot WHERE url = ?1 AND crawl_id <> ?2 AND {ARCHIVED})"
+        );
+        let mut statement = self.inner.prepare_cached(&sql)?;
+        Ok(statement.query_row((url, except.0), |row| row.get(0))?)
+    }
+
+    /// Returns the first crawl that has archived a page or is going to.
+    pub fn archived_in(&self, url: &str) -> Result<Option<CrawlId>> {
+        let sql = format!(
+            "SELECT crawl_id FROM snapshot WHERE url = ?1 AND {ARCHIVED} ORDER BY id LIMIT 1"
+        );
+        Ok(self
+            .inner
+            .prepare_cached(&sql)?
+            .query_row([url], |row| row.get(0).map(CrawlId))
+            .optional()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use archivist_core::model::Time;
+
+    /// Counting must not read all pages: `status` asks after each change.
+    #[test]
+    fn incomplete_pages_are_counted_in_their_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&directory.path().join("db")).unwrap();
+        store.take_over("unit", "boot", Time(1)).unwrap();
+        let tx = store.begin().unwrap();
+        assert_eq!(tx.incomplete_pages(None).unwrap(), 0);
+        for condition in ["crawl_id = 1", "1 IS 1"] {
+            let plan = format!(
+                "EXPLAIN QUERY PLAN SELECT count(*) FROM snapshot WHERE {condition} AND {INCOMPLETE}"
+            );
+            let plan: String = tx.inner.query_row(&plan, [], |row| row.get(3)).unwrap();
+            assert!(plan.contains("snapshot_incomplete"), "{plan}");
+        }
+    }
+}
