@@ -5,6 +5,7 @@ use crate::main_loop::engine::Engine;
 use crate::main_loop::event::Event;
 use crate::main_loop::log::CrawlLog;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
+use crate::programs::library::installed_names;
 use crate::store::{CrawlWork, RunRow, SnapshotWork, Sum};
 use crate::work::ends::PAGES_PER_TURN;
 use archivist_core::model::{CrawlId, Outcome, Owner};
@@ -97,6 +98,11 @@ impl Turn<'_> {
         user: u32,
     ) -> TurnResult<()> {
         let crawl = self.crawl_of(id)?;
+        if installed_names(&crawl).is_some() {
+            // Its hooks write the library, whose programs run in the crawls of all users.
+            let what = format!("{id} is an installation, which takes no settings");
+            return Err(invalid(what));
+        }
         let mut users = crawl.users.clone();
         users.insert(user);
         let config = crawl.config.clone().into_iter();

@@ -11,6 +11,7 @@ use crate::work::ends::ABORTED;
 use archivist_core::fleet::CommandVerb;
 use archivist_core::model::{AnyId, Lifecycle, Owner, TAG_MAX, TAGS_MAX};
 use archivist_core::plan::{Wanted, cancel};
+use archivist_plugin::settings::check::check;
 use archivist_shared::bus::call::Request;
 use archivist_shared::bus::documents::report::AddOptions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,13 +257,10 @@ impl Turn<'_> {
                 plugins.len()
             )));
         }
-        let known = self.engine.catalogue.known_keys();
-        if let Some(key) = config.keys().find(|key| !known.contains(*key)) {
-            return Err(invalid(format!(
-                "no plugin has a setting '{key}'; see: archivist plugins"
-            )));
-        }
         let engine = &self.engine;
+        if let Some(error) = check(&engine.catalogue, config).into_iter().next() {
+            return Err(invalid(format!("{error}; see: archivist plugins")));
+        }
         let chosen = engine.persona(config, users).map_err(invalid)?;
         let persona = chosen.as_deref();
         engine.select(plugins, config, persona).map_err(invalid)?;

@@ -52,8 +52,9 @@ impl Engine {
     /// The hooks of an installation. Programs that it installed itself stay in the plan, so that a
     /// restarted worker gets the same list.
     pub fn install_plan(&self, crawl: &CrawlWork, names: &[String]) -> Result<CrawlPlan, String> {
-        let base = self.directories();
-        let layers = self.layers(&crawl.config, &base);
+        // Whatever the row says: settings of users would decide what is written to the library.
+        let (base, none) = (self.directories(), Values::new());
+        let layers = self.layers(&none, &base);
         let own = |request: &BinaryRequest| {
             let brought = self.library.get(&request.requirement.name);
             brought.is_some_and(|brought| brought.at >= crawl.created_at)
@@ -64,8 +65,8 @@ impl Engine {
             snapshot_end: Vec::new(),
             end: Vec::new(),
             skipped: Vec::new(),
-            filter: self.url_filter(&crawl.config, &Values::new())?,
-            limits: self.crawl_limits(&crawl.config, &Values::new())?,
+            filter: self.url_filter(&none, &none)?,
+            limits: self.crawl_limits(&none, &none)?,
             shares_tmp: false,
             persona: None,
             programs: Vec::new(),
@@ -201,6 +202,11 @@ impl Turn<'_> {
 
     /// Queues the installation of the missing programs of these plugins or programs.
     pub(crate) fn install(&mut self, names: &[String], user: u32) -> TurnResult<Added> {
+        let settings = &self.engine.settings;
+        if user != 0 && !self.engine.scope.user && !settings.members_install {
+            let what = "only root installs programs here (MembersInstall=no in archivist.conf(5))";
+            return Err(invalid(what));
+        }
         if names.is_empty() || names.len() > NAMES_MAX {
             return Err(invalid(format!("expected 1 to {NAMES_MAX} names")));
         }

@@ -15,6 +15,7 @@ mod lists;
 mod pause;
 mod requests;
 mod retry;
+mod settings;
 mod signals;
 mod transfer;
 mod url_file;

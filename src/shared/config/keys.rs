@@ -74,6 +74,7 @@ pub const KEYS: &[Key] = &[
     key!("Orchestrator", "OnSealed", on_sealed, alert, shown_alert),
     key!("Orchestrator", "OnFailed", on_failed, alert, shown_alert),
     key!("Orchestrator", "OnIdle", on_idle, alert, shown_alert),
+    key!("Orchestrator", "MembersInstall", members_install, yes_or_no, shown_yes_or_no),
     key!("Archive", "MinFreeSpace", min_free_space, size_or_none, shown_size),
     key!("Archive", "PluginPath", plugin_path, directory, shown_paths),
     key!("Archive", "Plugins", plugins, words, shown_words),

@@ -55,6 +55,8 @@ pub struct Settings {
     pub on_failed: Option<Alert>,
     /// What starts when the last open crawl has ended.
     pub on_idle: Option<Alert>,
+    /// Whether members of the group archivist may install programs into the library.
+    pub members_install: bool,
 
     // [Archive]
     /// Bytes that must stay free on the file system of the archive.
@@ -146,6 +148,7 @@ impl Settings {
             on_sealed: None,
             on_failed: None,
             on_idle: None,
+            members_install: true,
             min_free_space: 1 << 30,
             plugin_path: Vec::new(),
             plugins: Vec::new(),
