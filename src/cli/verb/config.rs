@@ -9,8 +9,10 @@ use crate::client::exit::{Exit, Failure};
 use crate::display::style;
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
+use archivist_core::model::HIDDEN;
 use archivist_core::text::is_value_name;
-use archivist_core::text::{Problem, clean_lines};
+use archivist_core::text::{Problem, clean, clean_lines};
+use archivist_plugin::Catalogue;
 use archivist_shared::config::inputs::Inputs;
 use archivist_shared::config::{Scope, Settings, fragments, inputs, keys};
 use clap::Args;
@@ -51,9 +53,7 @@ fn only<'a>(effective: &'a [Effective], key: &str) -> Result<&'a Effective, Fail
     let found = effective.iter().find(|one| one.key == key);
     found.ok_or_else(|| {
         if is_value_name(key) {
-            Failure::failed(format!(
-                "{key} is not set: the default of its plugin applies"
-            ))
+            Failure::failed(format!("no plugin has a setting '{key}'"))
         } else {
             Failure::usage(keys::explain_unknown("Orchestrator", key))
         }
@@ -67,14 +67,20 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
     let inputs = inputs::collect(&fragments::read(scope).map_err(to_failure)?);
     let settings = Settings::from_inputs(&inputs, &Settings::built_in()).map_err(to_failure)?;
     let mut effective = effective(&settings, &inputs);
-    if let Some(key) = &args.get {
-        let value = &only(&effective, key)?.value;
-        style::print(&format!("{}\n", clean_lines(value)))?;
-        return Ok(Exit::Done);
-    }
-    if let Some(key) = &args.key {
+    let catalogue = set::catalogue(scope, &settings);
+    if let Some(key) = args.get.as_ref().or(args.key.as_ref()) {
+        effective.extend(default_of(&catalogue, key, &effective));
         only(&effective, key)?;
         effective.retain(|one| one.key == *key);
+    }
+    if let (Some(_), Some(one)) = (&args.get, effective.first()) {
+        style::print(&format!("{}\n", clean_lines(&one.value)))?;
+        return Ok(Exit::Done);
+    }
+    for one in &mut effective {
+        if catalogue.is_secret(&one.key) && !one.value.is_empty() {
+            one.value = HIDDEN.to_owned();
+        }
     }
     if args.json {
         let json = serde_json::to_string(&effective)
@@ -83,6 +89,10 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
     } else {
         let style = Style::of_stdout();
         style::print(&table(&effective).render(&style))?;
+        for path in fragments::private(scope) {
+            let path = clean(&path.to_string_lossy());
+            style::print(&format!("not shown: {path}, which only root can read\n"))?;
+        }
     }
     if inputs.warnings.is_empty() {
         Ok(Exit::Done)
@@ -90,6 +100,20 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
         let lines: Vec<_> = inputs.warnings.iter().map(Problem::text).collect();
         Err(Failure::failed(lines.join("\n")))
     }
+}
+
+/// The default of a setting of a plugin that the configuration does not set, as hooks get it; empty
+/// if there is none.
+fn default_of(catalogue: &Catalogue, key: &str, effective: &[Effective]) -> Option<Effective> {
+    if effective.iter().any(|one| one.key == key) || !catalogue.known_keys().contains(key) {
+        return None;
+    }
+    Some(Effective {
+        section: keys::VALUES,
+        key: key.to_owned(),
+        value: catalogue.default_text(key),
+        from: None,
+    })
 }
 
 fn effective(settings: &Settings, inputs: &Inputs) -> Vec<Effective> {

@@ -37,6 +37,6 @@ pub use time::Time;
 pub use web::list::{Entry, List, Place, parse_line};
 pub use web::reach::{AddressKind, Reach};
 pub use web::robots::Robots;
-pub use web::shown::{HIDDEN, public_url, shown_setting, without_userinfo};
+pub use web::shown::{HIDDEN, has_secret_name, public_url, shown_setting, without_userinfo};
 pub use web::subnet::{ParseSubnetError, Subnet};
 pub use web::url::{PageUrl, URL_MAX, UrlError};

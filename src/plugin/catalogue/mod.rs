@@ -18,6 +18,9 @@ use crate::catalogue::name::{HookFamily, HookName, Owner};
 use crate::catalogue::schema::Schema;
 use crate::programs::distribution::Distribution;
 use crate::settings::general;
+use crate::settings::parse::plain;
+use archivist_core::model::has_secret_name;
+use serde_json::Value;
 
 /// A plugin: one directory of hooks with its `config.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,6 +143,31 @@ impl Catalogue {
         if let Some(timeout) = properties.and_then(|them| them.get_mut("TIMEOUT")) {
             let seconds = limit.as_secs_f64().ceil() as u64;
             timeout.default = Some(seconds.into());
+        }
+    }
+
+    /// Whether the value of this setting is a secret: its schema says so (`x-sensitive`), or a word of
+    /// its name.
+    pub fn is_secret(&self, key: &str) -> bool {
+        let mut properties = self
+            .plugins
+            .iter()
+            .flat_map(|plugin| &plugin.schema.properties);
+        has_secret_name(key)
+            || properties
+                .any(|(own, property)| property.sensitive && property.names(own).any(|n| n == key))
+    }
+
+    /// The default of a setting as text in the syntax of archivist.conf(5); empty if it has none.
+    pub fn default_text(&self, key: &str) -> String {
+        let mut properties = self
+            .plugins
+            .iter()
+            .flat_map(|plugin| &plugin.schema.properties);
+        let owner = properties.find(|(own, property)| property.names(own).any(|name| name == key));
+        match owner.and_then(|(_, property)| property.default.as_ref()) {
+            None | Some(Value::Null) => String::new(),
+            Some(value) => plain(value),
         }
     }
 

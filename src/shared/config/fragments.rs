@@ -18,28 +18,52 @@ pub struct Fragment {
 }
 
 /// Reads the files of `scope`, weakest first. Missing files are fine; an unreadable file is an
-/// error.
+/// error, except for a user other than root: files with secrets are for root alone, and what such a
+/// user needs to know is in others (see [`private`]).
 pub fn read(scope: &Scope) -> Result<Vec<Fragment>, ConfigError> {
-    let dirs = scope.config_dirs();
-    let name = scope.config_name();
     let mut fragments = Vec::new();
-    for dir in dirs.iter().rev() {
-        if let Some(fragment) = read_file(&dir.join(&name))? {
-            fragments.push(fragment);
-            break;
-        }
-    }
-    let drop_ins = liboverdrop::scan(&dirs, format!("{name}.d"), &["conf"], true);
-    for path in drop_ins.into_values() {
+    for path in paths(scope) {
         fragments.extend(read_file(&path)?);
     }
     Ok(fragments)
 }
 
+/// Returns the files that this process may not read.
+pub fn private(scope: &Scope) -> Vec<PathBuf> {
+    let mut paths = paths(scope);
+    paths.retain(|path| std::fs::File::open(path).is_err_and(|error| is_private(&error)));
+    paths
+}
+
+fn is_private(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::PermissionDenied && !nix::unistd::geteuid().is_root()
+}
+
+/// The paths of the files, weakest first.
+fn paths(scope: &Scope) -> Vec<PathBuf> {
+    let dirs = scope.config_dirs();
+    let name = scope.config_name();
+    let mains = dirs.iter().rev().map(|dir| dir.join(&name));
+    // A broken link is no file; a file that cannot be examined is named when it is read.
+    let mut mains = mains.filter(|path| !path.metadata().is_err_and(is_missing));
+    let drop_ins = liboverdrop::scan(&dirs, format!("{name}.d"), &["conf"], true);
+    mains
+        .next()
+        .into_iter()
+        .chain(drop_ins.into_values())
+        .collect()
+}
+
+fn is_missing(error: std::io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}
+
 fn read_file(path: &Path) -> Result<Option<Fragment>, ConfigError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound || is_private(&error) => {
+            return Ok(None);
+        }
         Err(error) => {
             let problem = Problem::of(path, format!("failed to read the file: {error}"));
             return Err(ConfigError::one(problem));

@@ -5,17 +5,23 @@ use super::to_failure;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::systemctl;
 use crate::display::style;
-use archivist_core::text::{Problem, is_value_name};
+use archivist_core::model::HIDDEN;
+use archivist_core::text::is_value_name;
+use archivist_plugin::settings::check::check;
 use archivist_plugin::{Catalogue, Trust};
 use archivist_shared::config::fragments::Fragment;
 use archivist_shared::config::{Scope, Settings, fragments, ini, inputs, keys};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the drop-in.
 const NAME: &str = "60-set.conf";
+/// Name of the drop-in for secrets, which only its owner can read.
+const SECRETS_NAME: &str = "60-set-secrets.conf";
 const FIRST_LINE: &str =
     "# Written by 'archivist config --set', which keeps nothing but assignments.";
 /// Keys whose values accumulate over assignments: the drop-in clears them first.
@@ -36,29 +42,56 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 
 /// Writes settings after the whole configuration was validated with them.
 pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
-    let path = path(scope)?;
     let mut files = fragments::read(scope).map_err(to_failure)?;
     let built_in = Settings::built_in();
     let before = Settings::from_inputs(&inputs::collect(&files), &built_in).map_err(to_failure)?;
-    let known: Vec<String> = catalogue(scope, &before).known_keys().into_iter().collect();
+    let catalogue = catalogue(scope, &before);
+    let known: Vec<String> = catalogue.known_keys().into_iter().collect();
     let mut wanted = Vec::new();
     for (key, value) in set {
         let section = section(key, &known).map_err(Failure::usage)?;
         wanted.push((section, key.as_str(), value.as_str()));
     }
-    let old = files.iter().find(|file| file.path == path);
-    let text = content(old.map_or("", |file| file.text.as_str()), &wanted);
-    place(&mut files, &path, &text);
+    let values = wanted
+        .iter()
+        .filter(|(section, ..)| *section == keys::VALUES);
+    let values = values.map(|(_, key, value)| ((*key).to_owned(), (*value).to_owned()));
+    if let Some(error) = check(&catalogue, &values.collect()).into_iter().next() {
+        return Err(Failure::usage(error.to_string()));
+    }
+    let (secret, plain): (Vec<Wanted<'_>>, Vec<Wanted<'_>>) = wanted
+        .iter()
+        .partition(|(_, key, _)| catalogue.is_secret(key));
+    let keys: Vec<&str> = wanted.iter().map(|(_, key, _)| *key).collect();
+    let mut texts = Vec::new();
+    for (name, own) in [(NAME, &plain), (SECRETS_NAME, &secret)] {
+        let path = path(scope, name)?;
+        let old = files.iter().find(|file| file.path == path);
+        if old.is_some() || !own.is_empty() {
+            let text = content(old.map_or("", |file| file.text.as_str()), &keys, own);
+            place(&mut files, &path, &text);
+            texts.push((path, text));
+        }
+    }
     let inputs = inputs::collect(&files);
     Settings::from_inputs(&inputs, &built_in).map_err(|error| Failure::usage(error.to_string()))?;
-    let ours = |warning: &&Problem| warning.path == path;
-    if let Some(warning) = inputs.warnings.iter().find(ours) {
+    let is_ours = |path: &Path| texts.iter().any(|(ours, _)| ours == path);
+    if let Some(warning) = inputs
+        .warnings
+        .iter()
+        .find(|warning| is_ours(&warning.path))
+    {
         return Err(Failure::usage(warning.text()));
     }
-    write(&path, &text)?;
+    for (path, text) in &texts {
+        write(path, text)?;
+    }
     let mut lines = String::new();
     for (section, key, value) in &wanted {
-        lines += &format!("set {key}={value} in {}\n", path.display());
+        let is_secret = catalogue.is_secret(key);
+        let path = path(scope, if is_secret { SECRETS_NAME } else { NAME })?;
+        let shown = if is_secret { HIDDEN } else { value };
+        lines += &format!("set {key}={shown} in {}\n", path.display());
         match inputs.location_of(section, key) {
             Some(location) if location.file != path => {
                 lines += &format!("{key}= has no effect yet: {location} overrides it\n");
@@ -73,13 +106,16 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn path(scope: &Scope) -> Result<PathBuf, Failure> {
+/// Section, key and value of an assignment.
+type Wanted<'a> = (&'static str, &'a str, &'a str);
+
+fn path(scope: &Scope, name: &str) -> Result<PathBuf, Failure> {
     let directory = scope.config_dirs().pop();
     let directory =
         directory.ok_or_else(|| Failure::failed("found no directory for configuration files"))?;
     Ok(directory
         .join(format!("{}.d", scope.config_name()))
-        .join(NAME))
+        .join(name))
 }
 
 /// Returns the plugins of the configuration.
@@ -92,7 +128,7 @@ pub(crate) fn plugins(scope: &Scope) -> Result<Catalogue, Failure> {
     Ok(catalogue(scope, &settings))
 }
 
-fn catalogue(scope: &Scope, settings: &Settings) -> Catalogue {
+pub(super) fn catalogue(scope: &Scope, settings: &Settings) -> Catalogue {
     let trust = if scope.user {
         Trust::User(nix::unistd::geteuid().as_raw())
     } else {
@@ -117,14 +153,14 @@ fn section(key: &str, known: &[String]) -> Result<&'static str, String> {
     Err(format!("no plugin has a setting '{key}'{hint}"))
 }
 
-/// Returns the text of the drop-in: the assignments of `old` and the wanted ones, which replace
-/// those of the same key.
-fn content(old: &str, wanted: &[(&'static str, &str, &str)]) -> String {
+/// Returns the text of a drop-in: the assignments of `old` except those of the keys `replaced`, and the
+/// wanted ones.
+fn content(old: &str, replaced: &[&str], wanted: &[Wanted<'_>]) -> String {
     let mut sections: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     let kept = ini::parse(old, Path::new(NAME))
         .entries
         .into_iter()
-        .filter(|entry| !wanted.iter().any(|(_, key, _)| *key == entry.key))
+        .filter(|entry| !replaced.contains(&entry.key.as_str()))
         .map(|entry| (entry.section, entry.key, entry.value));
     let cleared = wanted.iter().flat_map(|(section, key, value)| {
         let clear = LISTS.contains(key) && !value.is_empty();
@@ -165,7 +201,7 @@ fn place(files: &mut Vec<Fragment>, path: &Path, text: &str) {
     }
 }
 
-/// Replaces the drop-in.
+/// Replaces a drop-in. That of secrets is readable for its owner alone from the start.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |verb: &str, error: &io::Error| {
         let hint = match error.kind() {
@@ -183,7 +219,18 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         fs::create_dir_all(directory).map_err(|error| failed("create the directory of", &error))?;
     }
     let new = path.with_extension("new");
-    fs::write(&new, text)
+    let is_secret = path.ends_with(SECRETS_NAME);
+    let mode = if is_secret { 0o600 } else { 0o644 };
+    let written = match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&new)
+            .and_then(|mut file| file.write_all(text.as_bytes())),
+    };
+    written
         .and_then(|()| fs::rename(&new, path))
         .map_err(|error| failed("write", &error))
 }
@@ -194,13 +241,14 @@ mod tests {
 
     #[test]
     fn assignments_replace_those_of_the_same_key() {
-        let first = content("", &[("Orchestrator", "WorkersMax", "20")]);
+        let first = content("", &[], &[("Orchestrator", "WorkersMax", "20")]);
         let wanted = [
             ("Archive", "Plugins", "wget title"),
             ("Orchestrator", "WorkersMax", "30"),
             ("Config", "WGET_TIMEOUT", "5"),
         ];
-        let second = content(&first, &wanted);
+        let keys = wanted.map(|(_, key, _)| key);
+        let second = content(&first, &keys, &wanted);
         assert_eq!(
             second,
             format!(
@@ -208,8 +256,9 @@ mod tests {
                  \n[Config]\nWGET_TIMEOUT=5\n\n[Orchestrator]\nWorkersMax=30\n"
             )
         );
-        assert_eq!(content(&second, &wanted), second);
-        assert!(content(&second, &[("Archive", "Plugins", "")]).contains("[Archive]\nPlugins=\n"));
+        assert_eq!(content(&second, &keys, &wanted), second);
+        let cleared = content(&second, &["Plugins"], &[("Archive", "Plugins", "")]);
+        assert!(cleared.contains("[Archive]\nPlugins=\n"));
     }
 
     #[test]
@@ -245,7 +294,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let scope = Scope::system(root.path());
         let set = |key: &str, value: &str| run(&[(key.to_owned(), value.to_owned())], &scope);
-        let file = path(&scope).unwrap();
+        let file = path(&scope, NAME).unwrap();
         assert_eq!(set("WorkersMax", "many").unwrap_err().exit(), Exit::Usage);
         assert!(!file.exists());
         set("WorkersMax", "20").unwrap();
@@ -255,5 +304,44 @@ mod tests {
             Settings::from_inputs(&inputs::collect(&files), &Settings::default()).unwrap();
         assert_eq!(settings.workers_max, 20);
         assert_eq!(settings.idle_timeout.as_secs(), 60);
+    }
+
+    /// A plugin of root in a directory of its own, with a secret that its schema declares.
+    #[test]
+    fn secrets_are_readable_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let scope = Scope::system(root.path());
+        let plugin = root.path().join("etc/archivist/plugins/post");
+        fs::create_dir_all(&plugin).unwrap();
+        let schema = r#"{"properties": {"POST_PIN": {"type": "string", "x-sensitive": true},
+            "POST_API_KEY": {"type": "string"}, "POST_COUNT": {"type": "integer"}}}"#;
+        fs::write(plugin.join("config.json"), schema).unwrap();
+        let set = |key: &str, value: &str| run(&[(key.to_owned(), value.to_owned())], &scope);
+        let (plain, secrets) = (
+            path(&scope, NAME).unwrap(),
+            path(&scope, SECRETS_NAME).unwrap(),
+        );
+        fs::create_dir_all(plain.parent().unwrap()).unwrap();
+        fs::write(&plain, "[Config]\nPOST_PIN=older\n").unwrap();
+        for (key, value) in [
+            ("POST_PIN", "8315"),
+            ("POST_API_KEY", "SK-1"),
+            ("POST_COUNT", "3"),
+        ] {
+            set(key, value).unwrap();
+        }
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&plain), mode(&secrets)), (0o644, 0o600));
+        let (plain, secrets) = (fs::read_to_string(plain), fs::read_to_string(secrets));
+        assert!(plain.unwrap().ends_with("[Config]\nPOST_COUNT=3\n"));
+        let secrets = secrets.unwrap();
+        assert!(secrets.contains("POST_PIN=8315") && secrets.contains("POST_API_KEY=SK-1"));
+        let error = set("POST_COUNT", "many").unwrap_err();
+        assert!(
+            error
+                .message()
+                .contains("POST_COUNT: 'many' is not a whole number")
+        );
     }
 }

@@ -5,6 +5,7 @@ mod fleet;
 mod health;
 mod host;
 mod lighthouse;
+mod secrets;
 mod service;
 mod watches;
 
@@ -86,6 +87,7 @@ impl Check {
 pub async fn run(args: DoctorArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut checks = Host::of(scope).checks();
     checks.extend(configuration(scope));
+    checks.extend(secrets::checks(scope));
     checks.extend(service::checks(scope).await);
     checks.extend(fleet::checks(scope).await);
     if args.json {

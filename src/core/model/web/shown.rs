@@ -49,14 +49,17 @@ pub fn public_url(url: &str) -> String {
 /// Returns the value of the setting `name` for display: [`HIDDEN`] for keys, tokens, passwords and
 /// the like, recognized by the words of the name; otherwise without passwords in URLs.
 pub fn shown_setting(name: &str, value: &str) -> String {
-    let upper = name.to_ascii_uppercase();
-    let secret = upper
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| SECRET_WORDS.contains(&word));
-    if secret && !value.is_empty() {
+    if has_secret_name(name) && !value.is_empty() {
         return HIDDEN.to_owned();
     }
     without_userinfo(value)
+}
+
+/// Whether a word of the name of a setting says that its value is a secret.
+pub fn has_secret_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let mut words = upper.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| SECRET_WORDS.contains(&word))
 }
 
 #[cfg(test)]
