@@ -12,6 +12,7 @@ use archivist_shared::bus::documents::report::{Details, Plugins, Run};
 use archivist_shared::config::Scope;
 use archivist_shared::journal::unit_field;
 use clap::Args;
+use nix::unistd::{User, geteuid};
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -47,7 +48,7 @@ pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
             if !(scope.user && args.follow) {
                 known.hooks.clear();
             }
-            of_owner(id, &args, &known, scope)
+            of_owner(id, &args, &known, &believed(scope), scope)
         }
         AnyId::Run(id) => of_run(&known_run(id, &args, scope).await?, &args, scope),
     };
@@ -63,6 +64,18 @@ struct Known {
     runs: Vec<Run>,
     /// Plugin and file name, without the last extension, of the hooks that may start.
     hooks: Vec<(String, String)>,
+}
+
+/// Returns the matches of the users whose lines are believed (systemd.journal-fields(7), `_UID`): any
+/// other local user can send lines with the ids of pages.
+pub(crate) fn believed(scope: &Scope) -> Vec<String> {
+    let users = scope.senders().into_iter();
+    let known = users.filter_map(|name| User::from_name(&name).ok().flatten());
+    let mut uids: BTreeSet<u32> = known.map(|user| user.uid.as_raw()).collect();
+    if scope.user {
+        uids.insert(geteuid().as_raw());
+    }
+    uids.iter().map(|uid| format!("_UID={uid}")).collect()
 }
 
 /// Returns what is known about `id` if an orchestrator is up and answers soon. The journal is
@@ -172,7 +185,13 @@ fn is_of(plugin: Option<&str>, hook: Option<&str>, asked: &str) -> bool {
 
 /// Returns the arguments of journalctl(1): matches of one group are a conjunction, `+` separates
 /// groups.
-fn of_owner(id: Owner, args: &LogsArgs, known: &Known, scope: &Scope) -> Vec<String> {
+fn of_owner(
+    id: Owner,
+    args: &LogsArgs,
+    known: &Known,
+    believed: &[String],
+    scope: &Scope,
+) -> Vec<String> {
     let asked = args.hook.as_deref();
     let is_asked = |plugin: Option<&str>, hook: Option<&str>| {
         asked.is_none_or(|asked| is_of(plugin, hook, asked))
@@ -183,7 +202,8 @@ fn of_owner(id: Owner, args: &LogsArgs, known: &Known, scope: &Scope) -> Vec<Str
         .collect();
     let mut groups = Vec::new();
     for owner in of_instance(id, scope) {
-        groups.extend(of_hook(owner, asked, &runs));
+        let groups_of_hook = of_hook(owner, asked, &runs).into_iter();
+        groups.extend(groups_of_hook.map(|group| [group, believed.to_vec()].concat()));
     }
     if scope.user {
         let names = Names::new(scope.unit_prefix());

@@ -133,6 +133,20 @@ impl Scope {
         }
     }
 
+    /// Returns the users whose processes log about crawls and pages: the service manager and the
+    /// orchestrator (root), the fleet service, workers, hooks and checks. Fields of the journal that a sender chooses are
+    /// believed from these only. Empty in the user scope, where all of them are the same user.
+    pub fn senders(&self) -> Vec<String> {
+        if self.user {
+            return Vec::new();
+        }
+        let hooks = (0..=HOOK_USERS).filter_map(|number| self.hook_user(number));
+        let own = ["root", "archivist", "archivist-fleet"]
+            .map(str::to_owned)
+            .into_iter();
+        own.chain(hooks).chain(self.index_user()).collect()
+    }
+
     /// Returns the user for hooks of plugins whose data belong to the archive. `None` in the user
     /// scope.
     pub fn index_user(&self) -> Option<String> {

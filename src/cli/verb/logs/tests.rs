@@ -18,7 +18,7 @@ fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
         hooks: Vec::new(),
     };
     match args.id {
-        AnyId::Owner(id) => of_owner(id, args, &known, scope),
+        AnyId::Owner(id) => of_owner(id, args, &known, &[], scope),
         AnyId::Run(_) => of_run(&runs[0], args, scope),
     }
 }
@@ -112,7 +112,7 @@ fn lines_of_a_users_hooks_are_selected_by_unit_or_slice() {
         ],
     };
     assert_eq!(
-        of_owner(Owner::Snapshot(SnapshotId(345)), &page, &known, &scope).join(" "),
+        of_owner(Owner::Snapshot(SnapshotId(345)), &page, &known, &[], &scope).join(" "),
         "--user ARCHIVIST_SNAPSHOT_ID=345 \
          + _SYSTEMD_USER_UNIT=archivist-hook-chrome-chrome_navigate-s345.service \
          _SYSTEMD_USER_UNIT=archivist-hook-wget-s345.service"
@@ -167,4 +167,29 @@ fn what_ran_elsewhere_names_its_nodes() {
         on_nodes("s345".parse().unwrap(), &nodes),
         "the journal of s345 is on web2, web3; run there: archivist logs s345"
     );
+}
+
+/// A local user can send a line with the id of a page; the kernel says which user it was.
+#[test]
+fn lines_of_other_users_are_left_out() {
+    let scope = Scope::system("/");
+    let believed = ["_UID=0".to_owned(), "_UID=997".to_owned()];
+    let page = args(Owner::Snapshot(SnapshotId(345)));
+    let known = Known::default();
+    let id = Owner::Snapshot(SnapshotId(345));
+    assert_eq!(
+        of_owner(id, &page, &known, &believed, &scope).join(" "),
+        "ARCHIVIST_SNAPSHOT_ID=345 _UID=0 _UID=997"
+    );
+    let names = scope.senders();
+    for name in [
+        "root",
+        "archivist",
+        "archivist-hook",
+        "archivist-hook-16",
+        "archivist-index",
+    ] {
+        assert!(names.iter().any(|known| known == name), "{name}");
+    }
+    assert!(super::believed(&scope).contains(&"_UID=0".to_owned()));
 }

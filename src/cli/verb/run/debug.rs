@@ -3,6 +3,7 @@
 
 use crate::client::exit::Failure;
 use crate::display::text::hook_label;
+use crate::verb::logs::believed;
 use archivist_core::model::{CrawlId, Time};
 use archivist_core::text::clean;
 use archivist_core::unit::Names;
@@ -46,7 +47,7 @@ pub struct JournalFeed {
 impl JournalFeed {
     /// Starts journalctl(1), which follows the journal.
     pub fn follow(crawls: &[CrawlId], since: Time, scope: &Scope) -> Result<JournalFeed, Failure> {
-        let arguments = arguments(crawls, scope);
+        let arguments = arguments(crawls, &believed(scope), scope);
         let start = format!("--since=@{}", since.0.div_euclid(1000));
         let mut follow = vec!["--follow".to_owned(), "--no-tail".to_owned(), start.clone()];
         follow.extend(arguments.iter().cloned());
@@ -120,13 +121,14 @@ fn is_of(entry: &Map<String, Value>, scope: &Scope) -> bool {
     })
 }
 
-fn arguments(crawls: &[CrawlId], scope: &Scope) -> Vec<String> {
+fn arguments(crawls: &[CrawlId], believed: &[String], scope: &Scope) -> Vec<String> {
     let mut out = vec!["--output=json".to_owned(), FIELDS.to_owned()];
     if scope.user {
         out.push("--user".to_owned());
     }
     let of_crawls = crawls.iter();
     out.extend(of_crawls.map(|id| format!("ARCHIVIST_CRAWL_ID={}", id.0)));
+    out.extend(believed.iter().cloned());
     if scope.user {
         // Lines of the units of a user have no such fields.
         let names = Names::new(scope.unit_prefix());
@@ -252,10 +254,11 @@ mod tests {
             user: true,
             ..Scope::system("/")
         };
-        let arguments = arguments(&[CrawlId(1), CrawlId(7)], &scope);
+        let believed = ["_UID=1000".to_owned()];
+        let arguments = arguments(&[CrawlId(1), CrawlId(7)], &believed, &scope);
         assert_eq!(
             arguments[2..].join(" "),
-            "--user ARCHIVIST_CRAWL_ID=1 ARCHIVIST_CRAWL_ID=7 \
+            "--user ARCHIVIST_CRAWL_ID=1 ARCHIVIST_CRAWL_ID=7 _UID=1000 \
              + _SYSTEMD_USER_SLICE=archivist-crawl-1.slice _SYSTEMD_USER_SLICE=archivist-crawl-7.slice"
         );
     }
