@@ -157,7 +157,7 @@ impl Settings {
             url_deny: String::new(),
             hook_timeout: Duration::from_secs(60),
             ready_limit: Duration::from_secs(5),
-            stop_limit: Duration::from_secs(60),
+            stop_limit: Duration::from_secs(12 * 3600),
             daemon_limit: Duration::from_secs(12 * 3600),
             output_limit: 64 << 20,
             network: NetworkMode::Auto,
