@@ -15,6 +15,7 @@ import crawl
 import ends
 import hooks
 import idle
+import lazy
 import pages
 from machine import Failed, give_up, journal
 
@@ -28,6 +29,7 @@ FIGURES = {
     "P8": commands.answers,
     "P9": crawl.ten_pages,
     "P10": commands.install,
+    "P11": lazy.pairs,
 }
 
 
