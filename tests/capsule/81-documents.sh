@@ -63,7 +63,7 @@ of_capsule() { capsule path "$CAPSULE"; }
 
 saves_words_and_ink() {
     pages_in 6 $documents/ >"$work/urls"
-    archive 120
+    archive 240
     look "$(of_capsule)" || fail "not everything that succeeded has words and ink"
 }
 
