@@ -44,16 +44,21 @@ class Text(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.depth, self.parts = 0, []
+        # The element that is left out, and how many of its name are open.
+        self.unseen, self.depth, self.parts = None, 0, []
 
     def handle_starttag(self, tag, attributes):
-        self.depth += tag in self.UNSEEN
+        if self.unseen is None and (tag in self.UNSEEN or ("role", "navigation") in attributes):
+            self.unseen = tag
+        self.depth += tag == self.unseen
 
     def handle_endtag(self, tag):
-        self.depth -= tag in self.UNSEEN and self.depth > 0
+        self.depth -= tag == self.unseen
+        if not self.depth:
+            self.unseen = None
 
     def handle_data(self, data):
-        if not self.depth:
+        if self.unseen is None:
             self.parts.append(data)
 
 
