@@ -29,19 +29,27 @@ trap 'echo ended >ended.txt; exit 0' TERM
 echo ready
 while :; do sleep 0.1; done
 SH
+    plugin testrefuse <<'SH'
+#!/bin/sh
+case $1 in
+*/missing) echo "this page is refused" >&2; exit 1 ;;
+*) exit 0 ;;
+esac
+SH
     configure </dev/null
 }
 
 # Links, images, a redirect, a 404, a slow page, an endless page; one of them fails in parts, which is status 3.
 archives_a_site() {
     local pages='(page/1|redirect/3|missing|slow|endless|hostile|js-title)?$'
-    assert_status 3 archivist add --depth 1 --wait --tag site "${LIMITS[@]}" --set "URL_ALLOWLIST=^${site//./\\.}$pages" "$site"
+    assert_status 3 archivist add --depth 1 --wait --tag site --plugins wget,favicon,headers,screenshot,pdf,dom,title,outlinks,hashes,testrefuse \
+        "${LIMITS[@]}" --set "URL_ALLOWLIST=^${site//./\\.}$pages" "$site"
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
     keep crawl
     assert_eq sealed "$(crawl_status "$crawl")" "status of the crawl"
     assert_eq "8 sealed" "$(query '[length, (map(.status) | unique[])]' list snapshots "$crawl")" "the snapshots"
     # How far a browser gets with a page that never ends is a matter of the machine's speed.
-    assert_eq "missing/wget" "$(query '.crawl | [.results[] as $result | .snapshots[] | select($result.status == "failed" and .id == $result.owner)
+    assert_eq "missing/testrefuse" "$(query '.crawl | [.results[] as $result | .snapshots[] | select($result.status == "failed" and .id == $result.owner)
         | select((.url | endswith("/endless") | not) or ($result.plugin | IN("chromium", "dom", "pdf", "screenshot") | not))
         | (.url | split("/") | last) + "/" + $result.plugin] | sort' show "$crawl")" "what failed"
     assert_nothing_is_left
@@ -99,7 +107,7 @@ answers_in_json() {
     assert_eq failed "$(query 'map(.status) | unique' list results "$crawl" --status failed)" "list --status"
     assert_eq ended "$(query 'map(.status) | unique' list runs "$id")" "the runs of a snapshot"
     assert_eq 3 "$(query 'length' list snapshots --limit 3)" "list --limit"
-    assert_contains "$(archivist show "$id")" "ERROR 404" "archivist show"
+    assert_contains "$(archivist show "$id")" "this page is refused" "archivist show"
     assert_eq "1 crawl hook snapshot sealed" "$(archivist add --json --wait --plugins headers "${site}page/2" |
         gojq --raw-output --slurp '[.[0].accepted, (.[1:] | map(.event) | unique[]),
             (map(select(.event == "crawl")) | last.crawl.status)] | join(" ")')" "add --wait --json"
@@ -190,9 +198,9 @@ cancels_and_retries() {
     assert_status 2 archivist retry "$crawl" --hook nosuch
     local id
     id=$(page missing '.id')
-    archivist retry "$id" --hook wget
+    archivist retry "$id" --hook testrefuse
     wait_for 30 is_over "$crawl"
-    assert_eq 2 "$(query 'of("wget") | length' list runs "$id")" "runs of the hook that was tried again"
+    assert_eq 2 "$(query 'of("testrefuse") | length' list runs "$id")" "runs of the hook that was tried again"
     # The server answered 404, so the page is visited again as a whole.
     assert_eq 2 "$(query 'of("dom") | length' list runs "$id")" "runs of another hook"
     assert_nothing_is_left
@@ -205,7 +213,7 @@ retries_all_that_failed() {
     id=$(page missing '.id')
     in_capsule systemctl start archivist-retry.service
     wait_for 60 is_over "$crawl"
-    assert_eq 3 "$(query 'of("wget") | length' list runs "$id")" "runs of a hook that failed"
+    assert_eq 3 "$(query 'of("testrefuse") | length' list runs "$id")" "runs of a hook that failed"
     assert_eq 3 "$(query 'of("dom") | length' list runs "$id")" "runs of one that did not, of the same visit"
     assert_eq cancelled "$(crawl_status "$held")" "what was cancelled"
     archivist retry --failed --hook nosuch >/dev/null

@@ -43,7 +43,14 @@ fn wget_fails_with_a_reason_within_its_time_limit() {
     }
     let (site, snap) = (Site::start(), Snapshot::new());
     let missing = snap.run("wget", &site.url("missing"), &[]);
-    missing.assert(1, "failed", "wget failed (exit 8): ERROR 404: Not Found");
+    assert_eq!(missing.result()["note"], "the server answered 404");
+    let refused = snap.run("wget", "http://127.0.0.1:1/", &[]);
+    assert_eq!(refused.exit, Some(1), "{:?}", refused.records);
+    let reason = refused.result()["output_str"].as_str().unwrap();
+    assert!(
+        reason.starts_with("wget failed (exit 4)") && reason.contains("refused"),
+        "{reason}"
+    );
     let endless = snap.run("wget", &site.url("endless"), &[("WGET_TIMEOUT", "3")]);
     let host = site
         .address

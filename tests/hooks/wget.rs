@@ -239,7 +239,7 @@ fn requisites_of_requisites_are_saved_and_linked() {
     }
     let note = saved.field("note");
     assert!(
-        note.contains("1 of ") && note.contains("/i/missing.png (http 404)"),
+        note.starts_with("1 of ") && note.contains("/i/missing.png (404)"),
         "{note}"
     );
 }
@@ -272,6 +272,53 @@ fn answers_without_content_and_cut_answers_have_a_reason() {
     for path in ["/206", "/300", "/301", "/false-gzip"] {
         let saved = Saved::page("21-no-content", path, &[]);
         assert!(saved.text().contains("shown"), "{path}: {}", saved.text());
+    }
+}
+
+#[test]
+fn error_pages_are_pages_with_a_note() {
+    if !has(&["wget"]) {
+        return;
+    }
+    for (path, status) in [("/error-page", 404), ("/403", 403), ("/500", 500)] {
+        let saved = Saved::page("21-no-content", path, &[]);
+        assert_eq!(saved.text(), "<title>part</title><p>shown</p", "{path}");
+        assert_eq!(saved.main().extension().unwrap(), "html", "{path}");
+        let note = format!("the server answered {status}");
+        assert_eq!(saved.field("note"), note);
+        assert_eq!(saved.ran.result()["http_status"], status);
+    }
+    let saved = Saved::page("21-no-content", "/gone", &[]);
+    assert!(
+        saved.text().contains("src='there.png'") || saved.text().contains("src=\"there.png\""),
+        "{}",
+        saved.text()
+    );
+    let original = std::fs::read_to_string(format!("{}.orig", saved.main().display())).unwrap();
+    assert!(original.contains("<img src=/there.png>"), "{original}");
+    let note = saved.field("note");
+    assert!(
+        note.starts_with("the server answered 410; 1 of 2 files of the page is missing: http")
+            && note.ends_with("/nowhere.png (404)"),
+        "{note}"
+    );
+    for (path, status) in [("/404", 404), ("/503", 503)] {
+        let saved = Saved::page("21-no-content", path, &[]);
+        let reason = format!("the answer has no content ({status})");
+        saved.ran.assert(1, "failed", &reason);
+        assert_eq!(
+            std::fs::read_dir(saved.snap.file("wget"))
+                .unwrap()
+                .filter(|entry| entry
+                    .as_ref()
+                    .unwrap()
+                    .file_name()
+                    .to_string_lossy()
+                    .starts_with("127"))
+                .count(),
+            0,
+            "{path}"
+        );
     }
 }
 

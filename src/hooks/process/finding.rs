@@ -101,6 +101,13 @@ impl Finding {
         }
     }
 
+    /// The remark about the output, if any.
+    #[cfg(test)]
+    pub fn note(&self) -> Option<String> {
+        let note = self.fields.iter().find(|(name, _)| *name == "note");
+        note.and_then(|(_, text)| text.as_str().map(str::to_owned))
+    }
+
     /// Adds the remarks about the output as one.
     pub fn with_notes<const N: usize>(self, notes: [Option<String>; N]) -> Finding {
         let all = notes.into_iter().flatten();

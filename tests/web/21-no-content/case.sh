@@ -2,7 +2,7 @@
 queue() {
     local base=http://127.0.0.1:$port path urls=()
     for path in 204 205 304 empty 404 false-gzip short cut-chunk error-page; do urls+=("$base/$path"); done
-    crawl_content=$(add --plugins dom,pdf "${urls[@]}")
+    crawl_content=$(add --plugins dom,pdf,wget "${urls[@]}")
 }
 
 judge() {
@@ -19,4 +19,7 @@ judge() {
     for path in /short /cut-chunk /error-page; do
         in_capsule grep -q shown "$(saved "$crawl_content" "$path")/dom/output.html" || fail "$path: not its content"
     done
+    assert_eq succeeded "$(result "$crawl_content" /error-page wget status)" "wget of /error-page"
+    in_capsule grep -q shown "$(saved "$crawl_content" /error-page)/wget/$(result "$crawl_content" /error-page wget output)" ||
+        fail "/error-page: not in the copy of wget"
 }

@@ -6,6 +6,7 @@ import time
 
 HTML = {"Content-Type": "text/html"}
 PART = b"<title>part</title><p>shown</p"
+GONE = b"<!doctype html><title>gone</title><img src=/there.png><img src=/nowhere.png>shown"
 ANSWERS = {
     "/204": (204, {}, b""),
     "/205": (205, {}, b""),
@@ -21,6 +22,10 @@ ANSWERS = {
     "/cut-chunk": (200, HTML | {"Transfer-Encoding": "chunked"}, b"40\r\n" + PART),
     "/false-gzip": (200, HTML | {"Content-Encoding": "gzip", "Content-Length": "30"}, PART),
     "/error-page": (404, HTML | {"Content-Length": "30"}, PART),
+    "/403": (403, HTML | {"Content-Length": "30"}, PART),
+    "/500": (500, HTML | {"Transfer-Encoding": "chunked"}, b"1e\r\n" + PART + b"\r\n0\r\n\r\n"),
+    "/gone": (410, HTML | {"Content-Length": str(len(GONE))}, GONE),
+    "/there.png": (200, {"Content-Type": "image/png", "Content-Length": "4"}, b"\x89PNG"),
 }
 
 

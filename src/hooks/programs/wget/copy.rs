@@ -9,9 +9,10 @@ use super::address::address;
 use super::departure;
 use super::markup::{self, Use};
 use super::names;
-use super::style::{self, StyleUse};
+use super::needs::{Syntax, of_style, syntax};
+use super::style;
 use super::warc::{Response, Warc};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -21,27 +22,6 @@ use url::Url;
 const DOCUMENT_MAX_BYTES: u64 = 32 << 20;
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 20;
-/// Documents of a page whose addresses are read, and levels of documents within documents.
-const DOCUMENTS_MAX: usize = 500;
-const LEVELS_MAX: usize = 8;
-
-/// How addresses of a document are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Syntax {
-    Markup,
-    Style,
-}
-
-/// What a page needs.
-#[derive(Debug, Default)]
-pub struct Needs {
-    /// Number of its requisites.
-    pub total: usize,
-    /// Requisites that no request was made for, or whose response was not kept.
-    pub absent: Vec<Url>,
-    /// Requisites that the server did not have, as URL and status.
-    pub refused: Vec<(String, u16)>,
-}
 
 /// A page's copy.
 #[derive(Debug)]
@@ -89,7 +69,7 @@ impl PageCopy {
     }
 
     /// Follows redirects to the last response for `url`.
-    fn last_response(&self, url: &Url) -> Option<usize> {
+    pub fn last_response(&self, url: &Url) -> Option<usize> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let index = *self.by_address.get(&address(url.as_str())?)?;
@@ -140,6 +120,23 @@ impl PageCopy {
         let _ = body.take(DOCUMENT_MAX_BYTES).read_to_end(&mut bytes);
         let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
         (!is_wide).then_some(bytes)
+    }
+
+    /// Whether a response has a body of at least a byte.
+    fn has_body(&self, response: &Response) -> bool {
+        let body = self.warc.body(response);
+        body.is_ok_and(|mut body| body.read(&mut [0]).is_ok_and(|count| count > 0))
+    }
+
+    /// Whether the document of `url` was saved, or can be from the WARC file: wget keeps no error
+    /// page.
+    pub fn has_document(&self, url: &Url) -> bool {
+        let is_error = |response: &&Response| response.status >= 400;
+        self.file(url).is_some()
+            || self
+                .response(url)
+                .filter(is_error)
+                .is_some_and(|response| self.has_body(response))
     }
 
     /// The page to which `url` goes by itself, within `most` seconds: by header or meta element.
@@ -215,56 +212,17 @@ impl PageCopy {
         is_found
     }
 
-    /// What the page at `url` needs, also for its style sheets, frames and drawings.
-    pub fn needs(&self, url: &Url) -> Needs {
-        let mut needs = Needs::default();
-        let mut seen = HashSet::new();
-        let mut queue = VecDeque::from_iter(self.last_response(url).map(|index| (index, 0)));
-        let mut read = HashSet::new();
-        while let Some((index, level)) = queue.pop_front() {
-            if !read.insert(index) || read.len() > DOCUMENTS_MAX || level > LEVELS_MAX {
-                continue;
-            }
-            let response = &self.warc.responses[index];
-            let (Some(syntax), Some(text)) = (syntax(response), self.text(response)) else {
-                continue;
-            };
-            each_address(&text, syntax, &response.url, &mut |url, usage| {
-                if !matches!(usage, Use::Requisite | Use::Document) {
-                    return;
-                }
-                let mut url = url.clone();
-                url.set_fragment(None);
-                let is_new = address(url.as_str()).is_some_and(|address| seen.insert(address));
-                if !is_new {
-                    return;
-                }
-                needs.total += 1;
-                match self.last_response(&url) {
-                    Some(found) if is_success(&self.warc.responses[found]) => {
-                        // A frame with the page itself would have its requisites again.
-                        queue.push_back((found, level + 1));
-                    }
-                    Some(found) => {
-                        let response = &self.warc.responses[found];
-                        needs.refused.push((response.url.clone(), response.status));
-                    }
-                    None => needs.absent.push(url),
-                }
-            });
-        }
-        needs
-    }
-
-    /// Gives every response a file with a suffix that opens, and writes what wget did not. Returns
-    /// whether links have to be converted again.
-    pub fn complete(&mut self, most: u64) -> bool {
+    /// Gives every response a file with a suffix that opens, and writes what wget did not: also the
+    /// document of `page` if it is an error page. Returns whether links have to be converted again.
+    pub fn complete(&mut self, page: &Url, most: u64) -> bool {
         let mut is_changed = false;
+        let main = self.last_response(page);
         let mut indices: Vec<_> = self.by_address.values().copied().collect();
         indices.sort_unstable();
         for index in indices {
             let response = self.warc.responses[index].clone();
-            let has_body = is_page(&response);
+            let has_body = is_page(&response)
+                || Some(index) == main && response.status >= 400 && self.has_body(&response);
             let has_file = self.file_of(index).is_some();
             if !has_body && !has_file {
                 continue;
@@ -405,40 +363,15 @@ impl PageCopy {
         };
         match syntax {
             Syntax::Markup => markup::rewrite(text, &mut replace),
-            Syntax::Style => style::rewrite(text, &mut |value, usage| replace(value, of(usage))),
-        }
-    }
-}
-
-fn of(usage: StyleUse) -> Use {
-    match usage {
-        StyleUse::Import => Use::Document,
-        StyleUse::Picture => Use::Requisite,
-    }
-}
-
-/// Calls `take` for each web address of a document.
-fn each_address(text: &[u8], syntax: Syntax, url: &str, take: &mut dyn FnMut(&Url, Use)) {
-    let Ok(own) = Url::parse(url) else { return };
-    let mut base = own.clone();
-    let mut read = |value: &[u8], usage: Use| {
-        let target = base.join(&String::from_utf8_lossy(value)).ok()?;
-        if usage == Use::Base {
-            if !value.is_empty() {
-                base = target;
+            Syntax::Style => {
+                style::rewrite(text, &mut |value, usage| replace(value, of_style(usage)))
             }
-        } else if matches!(target.scheme(), "http" | "https") {
-            take(&target, usage);
         }
-        None
-    };
-    match syntax {
-        Syntax::Markup => markup::rewrite(text, &mut read),
-        Syntax::Style => style::rewrite(text, &mut |value, usage| read(value, of(usage))),
-    };
+    }
 }
 
-fn is_success(response: &Response) -> bool {
+/// Whether the server sent what was requested.
+pub fn is_success(response: &Response) -> bool {
     (200..300).contains(&response.status)
 }
 
@@ -458,14 +391,4 @@ fn is_encoded(response: &Response) -> bool {
         encoding.trim().to_ascii_lowercase().as_str(),
         "" | "identity"
     )
-}
-
-fn syntax(response: &Response) -> Option<Syntax> {
-    match response.media_type().as_str() {
-        "text/css" => Some(Syntax::Style),
-        "text/html" | "application/xml" | "text/xml" | "text/xsl" => Some(Syntax::Markup),
-        other if other.ends_with("+xml") => Some(Syntax::Markup),
-        "" if response.status == 200 => Some(Syntax::Markup),
-        _ => None,
-    }
 }

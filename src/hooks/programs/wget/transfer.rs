@@ -1,9 +1,10 @@
 //! The runs of wget for a page: the page itself, the pages to which it goes on, and requisites that
 //! wget did not find.
 
-use super::copy::{Needs, PageCopy};
+use super::copy::PageCopy;
+use super::judge::{Copied, last_error};
 use super::warc::Warc;
-use super::{Copied, WARC, command, file_size_limit, last_error, names};
+use super::{WARC, command, file_size_limit, names, needs};
 use crate::page::html::one_line;
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
@@ -58,8 +59,14 @@ impl Transfer<'_> {
             return Ok((ended, copied));
         };
         let page = self.follow(url, &mut ended, &mut copy, &mut copied)?;
-        if has(["--page-requisites", "-p"]) {
-            self.fetch_requisites(&page, &ended, &mut copy, has(["--span-hosts", "-H"]))?;
+        let mut is_over = !matches!(ended.exit, ExitReason::Exited(_));
+        if has(["--page-requisites", "-p"]) && !is_over {
+            is_over = self.fetch_requisites(&page, &mut copy, has(["--span-hosts", "-H"]))?;
+            if is_over {
+                copied
+                    .notes
+                    .push("the time limit ended the transfer".to_owned());
+            }
         }
         let is_whole = |response| copy.warc.is_whole(response).unwrap_or(false);
         copied.is_cut_off = copy
@@ -70,7 +77,7 @@ impl Transfer<'_> {
             0 => file_size_limit(),
             most => most.min(file_size_limit()),
         };
-        let is_changed = copy.complete(most);
+        let is_changed = copy.complete(&page, most);
         let file = copy.file(&page);
         let is_converted = matches!(ended.exit, ExitReason::Exited(_));
         if has(["--convert-links", "-k"]) && (is_changed || !is_converted) {
@@ -80,7 +87,7 @@ impl Transfer<'_> {
         } else if let Some(file) = &file {
             names::name_original(file);
         }
-        let needs = copy.needs(&page);
+        let needs = needs::of_page(&copy, &page);
         copied.status = match copy.response(&page) {
             None if copy.had_no_content(&page) => Some(204),
             response => response.map(|response| response.status),
@@ -88,7 +95,7 @@ impl Transfer<'_> {
         copied.file = file.and_then(|file| file.into_os_string().into_string().ok());
         copied.absent = needs.absent.len();
         copied.notes.append(&mut copy.notes);
-        copied.notes.extend(missing(&needs));
+        copied.missing = needs.missing(is_over);
         if !settings.flag("WGET_KEEP_CREDENTIALS") {
             self.clean_warc()?;
         }
@@ -129,7 +136,7 @@ impl Transfer<'_> {
             };
             *copy = read;
             let shown = one_line(next.as_str(), 200);
-            if copy.file(&next).is_none() {
+            if !copy.has_document(&next) {
                 let reason = last_error(&run.log).unwrap_or_else(|| "no answer".to_owned());
                 let note = format!("the page goes on to {shown}, which was not saved: {reason}");
                 copied.notes.push(note);
@@ -147,25 +154,28 @@ impl Transfer<'_> {
 
     /// Fetches what wget did not: it reads neither `image-set()` nor SVG, nor documents in an
     /// encoding that it did not ask for, and saves nothing if a file or directory is in the way.
+    /// Returns whether it was stopped before the end.
     fn fetch_requisites(
         &mut self,
         page: &Url,
-        ended: &ProgramOutput,
         copy: &mut PageCopy,
         other_hosts: bool,
-    ) -> Result<(), Finding> {
+    ) -> Result<bool, Finding> {
         let mut requested = HashSet::new();
-        let mut is_over = !matches!(ended.exit, ExitReason::Exited(_));
+        let mut is_over = false;
         for _ in 0..ROUNDS_MAX {
-            let absent = copy.needs(page).absent;
+            let absent = needs::of_page(copy, page).absent;
             let wanted: Vec<_> = absent
                 .into_iter()
                 .filter(|url| other_hosts || url.host() == page.host())
                 .filter(|url| requested.insert(url.clone()))
                 .take(ROUND_REQUESTS_MAX)
                 .collect();
+            if wanted.is_empty() {
+                break;
+            }
             is_over |= self.runner.remaining() <= self.reserve;
-            if wanted.is_empty() || is_over {
+            if is_over {
                 break;
             }
             let lines: String = wanted.iter().map(|url| format!("{url}\n")).collect();
@@ -186,7 +196,7 @@ impl Transfer<'_> {
                 Err(_) => break,
             }
         }
-        Ok(())
+        Ok(is_over)
     }
 
     fn execute(&mut self, command: &mut Command) -> Result<ProgramOutput, Finding> {
@@ -240,18 +250,4 @@ impl Transfer<'_> {
         command.arg("--warc-tempdir").arg(self.scratch.dir());
         Ok(command)
     }
-}
-
-/// Which requisites are missing, as a remark.
-fn missing(needs: &Needs) -> Option<String> {
-    let count = needs.absent.len() + needs.refused.len();
-    let first = match (needs.refused.first(), needs.absent.first()) {
-        (Some((url, status)), _) => format!("{} (http {status})", one_line(url, 120)),
-        (None, Some(url)) => one_line(url.as_str(), 120),
-        (None, None) => return None,
-    };
-    let total = needs.total;
-    Some(format!(
-        "{count} of {total} files of the page are missing, such as {first}"
-    ))
 }
