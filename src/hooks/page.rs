@@ -2,6 +2,7 @@
 //! output files.
 
 pub mod charset;
+pub mod coding;
 pub mod declaration;
 pub mod fetch;
 pub mod html;

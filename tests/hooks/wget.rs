@@ -147,7 +147,7 @@ fn file_and_directory_of_one_name_are_both_saved() {
 }
 
 #[test]
-fn encodings_that_were_not_requested_are_decoded_or_named() {
+fn encodings_that_were_not_requested_are_decoded() {
     if !has(&["wget"]) {
         return;
     }
@@ -163,12 +163,45 @@ fn encodings_that_were_not_requested_are_decoded_or_named() {
             assert_eq!(saved.shown(style).len(), 1);
         }
     }
-    let saved = Saved::page("51-requisites", "/brotli", &[]);
+    for (path, shown, picture) in [
+        ("/brotli", 2, "styled.png"),
+        ("/zstd", 1, "picture.png"),
+        ("/not-brotli", 1, "styled.png"),
+    ] {
+        let saved = Saved::page("51-requisites", path, &[]);
+        assert!(saved.text().contains("<title>"), "{path}: {}", saved.text());
+        assert_eq!(saved.main().extension().unwrap(), "html", "{path}");
+        assert_eq!(saved.field("note"), "", "{path}");
+        let files = saved.shown(&saved.main());
+        assert_eq!(files.len(), shown, "{path}");
+        assert!(files.iter().any(|file| file.ends_with(picture)), "{path}");
+        for style in files.iter().filter(|file| file.ends_with("br.css")) {
+            assert_eq!(saved.shown(style).len(), 1);
+        }
+        for file in files.iter().filter(|file| file.ends_with(picture)) {
+            assert!(
+                std::fs::read(file).unwrap().starts_with(b"\x89PNG"),
+                "{path}"
+            );
+        }
+    }
+    let saved = Saved::page("51-requisites", "/unknown", &[]);
+    let note = saved.field("note");
+    assert!(note.contains("content encoding 'compress'"), "{note}");
+}
+
+#[test]
+fn small_answer_that_stands_for_many_bytes_is_not_written() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let saved = Saved::page("51-requisites", "/bomb", &[("WGET_MAX_SIZE", "4m")]);
+    let note = saved.field("note");
     assert!(
-        saved.field("note").contains("content encoding 'br'"),
-        "{}",
-        saved.field("note")
+        note.contains("more bytes than WGET_MAX_SIZE allows"),
+        "{note}"
     );
+    assert!(saved.main().metadata().unwrap().len() < 100);
 }
 
 #[test]

@@ -3,12 +3,10 @@
 
 use super::html::{one_line, resolve};
 use super::xml::{self, Name, Piece, TEXT_MAX_BYTES};
-use super::{charset, sitemap};
+use super::{charset, coding, sitemap};
 use archivist_core::model::parse_line;
-use flate2::read::MultiGzDecoder;
 use scraper::Html;
 use serde_json::Value;
-use std::io::Read;
 use url::Url;
 
 /// Entries of a document that are read.
@@ -42,17 +40,10 @@ pub struct Listing {
 /// Reads a document of this content type from this address. `None` if it lists no pages, as a page
 /// of HTML. Text is a list only if its content type says that it is text.
 pub fn read(bytes: &[u8], content_type: &str, address: &Url) -> Option<Listing> {
-    let mut unpacked = Vec::new();
-    let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
-    let bytes = if is_packed {
-        // A truncated document counts up to its end.
-        let _ = MultiGzDecoder::new(bytes)
-            .take(UNPACKED_MAX_BYTES)
-            .read_to_end(&mut unpacked);
-        &unpacked[..]
-    } else {
-        bytes
-    };
+    // A truncated document counts up to its end.
+    let unpacked = coding::unpacked(bytes, UNPACKED_MAX_BYTES);
+    let is_packed = unpacked.is_some();
+    let bytes = unpacked.as_ref().map_or(bytes, |(content, _)| content);
     let kind = super::essence(content_type);
     let content_type = if is_packed {
         "text/plain"

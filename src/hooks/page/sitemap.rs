@@ -1,10 +1,9 @@
 //! Sitemaps (sitemaps.org): XML, compressed or not, indexes, or one URL per line.
 
 use super::charset;
+use super::coding;
 use super::listing::{self, Entry};
 use super::xml::{self, Piece};
-use flate2::read::MultiGzDecoder;
-use std::io::Read;
 use url::Url;
 
 /// Content of one sitemap file.
@@ -39,13 +38,9 @@ pub fn read(body: &[u8], address: &Url) -> Sitemap {
 }
 
 fn read_some(body: &[u8], address: &Url, bounds: Bounds) -> Sitemap {
-    if body.starts_with(&[0x1f, 0x8b]) {
-        let mut text = Vec::new();
-        let unpacked = MultiGzDecoder::new(body)
-            .take(bounds.unpacked)
-            .read_to_end(&mut text);
+    if let Some((text, problem)) = coding::unpacked(body, bounds.unpacked) {
         let mut sitemap = parse(&text, address, bounds.urls);
-        if let Err(error) = unpacked {
+        if let Some(error) = problem {
             sitemap.problem = Some(format!("failed to decompress it: {error}"));
         }
         return sitemap;

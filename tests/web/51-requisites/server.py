@@ -1,5 +1,6 @@
 """A page whose requisites are named by other requisites, in forms that wget does not read."""
 
+import base64
 import http.server
 import sys
 
@@ -37,20 +38,39 @@ FILES = {
         "<xsl:stylesheet xmlns:xsl='http://www.w3.org/1999/XSL/Transform' version='1.0'/>",
     ),
     "/css/deep/f.woff2": ("font/woff2", "font"),
-    "/brotli": ("text/html", "<!doctype html><title>br</title><img src=/styled.png>"),
+    "/not-brotli": ("text/html", "<!doctype html><title>br</title><img src=/styled.png>"),
+    "/unknown": ("text/html", "<!doctype html><title>unknown</title>"),
 }
+# In codings that no client asks for: each page shows a picture, the first one by its style sheet, too.
+CODED = {
+    "/brotli": (
+        "text/html",
+        "br",
+        "G1sAAAR0cGgNpDJ4Af2OccB+LS86wa2629j3ig6l0alFKEdu0E8itXUwzmuQ65JbBOPSN/GmBg==",
+    ),
+    "/br.css": ("text/css", "br", "GyQAwIzDOEa8GZX2FjVISkvfFJPbS0E0yaY1oJAIMnssLA3wKQc="),
+    "/zstd": ("text/html", "zstd", "KLUv/SA96QEAPCFkb2N0eXBlIGh0bWw+PHRpdGxlPnpzdGQ8L3RpdGxlPjxpbWcgc3JjPS9waWN0dXJlLnBuZz5zaG93bg=="),
+    "/picture.png": ("image/png", "zstd", "KLUv/SAIQQAAiVBORw0KGgo="),
+    # 16 MiB of zeros.
+    "/bomb": ("text/html", "br", "y///P/gnAOKxQCD3/o///3/wTwDEYRGA7v3f"),
+}
+CODINGS = {"/not-brotli": "br", "/unknown": "compress"}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         kind, text = FILES.get(self.path, ("image/png", "\x89PNG"))
+        body, coding = text.encode("latin-1"), CODINGS.get(self.path)
+        if self.path in CODED:
+            kind, coding, text = CODED[self.path]
+            body = base64.b64decode(text)
         self.send_response(404 if "missing" in self.path else 200)
         self.send_header("Content-Type", kind)
-        if self.path == "/brotli":
-            self.send_header("Content-Encoding", "br")
-        self.send_header("Content-Length", str(len(text.encode("latin-1"))))
+        if coding:
+            self.send_header("Content-Encoding", coding)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(text.encode("latin-1"))
+        self.wfile.write(body)
 
     def log_message(self, *args):
         pass

@@ -1,6 +1,6 @@
 //! Heads and bodies of HTTP messages as a WARC file has them: with the encodings of the transfer.
 
-use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
+use crate::page::coding::{self, Mismatch};
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Names (in lower case) and values of headers in their order.
@@ -33,28 +33,17 @@ pub fn parse_head(head: &[u8]) -> (u16, Headers) {
 /// The body without the encodings that the headers name. A body that is not encoded as its headers
 /// say is returned as it is, as browsers do for gzip.
 pub fn decoded(block: Box<dyn Read>, headers: &Headers) -> io::Result<Box<dyn Read>> {
-    let mut body = BufReader::new(if is_chunked(headers) {
+    let body = if is_chunked(headers) {
         Box::new(Chunked::new(BufReader::new(block))) as Box<dyn Read>
     } else {
         block
-    });
-    let encoding = header(headers, "content-encoding").unwrap_or_default();
-    let start = body.fill_buf()?;
-    match encoding.trim().to_ascii_lowercase().as_str() {
-        "gzip" | "x-gzip" if start.starts_with(b"\x1f\x8b") => Ok(Box::new(GzDecoder::new(body))),
-        "deflate" if start.first().is_some_and(|byte| byte & 15 == 8) => {
-            Ok(Box::new(ZlibDecoder::new(body)))
-        }
-        "deflate" => Ok(Box::new(DeflateDecoder::new(body))),
-        "" | "identity" | "gzip" | "x-gzip" => Ok(Box::new(body)),
-        other => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!(
-                "content encoding '{}'",
-                crate::page::html::one_line(other, 40)
-            ),
-        )),
-    }
+    };
+    coding::decoded(body, encoding(headers), Mismatch::Keep)
+}
+
+/// Value of `Content-Encoding`, which may be empty.
+pub fn encoding(headers: &Headers) -> &str {
+    header(headers, "content-encoding").unwrap_or_default()
 }
 
 /// Whether a body has the length that its headers say, or its last chunk.

@@ -6,12 +6,14 @@
 //! file has every response, so what is wrong is put right from there.
 
 use super::address::address;
+use super::body;
 use super::departure;
 use super::markup::{self, Use};
 use super::names;
 use super::needs::{Syntax, of_style, syntax};
 use super::style;
 use super::warc::{Response, Warc};
+use crate::page::coding;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -33,13 +35,16 @@ pub struct PageCopy {
     files: HashMap<String, PathBuf>,
     /// File of the page if its response was cut off.
     cut_off: Option<PathBuf>,
+    /// Largest document in bytes that is read.
+    document_max: u64,
     /// Encodings that cannot be decoded, and other remarks.
     pub notes: Vec<String>,
 }
 
 impl PageCopy {
-    /// Reads the WARC file and the log of wget.
-    pub fn read(warc: &Path, log: &str) -> io::Result<PageCopy> {
+    /// Reads the WARC file and the log of wget. Documents of more than `most` bytes are neither read
+    /// nor changed.
+    pub fn read(warc: &Path, log: &str, most: u64) -> io::Result<PageCopy> {
         let warc = Warc::read(warc)?;
         let mut by_address = HashMap::new();
         for (index, response) in warc.responses.iter().enumerate() {
@@ -64,6 +69,7 @@ impl PageCopy {
             by_address,
             files: files.collect(),
             cut_off: None,
+            document_max: most.min(DOCUMENT_MAX_BYTES),
             notes: Vec::new(),
         })
     }
@@ -112,14 +118,14 @@ impl PageCopy {
         self.response(url).is_none() && logged.is_some_and(|path| names::existing(path).is_none())
     }
 
-    /// The start of the decoded body.
+    /// The decoded body, unless it is too large or in an encoding without ASCII.
     pub fn text(&self, response: &Response) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let body = self.warc.body(response).ok()?;
         // What was decoded before an error is the part that arrived.
-        let _ = body.take(DOCUMENT_MAX_BYTES).read_to_end(&mut bytes);
+        let _ = body.take(self.document_max + 1).read_to_end(&mut bytes);
         let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-        (!is_wide).then_some(bytes)
+        (!is_wide && bytes.len() as u64 <= self.document_max).then_some(bytes)
     }
 
     /// Whether a response has a body of at least a byte.
@@ -213,9 +219,11 @@ impl PageCopy {
     }
 
     /// Gives every response a file with a suffix that opens, and writes what wget did not: also the
-    /// document of `page` if it is an error page. Returns whether links have to be converted again.
+    /// document of `page` if it is an error page. Writes at most `most` bytes in total. Returns
+    /// whether links have to be converted again.
     pub fn complete(&mut self, page: &Url, most: u64) -> bool {
         let mut is_changed = false;
+        let mut left = most;
         let main = self.last_response(page);
         let mut indices: Vec<_> = self.by_address.values().copied().collect();
         indices.sort_unstable();
@@ -230,7 +238,7 @@ impl PageCopy {
             let Some(address) = address(&response.url) else {
                 continue;
             };
-            match self.complete_file(index, &response, most) {
+            match self.complete_file(index, &response, &mut left) {
                 Ok(Some(path)) => {
                     is_changed |= self.files.insert(address, path.clone()) != Some(path);
                 }
@@ -248,7 +256,7 @@ impl PageCopy {
         &self,
         index: usize,
         response: &Response,
-        most: u64,
+        left: &mut u64,
     ) -> io::Result<Option<PathBuf>> {
         let suffix = names::suffix(
             &response.media_type(),
@@ -270,14 +278,14 @@ impl PageCopy {
         };
         match existing {
             Some(path) if is_encoded(response) => {
-                self.write(response, &wanted, most)?;
+                self.write(response, &wanted, left)?;
                 if is_new {
                     fs::remove_file(path)?;
                 }
             }
             Some(path) if is_new => fs::rename(path, &wanted)?,
             Some(_) => {}
-            None => self.write(response, &wanted, most)?,
+            None => self.write(response, &wanted, left)?,
         }
         Ok(Some(wanted))
     }
@@ -290,16 +298,29 @@ impl PageCopy {
         existing.find(|path| self.files.values().all(|file| file != path))
     }
 
-    /// Writes the decoded body of a response.
-    fn write(&self, response: &Response, path: &Path, most: u64) -> io::Result<()> {
-        let body = self.warc.body(response)?;
+    /// Writes the decoded body of a response, at most `left` bytes of it. Fails if there are more: a
+    /// small body may stand for any number of bytes.
+    fn write(&self, response: &Response, path: &Path, left: &mut u64) -> io::Result<()> {
+        let mut body = self.warc.body(response)?;
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
         let part = names::added(path, ".part");
         let mut file = File::create(&part)?;
-        // What was decoded before an error is the part that arrived.
-        let _ = io::copy(&mut body.take(most), &mut file);
+        let copied = io::copy(&mut body.by_ref().take(*left), &mut file);
+        let count = file.metadata()?.len();
+        let is_more = copied.is_ok() && body.read(&mut [0]).is_ok_and(|count| count > 0);
+        let failed = match copied {
+            _ if is_more => Some(io::Error::other("more bytes than WGET_MAX_SIZE allows")),
+            // What was decoded before an error is the part that arrived.
+            Err(error) if count == 0 => Some(error),
+            _ => None,
+        };
+        if let Some(error) = failed {
+            fs::remove_file(&part)?;
+            return Err(error);
+        }
+        *left -= count;
         fs::rename(&part, path)
     }
 
@@ -386,9 +407,5 @@ fn is_page(response: &Response) -> bool {
 }
 
 fn is_encoded(response: &Response) -> bool {
-    let encoding = response.header("content-encoding").unwrap_or_default();
-    !matches!(
-        encoding.trim().to_ascii_lowercase().as_str(),
-        "" | "identity"
-    )
+    coding::is_encoded(body::encoding(&response.headers))
 }

@@ -12,11 +12,15 @@ pub fn each_refresh(source: &[u8], take: &mut dyn FnMut(&[u8], Use)) {
     });
 }
 
-/// Longest text in bytes of a page that only leads to another.
+/// Longest text in bytes of a page that only leads to another, and longest document.
 const STUB_MAX_BYTES: usize = 400;
+const STUB_DOCUMENT_MAX_BYTES: usize = 1 << 20;
 
 /// Whether a page has next to no text, and a script that goes to another page.
 pub fn leaves_by_script(source: &[u8]) -> bool {
+    if source.len() > STUB_DOCUMENT_MAX_BYTES {
+        return false;
+    }
     let text = String::from_utf8_lossy(source);
     let page = scraper::Html::parse_document(&text);
     let is_hidden = |name: &str| matches!(name, "script" | "style" | "title" | "noscript" | "head");

@@ -170,7 +170,7 @@ fn is_suffix(text: &str) -> bool {
 /// The path without the suffix that wget adds for an encoding, such as `.gz`.
 pub fn without_encoding(path: &Path) -> PathBuf {
     match path.extension().and_then(OsStr::to_str) {
-        Some("gz" | "Z" | "br" | "zlib") => path.with_extension(""),
+        Some("gz" | "Z" | "br" | "zlib" | "zst") => path.with_extension(""),
         _ => path.to_owned(),
     }
 }

@@ -55,7 +55,7 @@ impl Transfer<'_> {
         let mut ended = self.execute(&mut command)?;
         self.log = ended.log.clone();
         let mut copied = Copied::default();
-        let Ok(mut copy) = PageCopy::read(&self.warc, &self.log) else {
+        let Ok(mut copy) = self.copy() else {
             return Ok((ended, copied));
         };
         let page = self.follow(url, &mut ended, &mut copy, &mut copied)?;
@@ -73,11 +73,7 @@ impl Transfer<'_> {
             .response(&page)
             .is_some_and(|response| !is_whole(response));
         copied.is_cut_off |= copy.adopt(&page);
-        let most = match settings.size("WGET_MAX_SIZE") {
-            0 => file_size_limit(),
-            most => most.min(file_size_limit()),
-        };
-        let is_changed = copy.complete(&page, most);
+        let is_changed = copy.complete(&page, self.size_max());
         let file = copy.file(&page);
         let is_converted = matches!(ended.exit, ExitReason::Exited(_));
         if has(["--convert-links", "-k"]) && (is_changed || !is_converted) {
@@ -131,7 +127,7 @@ impl Transfer<'_> {
             let run = self.execute(&mut command)?;
             self.log += &run.log;
             self.append(&part)?;
-            let Ok(read) = PageCopy::read(&self.warc, &self.log) else {
+            let Ok(read) = self.copy() else {
                 break;
             };
             *copy = read;
@@ -191,12 +187,25 @@ impl Transfer<'_> {
                 .arg(list);
             is_over = !matches!(self.execute(&mut command)?.exit, ExitReason::Exited(_));
             self.append(&part)?;
-            match PageCopy::read(&self.warc, &self.log) {
+            match self.copy() {
                 Ok(read) => *copy = read,
                 Err(_) => break,
             }
         }
         Ok(is_over)
+    }
+
+    /// Reads what was saved so far.
+    fn copy(&self) -> io::Result<PageCopy> {
+        PageCopy::read(&self.warc, &self.log, self.size_max())
+    }
+
+    /// Largest size of the page in bytes.
+    fn size_max(&self) -> u64 {
+        match self.invocation.settings.size("WGET_MAX_SIZE") {
+            0 => file_size_limit(),
+            most => most.min(file_size_limit()),
+        }
     }
 
     fn execute(&mut self, command: &mut Command) -> Result<ProgramOutput, Finding> {
