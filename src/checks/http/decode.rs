@@ -1,26 +1,21 @@
 //! Content codings of a body.
 
 use super::head::Head;
-use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
-use std::io::{self, BufRead, BufReader, Read};
+use archivist_hooks::page::coding::{self, Mismatch};
+use std::io::{self, Read};
 
-/// Returns a reader of what the body stands for. The client asks for gzip alone; what it cannot
-/// decode stays as it is. An empty body needs no coding.
+/// Returns a reader of what the body stands for. The client asks for gzip alone, and decodes what
+/// else browsers know; a body with another coding stays as it is.
 pub fn decoded<'a>(body: impl Read + 'a, head: &Head) -> io::Result<Box<dyn Read + 'a>> {
-    let coding = |name| head.lists("content-encoding", name);
-    let (is_gzip, is_deflate) = (coding("gzip") || coding("x-gzip"), coding("deflate"));
-    if !is_gzip && !is_deflate {
+    let values: Vec<_> = head
+        .values("content-encoding")
+        .map(String::from_utf8_lossy)
+        .collect();
+    let codings = values.join(",");
+    if !coding::is_known(&codings) {
         return Ok(Box::new(body));
     }
-    let mut body = BufReader::new(body);
-    let first = body.fill_buf()?.first().copied();
-    Ok(match first {
-        None => Box::new(body),
-        Some(_) if is_gzip => Box::new(GzDecoder::new(body)),
-        // With the header of zlib or without it: servers do both.
-        Some(byte) if byte & 15 == 8 => Box::new(ZlibDecoder::new(body)),
-        Some(_) => Box::new(DeflateDecoder::new(body)),
-    })
+    coding::decoded(body, &codings, Mismatch::Fail)
 }
 
 #[cfg(test)]
@@ -28,41 +23,30 @@ mod tests {
     use super::super::head::parse;
     use super::*;
     use flate2::Compression;
-    use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use flate2::read::GzEncoder;
 
-    fn read(coding: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        let head = parse(format!("HTTP/1.1 200\r\nContent-Encoding: {coding}\r\n\r\n").as_bytes());
+    fn read(headers: &str, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let head = parse(format!("HTTP/1.1 200\r\n{headers}\r\n").as_bytes());
         let mut all = Vec::new();
         decoded(bytes, &head.unwrap())?.read_to_end(&mut all)?;
         Ok(all)
     }
 
-    fn packed(mut encoder: impl Read) -> Vec<u8> {
-        let mut all = Vec::new();
-        encoder.read_to_end(&mut all).unwrap();
-        all
-    }
-
     #[test]
-    fn codings_of_servers_are_undone() {
-        let (text, level) = (&b"hello"[..], Compression::fast());
-        let gzip = packed(GzEncoder::new(text, level));
-        assert_eq!(read("gzip", &gzip).unwrap(), text);
-        // Chromium ignores what follows.
-        assert_eq!(
-            read("GZIP", &[&gzip[..], b"\0\0more"].concat()).unwrap(),
-            text
-        );
-        assert_eq!(
-            read("deflate", &packed(ZlibEncoder::new(text, level))).unwrap(),
-            text
-        );
-        assert_eq!(
-            read("deflate", &packed(DeflateEncoder::new(text, level))).unwrap(),
-            text
-        );
-        assert_eq!(read("gzip", b"").unwrap(), b"");
-        assert_eq!(read("br", b"x").unwrap(), b"x");
-        assert!(read("gzip", b"not packed").is_err());
+    fn codings_are_those_of_all_headers() {
+        let text = &b"hello"[..];
+        let brotli = b"\x0b\x02\x80hello\x03";
+        let mut gzip = Vec::new();
+        GzEncoder::new(&brotli[..], Compression::fast())
+            .read_to_end(&mut gzip)
+            .unwrap();
+        let both = "Content-Encoding: br\r\nContent-Encoding: GZIP\r\n";
+        assert_eq!(read(both, &gzip).unwrap(), text);
+        assert_eq!(read("Content-Encoding: br\r\n", brotli).unwrap(), text);
+        assert_eq!(read("Content-Encoding: compress\r\n", text).unwrap(), text);
+        assert_eq!(read("Content-Encoding: identity\r\n", text).unwrap(), text);
+        assert_eq!(read("", text).unwrap(), text);
+        assert_eq!(read("Content-Encoding: gzip\r\n", b"").unwrap(), b"");
+        assert!(read("Content-Encoding: gzip\r\n", b"not packed").is_err());
     }
 }
