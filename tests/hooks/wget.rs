@@ -231,6 +231,83 @@ fn page_that_a_time_limit_cuts_off_shows_what_was_saved() {
 }
 
 #[test]
+fn later_attempt_continues_a_copy_that_a_time_limit_cut_off() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let limit = [("WGET_TIMEOUT", "4")];
+    let mut saved = Saved::page("50-slow-pictures", "/few", &limit);
+    let mut counts = vec![saved.shown(&saved.main()).len()];
+    let first = saved.snap.read("wget/warc/page.warc.gz");
+    assert!(
+        saved
+            .field("note")
+            .contains("of 25 files of the page are missing")
+    );
+    let url = saved.server.url("/few");
+    while saved.field("note").contains("missing") {
+        assert!(counts.len() < 10, "{counts:?}");
+        saved.ran = saved.snap.run("wget", &url, &limit);
+        counts.push(saved.shown(&saved.main()).len());
+    }
+    // The style sheet and 24 pictures, in the order of the attempts.
+    assert!(counts.is_sorted() && counts.len() > 1, "{counts:?}");
+    assert_eq!(counts.last(), Some(&25), "{counts:?}");
+    let whole = saved.snap.read("wget/warc/page.warc.gz");
+    assert!(whole.starts_with(&first), "the first part stays");
+    let mut records = Vec::new();
+    let mut reader = flate2::read::MultiGzDecoder::new(&whole[..]);
+    std::io::Read::read_to_end(&mut reader, &mut records).unwrap();
+    let text = String::from_utf8_lossy(&records);
+    let heads: Vec<_> = text
+        .split("WARC-Type: response\r\n")
+        .skip(1)
+        .map(|record| record.split("\r\n\r\n").next().unwrap())
+        .collect();
+    for path in (0..24)
+        .map(|n| format!("/picture/{n}.png"))
+        .chain(["/few".to_owned()])
+    {
+        let target = saved.server.url(&path);
+        let found = heads.iter().filter(|head| {
+            head.contains(&format!("<{target}>")) || head.contains(&format!(" {target}\r\n"))
+        });
+        assert_eq!(found.count(), 1, "responses of {path}");
+    }
+    assert_eq!(
+        saved.field("note"),
+        "continued the copy of an earlier attempt"
+    );
+    assert!(!saved.snap.file("wget/warc/unfinished.log").exists());
+    let again = saved.snap.run("wget", &url, &[]);
+    assert_eq!(again.result()["note"], serde_json::Value::Null);
+}
+
+/// The server is gone when the copy is continued: what is there stays.
+#[test]
+fn attempt_without_an_answer_keeps_the_part_that_is_there() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let Saved { server, snap, ran } =
+        Saved::page("50-slow-pictures", "/few", &[("WGET_TIMEOUT", "4")]);
+    let (url, main) = (server.url("/few"), ran.result()["output_str"].clone());
+    let warc = snap.read("wget/warc/page.warc.gz").len();
+    drop(server);
+    let again = snap.run("wget", &url, &[("WGET_TIMEOUT", "4")]);
+    assert_eq!(
+        (again.exit, &again.result()["output_str"]),
+        (Some(0), &main)
+    );
+    let note = again.result()["note"].as_str().unwrap();
+    assert!(
+        note.contains("of 25 files of the page are missing"),
+        "{note}"
+    );
+    assert!(snap.read("wget/warc/page.warc.gz").len() >= warc);
+}
+
+#[test]
 fn requisites_of_requisites_are_saved_and_linked() {
     if !has(&["wget"]) {
         return;
@@ -377,6 +454,45 @@ fn page_that_goes_elsewhere_is_saved_where_it_ends_or_named() {
             saved.field("note").contains("goes elsewhere by a script"),
             "{path}: {}",
             saved.field("note")
+        );
+    }
+}
+
+/// The browser of the same visit knows where the script leads.
+#[test]
+fn page_that_a_script_leads_to_is_saved_if_the_browser_shows_it() {
+    if !has(&["wget"]) {
+        return;
+    }
+    let server = WebServer::start("24-client-redirects");
+    let url = server.url("/chain/1");
+    for (shown, is_target) in [
+        (server.url("/dir/target#x"), true),
+        (url.clone(), false),
+        ("http://127.0.0.1:1/".to_owned(), false),
+        ("about:blank".to_owned(), false),
+    ] {
+        let snap = Snapshot::new();
+        let navigation = serde_json::json!({"url": url, "finalUrl": shown});
+        std::fs::create_dir_all(snap.file("chromium")).unwrap();
+        std::fs::write(
+            snap.file("chromium/navigation.json"),
+            navigation.to_string(),
+        )
+        .unwrap();
+        let ran = snap.run("wget", &url, &[]);
+        let (file, note) = (
+            &ran.result()["output_str"],
+            ran.result()["note"].as_str().unwrap(),
+        );
+        let main = format!("wget/{}", file.as_str().unwrap());
+        let text = String::from_utf8_lossy(&snap.read(&main)).into_owned();
+        assert_eq!(text.contains("TARGET BODY"), is_target, "{shown}: {text}");
+        assert_eq!(note.contains("the page went on to"), is_target, "{note}");
+        assert_eq!(
+            note.contains("goes elsewhere by a script"),
+            !is_target,
+            "{note}"
         );
     }
 }

@@ -26,7 +26,7 @@ pub use archivist_core::model::cookies::HTTP_ONLY;
 pub use identity::of_browser as user_agent;
 pub use load::window;
 use std::path::PathBuf;
-pub use view::{PAGE_MAX_BYTES, TabView, navigation, with_page};
+pub use view::{PAGE_MAX_BYTES, TabView, awaited_navigation, navigation, with_page};
 
 /// `CHROMIUM_ISOLATION=`: which pages share a browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -158,7 +158,8 @@ pub async fn wait_for<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Find
     serde_json::from_slice(&bytes).map_err(|error| fail(&error))
 }
 
-async fn appears(path: &Path) -> io::Result<()> {
+/// Waits until a file or directory exists, whose directory must exist. The caller sets the deadline.
+pub async fn appears(path: &Path) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let inotify = Inotify::init()?;
     // Watch first and look afterwards, so that no file is missed in between.

@@ -2,7 +2,7 @@
 
 use super::super::page;
 use super::cdp::{CdpError, Connection, Ignored, Session};
-use super::session::{NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
+use super::session::{CDP_URL, NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
 use super::{load, reveal};
 use crate::chromium::session;
 use crate::process::finding::Finding;
@@ -13,6 +13,8 @@ use encoding_rs::{Encoding, UTF_8};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Upper limit of the HTML and other output of a page in bytes, whatever the settings say.
 pub const PAGE_MAX_BYTES: u64 = 256 << 20;
@@ -45,6 +47,30 @@ pub fn navigation(invocation: &Invocation) -> Option<Navigation> {
         .into_result()
         .ok()
         .filter(|it_came| it_came.url == invocation.url)
+}
+
+/// Like [`navigation`], but waits at most `within` for the tab of this visit if a browser is running.
+///
+/// # Errors
+/// If the hook is stopped meanwhile.
+pub fn awaited_navigation(
+    invocation: &Invocation,
+    runner: &mut ProgramRunner,
+    within: Duration,
+) -> Result<Option<Navigation>, Finding> {
+    let directory = directory(invocation);
+    let file = directory.join(NAVIGATION);
+    let browser = session::crawl_directory(invocation).join(CDP_URL);
+    if !file.exists() && (directory.is_dir() || browser.exists()) {
+        let appearing = async {
+            session::appears(&directory).await?;
+            session::appears(&file).await
+        };
+        // Without a tab, the page is not known.
+        let waiting = async { Ok(drop(timeout(within, appearing).await)) };
+        runner.within("waiting for the page in the browser", waiting)?;
+    }
+    Ok(navigation(invocation))
 }
 
 fn directory(invocation: &Invocation) -> PathBuf {

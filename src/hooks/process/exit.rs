@@ -47,6 +47,17 @@ impl ExitReason {
     }
 }
 
+impl ProgramOutput {
+    /// Result of a program that had nothing to do.
+    pub fn succeeded() -> ProgramOutput {
+        ProgramOutput {
+            exit: ExitReason::Exited(0),
+            output: Vec::new(),
+            log: String::new(),
+        }
+    }
+}
+
 /// Result of a program.
 #[derive(Debug)]
 pub struct ProgramOutput {

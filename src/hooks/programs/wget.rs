@@ -11,6 +11,7 @@ mod names;
 mod needs;
 mod style;
 mod transfer;
+mod unfinished;
 mod warc;
 
 use crate::Outcome;

@@ -2,7 +2,7 @@
 queue() {
     local base=http://127.0.0.1:$port path urls=()
     for path in meta meta-slow script script-late other-host post refresh-header chain/1; do urls+=("$base/$path"); done
-    crawl_elsewhere=$(add --plugins dom,title,pdf,outlinks "${urls[@]}")
+    crawl_elsewhere=$(add --plugins dom,title,pdf,outlinks,wget "${urls[@]}")
     crawl_again=$(add --plugins dom,pdf,screenshot "$base/reload" "$base/meta-reload" "$base/counter")
 }
 
@@ -14,6 +14,8 @@ judge() {
         assert_eq TARGET "$(in_capsule cat "$(saved "$crawl_elsewhere" "/$path")/title/title.txt")" "title of /$path"
         in_capsule grep -q "TARGET BODY" "$(saved "$crawl_elsewhere" "/$path")/dom/output.html" || fail "/$path: not the last page"
         in_capsule grep -q '/dir/rel"' "$(saved "$crawl_elsewhere" "/$path")/outlinks/urls.jsonl" || fail "/$path: links of another page"
+        in_capsule grep -q "TARGET BODY" "$(saved "$crawl_elsewhere" "/$path")/wget/$(result "$crawl_elsewhere" "/$path" wget output)" ||
+            fail "/$path: wget saved another page"
     done
     for path in reload meta-reload counter; do
         in_capsule grep -q AGAIN "$(saved "$crawl_again" "/$path")/dom/output.html" || fail "/$path: not its content"

@@ -1,12 +1,17 @@
-"""A page with 300 pictures, of which each takes 0.2 s."""
+"""Pages with 300 and 24 pictures, of which each takes 0.2 s."""
 
 import http.server
 import sys
 import threading
 
-PAGE = "<!doctype html><title>slow</title><link rel=stylesheet href=/s.css>" + "".join(
-    f"<img src='/picture/{n}.png'>" for n in range(300)
-)
+
+
+def page(count):
+    return "<!doctype html><title>slow</title><link rel=stylesheet href=/s.css>" + "".join(
+        f"<img src='/picture/{n}.png'>" for n in range(count)
+    )
+
+
 STYLE = b"body { background: url(picture/0.png) }"
 
 
@@ -18,7 +23,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.path == "/s.css":
             body, kind = STYLE, "text/css"
         else:
-            body, kind = PAGE.encode(), "text/html"
+            body, kind = page(24 if self.path == "/few" else 300).encode(), "text/html"
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

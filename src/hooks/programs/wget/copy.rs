@@ -111,6 +111,11 @@ impl PageCopy {
         names::existing(path)
     }
 
+    /// The files of the copy with their addresses.
+    pub fn files(&self) -> impl Iterator<Item = (&String, &PathBuf)> {
+        self.files.iter()
+    }
+
     /// Whether wget logged a response for `url` as saved, but wrote no file: it keeps no response with
     /// status 204 in the WARC file either.
     pub fn had_no_content(&self, url: &Url) -> bool {

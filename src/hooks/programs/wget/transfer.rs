@@ -4,7 +4,8 @@
 use super::copy::PageCopy;
 use super::judge::{Copied, last_error};
 use super::warc::Warc;
-use super::{WARC, command, file_size_limit, names, needs};
+use super::{WARC, command, file_size_limit, names, needs, unfinished};
+use crate::chromium;
 use crate::page::html::one_line;
 use crate::process::capture::OutputLimits;
 use crate::process::exit::{ExitReason, ProgramOutput};
@@ -24,6 +25,8 @@ use url::Url;
 const HOPS_MAX: usize = 10;
 /// Seconds after which a page must go on for the next one to be saved instead.
 const REFRESH_MAX_SECS: u64 = 5;
+/// Longest time for which the address of the page in the browser is waited for.
+const BROWSER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Rounds in which requisites are fetched that wget did not find, and requests of a round.
 const ROUNDS_MAX: usize = 4;
 const ROUND_REQUESTS_MAX: usize = 1000;
@@ -50,13 +53,24 @@ impl Transfer<'_> {
         let settings = &self.invocation.settings;
         let args = settings.list("WGET_ARGS");
         let has = |names: [&str; 2]| args.iter().any(|arg| names.contains(&arg.as_str()));
-        let mut command = self.command(url, &self.warc.clone())?;
-        command.args(["--", url.as_str()]);
-        let mut ended = self.execute(&mut command)?;
-        self.log = ended.log.clone();
         let mut copied = Copied::default();
-        let Ok(mut copy) = self.copy() else {
-            return Ok((ended, copied));
+        let (mut ended, mut copy) = match self.continued(url) {
+            Some(copy) => {
+                let note = "continued the copy of an earlier attempt";
+                copied.notes.push(note.to_owned());
+                (ProgramOutput::succeeded(), copy)
+            }
+            None => {
+                unfinished::forget();
+                let mut command = self.command(url, &self.warc.clone())?;
+                command.args(["--", url.as_str()]);
+                let ended = self.execute(&mut command)?;
+                self.log = ended.log.clone();
+                let Ok(copy) = self.copy() else {
+                    return Ok((ended, copied));
+                };
+                (ended, copy)
+            }
         };
         let page = self.follow(url, &mut ended, &mut copy, &mut copied)?;
         let mut is_over = !matches!(ended.exit, ExitReason::Exited(_));
@@ -92,14 +106,53 @@ impl Transfer<'_> {
         copied.absent = needs.absent.len();
         copied.notes.append(&mut copy.notes);
         copied.missing = needs.missing(is_over);
+        if is_over && self.keeps_warc() && unfinished::has_page(url, &copy) {
+            unfinished::record(url, &copy).map_err(|error| {
+                Finding::failed(format!("failed to record what is missing: {error}"))
+            })?;
+        } else {
+            unfinished::forget();
+        }
         if !settings.flag("WGET_KEEP_CREDENTIALS") {
             self.clean_warc()?;
         }
         Ok((ended, copied))
     }
 
-    /// Saves the page to which the page goes on by itself (`Refresh` header or meta element), and
-    /// so on. Returns the last one.
+    /// The copy of an earlier attempt that was stopped before its end, if there is one.
+    fn continued(&mut self, url: &Url) -> Option<PageCopy> {
+        self.log = unfinished::log(url).filter(|_| self.keeps_warc())?;
+        let found = self
+            .copy()
+            .ok()
+            .filter(|copy| unfinished::has_page(url, copy));
+        if found.is_none() {
+            self.log.clear();
+        }
+        found
+    }
+
+    fn keeps_warc(&self) -> bool {
+        self.warc == Path::new(WARC)
+    }
+
+    /// Address of the page that the browser shows in this visit, if it has a tab. `Err` if the hook
+    /// was stopped.
+    fn shown_in_browser(&mut self) -> Result<Option<Url>, Finding> {
+        let left = self.runner.remaining().saturating_sub(self.reserve);
+        let within = (left / 2).min(BROWSER_WAIT_MAX);
+        let shown = chromium::awaited_navigation(self.invocation, &mut self.runner, within)?;
+        let url = shown.and_then(|shown| Url::parse(&shown.final_url).ok());
+        Ok(url
+            .filter(|url| matches!(url.scheme(), "http" | "https"))
+            .map(|mut url| {
+                url.set_fragment(None);
+                url
+            }))
+    }
+
+    /// Saves the page to which the page goes on by itself (`Refresh` header or meta element, or a
+    /// script if the browser shows where to), and so on. Returns the last one.
     fn follow(
         &mut self,
         url: &Url,
@@ -114,38 +167,56 @@ impl Transfer<'_> {
                 copy.response(&page)
                     .and_then(|response| Url::parse(&response.url).ok()),
             );
-            let next = copy.refresh(&page, REFRESH_MAX_SECS);
+            let mut next = copy.refresh(&page, REFRESH_MAX_SECS);
+            if next.is_none() && copy.departure(&page).is_some() {
+                match self.shown_in_browser() {
+                    Ok(shown) => next = shown,
+                    Err(_) => ended.exit = ExitReason::HookStopped,
+                }
+            }
             let Some(next) = next.filter(|next| !visited.contains(next)) else {
                 break;
             };
             if !matches!(ended.exit, ExitReason::Exited(_)) {
                 break;
             }
-            let part = self.scratch.path("next.warc.gz");
-            let mut command = self.command(&next, &part)?;
-            command.args(["--", next.as_str()]);
-            let run = self.execute(&mut command)?;
-            self.log += &run.log;
-            self.append(&part)?;
-            let Ok(read) = self.copy() else {
-                break;
-            };
-            *copy = read;
             let shown = one_line(next.as_str(), 200);
             if !copy.has_document(&next) {
-                let reason = last_error(&run.log).unwrap_or_else(|| "no answer".to_owned());
+                self.fetch_page(&next, ended, copy)?;
+            }
+            if !copy.has_document(&next) {
+                let reason = last_error(&ended.log).unwrap_or_else(|| "no answer".to_owned());
                 let note = format!("the page goes on to {shown}, which was not saved: {reason}");
                 copied.notes.push(note);
                 break;
             }
             copied.notes.push(format!("the page went on to {shown}"));
             visited.push(next.clone());
-            (page, *ended) = (next, run);
+            page = next;
         }
         if let Some(script) = copy.departure(&page) {
             copied.notes.push(script);
         }
         Ok(page)
+    }
+
+    /// Saves another page in addition.
+    fn fetch_page(
+        &mut self,
+        page: &Url,
+        ended: &mut ProgramOutput,
+        copy: &mut PageCopy,
+    ) -> Result<(), Finding> {
+        let part = self.scratch.path("next.warc.gz");
+        let mut command = self.command(page, &part)?;
+        command.args(["--", page.as_str()]);
+        *ended = self.execute(&mut command)?;
+        self.log += &ended.log;
+        self.append(&part)?;
+        if let Ok(read) = self.copy() {
+            *copy = read;
+        }
+        Ok(())
     }
 
     /// Fetches what wget did not: it reads neither `image-set()` nor SVG, nor documents in an
