@@ -5,19 +5,22 @@
 //! window, and the reader of a decoded body decides how many bytes it takes: a few hundred bytes may
 //! stand for gigabytes.
 
-use brotli_decompressor::{BrotliDecoderParameter, Decompressor};
+use brotli_decompressor::{
+    BrotliDecoderParameter, BrotliDecompressStream, BrotliResult, BrotliState, Decompressor,
+    StandardAlloc,
+};
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// Largest window of zstd in bytes, as browsers have it (RFC 9659).
 const WINDOW_MAX_BYTES: u64 = 8 << 20;
 /// Codings of one body, each applied to the result of the previous one.
 const CODINGS_MAX: usize = 3;
 /// Bytes that decide whether a body has the coding br, which has no mark of its own.
-const PROBE_BYTES: usize = 16 << 10;
+const PROBE_BYTES: u64 = 4 << 10;
 const BUFFER_BYTES: usize = 16 << 10;
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: [&[u8]; 2] = [b"\x28\xb5\x2f\xfd", b"\x2a\x4d\x18"];
@@ -107,22 +110,34 @@ fn undone<'a>(
     coding: Coding,
     mismatch: Mismatch,
 ) -> io::Result<Box<dyn Read + 'a>> {
-    let mut body = BufReader::with_capacity(PROBE_BYTES, body);
-    let start = body.fill_buf()?;
+    let mut body = body;
+    let mut start = Vec::new();
+    // A reader of a stream gets its first bytes at once.
+    let probe = match mismatch {
+        Mismatch::Keep => PROBE_BYTES,
+        Mismatch::Fail => 1,
+    };
+    match body.by_ref().take(probe).read_to_end(&mut start) {
+        Err(error) if start.is_empty() => return Err(error),
+        // What follows the part that was read fails again.
+        _ => {}
+    }
     let is_plain = mismatch == Mismatch::Keep
         && match coding {
             Coding::Gzip => !start.starts_with(GZIP),
             Coding::Deflate => false,
-            Coding::Brotli => !is_brotli(start),
-            Coding::Zstd => !is_zstd(start),
+            Coding::Brotli => !is_brotli(&start),
+            Coding::Zstd => !is_zstd(&start),
         };
-    if start.is_empty() || is_plain {
+    let first = start.first().copied();
+    let body = BufReader::new(Cursor::new(start).chain(body));
+    let Some(first) = first.filter(|_| !is_plain) else {
         return Ok(Box::new(body));
-    }
+    };
     Ok(match coding {
         Coding::Gzip => Box::new(GzDecoder::new(body)),
         // With the header of zlib or without it: servers do both.
-        Coding::Deflate if start[0] & 15 == 8 => Box::new(ZlibDecoder::new(body)),
+        Coding::Deflate if first & 15 == 8 => Box::new(ZlibDecoder::new(body)),
         Coding::Deflate => Box::new(DeflateDecoder::new(body)),
         Coding::Brotli => Box::new(brotli(body)),
         Coding::Zstd => Box::new(Zstd::new(body)),
@@ -139,9 +154,24 @@ fn brotli<R: Read>(body: R) -> Decompressor<R> {
 
 /// Whether a body that starts like this can have the coding br.
 fn is_brotli(start: &[u8]) -> bool {
-    match brotli(start).read(&mut [0]) {
-        Ok(_) => true,
-        Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+    let memory = StandardAlloc::default;
+    let mut state = BrotliState::new(memory(), memory(), memory());
+    let (mut unread, mut read, mut room, mut written, mut total) = (start.len(), 0, 1, 0, 0);
+    let result = BrotliDecompressStream(
+        &mut unread,
+        &mut read,
+        start,
+        &mut room,
+        &mut written,
+        &mut [0],
+        &mut total,
+        &mut state,
+    );
+    match result {
+        BrotliResult::ResultFailure => false,
+        // A short text may look like the start of a body.
+        BrotliResult::NeedsMoreInput => written > 0 || start.len() as u64 >= PROBE_BYTES,
+        BrotliResult::ResultSuccess | BrotliResult::NeedsMoreOutput => true,
     }
 }
 
@@ -307,6 +337,27 @@ mod tests {
         for (value, body) in [("br", BROTLI), ("zstd", ZSTD_FRAME)] {
             let cut = &body[..body.len() - 1];
             assert!(read(value, cut, Mismatch::Fail).is_err(), "{value}");
+        }
+    }
+
+    /// A server may send the first bytes alone.
+    #[test]
+    fn body_that_arrives_byte_by_byte_is_decoded() {
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let most = buffer.len().min(1);
+                self.0.read(&mut buffer[..most])
+            }
+        }
+        let gzip = packed(GzEncoder::new(TEXT, Compression::fast()));
+        for (value, body) in [("gzip", &gzip[..]), ("br", BROTLI), ("zstd", ZSTD_FRAME)] {
+            for mismatch in [Mismatch::Fail, Mismatch::Keep] {
+                let mut text = Vec::new();
+                let mut reader = decoded(Slow(body), value, mismatch).unwrap();
+                reader.read_to_end(&mut text).unwrap();
+                assert_eq!(text, TEXT, "{value}");
+            }
         }
     }
 
