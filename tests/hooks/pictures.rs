@@ -107,6 +107,21 @@ fn lazy_pictures_are_in_the_screenshot_and_in_the_pdf() {
     assert_eq!((thumbnail.width, thumbnail.height), (720, 540));
 }
 
+/// The page grows when its end comes into view, also while it takes most of a second to draw.
+#[test]
+fn page_that_grows_is_scrolled_to_its_end_however_slowly_it_is_drawn() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    for (path, last) in [("/more", "PART 4"), ("/more-slow", "PART 8")] {
+        let text = bed.open(path);
+        assert_eq!(text, "page loaded http=200\n", "{path}");
+        bed.snap.run("dom", &bed.web.url(path), &[]);
+        let html = String::from_utf8(bed.snap.read("dom/output.html")).unwrap();
+        assert!(html.contains(last), "{path}: {html}");
+    }
+}
+
 /// The saved document has what its author wrote.
 #[test]
 fn lazy_attributes_stay_in_the_document() {

@@ -1,6 +1,6 @@
 //! Loads a page in a tab, once, for all hooks that save it: carries out what [`Arrival`] decides.
 
-use super::arrival::{Arrival, ArrivalLimits, Ending, Policy, ReadyPage, Step, TabEvent};
+use super::arrival::{Arrival, ArrivalLimits, Ending, Meter, Policy, ReadyPage, Step, TabEvent};
 use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
 use super::reveal;
 use super::session::Navigation;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Time that is reserved for the steps after loading.
 const CLOSING_RESERVE: Duration = Duration::from_millis(500);
-/// Virtual and real time between two grants while hooks save the page.
+/// Real time between two grants of virtual time while hooks save the page.
 const TICK: Duration = Duration::from_millis(50);
 
 /// What to load, and how long each step may take.
@@ -165,20 +165,28 @@ impl LoadingTab {
     /// Serves a ready page: lets its clock follow real time, dismisses dialogs, refuses navigation.
     /// Returns when the tab has closed.
     pub async fn serve(&mut self) -> CdpError {
+        let begin = Instant::now();
+        let mut meter = Meter::start(TICK, Duration::ZERO);
         loop {
             let tick = async {
                 if self.has_own_clock {
-                    tokio::time::sleep(TICK).await;
+                    sleep_until(begin + meter.due()).await;
                 } else {
                     std::future::pending().await
                 }
             };
             let done = tokio::select! {
-                event = self.events.next() => event.and_then(|event| self.receive(&event)).map(drop),
-                () = tick => self.grant(Policy::Advance, TICK),
+                event = self.events.next() => event.and_then(|event| self.receive(&event)),
+                () = tick => {
+                    let budget = meter.grant(begin.elapsed());
+                    let granted = budget.map(|budget| self.grant(Policy::Advance, budget));
+                    granted.unwrap_or(Ok(())).map(|()| None)
+                }
             };
-            if let Err(error) = done {
-                return error;
+            match done {
+                Ok(Some(TabEvent::BudgetExpired)) => meter.expired(),
+                Ok(_) => {}
+                Err(error) => return error,
             }
         }
     }
@@ -258,7 +266,9 @@ impl LoadingTab {
             Policy::PauseForNetwork => "pauseIfNetworkFetchesPending",
             Policy::Advance => "advance",
         };
-        let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
+        // Rounded up: a clock that is ahead does no harm.
+        let budget = budget.as_micros().div_ceil(1000);
+        let budget = u64::try_from(budget).unwrap_or(u64::MAX);
         let grant =
             json!({"policy": policy, "budget": budget, "maxVirtualTimeTaskStarvationCount": 9999});
         self.session.post("Emulation.setVirtualTimePolicy", grant)

@@ -1,13 +1,28 @@
 // Loads the lazy images and frames of the page, and scrolls through it and back, so that what
-// appears when it comes into view appears. Evaluates to the number of screens that were scrolled.
-(async (heightMax, timeMax) => {
+// appears when it comes into view appears. Evaluates to the number of steps that were scrolled.
+//
+// Each step waits for events, not for a number of frames: a busy machine draws late. Times are
+// those of the page's clock, as its own timers are.
+(async (heightMax, stepsMax, timeMax) => {
   const began = performance.now();
   const left = () => timeMax - (performance.now() - began);
-  const frame = () => new Promise((resolve) => {
-    const timer = setTimeout(resolve, 500);
-    requestAnimationFrame(() => requestAnimationFrame(() => { clearTimeout(timer); resolve(); }));
-  });
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const page = document.scrollingElement || document.documentElement;
+  // Resolves when the next frame is laid out: the first callback of an observer comes in the same
+  // task as those of the page's observers for that frame. False if no frame comes in time.
+  const laidOut = () => new Promise((resolve) => {
+    const end = (isLaidOut) => {
+      clearTimeout(timer);
+      observer.disconnect();
+      resolve(isLaidOut);
+    };
+    const observer = new IntersectionObserver(() => end(true));
+    const timer = setTimeout(() => end(false), Math.max(0, left()));
+    observer.observe(page);
+  });
+  // After the first frame, the page's observers are called; in the second, what they did is laid
+  // out, so that an observer of the end sees the end leave before it comes into view again.
+  const settled = async () => await laidOut() && await laidOut();
   const lazy = [];
   const collect = (root) => {
     for (const element of root.querySelectorAll("img[loading=lazy], iframe[loading=lazy]")) {
@@ -19,7 +34,6 @@
     }
   };
   collect(document);
-  const page = document.scrollingElement || document.documentElement;
   if (!page) return 0;
   // A page may scroll in a box of its own.
   const box = () => {
@@ -35,29 +49,33 @@
   };
   const scroller = box();
   const home = scroller.scrollTop;
-  const step = Math.max(200, scroller.clientHeight || innerHeight);
-  let screens = 0;
-  for (let y = step; left() > 0 && y < heightMax; y += step) {
-    if (y > scroller.scrollHeight - 1) {
-      if (screens === 0) break;
-      // The end may move when it comes into view.
-      const before = scroller.scrollHeight;
-      for (let n = 0; n < 5 && scroller.scrollHeight === before && left() > 0; n++) {
-        await frame();
-        await pause(20);
-      }
-      if (scroller.scrollHeight === before) break;
+  const screen = Math.max(200, scroller.clientHeight || innerHeight);
+  const end = () => scroller.scrollHeight - scroller.clientHeight;
+  // Whether the end moves when it is in view, also after a short delay that the page makes.
+  const grows = async () => {
+    const before = end();
+    const until = performance.now() + 250;
+    while (await settled()) {
+      if (end() > before) return true;
+      if (performance.now() >= until) return false;
+      await pause(50);
     }
-    const height = scroller.scrollHeight;
+    return false;
+  };
+  let y = 0;
+  let steps = 0;
+  while (left() > 0 && steps < stepsMax && y < heightMax) {
+    if (y + 1 >= end()) {
+      if (steps === 0 || !await grows()) break;
+    }
+    y = Math.min(y + screen, end());
     scroller.scrollTo({ top: y, behavior: "instant" });
-    screens++;
-    await frame();
-    // An observer of the end must see the end leave before it comes into view again.
-    if (scroller.scrollHeight !== height) await frame();
+    steps++;
+    await settled();
   }
-  if (screens > 0) {
+  if (steps > 0) {
     scroller.scrollTo({ top: home, behavior: "instant" });
-    await frame();
+    await settled();
   }
   for (const element of lazy) {
     if (!element.complete && element.decode && left() > 0) {
@@ -66,5 +84,5 @@
   }
   // The saved document has what its author wrote.
   for (const element of lazy) element.loading = "lazy";
-  return screens;
+  return steps;
 })

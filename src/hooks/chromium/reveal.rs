@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 
 /// Height in pixels to which a page is scrolled: a page may grow for ever.
 const SCROLL_MAX_PIXELS: u32 = 100_000;
-/// Time for scrolling in milliseconds of the page's clock.
-const SCROLL_MAX_MS: u32 = 4000;
+/// Number of steps in which a page is scrolled: one that grows by a few pixels each is not high.
+const SCROLL_MAX_STEPS: u32 = 150;
+/// Time for scrolling in milliseconds of the page's clock, for a machine that draws few frames in a
+/// second. Height and steps bound the time of one that draws many.
+const SCROLL_MAX_MS: u32 = 15_000;
 const SCRIPT: &str = include_str!("reveal.js");
 
 /// Evaluates a function of our own in the page with these arguments, in a world of its own: its
@@ -48,7 +51,8 @@ pub async fn evaluate(
 
 /// Loads lazy images and frames, and scrolls to the end of the page, within bounds, and back. What fails is only logged: the page is saved without it.
 pub async fn reveal(session: &Session, frame: &str) {
-    let arguments = [json!(SCROLL_MAX_PIXELS), json!(SCROLL_MAX_MS)];
+    let bounds = [SCROLL_MAX_PIXELS, SCROLL_MAX_STEPS, SCROLL_MAX_MS];
+    let arguments = bounds.map(Value::from);
     let done = evaluate(session, frame, SCRIPT, &arguments).await;
     if let Err(error) = done {
         eprintln!("failed to scroll through the page: {error}, ignoring");

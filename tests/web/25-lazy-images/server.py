@@ -3,6 +3,7 @@
 import http.server
 import struct
 import sys
+import time
 import zlib
 
 
@@ -21,6 +22,20 @@ WATCH = (
     "new IntersectionObserver(all => all.forEach(x => {"
     "if (x.isIntersecting) x.target.src = x.target.dataset.src})).observe(document.getElementById('o'))"
 )
+
+
+def growing(parts, work=""):
+    """A page that gets another part when its end comes into view."""
+    return (
+        "<div style='height:2500px'>start</div><script>let n = 0;"
+        f"new IntersectionObserver(all => {{ if (all[0].isIntersecting && n < {parts}) {{ n++; {work}"
+        "const d = document.createElement('div'); d.style.height = '2500px'; d.textContent = 'PART ' + n;"
+        "document.body.insertBefore(d, document.getElementById('e')) } }).observe("
+        "document.body.appendChild(Object.assign(document.createElement('p'), {id: 'e', textContent: 'end'})))</script>"
+    )
+
+
+BLOCKS = "const r = new XMLHttpRequest(); r.open('GET', '/slow', false); r.send();"
 PAGES = {
     "/lazy-far": FAR + "<img loading=lazy src=/p.png width=64 height=64>",
     "/eager-far": FAR + "<img src=/p.png width=64 height=64>",
@@ -34,11 +49,9 @@ PAGES = {
     "/observer": FAR + "<img id=o data-src=/p.png width=64 height=64><script>" + WATCH + "</script>",
     "/box": "<style>html,body{margin:0;height:100%;overflow:hidden}main{height:100vh;overflow:auto}</style><main>" +
     FAR + "<p>END OF THE BOX</p><img loading=lazy src=/p.png width=64 height=64></main>",
-    "/more": "<div id=m style='height:2500px'>start</div><script>let n = 0;"
-    "new IntersectionObserver(all => { if (all[0].isIntersecting && n++ < 4) {"
-    "const d = document.createElement('div'); d.style.height = '2500px'; d.textContent = 'PART ' + n;"
-    "document.body.insertBefore(d, document.getElementById('e')) } }).observe("
-    "document.body.appendChild(Object.assign(document.createElement('p'), {id: 'e', textContent: 'end'})))</script>",
+    "/more": growing(4),
+    # As on a machine that is busy: nothing is drawn for most of a second.
+    "/more-slow": growing(8, BLOCKS),
     "/print-hides": "<style>@media print { body { display: none } }</style><p>These are six words of text",
     "/wide": "<table><tr>" + "".join(f"<td style='min-width:200px'>COLUMN{n}" for n in range(20)) + "</table>",
     "/high": "<div style='height:40000px;background:linear-gradient(red, blue)'>top</div>",
@@ -52,6 +65,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body, kind = ("<!doctype html><title>lazy</title>" + PAGES[self.path]).encode(), "text/html"
         elif self.path.endswith(".png"):
             body, kind = PICTURE, "image/png"
+        elif self.path == "/slow":
+            time.sleep(0.7)
+            body, kind = b"slow", "text/plain"
         else:
             self.send_error(404)
             return

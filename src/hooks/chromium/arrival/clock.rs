@@ -6,8 +6,13 @@
 use super::Step;
 use std::time::Duration;
 
-/// Real and virtual time between two grants at the pace of real time.
+/// Real time between two grants at the pace of real time.
 pub const TICK: Duration = Duration::from_millis(20);
+/// Real time after which a grant at the pace of real time that has not expired is repeated. Which of
+/// two open grants has expired cannot be known, so that this is for grants that were lost.
+const REPEAT: Duration = Duration::from_secs(3);
+/// Most virtual time of a grant at the pace of real time: the machine may have been suspended.
+const METERED_MAX: Duration = Duration::from_secs(10);
 /// Virtual time of a grant that must not outrun the network.
 const PIECE: Duration = Duration::from_millis(100);
 
@@ -38,6 +43,55 @@ enum Grant {
     Expired,
 }
 
+/// Grants at the pace of real time.
+///
+/// A grant replaces the one before, so that only one is open, and the next one is for all the real
+/// time since then. A clock that falls behind real time, because scripts run or the machine is
+/// busy, must catch up: Chromium draws each frame as much too late as the clock is behind.
+#[derive(Debug)]
+pub struct Meter {
+    tick: Duration,
+    granted_at: Duration,
+    /// Virtual time of the grant that has not expired.
+    open: Duration,
+}
+
+impl Meter {
+    /// Starts now, with `tick` of real time between two grants.
+    pub fn start(tick: Duration, now: Duration) -> Meter {
+        Meter {
+            tick,
+            granted_at: now,
+            open: Duration::ZERO,
+        }
+    }
+
+    /// When the next grant is due.
+    pub fn due(&self) -> Duration {
+        let pause = if self.open.is_zero() {
+            self.tick
+        } else {
+            self.tick.max(REPEAT)
+        };
+        self.granted_at + pause
+    }
+
+    /// Virtual time of the next grant, if it is due.
+    pub fn grant(&mut self, now: Duration) -> Option<Duration> {
+        if now < self.due() {
+            return None;
+        }
+        self.open += now - self.granted_at;
+        self.granted_at = now;
+        Some(self.open.min(METERED_MAX))
+    }
+
+    /// The last grant has expired.
+    pub fn expired(&mut self) {
+        self.open = Duration::ZERO;
+    }
+}
+
 /// The clock of a page.
 #[derive(Debug, Default)]
 pub struct Clock {
@@ -45,6 +99,8 @@ pub struct Clock {
     grant: Grant,
     granted_at: Duration,
     now: Duration,
+    /// Set while the clock follows real time.
+    meter: Option<Meter>,
 }
 
 impl Clock {
@@ -65,6 +121,7 @@ impl Clock {
     /// Grants all the remaining time, without that of the network.
     pub fn grant_all(&mut self) -> Step {
         self.grant = Grant::All;
+        self.meter = None;
         self.granted_at = self.now;
         Step::Grant {
             policy: Policy::PauseForNetwork,
@@ -75,6 +132,7 @@ impl Clock {
     /// Grants a piece of the remaining time, whatever the network does.
     pub fn grant_some(&mut self) -> Step {
         self.grant = Grant::Piece;
+        self.meter = None;
         self.granted_at = self.now;
         Step::Grant {
             policy: Policy::Advance,
@@ -86,12 +144,14 @@ impl Clock {
     pub fn meter(&mut self) {
         if self.grant != Grant::None {
             self.grant = Grant::Expired;
+            self.meter = Some(Meter::start(TICK, self.now));
         }
     }
 
     /// When the next grant at the pace of real time is due.
     pub fn next_grant(&self) -> Option<Duration> {
-        (self.grant != Grant::None).then_some(self.granted_at + TICK)
+        let due = self.meter.as_ref().map(Meter::due);
+        (self.grant != Grant::None).then(|| due.unwrap_or(self.granted_at + TICK))
     }
 
     /// Grants time at the pace of real time, if it is due.
@@ -99,12 +159,15 @@ impl Clock {
         if self.next_grant().is_none_or(|due| now < due) {
             return None;
         }
+        let start = now.saturating_sub(TICK);
+        let meter = self.meter.get_or_insert_with(|| Meter::start(TICK, start));
+        let budget = meter.grant(now)?;
         self.grant = Grant::Tick;
         self.granted_at = now;
-        self.remaining = self.remaining.saturating_sub(TICK);
+        self.remaining = self.remaining.saturating_sub(budget);
         Some(Step::Grant {
             policy: Policy::Advance,
-            budget: TICK,
+            budget,
         })
     }
 
@@ -117,6 +180,8 @@ impl Clock {
         }
         if self.grant != Grant::None {
             self.grant = Grant::Expired;
+            let meter = self.meter.get_or_insert_with(|| Meter::start(TICK, now));
+            meter.expired();
         }
         self.now = now;
     }

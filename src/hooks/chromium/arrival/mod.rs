@@ -33,7 +33,7 @@ mod requests;
 mod tests;
 
 use clock::Clock;
-pub use clock::Policy;
+pub use clock::{Meter, Policy};
 use document::{ABORTED, Document, NO_BODY};
 pub use event::{Ending, ReadyPage, Response, Step, TabEvent};
 pub use requests::RequestKind;

@@ -11,8 +11,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 const DEPARTURE_MAX: Duration = Duration::from_secs(1);
 /// Time in which chromium reports the head of a response that ended a navigation.
 const EXPLANATION_MAX: Duration = Duration::from_millis(300);
-/// Time for the scripts that reveal a page, in addition to the settling time.
-const REVEAL_MAX: Duration = Duration::from_secs(5);
+/// Time for the script that reveals a page. It has 15 seconds of the page's clock for scrolling,
+/// which it only needs on a machine that draws late.
+const REVEAL_MAX: Duration = Duration::from_secs(20);
 /// Time without any event after which a page whose clock stopped for the network, but which waits
 /// for no request that is known, gets more time.
 const UNEXPLAINED_MAX: Duration = Duration::from_millis(300);
@@ -37,7 +38,7 @@ impl Arrival {
             }
             Phase::Refused { since, .. } => since + EXPLANATION_MAX,
             Phase::Departing { since } => since + DEPARTURE_MAX,
-            Phase::Revealing { since } => since + self.limits.settle + REVEAL_MAX,
+            Phase::Revealing { since } => since + REVEAL_MAX,
             Phase::Finishing { since } => since + self.limits.settle,
             Phase::Over => return Duration::MAX,
         };
@@ -123,7 +124,7 @@ impl Arrival {
                 }
             }
             Phase::Revealing { since } => {
-                if now >= since + self.limits.settle + REVEAL_MAX {
+                if now >= since + REVEAL_MAX {
                     self.note("it could not be scrolled to its end".to_owned());
                     self.phase = Phase::Finishing { since: now };
                 }
