@@ -5,6 +5,7 @@ pub mod charset;
 pub mod coding;
 pub mod declaration;
 pub mod fetch;
+pub mod framed;
 pub mod html;
 pub mod identity;
 pub mod listing;
@@ -283,10 +284,10 @@ fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Opt
     let within = runner.remaining() / 2;
     let read = chromium::with_page(invocation, runner, most, async |view| {
         let late = |_| Finding::failed("chromium did not answer");
-        Ok(timeout(within, view.document()).await.map_err(late)??)
+        Ok(timeout(within, view.document(most)).await.map_err(late)??)
     });
     match read {
-        Ok((html, _)) if (html.len() as u64) <= most => Some(html),
+        Ok(((html, _), _)) if (html.len() as u64) <= most => Some(html),
         Ok(_) => None,
         Err(finding) => {
             eprintln!(

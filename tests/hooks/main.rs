@@ -5,6 +5,7 @@
 mod arrival;
 mod browser;
 mod fixture;
+mod frames;
 mod identity;
 mod letters;
 mod passwords;

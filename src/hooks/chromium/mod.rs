@@ -16,6 +16,7 @@ mod relay;
 mod reveal;
 mod routes;
 mod session;
+mod subframes;
 pub mod tab;
 mod tab_events;
 mod view;

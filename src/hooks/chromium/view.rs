@@ -3,6 +3,7 @@
 use super::super::page;
 use super::cdp::{CdpError, Connection, Ignored, Session};
 use super::session::{CDP_URL, NAVIGATION, Navigation, PLUGIN, TARGET_ID, URL};
+use super::subframes::FrameReader;
 use super::{load, reveal};
 use crate::chromium::session;
 use crate::process::finding::Finding;
@@ -32,6 +33,7 @@ const CHARACTER_SET: &str =
 
 /// A connection to the tab, and how its page loaded.
 pub struct TabView {
+    connection: Connection,
     session: Session,
     /// Id of the main frame.
     frame: String,
@@ -120,6 +122,7 @@ async fn open(invocation: &Invocation, most: u64) -> Result<TabView, Finding> {
     let connection = Connection::open(&session::socket_in(&directory)?, most).await?;
     Ok(TabView {
         session: connection.attach(&target).await?,
+        connection,
         frame: target,
         navigation,
     })
@@ -152,14 +155,31 @@ impl TabView {
         Ok(outer.outer_html)
     }
 
-    /// The document's HTML in its present state, whose declarations say UTF-8, and keep the encoding
-    /// of the server's document.
-    pub async fn document(&self) -> Result<String, CdpError> {
+    /// The document's HTML in its present state with the documents of its frames, as long as that
+    /// has at most `most` bytes. Its declarations say UTF-8, and keep the encoding of the server's
+    /// document. Returns it, and a remark about frames that were left out.
+    pub async fn document(&self, most: u64) -> Result<(String, Option<String>), CdpError> {
         let html = self.html().await?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let (html, note) = self.with_frames(html, most).await?;
         let label = self.evaluate(CHARACTER_SET, &[]).await?;
         let label = label.as_str().unwrap_or_default();
         let encoding = Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8);
-        Ok(page::declaration::declare_utf8(&html, encoding))
+        Ok((page::declaration::declare_utf8(&html, encoding), note))
+    }
+
+    /// Puts the documents of frames into the HTML of the page.
+    async fn with_frames(
+        &self,
+        html: String,
+        most: usize,
+    ) -> Result<(String, Option<String>), CdpError> {
+        let has_frames = html.contains("<iframe");
+        if !has_frames {
+            return Ok((html, None));
+        }
+        let reader = FrameReader::new(self.connection.clone(), &self.frame, most).await?;
+        reader.embed_all(&self.session, html).await
     }
 
     /// Width and height of the whole page in pixels.

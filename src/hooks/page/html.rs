@@ -1,5 +1,6 @@
 //! Reads the title, links and icons of a page's HTML. All of it is untrusted text.
 
+use super::framed::KEPT_SRC;
 use encoding_rs::{Encoding, UTF_8};
 use html5ever::driver;
 use html5ever::tendril::{StrTendril, TendrilSink};
@@ -14,7 +15,7 @@ const URL_MAX_BYTES: usize = 8192;
 /// Depth of `srcdoc` frames whose links are read.
 const SRCDOC_DEPTH_MAX: usize = 3;
 /// Time for parsing all `srcdoc` frames of a page.
-const SRCDOC_TIMEOUT: Duration = Duration::from_secs(1);
+const SRCDOC_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a page that are parsed between two looks at the clock.
 const PIECE_BYTES: usize = 4096;
 
@@ -207,9 +208,10 @@ fn collect_links(page: &Html, resolver: &Resolver, frames: &mut Frames, links: &
                     frames.depth -= 1;
                     collect_links(&inner, &resolver, frames, links);
                     frames.depth += 1;
-                    continue;
+                    element.attr(KEPT_SRC)
+                } else {
+                    element.attr("src")
                 }
-                element.attr("src")
             }
         };
         if let Some((url, route)) = target.and_then(|target| resolver.link(target)) {

@@ -29,6 +29,13 @@ impl<'a> Tag<'a> {
         self.name.eq_ignore_ascii_case(name)
     }
 
+    /// Names and values of the attributes.
+    pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.attributes
+            .iter()
+            .map(|(name, value, _)| (*name, *value))
+    }
+
     /// Value and range of the first attribute of this name.
     pub fn attribute(&self, name: &[u8]) -> Option<(&'a [u8], Range<usize>)> {
         let mut own = self.attributes.iter();

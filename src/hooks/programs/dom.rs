@@ -16,9 +16,9 @@ pub fn run(invocation: &Invocation) -> Outcome {
         most => most.min(PAGE_MAX_BYTES),
     };
     let read = chromium::with_page(invocation, &mut runner, most, async |view| {
-        Ok(view.document().await?)
+        Ok(view.document(most).await?)
     });
-    let (html, navigation) = read?;
+    let ((html, note), navigation) = read?;
     let size = html.len();
     if size as u64 > most {
         let reason = format!("the page has {size} bytes, more than DOM_MAX_SIZE");
@@ -30,7 +30,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         )));
     }
     page::write("output.html", html.as_bytes())?;
-    Ok(Finding::succeeded("output.html").with_note(navigation.note))
+    Ok(Finding::succeeded("output.html").with_notes([navigation.note, note]))
 }
 
 /// Declares UTF-8 in documents without an element for that.

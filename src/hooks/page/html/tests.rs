@@ -159,6 +159,12 @@ fn links_of_frames_drawings_and_neighbours_count() {
 }
 
 #[test]
+fn frame_with_its_document_is_a_link_to_its_address_too() {
+    let page = "<iframe data-archivist-src=f srcdoc='<base href=http://b.test/><a href=g></a>'>";
+    assert_eq!(urls(page), ["http://b.test/g", "http://a.test/dir/f"]);
+}
+
+#[test]
 fn deep_frames_are_read_in_bounded_time() {
     let deep = format!(
         "<a href=x></a><iframe srcdoc='{}'></iframe>",
