@@ -36,18 +36,7 @@
   collect(document);
   if (!page) return 0;
   // A page may scroll in a box of its own.
-  const box = () => {
-    if (page.scrollHeight > page.clientHeight + 1) return page;
-    let best = page;
-    for (const element of document.querySelectorAll("body, body *")) {
-      const over = element.scrollHeight - element.clientHeight;
-      if (over < 100 || element.clientHeight < innerHeight / 2) continue;
-      if (!/auto|scroll/.test(getComputedStyle(element).overflowY)) continue;
-      if (element.scrollHeight > best.scrollHeight) best = element;
-    }
-    return best;
-  };
-  const scroller = box();
+  const scroller = scrollBox() || page;
   const home = scroller.scrollTop;
   const screen = Math.max(200, scroller.clientHeight || innerHeight);
   const end = () => scroller.scrollHeight - scroller.clientHeight;

@@ -12,9 +12,12 @@ const SCROLL_MAX_STEPS: u32 = 150;
 /// second. Height and steps bound the time of one that draws many.
 const SCROLL_MAX_MS: u32 = 15_000;
 const SCRIPT: &str = include_str!("reveal.js");
+/// Functions that all scripts may call.
+const SHARED: &str = include_str!("boxes.js");
 
 /// Evaluates a function of our own in the page with these arguments, in a world of its own: its
-/// objects are not those that the scripts of the page may have changed.
+/// objects are not those that the scripts of the page may have changed. The function may call those of
+/// `boxes.js`.
 pub async fn evaluate(
     session: &Session,
     frame: &str,
@@ -38,7 +41,10 @@ pub async fn evaluate(
     let world = json!({"frameId": frame, "worldName": "archivist"});
     let world: World = session.call("Page.createIsolatedWorld", world).await?;
     let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
-    let expression = format!("({function})({})", arguments.join(", "));
+    let expression = format!(
+        "(() => {{ {SHARED}\nreturn ({function})({}); }})()",
+        arguments.join(", ")
+    );
     let evaluated: Evaluated = session
         .call(
             "Runtime.evaluate",

@@ -85,17 +85,11 @@ impl From<Value> for Layout {
 const MEASURE: &str = r#"() => {
   const page = document.scrollingElement || document.documentElement;
   const text = (document.documentElement || {}).innerText || "";
-  let boxes = 0;
-  for (const element of document.querySelectorAll("body, body *")) {
-    const over = element.scrollHeight - element.clientHeight;
-    if (over < 100 || element.clientHeight < innerHeight / 3) continue;
-    if (/auto|scroll|hidden/.test(getComputedStyle(element).overflowY)) boxes++;
-  }
   return {
     words: (text.slice(0, 4000000).match(/\S+/g) || []).length,
     width: page ? page.scrollWidth : 0,
     viewport: innerWidth,
-    boxes,
+    boxes: scrollBoxes(/auto|scroll|hidden/, 1 / 3).length,
   };
 }"#;
 
@@ -112,10 +106,7 @@ const SPREAD: &str = r#"(on) => {
     return;
   }
   const spread = new Set();
-  for (const element of document.querySelectorAll("body, body *")) {
-    const over = element.scrollHeight - element.clientHeight;
-    if (over < 100 || element.clientHeight < innerHeight / 3) continue;
-    if (!/auto|scroll|hidden/.test(getComputedStyle(element).overflowY)) continue;
+  for (const element of scrollBoxes(/auto|scroll|hidden/, 1 / 3)) {
     for (let at = element; at; at = at.parentElement) spread.add(at);
   }
   for (const element of spread) {

@@ -97,16 +97,8 @@ async fn whole_page(
 /// Height that the viewport needs to show all of the box in which the page scrolls; 0 if it scrolls
 /// as a whole.
 const BOXED_HEIGHT: &str = r#"() => {
-  const page = document.scrollingElement || document.documentElement;
-  if (!page || page.scrollHeight > innerHeight + 1) return 0;
-  let most = 0;
-  for (const element of document.querySelectorAll("body, body *")) {
-    const over = element.scrollHeight - element.clientHeight;
-    if (over < 100 || element.clientHeight < innerHeight / 2) continue;
-    if (!/auto|scroll/.test(getComputedStyle(element).overflowY)) continue;
-    most = Math.max(most, innerHeight + over);
-  }
-  return most;
+  const box = scrollBox();
+  return box ? innerHeight + box.scrollHeight - box.clientHeight : 0;
 }"#;
 
 /// Whether the bytes are a PNG from its signature to its last chunk.
