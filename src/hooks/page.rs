@@ -9,6 +9,7 @@ pub mod framed;
 pub mod html;
 pub mod identity;
 pub mod listing;
+pub mod results;
 pub mod retry_after;
 pub mod sitemap;
 mod tags;
@@ -18,6 +19,7 @@ use super::chromium;
 use crate::page::fetch::Fetched;
 use crate::page::html::Resolver;
 use crate::page::listing::Listing;
+use crate::page::results::{last_success, saved_dom};
 use crate::process::finding::Finding;
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
@@ -85,8 +87,9 @@ pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Docum
             encoding: declaration::served(bytes).unwrap_or(UTF_8),
         })
     };
-    let dom = invocation.sibling("dom", "output.html");
-    if let Some(bytes) = read_start(&dom, most) {
+    if let Some(dom) = saved_dom(invocation)
+        && let Some(bytes) = read_start(&dom, most)
+    {
         eprintln!("reading '{}'", dom.display());
         return Ok(of_dom(&bytes));
     }
@@ -302,15 +305,7 @@ fn in_tab(invocation: &Invocation, runner: &mut ProgramRunner, most: u64) -> Opt
 /// Path of the main file that wget's record names. Prefers the copy from before wget rewrote the
 /// links.
 fn wget_main_file(invocation: &Invocation) -> Option<PathBuf> {
-    let output = read_start(&invocation.sibling("wget", "stdout.log"), 1 << 20)?;
-    let text = String::from_utf8_lossy(&output);
-    let mut records = text
-        .lines()
-        .rev()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let is_success =
-        |record: &Value| record["type"] == "ArchiveResult" && record["status"] == "succeeded";
-    let record = records.find(is_success)?;
+    let record = last_success(invocation, "wget")?;
     let main = Path::new(record["output_str"].as_str()?);
     let saved = named(&invocation.sibling("wget", ""), main)?;
     originals(&saved)

@@ -117,3 +117,21 @@ fn busy_frame_is_left_out() {
     assert!(html.contains("OF THE SAME SITE"), "{html}");
     assert!(note.contains("1 frame is not in the saved page"), "{note}");
 }
+
+/// The files of an earlier visit stay until a hook replaces them.
+#[test]
+fn title_is_that_of_this_visit() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let url = bed.web.url("/visits");
+    bed.save("/visits");
+    let title = |bed: &Bed, title: &str| {
+        bed.snap
+            .run("title", &url, &[])
+            .assert(0, "succeeded", title)
+    };
+    title(&bed, "visit 1");
+    bed.session.open(&bed.snap, &url, &[]);
+    title(&bed, "visit 2");
+}

@@ -54,6 +54,9 @@ pub struct Navigation {
     pub elapsed: u64,
     pub url: String,
     pub final_url: String,
+    /// Id of the tab, which each visit of the page has anew.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub target: String,
     /// HTTP status code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u64>,

@@ -112,6 +112,7 @@ async fn open_page(
     let mut loading = LoadingTab::new(tab.session, &request).await?;
     let mut navigation = loading.load(&request).await?;
     navigation.url = invocation.url.clone();
+    navigation.target = tab.target.clone();
     Ok((loading, navigation))
 }
 

@@ -30,7 +30,9 @@ pub fn run(invocation: &Invocation) -> Outcome {
         )));
     }
     page::write("output.html", html.as_bytes())?;
-    Ok(Finding::succeeded("output.html").with_notes([navigation.note, note]))
+    Ok(Finding::succeeded("output.html")
+        .with(page::results::VISIT, navigation.target)
+        .with_notes([navigation.note, note]))
 }
 
 /// Declares UTF-8 in documents without an element for that.

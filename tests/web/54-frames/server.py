@@ -32,10 +32,18 @@ PAGES = {
 }
 
 
+visits = 0
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path, _, _ = self.path.partition("?")
-        text = page(f"<p>SMALL {self.path}</p>") if path == "/small" else PAGES.get(path)
+        global visits
+        visits += path == "/visits"
+        if path == "/visits":
+            text = f"<!doctype html><title>visit {visits}</title><p>OUTSIDE"
+        else:
+            text = page(f"<p>SMALL {self.path}</p>") if path == "/small" else PAGES.get(path)
         if text is None:
             self.send_error(404)
             return
