@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 #[path = "check/kinds.rs"]
 mod kinds;
+#[path = "check/modern.rs"]
+mod modern;
 #[path = "check/tls.rs"]
 mod tls;
 
@@ -364,6 +366,15 @@ fn tls_that_is_broken_in_every_way() {
             record["error"].as_str().unwrap().contains(reason),
             "{record}"
         );
+        if reason == "has expired" {
+            assert_eq!(record["certificate_expires"], "2020-02-01T00:00:00Z");
+            assert!(
+                record["certificate_days"].as_i64().unwrap() < -2000,
+                "{record}"
+            );
+            let error = record["error"].as_str().unwrap();
+            assert!(error.contains("has expired on 2020-02-01, "), "{error}");
+        }
     }
     let plain = Server::new(|_, _, to| reply(to, 400, "", b"no TLS here"));
     assert_eq!(ask(plain.port)["status_code"], 526);

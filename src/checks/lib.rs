@@ -9,6 +9,7 @@ pub mod lighthouse;
 mod reach;
 mod request;
 mod result;
+mod sender;
 mod status;
 
 pub use request::{Request, Settings};

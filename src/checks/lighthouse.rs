@@ -35,6 +35,10 @@ const CLOSED: &str = "; it reaches its browser on the loopback, which this check
 /// Runs lighthouse for the URL.
 pub fn check(request: &Request) -> CheckResult {
     let mut result = CheckResult::new(Kind::Lighthouse, request.url.as_str());
+    if let Some(why) = request.settings.probe.closed_to_lighthouse() {
+        result.skipped = true;
+        return result.with_error(&format!("not measured, set Lighthouse=no: {why}"));
+    }
     match look(request) {
         Ok(report) => {
             let ok = report.runtime_error.is_none();
@@ -123,9 +127,10 @@ fn look(request: &Request) -> Result<Report, Trouble> {
     let mut runner =
         ProgramRunner::new(budget).map_err(|finding| Trouble::failed(finding.output_str))?;
     let mut command = Command::new(&lighthouse);
-    command
-        .arg(request.url.as_str())
-        .args(arguments(settings.user_agent.as_deref()));
+    command.arg(request.url.as_str()).args(arguments(
+        settings.user_agent.as_deref(),
+        &settings.probe.headers,
+    ));
     command
         .env("CHROME_PATH", &chromium)
         .env("PATH", std::env::join_paths(&search).unwrap_or_default())
@@ -149,7 +154,7 @@ fn look(request: &Request) -> Result<Report, Trouble> {
 }
 
 /// Options of lighthouse and of its browser.
-fn arguments(user_agent: Option<&str>) -> Vec<String> {
+fn arguments(user_agent: Option<&str>, headers: &[(String, String)]) -> Vec<String> {
     let mut flags = vec!["--headless=new", "--disable-dev-shm-usage", "--disable-gpu"];
     if !can_sandbox() {
         flags.push("--no-sandbox");
@@ -164,6 +169,11 @@ fn arguments(user_agent: Option<&str>) -> Vec<String> {
     ];
     arguments
         .extend(user_agent.map(|agent| format!("--emulated-user-agent={}", one_line(agent, 300))));
+    if !headers.is_empty() {
+        let headers: BTreeMap<_, _> = headers.iter().map(|(name, value)| (name, value)).collect();
+        let headers = serde_json::to_string(&headers).unwrap_or_default();
+        arguments.push(format!("--extra-headers={headers}"));
+    }
     arguments
 }
 

@@ -1,7 +1,7 @@
 //! Result of a check: the line of JSON that it prints. All text came from the web; it is cleaned
 //! and bounded here.
 
-use archivist_core::model::Time;
+use archivist_core::model::{HIDDEN, Time, shown_header};
 use archivist_hooks::page::html::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -125,9 +125,12 @@ pub struct CheckResult {
     /// When the first of the certificates of all answers expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_expires: Option<Time>,
-    /// Whole days from now until then.
+    /// Whole days from now until then; negative after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate_days: Option<i64>,
+    /// Days before then from which on the check warns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_warn_days: Option<u32>,
     /// A problem that will make the check fail, such as a certificate that expires soon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -150,12 +153,24 @@ pub struct CheckResult {
     /// Whether it ended early, with the findings so far.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// Whether the check cannot run here: a program is missing.
+    /// Whether the check cannot run here: a program or a certificate of the client is missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
     /// Error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Returns a cookie with its name and attributes.
+fn without_value(cookie: &str) -> String {
+    let (pair, attributes) = match cookie.split_once(';') {
+        Some((pair, attributes)) => (pair, format!(";{attributes}")),
+        None => (cookie, String::new()),
+    };
+    match pair.split_once('=') {
+        Some((name, _)) => format!("{name}={HIDDEN}{attributes}"),
+        None => format!("{HIDDEN}{attributes}"),
+    }
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -175,6 +190,7 @@ impl CheckResult {
             response_ms: None,
             certificate_expires: None,
             certificate_days: None,
+            certificate_warn_days: None,
             warning: None,
             headers: Map::new(),
             scores: None,
@@ -208,10 +224,15 @@ impl CheckResult {
         self.findings_left_out = all - self.findings.len();
     }
 
-    /// Keeps headers up to the limits.
+    /// Keeps headers up to the limits, without secrets: those of cookies may be the session of the
+    /// user whose name and password the watch has.
     pub fn set_headers(&mut self, headers: &[(String, String)]) {
         for (name, value) in headers.iter().take(HEADERS) {
-            let value = one_line(value, HEADER);
+            let value = match name.as_str() {
+                "set-cookie" => without_value(value),
+                _ => shown_header(name, value),
+            };
+            let value = one_line(&value, HEADER);
             match self.headers.get_mut(name) {
                 Some(Value::String(text)) => {
                     text.push('\n');
@@ -240,8 +261,10 @@ mod tests {
         let mut result =
             CheckResult::new(Kind::Status, "https://a.test/").with_error("a\nb\u{1b}[0m");
         result.set_headers(&[
-            ("set-cookie".into(), "a=1".into()),
+            ("set-cookie".into(), "a=1; Path=/".into()),
             ("set-cookie".into(), "b=\u{7}2".into()),
+            ("x-auth-token".into(), "1234".into()),
+            ("server".into(), "a\u{7}b".into()),
         ]);
         result.set_findings(vec![
             Finding::new("broken-link", "https://a.test/x", "404").on("https://a.test/"),
@@ -251,11 +274,12 @@ mod tests {
             r#"{"type":"CheckResult","kind":"status","url":"https://a.test/","ok":false,"#
         ));
         assert!(!line.contains('\n') && !line.contains("\\u001b"), "{line}");
-        assert!(
-            line.contains(r#""set-cookie":"a=1\nb= 2""#)
-                || line.contains(r#""set-cookie":"a=1\nb=2""#),
-            "{line}"
+        assert_eq!(
+            result.headers["set-cookie"],
+            "a=(hidden); Path=/\nb=(hidden)"
         );
+        assert_eq!(result.headers["x-auth-token"], "(hidden)");
+        assert!(!line.contains("\\u0007"), "{line}");
         assert_eq!(serde_json::from_str::<CheckResult>(&line).unwrap(), result);
     }
 

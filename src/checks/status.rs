@@ -3,9 +3,10 @@
 
 use super::Request;
 use super::follow::follow;
-use super::http::{Answer, Ask, Client, Fault, Patience, Wanted};
+use super::http::{Answer, Ask, Client, DEMAND, Fault, Patience, Wanted};
 use super::reach::Guard;
 use super::result::{CheckResult, Kind};
+use super::sender::{headers, identity};
 use archivist_core::model::{Probe, ProbeBody, Time};
 use archivist_hooks::page::charset::decode;
 use archivist_hooks::page::html::one_line;
@@ -30,26 +31,34 @@ const DAY: i64 = 86_400;
 /// and the first bytes of its body have arrived: some bodies never end.
 pub fn check(request: &Request) -> CheckResult {
     let settings = &request.settings;
+    let mut result = CheckResult::new(Kind::Status, request.url.as_str());
+    let identity = match identity(request) {
+        Ok(identity) => identity,
+        Err(why) => {
+            result.skipped = true;
+            return result.with_error(&why);
+        }
+    };
     let client = Client::new(
         settings.patience(PATIENCE),
         settings.user_agent(),
         &Guard::new(settings.reach.clone()),
+        identity,
     );
     let mut asker = Asker::new(&client, &settings.probe, &request.url);
-    let mut result = CheckResult::new(Kind::Status, request.url.as_str());
     let longest = settings.deadline(LONGEST);
     let answered = follow(&request.url, REDIRECTS, longest, |url| asker.ask(url));
     if let Ok((url, answer)) = &answered {
         result.set_headers(&answer.headers);
         result.final_url = (url != &request.url).then(|| one_line(url.as_str(), 2048));
     }
-    if let Some(end) = asker.certificate_expires {
-        note_certificate(
-            &mut result,
-            end,
-            now(),
-            settings.probe.certificate_warn_days,
-        );
+    let expired = match &answered {
+        Err(Fault::Expired(end)) => Some(*end),
+        _ => None,
+    };
+    if let Some(end) = expired.or(asker.certificate_expires) {
+        let warn_days = settings.probe.certificate_warn_days;
+        note_certificate(&mut result, end, now(), warn_days);
     }
     match answered.and_then(|(_, answer)| whole(answer, &settings.probe)) {
         Ok(answer) => {
@@ -65,11 +74,15 @@ pub fn check(request: &Request) -> CheckResult {
         }
         Err(fault) => {
             result.status_code = Some(match fault {
-                Fault::Tls(_) => TLS_ERROR,
+                Fault::Tls(_) | Fault::Expired(_) => TLS_ERROR,
                 Fault::Late(_) | Fault::Other(_) => NO_ANSWER,
             });
             result.response_ms = Some(NO_TIME);
-            result.with_error(&fault.to_string())
+            let why = match &fault {
+                Fault::Expired(end) => format!("{fault}, {}", ago(*end, now())),
+                _ => fault.to_string(),
+            };
+            result.with_error(&why)
         }
     }
 }
@@ -99,7 +112,12 @@ impl<'a> Asker<'a> {
     }
 
     fn ask(&mut self, url: &Url) -> Result<Answer, Fault> {
-        let headers = self.headers(url);
+        let mut headers = headers(&self.probe.headers, self.start, url);
+        let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
+        if self.data.is_some() && !headers.iter().any(has_type) {
+            let form = "application/x-www-form-urlencoded";
+            headers.push(("Content-Type".to_owned(), form.to_owned()));
+        }
         let ask = Ask {
             method: &self.method,
             url,
@@ -128,23 +146,6 @@ impl<'a> Asker<'a> {
         }
         Ok(answer)
     }
-
-    /// Other sites get no header that may be a secret.
-    fn headers(&self, url: &Url) -> Vec<(String, String)> {
-        let is_own = url.origin() == self.start.origin();
-        let is_harmless = |name: &str| {
-            let harmless = ["accept", "accept-language", "user-agent"];
-            harmless.iter().any(|own| name.eq_ignore_ascii_case(own))
-        };
-        let mut headers = self.probe.headers.clone();
-        headers.retain(|(name, _)| is_own || is_harmless(name));
-        let has_type = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
-        if self.data.is_some() && !headers.iter().any(has_type) {
-            let form = "application/x-www-form-urlencoded";
-            headers.push(("Content-Type".to_owned(), form.to_owned()));
-        }
-        headers
-    }
 }
 
 /// An answer without the body that must arrive counts as none. For keywords, what has arrived of a
@@ -166,7 +167,11 @@ fn whole(mut answer: Answer, probe: &Probe) -> Result<Answer, Fault> {
 /// Returns why an answer is not the expected one, if it is not.
 fn complaint(answer: &Answer, probe: &Probe) -> Option<String> {
     if !probe.expects(answer.status) {
-        return Some(format!("the server answered {}", answer.status));
+        let demand = match answer.status {
+            400 | 401 | 403 | 495 | 496 if answer.misses_certificate => format!("; {DEMAND}"),
+            _ => String::new(),
+        };
+        return Some(format!("the server answered {}{demand}", answer.status));
     }
     if !probe.has_keywords() {
         return None;
@@ -180,13 +185,24 @@ fn note_certificate(result: &mut CheckResult, end: i64, now: i64, warn_days: u32
     let days = (end - now).div_euclid(DAY);
     result.certificate_expires = Some(Time(end.saturating_mul(1000)));
     result.certificate_days = Some(days);
-    if days < i64::from(warn_days) {
+    result.certificate_warn_days = Some(warn_days);
+    // After the end, the check fails with that reason.
+    if (0..i64::from(warn_days)).contains(&days) {
         let when = match days {
             0 => "today".to_owned(),
             1 => "in 1 day".to_owned(),
             days => format!("in {days} days"),
         };
         result.warning = Some(format!("the certificate expires {when}"));
+    }
+}
+
+/// Returns how long ago a certificate expired.
+fn ago(end: i64, now: i64) -> String {
+    match (now - end) / DAY {
+        ..=0 => "less than a day ago".to_owned(),
+        1 => "1 day ago".to_owned(),
+        days => format!("{days} days ago"),
     }
 }
 
@@ -213,5 +229,9 @@ mod tests {
         assert_eq!(of(14 * DAY, 14), (14, None));
         assert_eq!(of(14 * DAY - 1, 14), (13, soon("in 13 days")));
         assert_eq!(of(5, 0), (0, None));
+        assert_eq!(of(-5, 14), (-1, None));
+        assert_eq!(of(-3 * DAY - 5, 14), (-4, None));
+        assert_eq!(ago(0, 2 * DAY + 5), "2 days ago");
+        assert_eq!(ago(0, 5), "less than a day ago");
     }
 }

@@ -2,8 +2,12 @@
 
 use super::ReadWrite;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{
+    RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion,
+};
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -91,6 +95,41 @@ impl Made {
         self.signed(params)
     }
 
+    /// Speaks HTTP/2 alone.
+    pub fn modern(&self) -> Arc<ServerConfig> {
+        let mut config = (*self.good()).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
+    }
+
+    /// Demands a certificate of this authority, with these versions of TLS.
+    pub fn demanding(&self, versions: &[&'static SupportedProtocolVersion]) -> Arc<ServerConfig> {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_slice(self.authority.as_bytes()).unwrap();
+        roots.add(authority).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                .build()
+                .unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = of("127.0.0.1").signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![certificate.der().clone()], key);
+        Arc::new(config.unwrap())
+    }
+
+    /// Certificate and key of a client in PEM.
+    pub fn client(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = of("client").signed_by(&key, &self.issuer).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
     fn signed(&self, params: CertificateParams) -> Arc<ServerConfig> {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -115,10 +154,7 @@ fn of(name: &str) -> CertificateParams {
     CertificateParams::new(vec![name.to_owned()]).unwrap()
 }
 
-fn config(
-    chain: Vec<rustls::pki_types::CertificateDer<'static>>,
-    key: &KeyPair,
-) -> Arc<ServerConfig> {
+fn config(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> Arc<ServerConfig> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =

@@ -3,12 +3,14 @@
 use super::page::Page;
 use crate::crawl::page;
 use crate::follow::{follow, target};
-use crate::http::{Answer, Client, Fault, Patience};
+use crate::http::{Answer, Ask, Client, Fault, Patience};
 use crate::reach::Guard;
-use crate::request::Settings;
+use crate::request::Request;
+use crate::sender::{headers, identity};
 use archivist_core::model::Robots;
 use archivist_hooks::page::charset::decode;
 use archivist_hooks::page::sitemap::{self, Sitemap};
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -86,17 +88,37 @@ pub struct Response {
 pub struct Fetcher {
     own: Client,
     elsewhere: Client,
+    start: Url,
+    headers: Arc<[(String, String)]>,
 }
 
 impl Fetcher {
     /// Returns clients with the time limits of the settings.
-    pub fn new(settings: &Settings) -> Fetcher {
+    ///
+    /// # Errors
+    /// If the certificate of the client cannot be used.
+    pub fn new(request: &Request) -> Result<Fetcher, String> {
+        let settings = &request.settings;
         let guard = Guard::new(settings.reach.clone());
         let agent = settings.user_agent();
-        Fetcher {
-            own: Client::new(settings.patience(OWN), agent, &guard),
-            elsewhere: Client::new(settings.patience(ELSEWHERE), agent, &guard),
-        }
+        let identity = identity(request)?;
+        Ok(Fetcher {
+            own: Client::new(settings.patience(OWN), agent, &guard, identity),
+            elsewhere: Client::new(settings.patience(ELSEWHERE), agent, &guard, None),
+            start: request.url.clone(),
+            headers: settings.probe.headers.clone().into(),
+        })
+    }
+
+    /// Sends GET with the headers of the watch; `most` decides from the answer how many bytes of the
+    /// body to keep.
+    fn get(&self, url: &Url, most: impl FnOnce(&Answer) -> u64) -> Result<Answer, Fault> {
+        let headers = headers(&self.headers, &self.start, url);
+        let ask = Ask {
+            headers: &headers,
+            ..Ask::new("GET", url)
+        };
+        self.own.get_some(&ask, most)
     }
 
     /// Carries out a job.
@@ -113,7 +135,7 @@ impl Fetcher {
     }
 
     fn robots(&self, url: &Url) -> Rules {
-        let answered = follow(url, REDIRECTS, LONGEST, |url| self.own.get(url, ROBOTS));
+        let answered = follow(url, REDIRECTS, LONGEST, |url| self.get(url, |_| ROBOTS));
         match answered {
             Ok((_, answer)) => match answer.status {
                 200..300 => {
@@ -128,7 +150,7 @@ impl Fetcher {
     }
 
     fn sitemap(&self, url: &Url) -> Result<Sitemap, String> {
-        let answered = follow(url, REDIRECTS, LONGEST, |url| self.own.get(url, SITEMAP));
+        let answered = follow(url, REDIRECTS, LONGEST, |url| self.get(url, |_| SITEMAP));
         let (_, answer) = answered.map_err(|fault| fault.to_string())?;
         match (answer.status, answer.problem) {
             (200, None) => Ok(sitemap::read(&answer.body, url)),
@@ -139,10 +161,7 @@ impl Fetcher {
 
     /// Repeats a request if the connection broke: the server may have closed a kept-alive one.
     fn page(&self, url: &Url) -> Result<Response, Fault> {
-        let ask = || {
-            self.own
-                .get_some(url, |answer| if is_page(answer) { PAGE } else { 0 })
-        };
+        let ask = || self.get(url, |answer| if is_page(answer) { PAGE } else { 0 });
         let mut answer = match ask() {
             Err(Fault::Other(_)) => ask()?,
             answer => answer?,

@@ -50,7 +50,15 @@ pub fn check(request: &Request) -> CheckResult {
     let most = settings.pages.unwrap_or(PAGES).clamp(1, 10_000);
     let mut site = Site::new(&request.url, most, settings.external.unwrap_or(true));
     let (events, heard) = channel();
-    let end = match start(settings, &events) {
+    let fetcher = match Fetcher::new(request) {
+        Ok(fetcher) => fetcher,
+        Err(reason) => {
+            let mut result = CheckResult::new(Kind::Crawl, request.url.as_str());
+            result.skipped = true;
+            return result.with_error(&reason);
+        }
+    };
+    let end = match start(settings, fetcher, &events) {
         Ok(jobs) => survey(&mut site, &jobs, &heard, deadline),
         Err(error) => {
             let reason = format!("failed to start a thread: {error}");
@@ -61,7 +69,11 @@ pub fn check(request: &Request) -> CheckResult {
 }
 
 /// The threads that ask, and one that waits for signals.
-fn start(settings: &Settings, events: &Sender<Message>) -> std::io::Result<Sender<Job>> {
+fn start(
+    settings: &Settings,
+    fetcher: Fetcher,
+    events: &Sender<Message>,
+) -> std::io::Result<Sender<Job>> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
     signals.add(Signal::SIGINT);
@@ -75,7 +87,6 @@ fn start(settings: &Settings, events: &Sender<Message>) -> std::io::Result<Sende
         })?;
     let (jobs, queue) = channel::<Job>();
     let queue = Arc::new(Mutex::new(queue));
-    let fetcher = Fetcher::new(settings);
     for number in 0..settings.at_once.unwrap_or(AT_ONCE).clamp(1, 64) {
         let (fetcher, queue, events) = (fetcher.clone(), queue.clone(), events.clone());
         let work = move || {

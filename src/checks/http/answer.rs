@@ -26,6 +26,8 @@ pub struct Answer {
     pub sets_cookie: bool,
     /// End of validity of the server's certificate, in seconds since 1970.
     pub certificate_expires: Option<i64>,
+    /// Whether the server asked for a certificate of the client and got none.
+    pub misses_certificate: bool,
     /// Target of `Location:`, in which bytes that are not UTF-8 are percent-encoded.
     location: Option<String>,
 }
@@ -70,6 +72,7 @@ impl Answer {
             problem: None,
             sets_cookie: head.values("set-cookie").next().is_some(),
             certificate_expires: None,
+            misses_certificate: false,
             location: head.values("location").next().map(location),
         }
     }

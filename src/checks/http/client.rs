@@ -2,17 +2,19 @@
 //! automatic redirects.
 
 use super::answer::Answer;
-use super::connection::Connection;
+use super::channel::Channel;
+use super::connection::{Connection, Tls};
 use super::cookies::Jar;
-use super::fault::Fault;
+use super::fault::{Failure, Fault};
 use super::framing::{Body, Framing};
-use super::head::{self, Head};
+use super::head::Head;
+use super::identity::Identity;
 use super::request::{self, Ask};
 use super::trust::Trust;
 use crate::reach::Guard;
 use archivist_hooks::page::html::one_line;
-use std::collections::HashMap;
-use std::io::{self, BufRead, Read};
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -23,12 +25,10 @@ pub const USER_AGENT: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     ")"
 );
-/// Most bytes of the headers of one answer: twice those of Chromium.
-const HEADERS: usize = 512 << 10;
-/// Most interim answers (1xx) before the answer.
-const INTERIM: usize = 20;
 /// Most idle connections to one server.
 const IDLE: usize = 4;
+/// Most new connections for one request, if the server refuses it on each.
+const ATTEMPTS: usize = 3;
 /// Most bytes after the kept ones that are read so that the connection can be used again.
 const REST: u64 = 4096;
 
@@ -74,31 +74,37 @@ struct Shared {
     user_agent: String,
     guard: Guard,
     trust: OnceLock<Result<Trust, Fault>>,
-    idle: Mutex<HashMap<String, Vec<Connection>>>,
+    /// Certificate of the client, and the host that gets it.
+    identity: Option<(String, Identity)>,
+    idle: Mutex<HashMap<String, Vec<Channel>>>,
+    /// Origins that want HTTP/1.1 although they chose HTTP/2.
+    old: Mutex<HashSet<String>>,
 }
 
-/// Why there is no answer.
-enum Failure {
-    /// A connection that was used before had ended: the request is sent again.
-    Stale,
-    Fault(Fault),
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Failure {
-        Failure::Fault(fault)
+impl Shared {
+    fn identity_for(&self, url: &Url) -> Option<Identity> {
+        let own = self.identity.as_ref();
+        let own = own.filter(|(host, _)| url.host_str() == Some(host));
+        own.map(|(_, identity)| identity.clone())
     }
 }
 
 impl Client {
     /// Returns a client with these limits and this User-Agent.
-    pub fn new(patience: Patience, user_agent: &str, guard: &Guard) -> Client {
+    pub fn new(
+        patience: Patience,
+        user_agent: &str,
+        guard: &Guard,
+        identity: Option<(String, Identity)>,
+    ) -> Client {
         let shared = Shared {
             patience,
             user_agent: one_line(user_agent, 300),
             guard: guard.clone(),
             trust: OnceLock::new(),
+            identity,
             idle: Mutex::default(),
+            old: Mutex::default(),
         };
         Client {
             shared: Arc::new(shared),
@@ -119,9 +125,13 @@ impl Client {
         self.send(&Ask::new("GET", url), |_| Wanted::some(most))
     }
 
-    /// Sends GET; `most` decides from the answer how many bytes of the body to keep.
-    pub fn get_some(&self, url: &Url, most: impl FnOnce(&Answer) -> u64) -> Result<Answer, Fault> {
-        self.send(&Ask::new("GET", url), |answer| Wanted::some(most(answer)))
+    /// Sends a request; `most` decides from the answer how many bytes of the body to keep.
+    pub fn get_some(
+        &self,
+        ask: &Ask<'_>,
+        most: impl FnOnce(&Answer) -> u64,
+    ) -> Result<Answer, Fault> {
+        self.send(ask, |answer| Wanted::some(most(answer)))
     }
 
     /// Sends HEAD.
@@ -136,70 +146,67 @@ impl Client {
         wanted: impl FnOnce(&Answer) -> Wanted,
     ) -> Result<Answer, Fault> {
         let cookies = lock(&self.cookies).header(ask.url);
-        let request = request::bytes(ask, &self.shared.user_agent, cookies);
+        let fields = request::fields(ask, &self.shared.user_agent, cookies);
         let begun = Instant::now();
-        while let Some(connection) = self.idle(ask.url) {
-            match self.exchange(connection, ask, &request) {
+        let mut fresh = 0;
+        loop {
+            let idle = self.idle(ask.url);
+            let is_fresh = idle.is_none();
+            fresh += usize::from(is_fresh);
+            let channel = match idle {
+                Some(channel) => channel,
+                None => self.open(ask.url)?,
+            };
+            match self.exchange(channel, ask, &fields) {
                 Ok(exchange) => return self.read(exchange, ask.url, begun, wanted),
                 Err(Failure::Fault(fault)) => return Err(fault),
-                Err(Failure::Stale) => {}
+                Err(Failure::OldOnly) => {
+                    lock(&self.shared.old).insert(origin(ask.url));
+                }
+                Err(Failure::Stale) if is_fresh => return Err(closed()),
+                Err(Failure::Stale | Failure::Refused) => {}
+            }
+            if fresh == ATTEMPTS {
+                return Err(Fault::Other("the server refused the request".to_owned()));
             }
         }
-        let trust = || {
-            let trust = self.shared.trust.get_or_init(Trust::of_the_machine);
-            trust.clone()
-        };
-        let Shared {
-            guard, patience, ..
-        } = &*self.shared;
-        let connection = Connection::open(ask.url, guard, *patience, trust)?;
-        let exchange =
-            self.exchange(connection, ask, &request)
-                .map_err(|failure| match failure {
-                    Failure::Fault(fault) => fault,
-                    Failure::Stale => Fault::Other(
-                        "the server closed the connection before it answered".to_owned(),
-                    ),
-                })?;
-        self.read(exchange, ask.url, begun, wanted)
     }
 
-    fn idle(&self, url: &Url) -> Option<Connection> {
+    fn idle(&self, url: &Url) -> Option<Channel> {
         lock(&self.shared.idle).get_mut(&origin(url))?.pop()
     }
 
-    fn keep(&self, url: &Url, connection: Connection) {
+    fn keep(&self, url: &Url, channel: Channel) {
         let mut idle = lock(&self.shared.idle);
         let kept = idle.entry(origin(url)).or_default();
         if kept.len() < IDLE {
-            kept.push(connection);
+            kept.push(channel);
         }
+    }
+
+    fn open(&self, url: &Url) -> Result<Channel, Fault> {
+        let shared = &*self.shared;
+        let tls = || {
+            Ok(Tls {
+                trust: shared.trust.get_or_init(Trust::of_the_machine).clone()?,
+                identity: shared.identity_for(url),
+                is_modern: !lock(&shared.old).contains(&origin(url)),
+            })
+        };
+        let connection = Connection::open(url, &shared.guard, shared.patience, tls)?;
+        Ok(Channel::over(connection))
     }
 
     /// Sends a request and reads the headers of the answer.
     fn exchange(
         &self,
-        mut connection: Connection,
+        mut channel: Channel,
         ask: &Ask<'_>,
-        request: &[u8],
+        fields: &[(String, Vec<u8>)],
     ) -> Result<Exchange, Failure> {
-        let Patience { connect, read } = self.shared.patience;
-        connection.end_at(Instant::now() + connect);
-        connection
-            .send(request)
-            .map_err(|error| unsent(&error, "sending the request timed out"))?;
-        connection.end_at(Instant::now() + read);
-        let is_secure = ask.url.scheme() == "https";
-        let mut head = read_head(&mut connection, is_secure)?;
-        for _ in 0..INTERIM {
-            if !matches!(head.status, 100 | 102..200) {
-                break;
-            }
-            head = read_head(&mut connection, is_secure)?;
-        }
-        let framing = Framing::of(&head, ask.method == "HEAD").map_err(Fault::Other)?;
+        let (head, framing) = channel.exchange(ask, fields, self.shared.patience)?;
         Ok(Exchange {
-            connection,
+            channel,
             head,
             framing,
             at: Instant::now(),
@@ -214,19 +221,20 @@ impl Client {
         wanted: impl FnOnce(&Answer) -> Wanted,
     ) -> Result<Answer, Fault> {
         let Exchange {
-            mut connection,
+            mut channel,
             head,
             framing,
             at,
         } = exchange;
         let mut answer = Answer::of(&head, at - begun);
-        answer.certificate_expires = connection.expires;
+        answer.certificate_expires = channel.connection().expires;
+        answer.misses_certificate = channel.connection().answerer().misses_one();
         for cookie in head.values("set-cookie") {
             lock(&self.cookies).set(url, cookie);
         }
         let wanted = wanted(&answer);
-        connection.end_at(Instant::now() + self.shared.patience.read);
-        let mut body = Body::new(&mut connection, framing);
+        channel.end_at(Instant::now() + self.shared.patience.read);
+        let mut body = Body::new(channel.body(), framing);
         match wanted {
             Wanted::Bytes(most) => answer.take_body(&mut body, &head, most),
             Wanted::Start if !answer.is_stream() => answer.take_start(&mut body),
@@ -236,16 +244,15 @@ impl Client {
             let _ = io::copy(&mut (&mut body).take(REST), &mut io::sink());
         }
         let is_over = body.is_over;
-        let is_kept = head.is_modern && !head.lists("connection", "close");
-        if is_over && is_kept && framing != Framing::Close && connection.received().is_empty() {
-            self.keep(url, connection);
+        if channel.is_reusable(&head, framing, is_over) {
+            self.keep(url, channel);
         }
         Ok(answer)
     }
 }
 
 struct Exchange {
-    connection: Connection,
+    channel: Channel,
     head: Head,
     framing: Framing,
     /// When the headers had arrived.
@@ -262,55 +269,8 @@ impl Wanted {
     }
 }
 
-fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
-    let no_http = || Failure::Fault(Fault::Other("the answer is not HTTP".to_owned()));
-    let mut searched = 0;
-    loop {
-        let bytes = connection.received();
-        if !head::may_be_http(bytes) {
-            return Err(no_http());
-        }
-        if let Some(end) = head::end(bytes, searched) {
-            let head = head::parse(&bytes[..end]);
-            connection.consume(end);
-            return head.ok_or_else(no_http);
-        }
-        if bytes.len() > HEADERS {
-            let reason = format!("the headers are longer than {} KiB", HEADERS >> 10);
-            return Err(Fault::Other(reason).into());
-        }
-        searched = bytes.len().saturating_sub(2);
-        let received = connection
-            .receive()
-            .map_err(|error| unsent(&error, "no answer within the time limit"))?;
-        if received > 0 {
-            continue;
-        }
-        let bytes = connection.received();
-        let length = bytes.len();
-        // Without TLS, browsers accept headers that the end of the connection cuts off.
-        let cut = Some(bytes).filter(|bytes| !is_secure && bytes.contains(&b'\n'));
-        return match cut.and_then(head::parse) {
-            Some(head) => {
-                connection.consume(length);
-                Ok(head)
-            }
-            None if length == 0 => Err(Failure::Stale),
-            None => {
-                let reason = "the server closed the connection in the middle of the headers";
-                Err(Fault::Other(reason.to_owned()).into())
-            }
-        };
-    }
-}
-
-/// Returns the reason why no answer arrived.
-fn unsent(error: &io::Error, late: &str) -> Failure {
-    match error.kind() {
-        io::ErrorKind::TimedOut => Fault::Late(late.to_owned()).into(),
-        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => Failure::Stale,
-        _ => Fault::of(error).into(),
-    }
+fn closed() -> Fault {
+    Fault::Other("the server closed the connection before it answered".to_owned())
 }
 
 fn origin(url: &Url) -> String {

@@ -1,16 +1,21 @@
 //! One connection: TCP or TLS, with a time limit for each step.
 
 use super::client::Patience;
-use super::fault::Fault;
+use super::fault::{Failure, Fault};
+use super::identity::{Answerer, Identity};
 use super::trust::{Trust, in_words};
 use crate::reach::Guard;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use url::{Host, Url};
 
+/// Names of protocols in the TLS handshake (RFC 7301).
+const MODERN: &[u8] = b"h2";
+const OLD: &[u8] = b"http/1.1";
 /// Bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
@@ -22,6 +27,19 @@ pub struct Connection {
     at: usize,
     /// End of validity of the server's certificate, in seconds since 1970.
     pub expires: Option<i64>,
+    /// Whether the server chose HTTP/2.
+    pub is_modern: bool,
+    answerer: Arc<Answerer>,
+}
+
+/// How to begin TLS.
+pub struct Tls {
+    /// Whom the client trusts.
+    pub trust: Trust,
+    /// Its certificate.
+    pub identity: Option<Identity>,
+    /// Whether the server may choose HTTP/2.
+    pub is_modern: bool,
 }
 
 enum Stream {
@@ -77,7 +95,7 @@ impl Connection {
         url: &Url,
         guard: &Guard,
         patience: Patience,
-        trust: impl FnOnce() -> Result<Trust, Fault>,
+        tls: impl FnOnce() -> Result<Tls, Fault>,
     ) -> Result<Connection, Fault> {
         let addresses = guard.addresses(url, patience.connect)?;
         let until = Instant::now() + patience.connect;
@@ -85,33 +103,55 @@ impl Connection {
         let _ = socket.set_nodelay(true);
         let socket = Timed { socket, until };
         if url.scheme() != "https" {
-            return Ok(Connection::over(Stream::Plain(socket), None));
+            return Ok(Connection::over(Stream::Plain(socket), Arc::default()));
         }
         let name = server_name(url).ok_or_else(|| {
             let reason = "the host of this URL cannot be the name in a certificate";
             Fault::Tls(reason.to_owned())
         })?;
-        let tls = ClientConnection::new(trust()?.config, name)
+        let tls = tls()?;
+        let answerer = Arc::new(Answerer::new(tls.identity));
+        let protocols: &[&[u8]] = if tls.is_modern {
+            &[MODERN, OLD]
+        } else {
+            &[OLD]
+        };
+        let protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let config = tls.trust.config(&answerer);
+        let tls = ClientConnection::new_with_alpn(config, name, protocols)
             .map_err(|error| Fault::Tls(in_words(&error)))?;
         let mut stream = StreamOwned::new(tls, socket);
         while stream.conn.is_handshaking() {
-            stream
-                .conn
-                .complete_io(&mut stream.sock)
-                .map_err(handshake_fault)?;
+            let done = stream.conn.complete_io(&mut stream.sock);
+            done.map_err(
+                |error| match answerer.explain(handshake_fault(error).into()) {
+                    Failure::Fault(fault) => fault,
+                    _ => Fault::reset(),
+                },
+            )?;
         }
         let sent = stream.conn.peer_certificates().unwrap_or_default();
         let expires = sent.first().and_then(super::issuer::end_of_validity);
-        Ok(Connection::over(Stream::Secure(Box::new(stream)), expires))
+        let is_modern = stream.conn.alpn_protocol() == Some(MODERN);
+        let mut connection = Connection::over(Stream::Secure(Box::new(stream)), answerer);
+        (connection.expires, connection.is_modern) = (expires, is_modern);
+        Ok(connection)
     }
 
-    fn over(stream: Stream, expires: Option<i64>) -> Connection {
+    fn over(stream: Stream, answerer: Arc<Answerer>) -> Connection {
         Connection {
             stream,
             buffer: Vec::new(),
             at: 0,
-            expires,
+            expires: None,
+            is_modern: false,
+            answerer,
         }
+    }
+
+    /// What the client answers to a server that asks for a certificate.
+    pub fn answerer(&self) -> &Arc<Answerer> {
+        &self.answerer
     }
 
     /// Ends all calls at this time.
@@ -212,7 +252,7 @@ fn server_name(url: &Url) -> Option<ServerName<'static>> {
 /// A broken connection says nothing about TLS, except in the middle of the handshake.
 fn handshake_fault(error: io::Error) -> Fault {
     if let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        return Fault::Tls(in_words(inner));
+        return Fault::of_tls(inner);
     }
     match error.kind() {
         io::ErrorKind::TimedOut => Fault::Late("connecting timed out".to_owned()),

@@ -2,14 +2,19 @@
 
 use super::trust::in_words;
 use archivist_hooks::page::html::one_line;
+use rustls::{CertificateError, Error};
 use std::fmt;
 use std::io;
+use std::time::Duration;
+use x509_cert::der::DateTime;
 
 /// Reason for a missing answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// TLS failed: certificate or protocol.
     Tls(String),
+    /// The certificate expired at this time, in seconds since 1970.
+    Expired(i64),
     /// A time limit was reached.
     Late(String),
     /// Any other reason.
@@ -22,13 +27,37 @@ impl Fault {
         let text = match error.kind() {
             io::ErrorKind::TimedOut => return Fault::Late("the network timed out".to_owned()),
             io::ErrorKind::ConnectionRefused => "the connection was refused".to_owned(),
-            io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
+            io::ErrorKind::ConnectionReset => return Fault::reset(),
             _ => one_line(&error.to_string(), 300),
         };
         match error.get_ref().and_then(|it| it.downcast_ref()) {
-            Some(error) => Fault::Tls(in_words(error)),
+            Some(error) => Fault::of_tls(error),
             None => Fault::Other(text),
         }
+    }
+}
+
+/// Returns the day of a time, as in `2026-11-25`.
+fn day(seconds: i64) -> String {
+    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    let date = DateTime::from_unix_duration(since).unwrap_or(DateTime::INFINITY);
+    format!("{:04}-{:02}-{:02}", date.year(), date.month(), date.day())
+}
+
+impl Fault {
+    /// Returns the reason for a failure of TLS.
+    pub fn of_tls(error: &Error) -> Fault {
+        match error {
+            Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
+                Fault::Expired(i64::try_from(not_after.as_secs()).unwrap_or(i64::MAX))
+            }
+            error => Fault::Tls(in_words(error)),
+        }
+    }
+
+    /// Returns the fault of a connection that the server broke.
+    pub fn reset() -> Fault {
+        Fault::Other("the connection was reset".to_owned())
     }
 }
 
@@ -36,8 +65,50 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Tls(reason) => write!(f, "TLS: {reason}"),
+            Fault::Expired(end) => write!(f, "TLS: the certificate has expired on {}", day(*end)),
             Fault::Late(reason) | Fault::Other(reason) => f.write_str(reason),
         }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection ended before the answer.
+    Stale,
+    /// The server did nothing with the request: it may be sent again.
+    Refused,
+    /// The server wants HTTP/1.1 for this request.
+    OldOnly,
+    /// Any other reason.
+    Fault(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Fault(fault)
+    }
+}
+
+impl Failure {
+    /// Returns the same as an error of a reader, for [`unread`].
+    pub fn into_io(self) -> io::Error {
+        match self {
+            Failure::Fault(Fault::Late(_)) => io::ErrorKind::TimedOut.into(),
+            Failure::Fault(fault) => io::Error::other(fault.to_string()),
+            Failure::Stale | Failure::Refused | Failure::OldOnly => {
+                io::ErrorKind::UnexpectedEof.into()
+            }
+        }
+    }
+}
+
+/// Returns the reason why no answer arrived.
+pub fn unsent(error: &io::Error, late: &str) -> Failure {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Fault::Late(late.to_owned()).into(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => Failure::Stale,
+        _ => Fault::of(error).into(),
     }
 }
 

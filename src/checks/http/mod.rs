@@ -1,13 +1,15 @@
-//! HTTP/1.1 client of the checks, which accepts what browsers accept: a check calls a site down
+//! HTTP client of the checks, which accepts what browsers accept: a check calls a site down
 //! only if a browser does.
 //!
 //! A library that follows the RFCs refuses answers that every browser shows: names of headers with
 //! spaces, lines without a colon, control characters, certificates of authorities as certificates
 //! of servers. libcurl refuses some of them, too (lines without a colon since 8, lines of more than
 //! 100 KiB), and would add 30 libraries to the start of each hook, as hooks and checks are one
-//! program. This client reads answers by the rules of Chromium; rustls makes connections.
+//! program. This client reads answers by the rules of Chromium; rustls makes connections. Hooks use
+//! curl(1) nevertheless, because the contract of plugins promises its options (`hooks/page/fetch.rs`).
 
 mod answer;
+mod channel;
 mod client;
 mod connection;
 mod cookies;
@@ -15,6 +17,8 @@ mod decode;
 mod fault;
 mod framing;
 mod head;
+mod http2;
+mod identity;
 mod issuer;
 mod request;
 mod trust;
@@ -22,4 +26,5 @@ mod trust;
 pub use answer::Answer;
 pub use client::{Client, Patience, USER_AGENT, Wanted};
 pub use fault::Fault;
+pub use identity::{DEMAND, Identity};
 pub use request::Ask;

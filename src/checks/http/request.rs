@@ -1,4 +1,4 @@
-//! Requests as bytes.
+//! Requests as bytes, and as headers.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,15 +30,59 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Returns the bytes of a request.
-pub fn bytes(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<u8> {
-    let url = ask.url;
-    let mut target = url.path().to_owned();
-    if let Some(query) = url.query() {
-        target.push('?');
-        target.push_str(query);
+/// Returns the bytes of a request of HTTP/1.1.
+pub fn bytes(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut request = format!("{} {} HTTP/1.1\r\n", ask.method, target(ask.url)).into_bytes();
+    for (name, value) in fields {
+        request.extend_from_slice(name.as_bytes());
+        request.extend_from_slice(b": ");
+        request.extend_from_slice(value);
+        request.extend_from_slice(b"\r\n");
     }
-    let mut request = format!("{} {target} HTTP/1.1\r\n", ask.method).into_bytes();
+    request.extend_from_slice(b"\r\n");
+    request.extend_from_slice(ask.body.unwrap_or_default());
+    request
+}
+
+/// Returns the headers of a request of HTTP/2: names are in lower case, and `Host` and the request
+/// line are pseudo-headers. Headers about the connection are not allowed (RFC 9113, section 8.2.2).
+pub fn modern_fields(ask: &Ask<'_>, fields: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+    let named = |name: &str| {
+        let mut all = fields.iter();
+        all.find(|(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+    };
+    let pseudo = [
+        (":method", ask.method.as_bytes().to_vec()),
+        (":scheme", ask.url.scheme().as_bytes().to_vec()),
+        (":authority", named("host").unwrap_or_default()),
+        (":path", target(ask.url).into_bytes()),
+    ];
+    let is_left = |name: &str| {
+        !matches!(
+            name,
+            "host"
+                | "connection"
+                | "keep-alive"
+                | "proxy-connection"
+                | "te"
+                | "transfer-encoding"
+                | "upgrade"
+        )
+    };
+    let rest = fields
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+        .filter(|(name, _)| is_left(name));
+    let pseudo = pseudo
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    pseudo.chain(rest).collect()
+}
+
+/// Returns the headers of a request.
+pub fn fields(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<(String, Vec<u8>)> {
+    let url = ask.url;
     let mut usual: Vec<(&str, Vec<u8>)> = vec![
         ("Host", host(url).into_bytes()),
         ("User-Agent", user_agent.as_bytes().to_vec()),
@@ -57,16 +101,24 @@ pub fn bytes(ask: &Ask<'_>, user_agent: &str, cookies: Option<Vec<u8>>) -> Vec<u
     usual.retain(|(name, _)| !is_replaced(name));
     let own = ask.headers.iter();
     usual.extend(own.map(|(name, value)| (name.as_str(), value.clone().into_bytes())));
-    for (name, value) in usual {
-        request.extend_from_slice(name.as_bytes());
-        request.extend_from_slice(b": ");
-        // A line feed would begin another header.
-        request.extend(value.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-        request.extend_from_slice(b"\r\n");
+    // A line feed would begin another header.
+    let line = |value: Vec<u8>| -> Vec<u8> {
+        let bytes = value.into_iter();
+        bytes
+            .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0))
+            .collect()
+    };
+    let usual = usual.into_iter();
+    usual
+        .map(|(name, value)| (name.to_owned(), line(value)))
+        .collect()
+}
+
+fn target(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
     }
-    request.extend_from_slice(b"\r\n");
-    request.extend_from_slice(ask.body.unwrap_or_default());
-    request
 }
 
 fn host(url: &Url) -> String {

@@ -1,6 +1,7 @@
 //! Whom the machine trusts: the authorities of Debian's list, and certificates in it.
 
 use super::fault::Fault;
+use super::identity::Answerer;
 use super::issuer;
 use archivist_hooks::page::html::one_line;
 use rustls::client::WebPkiServerVerifier;
@@ -12,12 +13,12 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The configuration of TLS.
 #[derive(Clone, Debug)]
 pub struct Trust {
-    /// For all connections of a client.
-    pub config: Arc<ClientConfig>,
+    config: ClientConfig,
 }
 
 impl Trust {
@@ -44,9 +45,14 @@ impl Trust {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
-        Ok(Trust {
-            config: Arc::new(config),
-        })
+        Ok(Trust { config })
+    }
+
+    /// Returns the configuration of one connection.
+    pub fn config(&self, answerer: &Arc<Answerer>) -> Arc<ClientConfig> {
+        let mut config = self.config.clone();
+        config.client_auth_cert_resolver = answerer.clone();
+        Arc::new(config)
     }
 }
 
@@ -72,6 +78,20 @@ impl ServerCertVerifier for Verifier {
         let Err(error) = judged.as_ref().map_err(Clone::clone) else {
             return judged;
         };
+        let end = issuer::end_of_validity(own).and_then(|end| u64::try_from(end).ok());
+        if let Some(end) = end.filter(|end| *end < now.as_secs())
+            && matches!(
+                kind(&error),
+                Some(Refusal::IsExpired | Refusal::IsAuthority)
+            )
+        {
+            let not_after = UnixTime::since_unix_epoch(Duration::from_secs(end));
+            return Err(CertificateError::ExpiredContext {
+                time: now,
+                not_after,
+            }
+            .into());
+        }
         let trusted = match kind(&error) {
             Some(Refusal::UnknownIssuer) if self.trusted.contains(own) => &self.trusted[..],
             Some(Refusal::IsAuthority) => &self.trusted[..],
@@ -109,6 +129,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 enum Refusal {
+    IsExpired,
     UnknownIssuer,
     IsAuthority,
 }
@@ -116,6 +137,9 @@ enum Refusal {
 fn kind(error: &Error) -> Option<Refusal> {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => Some(Refusal::UnknownIssuer),
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => Some(Refusal::IsExpired),
         // webpki's own errors are not public in rustls.
         Error::InvalidCertificate(CertificateError::Other(inner))
             if inner.0.to_string() == "CaUsedAsEndEntity" =>

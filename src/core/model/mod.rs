@@ -29,7 +29,10 @@ pub(crate) use outcome::start_failure;
 pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use persona_settings::{BadPersonaSetting, PersonaSettings};
-pub use probe::{Probe, ProbeBody, parse_body, parse_expect, parse_header, parse_method};
+pub use probe::{
+    ClientIdentity, Probe, ProbeBody, is_harmless_header, parse_body, parse_credential,
+    parse_expect, parse_header, parse_method, shown_header,
+};
 pub use result::{EXIT_SKIPPED, OutputFile, ResultState, Uses, Verdict};
 pub use runner::{Locality, ProcessLocation, Runner};
 pub use snap::{SNAP_HEAD_BYTES, is_of_snap};

@@ -1,5 +1,7 @@
 //! How a status check asks a site, and which answers are good.
 
+use super::check::CheckKind;
+use super::web::shown::{HIDDEN, shown_setting};
 use serde::{Deserialize, Serialize};
 
 /// Methods that a check may use.
@@ -33,6 +35,36 @@ pub struct Probe {
     pub body: ProbeBody,
     /// Days before the end of a certificate from which on the check warns; 0 means never.
     pub certificate_warn_days: u32,
+    /// Certificate of the client, for the host of the URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<ClientIdentity>,
+    /// Names of the headers, in lower case, that the watch calls secret.
+    #[serde(skip)]
+    pub secret: Vec<String>,
+}
+
+/// Where the certificate of a client and its key are: absolute paths of files in PEM, or names of
+/// credentials of the machine (systemd.exec(5), `LoadCredential=`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientIdentity {
+    /// The certificate and what leads to its authority.
+    pub certificate: String,
+    /// The key, which may be in the same file.
+    pub key: String,
+}
+
+impl ClientIdentity {
+    /// Names under which the unit of a check has certificate and key.
+    pub const CREDENTIALS: [&str; 2] = ["client.certificate", "client.key"];
+
+    /// Returns the credentials of the unit of a check: name and source.
+    pub fn credentials(&self) -> Vec<(String, String)> {
+        let sources = [&self.certificate, &self.key];
+        let pairs = ClientIdentity::CREDENTIALS.iter().zip(sources);
+        pairs
+            .map(|(name, source)| ((*name).to_owned(), source.clone()))
+            .collect()
+    }
 }
 
 /// How much of a body must arrive.
@@ -59,6 +91,8 @@ impl Default for Probe {
             not_keywords: Vec::new(),
             body: ProbeBody::default(),
             certificate_warn_days: CERTIFICATE_WARN_DAYS,
+            identity: None,
+            secret: Vec::new(),
         }
     }
 }
@@ -74,6 +108,76 @@ impl Probe {
     pub fn names(&self, status: u16) -> bool {
         let mut ranges = self.expect.iter();
         ranges.any(|(first, last)| (*first..=*last).contains(&status))
+    }
+
+    /// Returns what checks of this kind use: headers and certificate of the client are for all
+    /// kinds, the rest is about the one answer that a status check judges.
+    pub fn for_kind(&self, kind: CheckKind) -> Probe {
+        if kind == CheckKind::Status {
+            return self.clone();
+        }
+        Probe {
+            headers: self.headers.clone(),
+            identity: self.identity.clone(),
+            ..Probe::default()
+        }
+    }
+
+    /// Returns the keys of archivist.watch(5) that are set and that only status checks use.
+    pub fn keys_of_status(&self) -> Vec<&'static str> {
+        let usual = Probe::default();
+        let keys = [
+            ("Expect=", self.expect != usual.expect),
+            ("Keyword=", !self.keywords.is_empty()),
+            ("NotKeyword=", !self.not_keywords.is_empty()),
+            ("Method=", self.method.is_some()),
+            ("Data=", self.data.is_some()),
+            ("Body=", self.body != usual.body),
+            (
+                "CertificateWarnDays=",
+                self.certificate_warn_days != usual.certificate_warn_days,
+            ),
+        ];
+        keys.into_iter()
+            .filter(|(_, is_set)| *is_set)
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// Returns why lighthouse, whose browser sends headers to all sites that a page loads from and
+    /// has no certificate, cannot measure the site, if it cannot.
+    pub fn closed_to_lighthouse(&self) -> Option<&'static str> {
+        let is_own = |(name, _): &(String, String)| !is_harmless_header(name);
+        if self.identity.is_some() {
+            Some("lighthouse has no ClientCertificate=")
+        } else if self.headers.iter().any(is_own) {
+            Some("lighthouse would send Header= to all sites that the page loads from")
+        } else {
+            None
+        }
+    }
+
+    /// Returns the headers as users see them, without secrets.
+    pub fn shown_headers(&self) -> Vec<String> {
+        let shown = |(name, value): &(String, String)| {
+            let is_marked = self.secret.contains(&name.to_ascii_lowercase());
+            let value = if is_marked {
+                HIDDEN.to_owned()
+            } else {
+                shown_header(name, value)
+            };
+            format!("{name}: {value}")
+        };
+        self.headers.iter().map(shown).collect()
+    }
+
+    /// Returns whether request or headers have a secret: some header, or a body, which may be that
+    /// of a form with a password.
+    pub fn has_secret(&self) -> bool {
+        let is_secret = |(name, value): &(String, String)| {
+            shown_header(name, value) != *value || self.secret.contains(&name.to_ascii_lowercase())
+        };
+        self.data.is_some() || self.headers.iter().any(is_secret)
     }
 
     /// Returns whether this status is good.
@@ -145,13 +249,48 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let (name, value) = (name.trim(), value.trim());
     let is_name = !name.is_empty() && name.chars().all(is_name_byte);
     if !is_name || !text.contains(':') || value.chars().any(char::is_control) {
-        return Err(format!("'{text}' is not a header such as 'X-Name: value'"));
+        // Without the text, which may be a secret.
+        return Err("this is not a header such as 'X-Name: value'".to_owned());
     }
     let own = ["content-length", "transfer-encoding", "connection"];
     if own.contains(&name.to_ascii_lowercase().as_str()) {
         return Err(format!("the check sets the header '{name}' itself"));
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Returns the value of a header for display: hidden if the words of its name say that it is a
+/// secret, such as Authorization, Cookie and X-Api-Key; otherwise without passwords in URLs.
+pub fn shown_header(name: &str, value: &str) -> String {
+    shown_setting(name, value)
+}
+
+/// Returns whether other sites may get this header: it says nothing about the user.
+pub fn is_harmless_header(name: &str) -> bool {
+    let harmless = ["accept", "accept-language", "user-agent"];
+    harmless.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// Parses where a certificate or key is: an absolute path, or the name of a credential.
+///
+/// # Errors
+/// If it is neither.
+pub fn parse_credential(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty()
+        && text.len() < 256
+        && !text.starts_with('.')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let is_path = text.starts_with('/')
+        && !text.split('/').any(|part| part == "..")
+        && !text.chars().any(char::is_control);
+    if is_name || is_path {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "'{text}' is neither an absolute path without '..' nor the name of a credential"
+    ))
 }
 
 /// Parses how much of a body must arrive.
@@ -227,5 +366,88 @@ mod tests {
             ..Probe::default()
         };
         assert_eq!((data.method(), Probe::default().method()), ("POST", "GET"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut probe = Probe {
+            headers: vec![
+                header("Accept", "text/html"),
+                header("X-Shop", "1234"),
+                header("Referer", "https://a:b@c.test/"),
+            ],
+            ..Probe::default()
+        };
+        assert!(probe.has_secret(), "a password in a URL");
+        probe.headers.pop();
+        assert!(!probe.has_secret());
+        probe.secret = vec!["x-shop".to_owned()];
+        assert!(probe.has_secret());
+        let secret = [
+            "Authorization",
+            "Proxy-Authorization",
+            "Cookie",
+            "X-Api-Key",
+            "X-Auth-Token",
+        ];
+        probe
+            .headers
+            .extend(secret.map(|name| header(name, "1234")));
+        let shown = probe.shown_headers();
+        assert_eq!(shown[..2], ["Accept: text/html", "X-Shop: (hidden)"]);
+        assert!(!shown.concat().contains("1234"), "{shown:?}");
+        let data = Probe {
+            data: Some("password=1234".into()),
+            ..Probe::default()
+        };
+        assert!(data.has_secret() && !Probe::default().has_secret());
+        assert!(!parse_header("Bearer 1234").unwrap_err().contains("1234"));
+    }
+
+    #[test]
+    fn each_kind_of_check_uses_its_part() {
+        let identity = ClientIdentity {
+            certificate: "/etc/a.pem".into(),
+            key: "a.key".into(),
+        };
+        let probe = Probe {
+            expect: vec![(401, 401)],
+            keywords: vec!["x".into()],
+            headers: vec![("Accept-Language".into(), "de".into())],
+            ..Probe::default()
+        };
+        assert_eq!(probe.for_kind(CheckKind::Status), probe);
+        let of_crawl = probe.for_kind(CheckKind::Crawl);
+        assert_eq!(
+            (of_crawl.headers.len(), of_crawl.keys_of_status().len()),
+            (1, 0)
+        );
+        assert_eq!(probe.keys_of_status(), ["Expect=", "Keyword="]);
+        assert_eq!(probe.closed_to_lighthouse(), None);
+        let mut own = probe.clone();
+        own.headers.push(("X-Key".into(), "1".into()));
+        assert!(own.closed_to_lighthouse().unwrap().contains("Header="));
+        let of_client = Probe {
+            identity: Some(identity),
+            ..probe
+        };
+        assert!(
+            of_client
+                .closed_to_lighthouse()
+                .unwrap()
+                .contains("ClientCertificate=")
+        );
+        assert!(of_client.for_kind(CheckKind::Crawl).identity.is_some());
+    }
+
+    #[test]
+    fn credentials_are_paths_or_names() {
+        for good in ["/etc/archivist/client.pem", "archivist.client", "a_b-c"] {
+            assert_eq!(parse_credential(good).as_deref(), Ok(good));
+        }
+        for bad in ["", ".x", "../x", "/etc/../x", "a/b", "a b", "a:b"] {
+            assert!(parse_credential(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -1,0 +1,175 @@
+//! A connection with its protocol: what sends a request and reads the answer.
+
+use super::client::Patience;
+use super::connection::Connection;
+use super::fault::{Failure, Fault, unsent};
+use super::framing::Framing;
+use super::head::{self, Head};
+use super::http2::{Session, Start};
+use super::request::{self, Ask};
+use std::io::BufRead;
+use std::time::Instant;
+
+/// Most bytes of the headers of one answer: twice those of Chromium.
+const HEADERS: usize = 512 << 10;
+/// Most interim answers (1xx) before the answer.
+const INTERIM: usize = 20;
+/// Bytes that show whether an answer is HTTP/2.
+const START: usize = 9;
+
+/// A connection that speaks HTTP/1.1 or HTTP/2.
+pub enum Channel {
+    /// HTTP/1.1.
+    Old(Box<Connection>),
+    /// HTTP/2.
+    Modern(Box<Session>),
+}
+
+impl Channel {
+    /// Returns a channel of the protocol that the server chose.
+    pub fn over(connection: Connection) -> Channel {
+        if connection.is_modern {
+            Channel::Modern(Box::new(Session::new(connection)))
+        } else {
+            Channel::Old(Box::new(connection))
+        }
+    }
+
+    /// The connection below.
+    pub fn connection(&self) -> &Connection {
+        match self {
+            Channel::Old(connection) => connection,
+            Channel::Modern(session) => session.connection(),
+        }
+    }
+
+    /// Ends all calls at this time.
+    pub fn end_at(&mut self, until: Instant) {
+        match self {
+            Channel::Old(connection) => connection.end_at(until),
+            Channel::Modern(session) => session.end_at(until),
+        }
+    }
+
+    /// Sends a request and reads the headers of the answer.
+    pub fn exchange(
+        &mut self,
+        ask: &Ask<'_>,
+        fields: &[(String, Vec<u8>)],
+        patience: Patience,
+    ) -> Result<(Head, Framing), Failure> {
+        self.send_and_read(ask, fields, patience)
+            .map_err(|failure| self.connection().answerer().explain(failure))
+    }
+
+    fn send_and_read(
+        &mut self,
+        ask: &Ask<'_>,
+        fields: &[(String, Vec<u8>)],
+        patience: Patience,
+    ) -> Result<(Head, Framing), Failure> {
+        self.end_at(Instant::now() + patience.connect);
+        match self {
+            Channel::Old(connection) => connection
+                .send(&request::bytes(ask, fields))
+                .map_err(|error| unsent(&error, "sending the request timed out"))?,
+            Channel::Modern(session) => {
+                session.send(&request::modern_fields(ask, fields), ask.body)?;
+            }
+        }
+        self.end_at(Instant::now() + patience.read);
+        let head = match self {
+            Channel::Old(connection) => final_head(connection, ask.url.scheme() == "https")?,
+            Channel::Modern(session) => session.head()?,
+        };
+        let framing = Framing::of(&head, ask.method == "HEAD").map_err(Fault::Other)?;
+        Ok(match (self, framing) {
+            (Channel::Modern(_), Framing::Length(_) | Framing::Chunked) => (head, Framing::Close),
+            (_, framing) => (head, framing),
+        })
+    }
+
+    /// The body of the answer, and on HTTP/1.1 all that follows it.
+    pub fn body(&mut self) -> &mut dyn BufRead {
+        match self {
+            Channel::Old(connection) => &mut **connection,
+            Channel::Modern(session) => &mut **session,
+        }
+    }
+
+    /// Returns whether another request can be sent after an answer whose body `is_over`.
+    pub fn is_reusable(&self, head: &Head, framing: Framing, is_over: bool) -> bool {
+        match self {
+            Channel::Old(connection) => {
+                let is_kept = head.is_modern && !head.lists("connection", "close");
+                let has_end = framing != Framing::Close;
+                is_over && is_kept && has_end && connection.received().is_empty()
+            }
+            Channel::Modern(session) => session.is_reusable(),
+        }
+    }
+}
+
+/// Reads the headers of an answer of HTTP/1.1, and leaves out interim answers.
+fn final_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
+    let mut head = read_head(connection, is_secure)?;
+    for _ in 0..INTERIM {
+        if !matches!(head.status, 100 | 102..200) {
+            break;
+        }
+        head = read_head(connection, is_secure)?;
+    }
+    Ok(head)
+}
+
+fn read_head(connection: &mut Connection, is_secure: bool) -> Result<Head, Failure> {
+    let no_http = |bytes: &[u8]| Failure::Fault(Fault::Other(no_http(bytes, is_secure).to_owned()));
+    let mut searched = 0;
+    loop {
+        let bytes = connection.received();
+        if bytes.len() >= START && !head::may_be_http(bytes) {
+            return Err(no_http(bytes));
+        }
+        if let Some(end) = head::end(bytes, searched) {
+            let head = head::parse(&bytes[..end]).ok_or_else(|| no_http(bytes));
+            connection.consume(end);
+            return head;
+        }
+        if bytes.len() > HEADERS {
+            let reason = format!("the headers are longer than {} KiB", HEADERS >> 10);
+            return Err(Fault::Other(reason).into());
+        }
+        searched = bytes.len().saturating_sub(2);
+        let received = connection
+            .receive()
+            .map_err(|error| unsent(&error, "no answer within the time limit"))?;
+        if received > 0 {
+            continue;
+        }
+        let bytes = connection.received();
+        let length = bytes.len();
+        // Without TLS, browsers accept headers that the end of the connection cuts off.
+        let cut = Some(bytes).filter(|bytes| !is_secure && bytes.contains(&b'\n'));
+        return match cut.and_then(head::parse) {
+            Some(head) => {
+                connection.consume(length);
+                Ok(head)
+            }
+            None if length == 0 => Err(Failure::Stale),
+            None => {
+                let reason = "the server closed the connection in the middle of the headers";
+                Err(Fault::Other(reason.to_owned()).into())
+            }
+        };
+    }
+}
+
+fn no_http(bytes: &[u8], is_secure: bool) -> &'static str {
+    if !Start::read(bytes).is_some_and(|start| start.is_of_server()) {
+        "the answer is not HTTP"
+    } else if is_secure {
+        "the server speaks HTTP/2, which it did not choose in the TLS handshake"
+    } else {
+        "the server speaks HTTP/2 without TLS, which browsers do not"
+    }
+}
