@@ -1,7 +1,7 @@
 //! The properties of every unit shape, as they go over the bus. `UPDATE_GOLDEN=1` rewrites the
 //! files, so that the diff shows what changed.
 
-use archivist_core::model::{CheckKind, CrawlId, Owner, Reach, RunId, SnapshotId};
+use archivist_core::model::{CheckKind, ClientIdentity, CrawlId, Owner, Reach, RunId, SnapshotId};
 use archivist_core::store::{Location, Task};
 use archivist_core::unit::{
     AddressFilter, CheckSpec, HookSpec, Names, Network, Property, StoreSpec, Subject, UnitKind,
@@ -98,6 +98,7 @@ fn check(kind: CheckKind, argv: &[&str], wants: &[&str]) -> UnitSpec {
         subject: Subject::Watch("example"),
         url: URL,
         argv: texts(argv),
+        credentials: Vec::new(),
         environment: match kind {
             CheckKind::Alert => vec![("ARCHIVIST_URL".into(), URL.into())],
             _ => Vec::new(),
@@ -153,6 +154,21 @@ fn shapes() -> Vec<(&'static str, UnitSpec)> {
                 &["/usr/bin/archivist", "check", "status"],
                 &[],
             ),
+        ),
+        (
+            "check-crawl-certificate",
+            UnitSpec {
+                credentials: ClientIdentity {
+                    certificate: "/etc/archivist/client.pem".into(),
+                    key: "archivist.client".into(),
+                }
+                .credentials(),
+                ..check(
+                    CheckKind::Crawl,
+                    &["/usr/bin/archivist", "check", "crawl"],
+                    &[],
+                )
+            },
         ),
         (
             "alert-unit",

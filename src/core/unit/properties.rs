@@ -27,8 +27,8 @@ pub enum Property {
     /// `a(ssbt)` from source and destination; the rest is "may be missing", for a source after `-`,
     /// and "what is mounted below".
     Binds(Vec<(String, String)>),
-    /// `a(ss)`: names of credentials, each with that of the machine's, which is the same.
-    Credentials(&'static [&'static str]),
+    /// `a(ss)`: names of credentials, each with its source.
+    Credentials(Vec<(String, String)>),
     /// `aay`: fields of every journal line.
     Bytes(Vec<String>),
     /// `a(iayu)`: family, address in network order, prefix.
@@ -152,7 +152,7 @@ pub fn properties(spec: &UnitSpec) -> Vec<(&'static str, Property)> {
         out.push(("BindReadOnlyPaths", Binds(read_only)));
     }
     if !spec.credentials.is_empty() {
-        out.push(("LoadCredential", Credentials(spec.credentials)));
+        out.push(("LoadCredential", Credentials(spec.credentials.clone())));
     }
     let addresses = [
         ("IPAddressDeny", &spec.addresses.refused),

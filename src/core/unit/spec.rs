@@ -73,8 +73,9 @@ pub struct UnitSpec {
     pub bind: Vec<PathBuf>,
     /// Same, read-only. A path after `-` may be missing (systemd.exec(5)).
     pub bind_read_only: Vec<PathBuf>,
-    /// Names of credentials of the machine that it gets (systemd.exec(5)).
-    pub credentials: &'static [&'static str],
+    /// Credentials that it gets (systemd.exec(5)): the name, and a path or the name of a credential of
+    /// the machine.
+    pub credentials: Vec<(String, String)>,
     /// Directory that the unit sees as /tmp.
     pub tmp: Option<PathBuf>,
     /// Private network of the unit, which stops with it, instead of the machine's.
@@ -180,6 +181,8 @@ pub struct CheckSpec<'a> {
     pub launcher: Option<String>,
     /// [`UnitSpec::bind_read_only`].
     pub bind_read_only: Vec<PathBuf>,
+    /// [`UnitSpec::credentials`].
+    pub credentials: Vec<(String, String)>,
     /// [`UnitSpec::network`].
     pub network: Option<Network>,
     /// [`UnitSpec::addresses`].
@@ -293,7 +296,7 @@ impl UnitSpec {
             limit: worker.limit,
             bind: vec![worker.archive],
             bind_read_only: Vec::new(),
-            credentials: &[],
+            credentials: Vec::new(),
             tmp: None,
             network: None,
             addresses: AddressFilter::default(),
@@ -333,7 +336,7 @@ impl UnitSpec {
             limit: Some(hook.limit),
             bind: hook.bind,
             bind_read_only: hook.bind_read_only,
-            credentials: &[],
+            credentials: Vec::new(),
             tmp: hook.tmp,
             network: hook.network,
             addresses: hook.addresses,
@@ -382,7 +385,12 @@ impl UnitSpec {
             limit: Some(transfer.limit),
             bind,
             bind_read_only,
-            credentials: transfer.store.credentials(),
+            credentials: {
+                let names = transfer.store.credentials().iter();
+                names
+                    .map(|name| ((*name).to_owned(), (*name).to_owned()))
+                    .collect()
+            },
             tmp: None,
             network: None,
             addresses: AddressFilter {
@@ -434,7 +442,7 @@ impl UnitSpec {
             limit: Some(kind.limit()),
             bind: Vec::new(),
             bind_read_only: check.bind_read_only,
-            credentials: &[],
+            credentials: check.credentials,
             tmp: None,
             network: check.network,
             addresses: check.addresses,

@@ -51,6 +51,7 @@ pub struct Unit {
     /// The worker process of the unit, if it has one.
     pub worker: Option<Worker>,
     pub stdin: Option<Arc<Vec<u8>>>,
+    pub credentials: Vec<(String, String)>,
 }
 
 /// How PID 1 handles the next start.
@@ -225,6 +226,7 @@ impl World {
         let loaded = Unit {
             invocation: format!("{:032x}", self.invocations),
             slice: start.spec.slice.clone(),
+            credentials: start.spec.credentials.clone(),
             state: State::Running,
             frozen: false,
             not_after: start.spec.not_after,

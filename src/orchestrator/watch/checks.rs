@@ -11,7 +11,8 @@ use crate::store::CheckRow;
 use crate::watch::files::{CheckEnd, Collected, record_path};
 use crate::work::units::start_answer;
 use archivist_core::model::{
-    CheckKind, CheckRecord, CrawlId, Outcome, Reach, Reading, RunId, without_userinfo,
+    CheckKind, CheckRecord, ClientIdentity, CrawlId, Outcome, Probe, Reach, Reading, RunId,
+    without_userinfo,
 };
 use archivist_core::plan::{Occasion, Started, UnitSeen, UnitState};
 use archivist_core::plan::{conclude, prune_at, started, starts_again, unit_state};
@@ -40,6 +41,15 @@ pub(crate) struct AlertRequest {
     /// Its URL.
     #[serde(default)]
     pub url: String,
+}
+
+/// Exit status of a unit whose credentials cannot be read (systemd.exec(5)).
+const EXIT_CREDENTIALS: i32 = 243;
+
+/// What the start of a check needs of the request that its program reads.
+#[derive(Deserialize)]
+struct CheckRequest {
+    settings: Probe,
 }
 
 /// Name of the watch of an alert that belongs to none. Its URL is the occasion.
@@ -92,6 +102,7 @@ impl Turn<'_> {
             environment: Vec::new(),
             launcher: None,
             bind_read_only: Vec::new(),
+            credentials: Vec::new(),
             network: None,
             addresses: AddressFilter::default(),
             wants: Vec::new(),
@@ -102,6 +113,11 @@ impl Turn<'_> {
             spec.wants.clone_from(&alert.wants);
             spec.launcher = self.engine.programs.launcher.clone();
         } else {
+            if check.kind != CheckKind::Lighthouse {
+                let written: CheckRequest = serde_json::from_str(&check.request)?;
+                let identity = written.settings.identity.iter();
+                spec.credentials = identity.flat_map(ClientIdentity::credentials).collect();
+            }
             let arguments = ["check", check.kind.as_str()];
             spec.argv.extend(arguments.map(str::to_owned));
             let way_out = self.engine.way_out_of_check(check.kind, &check.url);
@@ -234,7 +250,14 @@ impl Turn<'_> {
         reading: &Reading,
         files: &Files<'_>,
     ) -> TurnResult<()> {
-        let (ok, record) = conclude(check.kind, outcome, files.record.clone());
+        let (ok, mut record) = conclude(check.kind, outcome, files.record.clone());
+        let identity = files.watch.and_then(|watch| watch.probe.identity.as_ref());
+        if let (Outcome::Exit(EXIT_CREDENTIALS), Some(own)) = (outcome, identity) {
+            record.error = Some(format!(
+                "the service manager failed to read ClientCertificate='{}' or ClientKey='{}'",
+                own.certificate, own.key
+            ));
+        }
         let found = (ok, &record);
         if !self
             .tx

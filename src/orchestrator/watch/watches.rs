@@ -78,10 +78,7 @@ impl Turn<'_> {
             }
             for url in &urls {
                 let library = self.engine.scope.data_dir().join("lib");
-                let mut settings = match kind {
-                    CheckKind::Status => serde_json::to_value(&watch.probe)?,
-                    _ => json!({}),
-                };
+                let mut settings = serde_json::to_value(watch.probe.for_kind(kind))?;
                 settings["lib_dir"] = json!(library);
                 let request = json!({ "url": url, "settings": settings });
                 match self.queue(watch, kind, url, &request.to_string())? {
@@ -205,6 +202,8 @@ impl Turn<'_> {
         Ok(watches::Watch {
             file: found.path.to_string_lossy().into_owned(),
             problems,
+            headers: watch.probe.shown_headers(),
+            left_out: watch.left_out(),
             schedules: kinds
                 .map(|kind| (kind, watch.schedule(kind).words))
                 .collect(),

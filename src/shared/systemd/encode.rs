@@ -48,11 +48,7 @@ fn variant(value: &Property, descriptor: &mut Option<OwnedFd>) -> Option<Variant
             };
             Variant::from(paths.iter().map(bind).collect::<Vec<Bind>>())
         }
-        Property::Credentials(names) => {
-            let credential = |name: &&str| ((*name).to_owned(), (*name).to_owned());
-            let credentials: Vec<(String, String)> = names.iter().map(credential).collect();
-            Variant::from(credentials)
-        }
+        Property::Credentials(credentials) => Variant::from(credentials.clone()),
         Property::Bytes(lines) => {
             let bytes: Vec<Vec<u8>> = lines.iter().map(|line| line.clone().into_bytes()).collect();
             Variant::from(bytes)

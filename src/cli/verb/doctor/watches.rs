@@ -4,11 +4,16 @@ use super::{Check, lighthouse};
 use crate::client::server::systemctl;
 use crate::verb::watch::timers::{self, Timers, start_command};
 use archivist_generator::Pool;
-use archivist_shared::bus::documents::watches::Watch;
+use archivist_shared::bus::documents::watches;
 use archivist_shared::config::Scope;
-use archivist_shared::declare::files;
+use archivist_shared::declare::watch::Watch;
+use archivist_shared::declare::{Kind, files};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-pub async fn checks(watches: &[Watch], scope: &Scope) -> Vec<Check> {
+const NAME: &str = "watches";
+
+pub async fn checks(watches: &[watches::Watch], scope: &Scope) -> Vec<Check> {
     let mut checks = Vec::new();
     if !watches.is_empty() {
         let timers = timers::all(scope).await;
@@ -19,8 +24,7 @@ pub async fn checks(watches: &[Watch], scope: &Scope) -> Vec<Check> {
     checks
 }
 
-fn watch_checks(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) -> Vec<Check> {
-    const NAME: &str = "watches";
+fn watch_checks(watches: &[watches::Watch], timers: Option<&Timers>, scope: &Scope) -> Vec<Check> {
     let problems = watches.iter().flat_map(|watch| &watch.problems);
     let mut checks: Vec<_> = problems
         .map(|problem| Check::warn(NAME, problem, "see archivist.watch(5)"))
@@ -33,6 +37,7 @@ fn watch_checks(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) -> Ve
         ));
         return checks;
     };
+    checks.extend(open_files(scope));
     for watch in watches {
         let idle = timers.not_started(watch);
         if let Some(command) = start_command(&idle, scope) {
@@ -45,6 +50,60 @@ fn watch_checks(watches: &[Watch], timers: Option<&Timers>, scope: &Scope) -> Ve
         checks.push(Check::ok(NAME, what));
     }
     checks
+}
+
+/// Returns a check for each watch whose secrets all users of the machine can read: in its files, or
+/// the key of its certificate.
+fn open_files(scope: &Scope) -> Vec<Check> {
+    let (declarations, _) = files::read(scope);
+    let declared = declarations.iter().filter(|it| it.kind == Kind::Watch);
+    let mut checks = Vec::new();
+    for declaration in declared {
+        let (watch, _) = Watch::of(declaration);
+        let key = watch
+            .probe
+            .identity
+            .iter()
+            .map(|own| PathBuf::from(&own.key));
+        let mut secret: Vec<PathBuf> = key.filter(|path| path.is_absolute()).collect();
+        if watch.has_secret() {
+            // A secret may be in the file itself or in a drop-in.
+            let files = declaration
+                .entries
+                .iter()
+                .map(|entry| entry.location.file.clone());
+            secret.extend(files);
+        }
+        secret.sort();
+        secret.dedup();
+        let is_open =
+            |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.mode() & 0o004 != 0);
+        for path in secret.iter().filter(|path| is_open(path)) {
+            checks.push(Check::warn(
+                NAME,
+                format!(
+                    "{}: all users can read secrets in '{}'",
+                    watch.name,
+                    path.display()
+                ),
+                format!("chmod 0600 {}", shell_word(path)),
+            ));
+        }
+    }
+    checks
+}
+
+/// Returns a path as one word of a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-@:".contains(c));
+    if is_plain {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Returns a check for each pool that starts at boot and is not started.

@@ -12,6 +12,7 @@ use archivist_shared::declare::{Declaration, Kind, url_file};
 use clap::Args;
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -68,7 +69,8 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
     let path = directory(scope).join(format!("{}.watch", args.name));
     let watch = read(&args.name, &text, &path)?;
     let before = fs::read_to_string(&path).ok();
-    write(&path, &text, args.replace)?;
+    let mode = mode(&watch, &path);
+    write(&path, &text, mode, args.replace)?;
     let systemd = timers::connect(scope).await?;
     let kinds = watch.kinds();
     // A timer that runs when its file vanishes fails, and the system is "degraded".
@@ -80,7 +82,7 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         // Only systemd can judge a calendar expression. On an error, restore the old file:
         let replaced = match before {
             Some(text) => {
-                write(&path, &text, true)?;
+                write(&path, &text, mode, true)?;
                 read(&args.name, &text, &path).map_or_else(|_| Vec::new(), |watch| watch.kinds())
             }
             None => {
@@ -98,6 +100,9 @@ pub async fn add(args: AddArgs, scope: &Scope) -> Result<Exit, Failure> {
         )));
     }
     style::print(&format!("{}\n", path.display()))?;
+    for sentence in watch.left_out() {
+        eprintln!("note: {}", clean(&sentence));
+    }
     Ok(complain(&watch))
 }
 
@@ -188,8 +193,19 @@ fn read(name: &str, text: &str, path: &Path) -> Result<Watch, Failure> {
     }
 }
 
+/// Returns the permissions of the file: for its owner alone if it has a secret, or if those of the
+/// file that it replaces are such.
+fn mode(watch: &Watch, path: &Path) -> u32 {
+    let is_closed = fs::metadata(path).is_ok_and(|before| before.mode() & 0o044 == 0);
+    if watch.has_secret() || is_closed {
+        0o600
+    } else {
+        0o644
+    }
+}
+
 /// Writes the whole file in one step.
-fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
+fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => {
             let what = format!(
@@ -207,7 +223,9 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
         path.file_name().unwrap_or_default().to_string_lossy(),
         std::process::id()
     ));
-    let written = fs::File::create(&temporary).and_then(|mut file| {
+    let mut options = fs::File::options();
+    let options = options.write(true).create_new(true).mode(mode);
+    let written = options.open(&temporary).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         if replace {
@@ -310,11 +328,31 @@ mod tests {
     fn a_file_is_not_overwritten_by_accident() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("a/site.watch");
-        write(&path, "one", false).unwrap();
-        assert!(write(&path, "two", false).is_err());
+        write(&path, "one", 0o644, false).unwrap();
+        assert!(write(&path, "two", 0o644, false).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        write(&path, "two", true).unwrap();
+        write(&path, "two", 0o600, true).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(fs::read_dir(top.path().join("a")).unwrap().count(), 1);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_with_a_secret_is_for_its_owner() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("site.watch");
+        let mode_of = |set: &str| {
+            let with = AddArgs {
+                set: vec![set.to_owned()],
+                ..args()
+            };
+            mode(&read("site", &text(&with).unwrap(), &path).unwrap(), &path)
+        };
+        assert_eq!(mode_of("Header=Accept-Language: de"), 0o644);
+        assert_eq!(mode_of("Header=Authorization: Bearer 1"), 0o600);
+        assert_eq!(mode_of("SecretHeader=X-Shop: 1"), 0o600);
+        // What an administrator has closed stays closed.
+        write(&path, "", 0o600, false).unwrap();
+        assert_eq!(mode_of("Header=Accept-Language: de"), 0o600);
     }
 }

@@ -16,6 +16,7 @@ use archivist_shared::bus::documents::watches::{Site, Watch};
 use archivist_shared::config::Scope;
 use clap::Args;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct ListArgs {
@@ -160,12 +161,34 @@ fn waits(kind: CheckKind) -> String {
     format!("waits for a free slot in the {pool} pool ({key})")
 }
 
+/// `expires in 12 days, 2026-12-07 … (in 12d)`, or `expired 3 days ago, …`.
+pub fn expiry(end: Time, style: &Style) -> String {
+    let day = Duration::from_secs(86_400);
+    let stamp = text::stamp_and_age(end, style);
+    let (left, over) = (end.until(style.now), style.now.until(end));
+    let days = |span: Duration| match span.as_secs() / day.as_secs() {
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    };
+    if over > Duration::ZERO {
+        format!("expired {} ago, {stamp}", days(over))
+    } else {
+        format!("expires in {}, {stamp}", days(left))
+    }
+}
+
 fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
     let mut out = watch.name.clone();
     if !watch.label.is_empty() {
         out.push_str(&format!(" - {}", clean(&watch.label)));
     }
     out.push_str(&format!(" ({})\n", clean(&watch.file)));
+    for line in &watch.headers {
+        out.push_str(&format!("     header: {}\n", clean(line)));
+    }
+    for sentence in &watch.left_out {
+        out.push_str(&format!("       note: {}\n", clean(sentence)));
+    }
     for line in &watch.notes {
         out.push_str(&format!("      notes: {}\n", clean(line)));
     }
@@ -210,11 +233,7 @@ fn summary(watch: &Watch, next: &Next, style: &Style) -> String {
             .iter()
             .find_map(|it| it.record.certificate_expires);
         if let Some(end) = expires {
-            let days = end.until(style.now).as_secs() / 86_400;
-            out.push_str(&format!(
-                "certificate expires in {days} days, {}\n",
-                text::stamp_and_age(end, style)
-            ));
+            out.push_str(&format!("certificate {}\n", expiry(end, style)));
         }
         if !table.is_empty() {
             out.push_str(&table.render(style));

@@ -2,7 +2,7 @@
 
 mod edit;
 mod history;
-mod list;
+pub mod list;
 mod plot;
 mod queue;
 pub mod timers;

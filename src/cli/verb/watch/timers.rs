@@ -201,6 +201,8 @@ mod tests {
             notes: Vec::new(),
             file: "/etc/archivist/site.watch".to_owned(),
             problems: Vec::new(),
+            headers: Vec::new(),
+            left_out: Vec::new(),
             schedules: [
                 (CheckKind::Status, "every 3min".to_owned()),
                 (CheckKind::Crawl, "weekly".to_owned()),

@@ -84,12 +84,31 @@ pub struct Watch {
     pub file: String,
     /// Problems of the file.
     pub problems: Vec<String>,
+    /// Headers of its requests; secrets are hidden.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    /// What scheduled checks leave out of the file, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Schedule of each kind, as in the file.
     pub schedules: BTreeMap<CheckKind, String>,
     /// Seconds for which results of each kind are kept.
     pub retention_s: BTreeMap<CheckKind, u64>,
     /// Its URLs.
     pub sites: Vec<Site>,
+}
+
+/// A certificate that expires soon, or has expired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// Name of the watch.
+    pub watch: String,
+    /// Address of the site.
+    pub url: String,
+    /// When it expires.
+    pub expires: Time,
+    /// Whole days until then; negative after it.
+    pub days: i64,
 }
 
 /// Filter for checks of a watch.

@@ -1,10 +1,10 @@
 //! The keys of `[Watch]` (archivist.watch(5)).
 
 use super::probe;
-use super::{Missed, NAME_ALLOWED, Schedule, Watch, is_name};
+use super::{Missed, NAME_ALLOWED, Schedule, Watch, When, is_name};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
-use archivist_core::model::{CheckKind, PageUrl, PersonaName, parse_line};
+use archivist_core::model::{CheckKind, PageUrl, PersonaName, parse_line, without_userinfo};
 use archivist_core::text::is_value_name;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub const SECTION: &str = "Watch";
 
 /// All keys, without '='.
-pub const KEYS: [&str; 33] = [
+pub const KEYS: [&str; 36] = [
     "Label",
     "Notes",
     "URL",
@@ -38,10 +38,13 @@ pub const KEYS: [&str; 33] = [
     "NotKeyword",
     "Method",
     "Header",
+    "SecretHeader",
     "Accept",
     "Data",
     "Body",
     "CertificateWarnDays",
+    "ClientCertificate",
+    "ClientKey",
     "ArchiveDepth",
     "ArchiveTags",
     "ArchivePlugins",
@@ -89,6 +92,7 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
     watch.on_down = reader.value("OnDown", Alert::parse);
     watch.on_recovery = reader.value("OnRecovery", Alert::parse);
     watch.probe = probe::read(reader);
+    warn_of_idle_keys(reader, &watch);
     watch.archiving.depth = reader.number("ArchiveDepth", 0..=4).unwrap_or(0);
     watch.archiving.tags = words(reader, "ArchiveTags");
     watch.archiving.plugins = words(reader, "ArchivePlugins");
@@ -98,6 +102,19 @@ pub fn read(reader: &mut Reader<'_>) -> Watch {
         reader.refuse_all("nothing to watch: neither URL= nor URLFile= is set in [Watch]");
     }
     watch
+}
+
+/// Warns of keys that only status checks use if there are none.
+fn warn_of_idle_keys(reader: &mut Reader<'_>, watch: &Watch) {
+    if watch.schedule(CheckKind::Status).when != When::Never {
+        return;
+    }
+    for key in watch.probe.keys_of_status() {
+        if let Some(entry) = reader.last(key.trim_end_matches('=')) {
+            let what = format!("only status checks use {key}, and Status=no turns them off");
+            reader.warn(entry, &what);
+        }
+    }
 }
 
 /// Returns the retention of each kind, from its own key or from `Retention=`. Alerts are kept as
@@ -123,7 +140,7 @@ fn urls(reader: &mut Reader<'_>) -> Vec<String> {
                 Ok(url) if urls.iter().any(|known| known == url.as_str()) => {}
                 Ok(url) => urls.push(url.as_str().to_owned()),
                 Err(error) => {
-                    reader.refuse(entry, &format!("'{word}': {error}"));
+                    reader.refuse(entry, &format!("'{}': {error}", without_userinfo(word)));
                     break;
                 }
             }

@@ -12,7 +12,7 @@ pub use schedule::{Schedule, When};
 use crate::alert::Alert;
 use crate::declare::reader::Reader;
 use crate::declare::{Declaration, Kind};
-use archivist_core::model::{CheckKind, Probe};
+use archivist_core::model::{CheckKind, Probe, shown_setting, without_userinfo};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -129,6 +129,34 @@ impl Watch {
             }
         };
         self.retention.get(&kind).copied().unwrap_or(built_in)
+    }
+
+    /// Returns whether the file of the watch should be readable by its owner alone: it has a secret
+    /// in a header, a body, a URL or a setting.
+    pub fn has_secret(&self) -> bool {
+        let in_url = |url: &String| without_userinfo(url) != *url;
+        let in_setting = |(name, value): (&String, &String)| shown_setting(name, value) != *value;
+        self.probe.has_secret()
+            || self.urls.iter().any(in_url)
+            || self.archiving.settings.iter().any(in_setting)
+    }
+
+    /// Returns what the scheduled checks leave out of the file, one sentence each.
+    pub fn left_out(&self) -> Vec<String> {
+        let kinds = self.kinds();
+        let keys = self.probe.keys_of_status();
+        let mut sentences = Vec::new();
+        for kind in [CheckKind::Lighthouse, CheckKind::Crawl] {
+            if kinds.contains(&kind) && !keys.is_empty() {
+                sentences.push(format!("{kind} checks do not use {}", keys.join(", ")));
+            }
+        }
+        let closed = self.probe.closed_to_lighthouse();
+        let closed = closed.filter(|_| kinds.contains(&CheckKind::Lighthouse));
+        sentences.extend(
+            closed.map(|why| format!("lighthouse checks are skipped, set Lighthouse=no: {why}")),
+        );
+        sentences
     }
 
     /// Returns the kinds that have a timer.

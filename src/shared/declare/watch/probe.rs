@@ -2,7 +2,8 @@
 
 use crate::declare::reader::Reader;
 use archivist_core::model::{
-    Probe, ProbeBody, parse_body, parse_expect, parse_header, parse_method,
+    ClientIdentity, Probe, ProbeBody, parse_body, parse_credential, parse_expect, parse_header,
+    parse_method,
 };
 
 /// Most bytes of a text that is sent or looked for.
@@ -17,12 +18,20 @@ pub fn read(reader: &mut Reader<'_>) -> Probe {
     };
     let accept = reader.value("Accept", |value| parse_header(&format!("Accept: {value}")));
     probe.headers.extend(accept);
-    for entry in reader.all("Header") {
-        match parse_header(&entry.value) {
-            Ok(header) => probe.headers.push(header),
-            Err(error) => reader.refuse(entry, &error),
+    for key in ["Header", "SecretHeader"] {
+        for entry in reader.all(key) {
+            match parse_header(&entry.value) {
+                Ok((name, value)) => {
+                    if key == "SecretHeader" {
+                        probe.secret.push(name.to_ascii_lowercase());
+                    }
+                    probe.headers.push((name, value));
+                }
+                Err(error) => reader.refuse(entry, &error),
+            }
         }
     }
+    probe.identity = identity(reader);
     probe.data = reader.value("Data", bounded);
     probe.keywords = texts(reader, "Keyword");
     probe.not_keywords = texts(reader, "NotKeyword");
@@ -44,6 +53,18 @@ pub fn read(reader: &mut Reader<'_>) -> Probe {
         ));
     }
     probe
+}
+
+/// Returns where certificate and key are; the key may be in the file of the certificate.
+fn identity(reader: &mut Reader<'_>) -> Option<ClientIdentity> {
+    let certificate = reader.value("ClientCertificate", parse_credential);
+    let key = reader.value("ClientKey", parse_credential);
+    if let (None, Some(entry)) = (&certificate, reader.last("ClientKey")) {
+        reader.refuse(entry, "ClientKey= requires ClientCertificate=");
+    }
+    let certificate = certificate?;
+    let key = key.unwrap_or_else(|| certificate.clone());
+    Some(ClientIdentity { certificate, key })
 }
 
 /// Returns the texts of all assignments since the last empty one.

@@ -127,6 +127,14 @@ fn requests_that_make_no_sense_are_refused() {
         ("Expect=2xx", "'2xx' is neither a status"),
         ("Method=get", "'get' is not a method"),
         ("Header=X Key", "this is not a header"),
+        ("SecretHeader=X Key", "this is not a header"),
+        ("ClientCertificate=a/b", "'a/b' is neither an absolute path"),
+        ("ClientKey=/etc/key", "requires ClientCertificate="),
+        (
+            "Status=no\nKeyword=a",
+            "only status checks use Keyword=, and Status=no turns them off",
+        ),
+        ("URL=htp://a:b@c/", "'htp://c/'"),
         ("Body=yes", "'yes' is none of"),
         ("CertificateWarnDays=-1", "write a number from 0 to 365"),
         (
@@ -139,6 +147,43 @@ fn requests_that_make_no_sense_are_refused() {
         assert_eq!(problems.len(), 1, "{line}: {problems:#?}");
         assert!(problems[0].contains(want), "{}", problems[0]);
     }
+}
+
+#[test]
+fn secrets_and_keys_without_effect_are_known() {
+    let of = |lines: &str| {
+        let (watch, problems) = read(&format!("[Watch]\nURL=http://a.example\n{lines}\n"));
+        assert!(problems.is_empty(), "{lines}: {problems:#?}");
+        watch
+    };
+    for lines in [
+        "Header=Authorization: Bearer 1",
+        "SecretHeader=X-Shop: 1",
+        "Data=password=1",
+        "URL=http://a:b@c.example/",
+        "ArchiveSettings=X_API_KEY=1",
+    ] {
+        assert!(of(lines).has_secret(), "{lines}");
+    }
+    assert!(!of("Header=X-Shop: 1\nClientCertificate=/etc/client.pem").has_secret());
+    let watch = of("ClientCertificate=/etc/client.pem\nExpect=401\nKeyword=a");
+    let identity = watch.probe.identity.as_ref().unwrap();
+    assert_eq!(
+        (&*identity.certificate, &*identity.key),
+        ("/etc/client.pem", "/etc/client.pem")
+    );
+    assert_eq!(
+        watch.left_out(),
+        [
+            "lighthouse checks do not use Expect=, Keyword=",
+            "crawl checks do not use Expect=, Keyword=",
+            "lighthouse checks are skipped, set Lighthouse=no: lighthouse has no ClientCertificate=",
+        ]
+    );
+    assert_eq!(
+        of("Expect=401\nLighthouse=no\nCrawl=no").left_out(),
+        [""; 0]
+    );
 }
 
 #[test]
