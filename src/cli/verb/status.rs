@@ -8,6 +8,7 @@ use crate::display::style::{Style, Tone};
 use crate::display::text;
 use crate::verb::show;
 use crate::verb::show::Block;
+use crate::verb::watch::list;
 use archivist_core::model::AnyId;
 use archivist_core::plan::incomplete_text;
 use archivist_core::text::clean;
@@ -104,6 +105,15 @@ fn overall(status: &Status, unit: &str, style: &Style) -> String {
     if let Some(text) = incomplete_text(status.incomplete) {
         let fix = "archivist list snapshots --status incomplete; archivist retry --failed";
         block.line("Incomplete", format!("{text}; see: {fix}"));
+    }
+    for certificate in &status.certificates {
+        let site = format!(
+            "{} of watch {}",
+            clean(&certificate.url),
+            clean(&certificate.watch)
+        );
+        let expiry = list::expiry(certificate.expires, style);
+        block.line("Certificate", format!("{site} {expiry}"));
     }
     if let Some(store) = &status.store {
         block.line("Store", self::store(store, style));
@@ -302,6 +312,7 @@ mod tests {
             network: "one for each crawl (Network=auto), Reach=public".into(),
             address_filter: Some(false),
             fleet: None,
+            certificates: Vec::new(),
             store: Some(StoreStatus {
                 store: "/srv/store".into(),
                 keep_local: "always".into(),

@@ -134,6 +134,9 @@ pub struct CheckRecord {
     /// Whole days from the check until then; negative after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate_days: Option<i64>,
+    /// `CertificateWarnDays=` at the time of the check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_warn_days: Option<u32>,
     /// A problem that will make the check fail, such as a certificate that expires soon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,

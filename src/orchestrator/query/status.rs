@@ -7,6 +7,10 @@ use crate::runner::gate;
 use archivist_core::model::{Owner, Runner, without_userinfo};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
+use archivist_shared::bus::documents::watches::Certificate;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
 
 impl Turn<'_> {
     pub(crate) fn status(&self) -> TurnResult<report::Status> {
@@ -42,8 +46,24 @@ impl Turn<'_> {
             network: self.engine.network_line(),
             address_filter: self.engine.filter_holds,
             fleet: None,
+            certificates: self.certificates()?,
             store: self.store_status()?,
         })
+    }
+
+    /// Returns the certificates that have expired or expire soon, the next first.
+    fn certificates(&self) -> TurnResult<Vec<Certificate>> {
+        let entries = self.tx.certificates(self.now)?.into_iter();
+        let mut soon: Vec<Certificate> = entries
+            .map(|(watch, url, expires)| Certificate {
+                watch,
+                url: without_userinfo(&url),
+                expires,
+                days: (expires.0 - self.now.0).div_euclid(DAY),
+            })
+            .collect();
+        soon.sort_by_key(|certificate| certificate.expires);
+        Ok(soon)
     }
 
     fn runners(&self) -> TurnResult<Vec<report::Runner>> {

@@ -4,6 +4,7 @@
 mod alerts;
 mod bed;
 mod cancel;
+mod certificates;
 mod check;
 mod clock;
 mod facts;

@@ -102,14 +102,14 @@ impl Bed {
     }
 }
 
-fn watched(text: &str) -> Bed {
+pub fn watched(text: &str) -> Bed {
     let bed = Bed::new();
     bed.declare("site", &format!("[Watch]\nURL=http://a.example\n{text}"));
     bed
 }
 
 /// One status check that found this, from its queueing to its end.
-fn status(bed: &mut Bed, record: &str) {
+pub fn status(bed: &mut Bed, record: &str) {
     bed.pass(180_000);
     bed.queue("site", &[CheckKind::Status]).unwrap();
     bed.until_quiet();

@@ -4,6 +4,7 @@ use crate::store::column::{column, optional, optional_json};
 use crate::store::{CheckState, Result, Tx};
 use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Outcome, RunId, Time};
 use rusqlite::{OptionalExtension, Row, params_from_iter, types::Value};
+use std::time::Duration;
 
 /// A check with its result.
 #[derive(Clone, Debug)]
@@ -46,6 +47,9 @@ pub struct CheckFilter {
     /// Only checks with lower ids.
     pub before: Option<RunId>,
 }
+
+/// Milliseconds of eight days: the time between two weekly checks, and a day.
+const WEEK: i64 = 8 * 86_400_000;
 
 const COLUMNS: &str = "id, watch, kind, url, state, queued_at, started_at, ended_at, unit,
                        outcome, ok, record";
@@ -121,6 +125,46 @@ impl Tx<'_> {
             values.to_vec(),
         )?;
         Ok(found.into_iter().next())
+    }
+
+    /// Returns watch, URL and end of each certificate that has expired or expires within its
+    /// `CertificateWarnDays=`, as the newest status check of each URL found it. Results that are
+    /// older than a week and than their retention are of sites that are not checked any more.
+    pub fn certificates(&self, now: Time) -> Result<Vec<(String, String, Time)>> {
+        // Jumps from one watch, kind and URL to the next, because each has thousands of results.
+        let mut statement = self.inner.prepare_cached(
+            "WITH RECURSIVE site (id) AS (
+                 SELECT (SELECT id FROM check_result INDEXED BY check_history
+                         ORDER BY watch, kind, url, id LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT next.id FROM check_result AS next INDEXED BY check_history
+                         WHERE (next.watch, next.kind, next.url) > (own.watch, own.kind, own.url)
+                         ORDER BY next.watch, next.kind, next.url, next.id LIMIT 1)
+                 FROM site JOIN check_result AS own ON own.id = site.id
+             )
+             SELECT last.watch, last.url, last.record FROM site
+             JOIN check_result AS first ON first.id = site.id
+             JOIN check_result AS last ON last.id = (
+                 SELECT done.id FROM check_result AS done INDEXED BY check_history
+                 WHERE done.watch = first.watch AND done.kind = 'status'
+                     AND done.url = first.url AND done.state = 'done'
+                 ORDER BY done.id DESC LIMIT 1)
+             WHERE first.kind = 'status' AND instr(last.record, '\"certificate_expires\"')
+                 AND last.ended_at + max(last.keep_for, ?1) > ?2",
+        )?;
+        let rows = statement.query_map([WEEK, now.0], |row| {
+            let record: CheckRecord = optional_json(row, 2)?.unwrap_or_default();
+            Ok((row.get(0)?, row.get(1)?, record))
+        })?;
+        let mut soon = Vec::new();
+        for row in rows {
+            let (watch, url, record) = row?;
+            let days = record.certificate_warn_days.unwrap_or_default();
+            let warned = now.after(Duration::from_secs(86_400 * u64::from(days)));
+            let expires = record.certificate_expires.filter(|end| *end < warned);
+            soon.extend(expires.map(|end| (watch, url, end)));
+        }
+        Ok(soon)
     }
 
     /// Returns the checks of a URL that are not done.

@@ -1,6 +1,7 @@
 //! Documents of `status`, and what commands in the foreground say about themselves.
 
 use super::{Counts, Fleet, Run, StoreStatus};
+use crate::bus::documents::watches::Certificate;
 use archivist_core::model::{CrawlId, Owner, Time, Uses, cut};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,10 @@ pub struct Status {
     /// The fleet of this machine, which the command line adds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,
+    /// Certificates of watched sites that have expired or expire within `CertificateWarnDays=`, the
+    /// next first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<Certificate>,
     /// The store; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStatus>,
