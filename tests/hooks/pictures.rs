@@ -64,20 +64,25 @@ impl Bed {
 }
 
 fn decode(bytes: &[u8]) -> Picture {
+    let (width, height, pixels) = pixels(bytes);
+    let red = pixels.iter().filter(|pixel| **pixel == [255, 0, 0]);
+    Picture {
+        width,
+        height,
+        red: red.count(),
+    }
+}
+
+/// Width, height and pixels of a PNG.
+pub fn pixels(bytes: &[u8]) -> (u32, u32, Vec<[u8; 3]>) {
     let mut decoder = png::Decoder::new(std::io::Cursor::new(bytes));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().unwrap();
-    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-    let info = reader.next_frame(&mut pixels).unwrap();
-    let samples = info.color_type.samples();
-    let red = pixels
-        .chunks(samples)
-        .filter(|pixel| pixel[..3] == [255, 0, 0]);
-    Picture {
-        width: info.width,
-        height: info.height,
-        red: red.count(),
-    }
+    let mut samples = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut samples).unwrap();
+    let pixels = samples.chunks(info.color_type.samples());
+    let pixels = pixels.map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+    (info.width, info.height, pixels)
 }
 
 #[test]

@@ -195,6 +195,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// The connection of this session.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Calls a method and waits for its answer.
     pub async fn call<T: DeserializeOwned>(
         &self,
@@ -212,6 +217,14 @@ impl Session {
     /// ended.
     pub fn post(&self, method: &str, params: Value) -> Result<(), CdpError> {
         self.send(method, params, None)
+    }
+
+    /// Ends this session, which was attached by [`Connection::attach`].
+    pub async fn detach(&self) -> Result<(), CdpError> {
+        let params = json!({"sessionId": self.id});
+        let browser = self.connection.browser();
+        let detaching = browser.call::<Ignored>("Target.detachFromTarget", params);
+        detaching.await.map(drop)
     }
 
     /// Subscribes to events of this session, instead of its earlier subscription.

@@ -2,7 +2,8 @@
 
 use super::arrival::{Arrival, ArrivalLimits, Ending, Meter, Policy, ReadyPage, Step, TabEvent};
 use super::cdp::{CdpError, CdpEvent, Events, Ignored, Session};
-use super::reveal;
+use super::consent::Consent;
+use super::reveal::{self, Revealing};
 use super::session::Navigation;
 use super::tab_events::{self, AUTH_REQUIRED, DIALOG, FETCH_PAUSED, SUBSCRIBED};
 use crate::process::credentials::Credentials;
@@ -33,6 +34,8 @@ pub struct LoadRequest<'a> {
     pub load_timeout: Duration,
     /// Virtual time for the page's scripts after its load event.
     pub settle: Duration,
+    /// What to do about walls that cover the page.
+    pub consent: Consent,
     /// Deadline of all steps.
     pub until: Instant,
 }
@@ -112,7 +115,8 @@ impl LoadingTab {
         let answered = navigate(self.session.clone(), request.url.to_owned());
         let mut answered = std::pin::pin!(answered);
         let mut is_answered = false;
-        let (revealed, mut reveals) = tokio::sync::mpsc::channel::<()>(1);
+        let (revealed, mut reveals) = tokio::sync::mpsc::unbounded_channel::<Revealing>();
+        let mut changes = Vec::new();
         while arrival.ending().is_none() {
             let alarm = begin + arrival.next_tick();
             // Events first: an answer follows the events that explain it.
@@ -123,7 +127,13 @@ impl LoadingTab {
                     is_answered = true;
                     Some(answer?)
                 }
-                Some(()) = reveals.recv() => Some(TabEvent::Revealed),
+                Some(step) = reveals.recv() => match step {
+                    Revealing::Changed(note) => {
+                        changes.push(note);
+                        None
+                    }
+                    Revealing::Done => Some(TabEvent::Revealed),
+                },
                 () = sleep_until(alarm) => None,
             };
             let now = begin.elapsed();
@@ -134,10 +144,10 @@ impl LoadingTab {
             for step in steps {
                 if step == Step::Reveal {
                     let (session, frame) = (self.session.clone(), self.main_frame.clone());
-                    let revealed = revealed.clone();
+                    let (revealed, consent) = (revealed.clone(), request.consent);
                     tokio::spawn(async move {
-                        reveal::reveal(&session, &frame).await;
-                        let _ = revealed.send(()).await;
+                        reveal::reveal(&session, &frame, consent, &revealed).await;
+                        let _ = revealed.send(Revealing::Done);
                     });
                 } else {
                     self.carry_out(&step)?;
@@ -145,7 +155,7 @@ impl LoadingTab {
             }
         }
         Ok(match arrival.ending() {
-            Some(Ending::Page(page)) => navigation(page, request, begin.elapsed()),
+            Some(Ending::Page(page)) => navigation(page, &changes, request, begin.elapsed()),
             Some(Ending::NoPage {
                 reason,
                 is_failure,
@@ -297,7 +307,14 @@ async fn navigate(session: Session, url: String) -> Result<TabEvent, CdpError> {
     })
 }
 
-fn navigation(page: &ReadyPage, request: &LoadRequest<'_>, elapsed: Duration) -> Navigation {
+/// Describes a page that is ready. `changes` are remarks about what was done to it.
+fn navigation(
+    page: &ReadyPage,
+    changes: &[String],
+    request: &LoadRequest<'_>,
+    elapsed: Duration,
+) -> Navigation {
+    let notes = [page.notes.as_slice(), changes].concat();
     Navigation {
         wait_until: "load".to_owned(),
         elapsed: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -305,7 +322,7 @@ fn navigation(page: &ReadyPage, request: &LoadRequest<'_>, elapsed: Duration) ->
         final_url: page.url.clone(),
         mime_type: page.mime_type.clone(),
         timestamp: jiff::Timestamp::now().to_string(),
-        note: (!page.notes.is_empty()).then(|| page.notes.join("; ")),
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
         ..Navigation::default()
     }
     .with_response(page.response.as_ref())

@@ -1,8 +1,10 @@
 //! Makes a page load what it loads only when it comes into view.
 
 use super::cdp::{CdpError, Session};
+use super::consent::Consent;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Height in pixels to which a page is scrolled: a page may grow for ever.
 const SCROLL_MAX_PIXELS: u32 = 100_000;
@@ -14,6 +16,13 @@ const SCROLL_MAX_MS: u32 = 15_000;
 const SCRIPT: &str = include_str!("reveal.js");
 /// Functions that all scripts may call.
 const SHARED: &str = include_str!("boxes.js");
+
+/// Progress of [`reveal`].
+pub enum Revealing {
+    /// A remark about what was changed in the page.
+    Changed(String),
+    Done,
+}
 
 /// Evaluates a function of our own in the page with these arguments, in a world of its own: its
 /// objects are not those that the scripts of the page may have changed. The function may call those of
@@ -55,12 +64,28 @@ pub async fn evaluate(
     Ok(evaluated.result.value)
 }
 
-/// Loads lazy images and frames, and scrolls to the end of the page, within bounds, and back. What fails is only logged: the page is saved without it.
-pub async fn reveal(session: &Session, frame: &str) {
+/// Removes the walls that cover the page, loads lazy images and frames, and scrolls to the end of
+/// the page, within bounds, and back. Sends a remark about each wall to `changes`. What fails is only
+/// logged: the page is saved without it.
+pub async fn reveal(
+    session: &Session,
+    frame: &str,
+    consent: Consent,
+    changes: &UnboundedSender<Revealing>,
+) {
+    let report = |notes: Vec<String>| {
+        for note in notes {
+            let _ = changes.send(Revealing::Changed(note));
+        }
+    };
+    report(consent.clear(session, frame).await);
     let bounds = [SCROLL_MAX_PIXELS, SCROLL_MAX_STEPS, SCROLL_MAX_MS];
     let arguments = bounds.map(Value::from);
     let done = evaluate(session, frame, SCRIPT, &arguments).await;
     if let Err(error) = done {
         eprintln!("failed to scroll through the page: {error}, ignoring");
+        return;
     }
+    // Some walls wait for a reader who scrolls.
+    report(consent.clear(session, frame).await);
 }

@@ -66,7 +66,8 @@ pub struct Navigation {
     pub mime_type: String,
     /// Time of the load in RFC 3339 format.
     pub timestamp: String,
-    /// Set if the page did not finish loading: the saved page shows an intermediate state.
+    /// Set if the page did not finish loading, so that the saved page shows an intermediate state,
+    /// or if walls that covered it were removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Why the page is not available.

@@ -2,6 +2,7 @@
 
 use super::super::Outcome;
 use super::cdp::{CdpError, Connection, Ignored, Session};
+use super::consent::Consent;
 use super::cookies;
 use super::load::{LoadRequest, LoadingTab};
 use super::relay::BrowserServer;
@@ -107,6 +108,7 @@ async fn open_page(
         identity: identity::of_tab(&browser, invocation),
         load_timeout: load::load_timeout(deadline - Instant::now()),
         settle: Duration::from_millis(invocation.settings.number("CHROME_SETTLE_MS")),
+        consent: Consent::of(invocation),
         until: deadline,
     };
     let mut loading = LoadingTab::new(tab.session, &request).await?;

@@ -79,7 +79,7 @@ pub enum Step {
     StopLoading,
     /// Refuse all further navigation of the main frame.
     HoldNavigation,
-    /// Load what is lazy and scroll through the page; [`TabEvent::Revealed`] follows.
+    /// Remove walls, load what is lazy and scroll through the page; [`TabEvent::Revealed`] follows.
     Reveal,
 }
 

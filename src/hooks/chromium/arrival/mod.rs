@@ -15,9 +15,9 @@
 //! [`SAME_ADDRESS_MAX`] times, or goes further than [`NAVIGATIONS_MAX`] documents, is held where it
 //! is.
 //!
-//! A settled page is **revealed**: its lazy images and frames load and the page is scrolled to its
-//! end and back. Then it is ready, navigation is held, and its clock runs at the pace of real time
-//! for the hooks that save it.
+//! A settled page is **revealed**: walls that cover it are removed, its lazy images and frames load
+//! and the page is scrolled to its end and back. Then it is ready, navigation is held, and its clock
+//! runs at the pace of real time for the hooks that save it.
 //!
 //! [`Arrival`] is this as a state machine without I/O: events of the tab and the time in, [`Step`]s
 //! out.

@@ -1,0 +1,262 @@
+//! Walls that cover a page or lock its scrolling: pages of `tests/web` in a real browser.
+
+use crate::fixture::{Session, Snapshot, WebServer, has};
+use crate::pictures::pixels;
+
+/// A browser with one tab, and the server of its pages.
+struct Bed {
+    session: Session,
+    web: WebServer,
+    snap: Snapshot,
+}
+
+/// What was saved of a page.
+struct Saved {
+    note: String,
+    html: String,
+    height: u32,
+    red: usize,
+    blue: usize,
+    /// Text of the PDF; empty if it cannot be read on this machine.
+    print: String,
+}
+
+impl Bed {
+    fn start() -> Option<Bed> {
+        if !has(&["chromium"]) {
+            return None;
+        }
+        let snap = Snapshot::new();
+        Some(Bed {
+            session: Session::start(&snap, &[]),
+            web: WebServer::start("53-consent-walls"),
+            snap,
+        })
+    }
+
+    /// Opens a page. Returns the remarks about its walls.
+    fn note(&mut self, path: &str, mode: &str) -> String {
+        let settings = [("CHROMIUM_CONSENT", mode)];
+        let url = self.web.url(path);
+        let text = self.session.open(&self.snap, &url, &settings);
+        assert!(text.starts_with("page loaded http=200"), "{path}: {text}");
+        let note = &self.snap.json("chromium/navigation.json")["note"];
+        let notes = note.as_str().unwrap_or_default().split("; ");
+        // A slow machine may leave other remarks.
+        let of_walls = ["closed ", "hid ", "unlocked ", "removed "];
+        let is_of_wall = |note: &&str| of_walls.iter().any(|start| note.starts_with(start));
+        let notes: Vec<_> = notes.filter(is_of_wall).collect();
+        notes.join("; ")
+    }
+
+    fn html(&self, path: &str) -> String {
+        self.snap.run("dom", &self.web.url(path), &[]);
+        String::from_utf8(self.snap.read("dom/output.html")).unwrap()
+    }
+
+    fn save(&mut self, path: &str, mode: &str) -> Saved {
+        let note = self.note(path, mode);
+        let html = self.html(path);
+        let url = self.web.url(path);
+        self.snap
+            .run("screenshot", &url, &[])
+            .assert(0, "succeeded", "screenshot.png");
+        let (_, height, pixels) = pixels(&self.snap.read("screenshot/screenshot.png"));
+        let count = |color| pixels.iter().filter(|pixel| **pixel == color).count();
+        self.snap
+            .run("pdf", &url, &[])
+            .assert(0, "succeeded", "output.pdf");
+        let print = std::process::Command::new("pdftotext")
+            .args([self.snap.file("pdf/output.pdf").as_os_str(), "-".as_ref()])
+            .output();
+        Saved {
+            note,
+            html,
+            height,
+            red: count([255, 0, 0]),
+            blue: count([0, 0, 255]),
+            print: print.map_or_else(
+                |_| String::new(),
+                |done| String::from_utf8_lossy(&done.stdout).into_owned(),
+            ),
+        }
+    }
+}
+
+/// Collects what is wrong with a page without its walls.
+fn judge(path: &str, saved: &Saved, note: &str, choice: &str, wrong: &mut Vec<String>) {
+    let mut expect = |is_right: bool, what: String| {
+        if !is_right {
+            wrong.push(format!("{path}: {what}"));
+        }
+    };
+    expect(saved.note == note, format!("note '{}'", saved.note));
+    let chosen = format!("data-choice=\"{choice}\"");
+    expect(
+        saved.html.contains(&chosen) != choice.is_empty(),
+        format!("choice is not '{choice}'"),
+    );
+    let others = saved.html.contains("data-choice=\"accepted\"");
+    expect(!others, "consent was given".to_owned());
+    expect(saved.red >= 4000, format!("{} red pixels", saved.red));
+    expect(saved.blue == 0, format!("{} blue pixels", saved.blue));
+    expect(saved.height > 2500, format!("{} pixels high", saved.height));
+    if has(&["pdftotext"]) {
+        let print = &saved.print;
+        expect(!print.contains("WALLWORD"), "wall in the PDF".to_owned());
+        for word in ["CONTENT 1 ", "CONTENT 80 ", "THE END"] {
+            expect(print.contains(word), format!("no '{word}' in the PDF"));
+        }
+    }
+}
+
+#[test]
+fn walls_are_rejected_or_hidden() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (path, note, choice) in [
+        (
+            "/fixed",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        ("/accept-only", "hid a consent wall; unlocked scrolling", ""),
+        (
+            "/html-lock",
+            "closed a consent wall with 'Nur notwendige Cookies'; unlocked scrolling",
+            "rejected",
+        ),
+        (
+            "/body-fixed",
+            "closed a consent wall with 'Continuer sans accepter'; unlocked scrolling",
+            "rejected",
+        ),
+        (
+            "/wrapper",
+            "closed a consent wall with '拒否する'; unlocked scrolling",
+            "rejected",
+        ),
+        ("/stubborn", "hid a consent wall; unlocked scrolling", ""),
+        (
+            "/shadow",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        ("/closed-shadow", "hid an overlay; unlocked scrolling", ""),
+        (
+            "/dialog",
+            "closed a consent wall with 'Decline'",
+            "rejected",
+        ),
+        (
+            "/frame",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        (
+            "/inert",
+            "closed a consent wall with 'I do not accept'",
+            "rejected",
+        ),
+        (
+            "/late",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        ("/newsletter", "closed a newsletter wall with '×'", "closed"),
+        ("/scroll", "closed a newsletter wall with '×'", "closed"),
+        (
+            "/onetrust",
+            "closed a consent wall (OneTrust) with 'Nope'",
+            "rejected",
+        ),
+        (
+            "/cookiebot",
+            "closed a consent wall (Cookiebot) with 'Use necessary cookies only'",
+            "rejected",
+        ),
+        (
+            "/quantcast",
+            "closed a consent wall (Quantcast) with 'DISAGREE'",
+            "rejected",
+        ),
+        ("/blur", "hid an overlay; removed a blur", ""),
+        (
+            "/bar",
+            "closed a consent wall with 'Only necessary cookies'",
+            "rejected",
+        ),
+        (
+            "/reload",
+            "closed a consent wall with 'Reject all'",
+            "rejected",
+        ),
+        (
+            "/two",
+            "closed a consent wall with 'Reject all'; closed a newsletter wall with '×'",
+            "rejected",
+        ),
+    ] {
+        let saved = bed.save(path, "reject");
+        judge(path, &saved, note, choice, &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn walls_are_only_hidden_or_stay_as_the_setting_says() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for path in ["/fixed", "/shadow", "/dialog", "/frame"] {
+        let saved = bed.save(path, "hide");
+        let is_locked = path == "/fixed" || path == "/frame";
+        let note = if is_locked {
+            "hid a consent wall; unlocked scrolling"
+        } else {
+            "hid a consent wall"
+        };
+        judge(path, &saved, note, "", &mut wrong);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let saved = bed.save("/fixed", "no");
+    assert_eq!(saved.note, "");
+    assert!(saved.blue > 1_000_000, "{}", saved.blue);
+}
+
+/// Pages without a wall are saved as they are, also if they have something that looks like one.
+#[test]
+fn pages_without_walls_are_not_changed() {
+    let Some(mut bed) = Bed::start() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for path in [
+        "/keep/header",
+        "/keep/dialog",
+        "/keep/video",
+        "/keep/login",
+        "/keep/app",
+        "/keep/small-app",
+        "/keep/requests",
+        "/keep/box",
+        "/keep/checkout",
+        "/keep/article",
+        "/keep/chat",
+        "/keep/hero",
+        "/keep/sidebar",
+        "/keep/player",
+        "/keep/framed",
+        "/keep/sticky",
+        "/keep/plain",
+    ] {
+        let [changed, own] = ["reject", "no"].map(|mode| (bed.note(path, mode), bed.html(path)));
+        if !changed.0.is_empty() || changed != own {
+            wrong.push(format!("{path}: note '{}'\n{}", changed.0, changed.1));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

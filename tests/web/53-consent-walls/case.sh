@@ -1,0 +1,36 @@
+# shellcheck shell=bash disable=SC2154 # $port and $web are those of tests/capsule/80-web.sh
+queue() {
+    local base=http://127.0.0.1:$port path urls=()
+    for path in fixed accept-only body-fixed shadow dialog frame late onetrust blur reload keep/app keep/video keep/login keep/dialog; do
+        urls+=("$base/$path")
+    done
+    crawl_walls=$(add --plugins pdf,screenshot,dom "${urls[@]}")
+}
+
+# note_of PATH: what was done to the page.
+note_of() {
+    in_capsule python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("note", ""))' \
+        "$(saved "$crawl_walls" "$1")/chromium/navigation.json"
+}
+
+judge() {
+    local path note pdf
+    wait_for 120 is_over "$crawl_walls"
+    for path in fixed body-fixed shadow dialog frame late onetrust reload; do
+        note=$(note_of "/$path")
+        [[ $note == "closed a consent wall"* ]] || fail "/$path: the note is '$note'"
+        in_capsule grep -q 'data-choice="rejected"' "$(saved "$crawl_walls" "/$path")/dom/output.html" || fail "/$path: not rejected"
+    done
+    for path in accept-only blur; do
+        note=$(note_of "/$path")
+        [[ $note == "hid "* ]] || fail "/$path: the note is '$note'"
+    done
+    for path in fixed accept-only body-fixed shadow dialog frame late onetrust blur reload; do
+        # A wall in a page that cannot scroll leaves one sheet of paper.
+        pdf=$(saved "$crawl_walls" "/$path")/pdf/output.pdf
+        (($(in_capsule grep -ac "/Type */Page$" "$pdf") > 1)) || fail "/$path: the PDF has one page"
+    done
+    for path in app video login dialog; do
+        assert_eq "" "$(note_of "/keep/$path")" "note of /keep/$path"
+    done
+}
