@@ -24,44 +24,67 @@ pub enum Revealing {
     Done,
 }
 
-/// Evaluates a function of our own in the page with these arguments, in a world of its own: its
-/// objects are not those that the scripts of the page may have changed. The function may call those of
-/// `boxes.js`.
+/// A world of our own in the present document of a frame: its objects are not those that the scripts
+/// of the page may have changed.
+pub struct World<'a> {
+    pub session: &'a Session,
+    id: u64,
+}
+
+impl World<'_> {
+    /// Enters the document that the frame shows now.
+    pub async fn of<'a>(session: &'a Session, frame: &str) -> Result<World<'a>, CdpError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Created {
+            execution_context_id: u64,
+        }
+        let world = json!({"frameId": frame, "worldName": "archivist"});
+        let world: Created = session.call("Page.createIsolatedWorld", world).await?;
+        Ok(World {
+            session,
+            id: world.execution_context_id,
+        })
+    }
+
+    /// Evaluates a function of our own with these arguments, which may call those of `boxes.js`. Fails if the frame shows another
+    /// document by now.
+    pub async fn evaluate(&self, function: &str, arguments: &[Value]) -> Result<Value, CdpError> {
+        #[derive(Deserialize)]
+        struct Evaluated {
+            result: Returned,
+        }
+        #[derive(Deserialize)]
+        struct Returned {
+            #[serde(default)]
+            value: Value,
+        }
+        let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
+        let expression = format!(
+            "(() => {{ {SHARED}\nreturn ({function})({}); }})()",
+            arguments.join(", ")
+        );
+        let evaluated: Evaluated = self
+            .session
+            .call(
+                "Runtime.evaluate",
+                json!({"expression": expression, "contextId": self.id,
+                    "awaitPromise": true, "returnByValue": true}),
+            )
+            .await?;
+        Ok(evaluated.result.value)
+    }
+}
+
+/// Evaluates a function of our own in the page with these arguments, see [`World`].
 pub async fn evaluate(
     session: &Session,
     frame: &str,
     function: &str,
     arguments: &[Value],
 ) -> Result<Value, CdpError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct World {
-        execution_context_id: u64,
-    }
-    #[derive(Deserialize)]
-    struct Evaluated {
-        result: Returned,
-    }
-    #[derive(Deserialize)]
-    struct Returned {
-        #[serde(default)]
-        value: Value,
-    }
-    let world = json!({"frameId": frame, "worldName": "archivist"});
-    let world: World = session.call("Page.createIsolatedWorld", world).await?;
-    let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
-    let expression = format!(
-        "(() => {{ {SHARED}\nreturn ({function})({}); }})()",
-        arguments.join(", ")
-    );
-    let evaluated: Evaluated = session
-        .call(
-            "Runtime.evaluate",
-            json!({"expression": expression, "contextId": world.execution_context_id,
-                "awaitPromise": true, "returnByValue": true}),
-        )
-        .await?;
-    Ok(evaluated.result.value)
+    let world = World::of(session, frame).await?;
+    world.evaluate(function, arguments).await
 }
 
 /// Removes the walls that cover the page, loads lazy images and frames, and scrolls to the end of
@@ -73,19 +96,31 @@ pub async fn reveal(
     consent: Consent,
     changes: &UnboundedSender<Revealing>,
 ) {
+    let done = reveal_in(session, frame, consent, changes).await;
+    if let Err(error) = done {
+        eprintln!("failed to scroll through the page: {error}, ignoring");
+    }
+}
+
+async fn reveal_in(
+    session: &Session,
+    frame: &str,
+    consent: Consent,
+    changes: &UnboundedSender<Revealing>,
+) -> Result<(), CdpError> {
     let report = |notes: Vec<String>| {
         for note in notes {
             let _ = changes.send(Revealing::Changed(note));
         }
     };
-    report(consent.clear(session, frame).await);
+    let world = World::of(session, frame).await?;
+    report(consent.clear(&world, frame).await);
     let bounds = [SCROLL_MAX_PIXELS, SCROLL_MAX_STEPS, SCROLL_MAX_MS];
     let arguments = bounds.map(Value::from);
-    let done = evaluate(session, frame, SCRIPT, &arguments).await;
-    if let Err(error) = done {
-        eprintln!("failed to scroll through the page: {error}, ignoring");
-        return;
-    }
+    let screens = world.evaluate(SCRIPT, &arguments).await?;
     // Some walls wait for a reader who scrolls.
-    report(consent.clear(session, frame).await);
+    if screens.as_u64() != Some(0) {
+        report(consent.clear(&world, frame).await);
+    }
+    Ok(())
 }

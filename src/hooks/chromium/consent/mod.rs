@@ -5,7 +5,7 @@
 //! frames of other sites, in which many consent managers live. A page without walls is not changed.
 
 use super::cdp::{CdpError, Session};
-use super::reveal;
+use super::reveal::World;
 use crate::process::invocation::Invocation;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -47,11 +47,9 @@ struct Found {
 
 /// Result of the step `wait`: what was done.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct Done {
     notes: Vec<String>,
-    /// Whether a click led to another document.
-    is_other: bool,
 }
 
 /// Result of the step `frame`.
@@ -80,15 +78,15 @@ impl Consent {
         }
     }
 
-    /// Removes the walls of a page in the tab of `session` whose main frame is `frame`. Returns a
-    /// remark for each. Errors are only logged.
-    pub async fn clear(self, session: &Session, frame: &str) -> Vec<String> {
+    /// Removes the walls of a page, whose main frame is `frame`. Returns a remark for each. Errors are
+    /// only logged.
+    pub async fn clear(self, world: &World<'_>, frame: &str) -> Vec<String> {
         let mut notes = Vec::new();
         if self == Consent::Keep {
             return notes;
         }
         for _ in 0..ROUNDS_MAX {
-            match self.round(session, frame, &mut notes).await {
+            match self.round(world, frame, &mut notes).await {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
@@ -104,26 +102,23 @@ impl Consent {
     /// another document while this waited; the remarks are complete then.
     async fn round(
         self,
-        session: &Session,
+        world: &World<'_>,
         frame: &str,
         notes: &mut Vec<String>,
     ) -> Result<bool, CdpError> {
-        let found: Found = self.step(session, frame, "act", &Value::Null).await?;
+        let found: Found = self.step(world, "act", &Value::Null).await?;
         if found.walls == 0 {
             return Ok(false);
         }
         let in_frame = if found.frames {
-            self.reject_in_frames(session, frame).await?
+            self.reject_in_frames(world.session, frame).await?
         } else {
             InFrame::default()
         };
-        let done = self.step(session, frame, "wait", &in_frame.to_json()).await;
+        let done = self.step::<Done>(world, "wait", &in_frame.to_json()).await;
         match done {
-            Ok(Done {
-                notes: done,
-                is_other: false,
-            }) => notes.extend(done),
-            Ok(Done { is_other: true, .. }) => notes.extend(found.notes),
+            Ok(done) => notes.extend(done.notes),
+            // The click led to another document.
             Err(error) => {
                 notes.extend(found.notes);
                 return Err(error);
@@ -134,8 +129,7 @@ impl Consent {
 
     async fn step<T: DeserializeOwned + Default>(
         self,
-        session: &Session,
-        frame: &str,
+        world: &World<'_>,
         step: &str,
         framed: &Value,
     ) -> Result<T, CdpError> {
@@ -145,15 +139,21 @@ impl Consent {
             "reject"
         };
         let arguments = [json!(mode), json!(step), PHRASES.clone(), framed.clone()];
-        let value = reveal::evaluate(session, frame, SCRIPT, &arguments).await?;
+        let value = world.evaluate(SCRIPT, &arguments).await?;
         Ok(serde_json::from_value(value).unwrap_or_default())
+    }
+
+    /// Clicks what rejects consent in a frame.
+    async fn reject_in_frame(self, session: &Session, frame: &str) -> Result<InFrame, CdpError> {
+        let world = World::of(session, frame).await?;
+        self.step(&world, "frame", &Value::Null).await
     }
 
     /// Clicks what rejects consent in the first frame that asks for it.
     async fn reject_in_frames(self, session: &Session, main: &str) -> Result<InFrame, CdpError> {
         let mut asked = InFrame::default();
         for frame in same_process(session, main).await? {
-            let in_frame: InFrame = self.step(session, &frame, "frame", &Value::Null).await?;
+            let in_frame = self.reject_in_frame(session, &frame).await?;
             if in_frame.is_consent {
                 asked = in_frame;
             }
@@ -163,8 +163,7 @@ impl Consent {
         }
         for target in other_processes(session, main).await? {
             let child = session.connection().attach(&target).await?;
-            let in_frame: Result<InFrame, CdpError> =
-                self.step(&child, &target, "frame", &Value::Null).await;
+            let in_frame = self.reject_in_frame(&child, &target).await;
             child.detach().await?;
             // A frame may go while it is searched.
             asked = in_frame.ok().filter(|it| it.is_consent).unwrap_or(asked);

@@ -1,8 +1,7 @@
 // Finds what covers the page or locks its scrolling, and removes it. `step` is
 // "act": finds walls and clicks what rejects them; evaluates to { walls, frames, notes }, the notes
 // for the case that a click leads to another document;
-// "wait": waits until the clicked walls are gone, hides the others, unlocks scrolling; evaluates to
-// { notes }, or to { isOther: true } in another document than that of "act";
+// "wait": waits until the clicked walls are gone, hides the others, unlocks scrolling; { notes };
 // "frame": in the frame of a wall: clicks what rejects it; { isConsent, label }.
 // A wall is consent for cookies, a newsletter, or any other overlay that covers the text of a page
 // whose scrolling is locked or whose text is blurred. Walls that are the content itself (a page
@@ -18,7 +17,7 @@
   };
   const rejects = (text) =>
     text.length < 50 && (matches("reject", text) || matches("rejectPart", text)) && !matches("rejectNever", text);
-  const state = (globalThis.archivistWalls ??= { open: null, met: 0, clicked: new WeakSet(), left: new WeakSet() });
+  const state = (globalThis.archivistWalls ??= { open: [], met: 0, clicked: new WeakSet(), left: new WeakSet() });
 
   // The composed tree.
   const up = (element) => element.assignedSlot || element.parentElement || element.getRootNode().host || null;
@@ -287,7 +286,6 @@
     return notes;
   };
   const wait = async () => {
-    if (!state.open) return { isOther: true };
     const end = performance.now() + VANISH_MAX_MS;
     // A frame without words about consent is a part of the page.
     state.open = state.open.filter((wall) => !wall.frame || wall.manager || framed.isConsent);
