@@ -57,15 +57,9 @@ async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pic
     let first_screen = (f64::from(size.0) * FIRST_SCREEN_RATIO) as u32;
     let first = (size.0, first_screen.clamp(1, picture.1.min(size.1)));
     let scale = f64::from(THUMBNAIL_WIDTH) / f64::from(size.0);
-    let whole = view.screenshot(picture, size, 1.0);
-    let small = view.screenshot(first, size, scale);
-    // A picture beyond the viewport changes the layout while it is taken.
-    let fits = picture.0 <= size.0 && picture.1 <= size.1;
-    let (screenshot, thumbnail) = if fits {
-        tokio::try_join!(whole, small)?
-    } else {
-        (whole.await?, small.await?)
-    };
+    // One after the other: chromium scales all of a tab while it takes a picture.
+    let screenshot = view.screenshot(picture, size, 1.0).await?;
+    let thumbnail = view.screenshot(first, size, scale).await?;
     Ok(Pictures {
         screenshot,
         thumbnail,
