@@ -7,6 +7,7 @@ use crate::process::finding::{Finding, progress};
 use crate::process::invocation::Invocation;
 use crate::process::program::ProgramRunner;
 use crate::{Outcome, page};
+use serde_json::json;
 
 /// Width of the small picture in pixels.
 const THUMBNAIL_WIDTH: u32 = 720;
@@ -60,6 +61,7 @@ async fn take(view: &TabView, size: (u32, u32), most: Option<u32>) -> Result<Pic
     // One after the other: chromium scales all of a tab while it takes a picture.
     let screenshot = view.screenshot(picture, size, 1.0).await?;
     let thumbnail = view.screenshot(first, size, scale).await?;
+    view.evaluate(RENDER, &[json!(false)]).await?;
     Ok(Pictures {
         screenshot,
         thumbnail,
@@ -79,6 +81,7 @@ async fn whole_page(
         // The page scrolls in a box of its own, which grows with the viewport.
         view.resize((width, boxed.min(most))).await?;
     }
+    view.evaluate(RENDER, &[json!(true)]).await?;
     let (page_width, page_height) = view.page_size().await?;
     let full = page_height.max(boxed);
     let note = (full > most)
@@ -93,6 +96,23 @@ async fn whole_page(
 const BOXED_HEIGHT: &str = r#"() => {
   const box = scrollBox();
   return box ? innerHeight + box.scrollHeight - box.clientHeight : 0;
+}"#;
+
+/// Renders the parts of the page that chromium leaves blank until they come near the viewport
+/// (`content-visibility: auto`), and undoes that.
+const RENDER: &str = r#"(on) => {
+  const undo = (globalThis.archivistRendered ||= []);
+  while (!on && undo.length > 0) undo.pop()();
+  if (!on) return;
+  for (const element of document.querySelectorAll("body *")) {
+    if (getComputedStyle(element).contentVisibility !== "auto") continue;
+    const style = element.getAttribute("style");
+    element.style.setProperty("content-visibility", "visible", "important");
+    undo.push(() => {
+      if (style === null) element.removeAttribute("style");
+      else element.setAttribute("style", style);
+    });
+  }
 }"#;
 
 /// Whether the bytes are a PNG from its signature to its last chunk.
