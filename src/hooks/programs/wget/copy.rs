@@ -223,6 +223,23 @@ impl PageCopy {
         is_found
     }
 
+    /// Whether a document has conditions that a copy does not meet: checksums of files, origins, and
+    /// what those without scripts see. wget leaves them as they are.
+    pub fn has_conditions(&self) -> bool {
+        let conditions: [&[u8]; 4] = [
+            b"integrity",
+            b"crossorigin",
+            b"content-security-policy",
+            b"<noscript",
+        ];
+        self.by_address.values().any(|index| {
+            let response = &self.warc.responses[*index];
+            let is_markup = syntax(response) == Some(Syntax::Markup);
+            let text = if is_markup { self.text(response) } else { None };
+            text.is_some_and(|text| conditions.iter().any(|own| markup::contains(&text, own)))
+        })
+    }
+
     /// Gives every response a file with a suffix that opens, and writes what wget did not: also the
     /// document of `page` if it is an error page. Writes at most `most` bytes in total. Returns
     /// whether links have to be converted again.

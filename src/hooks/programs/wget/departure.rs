@@ -1,6 +1,8 @@
 //! Pages that go on to another page by themselves.
 
 use super::markup::{Use, rewrite, starts};
+use crate::page::html;
+use std::time::Duration;
 
 /// Calls `take` with the value of each `<meta http-equiv=refresh>`, and with that of `<base href>`.
 pub fn each_refresh(source: &[u8], take: &mut dyn FnMut(&[u8], Use)) {
@@ -12,6 +14,8 @@ pub fn each_refresh(source: &[u8], take: &mut dyn FnMut(&[u8], Use)) {
     });
 }
 
+/// Time for reading a page that may only lead to another.
+const READING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest text in bytes of a page that only leads to another, and longest document.
 const STUB_MAX_BYTES: usize = 400;
 const STUB_DOCUMENT_MAX_BYTES: usize = 1 << 20;
@@ -22,7 +26,7 @@ pub fn leaves_by_script(source: &[u8]) -> bool {
         return false;
     }
     let text = String::from_utf8_lossy(source);
-    let page = scraper::Html::parse_document(&text);
+    let page = html::parse(&text, READING_TIMEOUT);
     let is_hidden = |name: &str| matches!(name, "script" | "style" | "title" | "noscript" | "head");
     let mut scripts = String::new();
     let mut shown = 0;
@@ -99,5 +103,23 @@ mod tests {
         ] {
             assert!(!leaves_by_script(page.as_bytes()), "{page}");
         }
+    }
+
+    #[test]
+    fn what_would_stop_a_copy_is_renamed() {
+        let html = "<meta http-equiv=Content-Security-Policy content=\"default-src 'self'\"><NOSCRIPT>\
+            <meta http-equiv=refresh content='0; url=/enable'><img src=a.png></noscript><meta name=x content=y>";
+        let mut used = Vec::new();
+        let new = rewrite(html.as_bytes(), &mut |url, usage| {
+            used.push((String::from_utf8_lossy(url).into_owned(), usage));
+            (usage == Use::Base).then(String::new)
+        });
+        assert_eq!(
+            String::from_utf8(new).unwrap(),
+            "<meta http-equiv=Content-Security-Policy data-content=\"default-src 'self'\"><NOSCRIPT>\
+            <meta http-equiv=refresh data-content='0; url=/enable'><img src=a.png></noscript><meta name=x content=y>"
+        );
+        used.retain(|(_, usage)| *usage != Use::Base);
+        assert_eq!(used, [("a.png".to_owned(), Use::Requisite)]);
     }
 }

@@ -28,6 +28,7 @@ pub enum Use {
 pub fn rewrite(source: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<String>) -> Vec<u8> {
     let mut out = Vec::with_capacity(source.len());
     let mut at = 0;
+    let mut is_without_scripts = false;
     while at < source.len() {
         let rest = &source[at..];
         let Some(skip) = rest.iter().position(|byte| *byte == b'<') else {
@@ -46,7 +47,9 @@ pub fn rewrite(source: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<Stri
             instruction(&rest[..end], &mut out, replace);
             at += end;
         } else if rest.get(1).is_some_and(u8::is_ascii_alphabetic) {
-            let tag = Tag::parse(rest);
+            let mut tag = Tag::parse(rest);
+            is_without_scripts |= tag.name == "noscript";
+            tag.is_without_scripts = is_without_scripts;
             tag.rewrite(rest, &mut out, replace);
             at += tag.length;
             let raw: &[u8] = match tag.name.as_str() {
@@ -69,6 +72,7 @@ pub fn rewrite(source: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<Stri
             }
             at += end;
         } else {
+            is_without_scripts &= !starts(rest, b"</noscript");
             out.push(b'<');
             at += 1;
         }
@@ -126,6 +130,8 @@ struct Tag {
     length: usize,
     /// Whether it ends with `/>`.
     is_closed: bool,
+    /// Whether it is in a `noscript` element, which counts only for browsers without scripts.
+    is_without_scripts: bool,
 }
 
 struct Attribute {
@@ -146,6 +152,7 @@ impl Tag {
             attributes: Vec::new(),
             length: text.len(),
             is_closed: false,
+            is_without_scripts: false,
         };
         while at < text.len() {
             let byte = text[at];
@@ -226,10 +233,7 @@ impl Tag {
         for attribute in &self.attributes {
             let value = resolved(&text[attribute.start..attribute.end]);
             let new = self.new_value(text, attribute, &value, replace);
-            let is_dropped = matches!(attribute.name.as_str(), "integrity" | "crossorigin")
-                && matches!(self.name.as_str(), "link" | "script" | "img");
-            if is_dropped && replace(b"", Use::Base).is_some() {
-                // A copy on disk has no origin, and rewritten files have other checksums.
+            if self.is_dropped(text, &attribute.name) && replace(b"", Use::Base).is_some() {
                 out.extend(&text[at..attribute.name_start]);
                 out.extend(b"data-");
                 at = attribute.name_start;
@@ -247,6 +251,23 @@ impl Tag {
             }
         }
         out.extend(&text[at..self.length]);
+    }
+
+    /// Whether an attribute is renamed in a copy: it would stop the copy from being shown. A copy on
+    /// disk has no origin, its files have other checksums, and those who read it without scripts do
+    /// not want to leave it.
+    fn is_dropped(&self, text: &[u8], attribute: &str) -> bool {
+        let pragma = |word| self.has_word(text, "http-equiv", &[word]);
+        match (self.name.as_str(), attribute) {
+            ("link" | "script" | "img", "integrity" | "crossorigin") => true,
+            ("meta", "content") => pragma("content-security-policy") || self.leads_away(text),
+            _ => false,
+        }
+    }
+
+    /// Whether this is a `<meta http-equiv=refresh>` that browsers with scripts ignore.
+    fn leads_away(&self, text: &[u8]) -> bool {
+        self.is_without_scripts && self.has_word(text, "http-equiv", &["refresh"])
     }
 
     /// The new value of an attribute, if it has addresses that are replaced.
@@ -272,6 +293,7 @@ impl Tag {
         }
         if self.name == "meta" && name == "content" {
             let is_refresh = self.has_word(text, "http-equiv", &["refresh"]);
+            let is_refresh = is_refresh && !self.leads_away(text);
             return is_refresh.then(|| refresh(value, replace)).flatten();
         }
         let usage = self.use_of(text, name)?;
@@ -375,6 +397,11 @@ fn refresh(value: &[u8], replace: &mut dyn FnMut(&[u8], Use) -> Option<String>) 
 /// Whether the text starts with `start`, in any case.
 pub fn starts(text: &[u8], start: &[u8]) -> bool {
     text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start)
+}
+
+/// Whether the text contains `what`, in any case.
+pub fn contains(text: &[u8], what: &[u8]) -> bool {
+    find_ignoring_case(text, what).is_some()
 }
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {

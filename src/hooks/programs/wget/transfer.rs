@@ -90,7 +90,8 @@ impl Transfer<'_> {
         let is_changed = copy.complete(&page, self.size_max());
         let file = copy.file(&page);
         let is_converted = matches!(ended.exit, ExitReason::Exited(_));
-        if has(["--convert-links", "-k"]) && (is_changed || !is_converted) {
+        if has(["--convert-links", "-k"]) && (is_changed || !is_converted || copy.has_conditions())
+        {
             copy.convert(&page).map_err(|error| {
                 Finding::failed(format!("failed to convert the links of the page: {error}"))
             })?;
