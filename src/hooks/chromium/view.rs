@@ -31,6 +31,11 @@ const LETTER_RATIO: f64 = 11.0 / 8.5;
 const CHARACTER_SET: &str =
     "() => Object.getOwnPropertyDescriptor(Document.prototype, 'characterSet').get.call(document)";
 
+/// Keeps the state of the page in its markup.
+const KEEP_STATE: &str = include_str!("state.js");
+/// Characters of state that are added to a document.
+const STATE_MAX_CHARS: u32 = 8 << 20;
+
 /// A connection to the tab, and how its page loaded.
 pub struct TabView {
     connection: Connection,
@@ -159,9 +164,13 @@ impl TabView {
     /// has at most `most` bytes. Its declarations say UTF-8, and keep the encoding of the server's
     /// document. Returns it, and a remark about frames that were left out.
     pub async fn document(&self, most: u64) -> Result<(String, Option<String>), CdpError> {
-        let html = self.html().await?;
+        let is_kept = self.keep_state(true).await;
+        let html = self.html().await;
+        if is_kept {
+            self.keep_state(false).await;
+        }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let (html, note) = self.with_frames(html, most).await?;
+        let (html, note) = self.with_frames(html?, most).await?;
         let label = self.evaluate(CHARACTER_SET, &[]).await?;
         let label = label.as_str().unwrap_or_default();
         let encoding = Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8);
@@ -180,6 +189,20 @@ impl TabView {
         }
         let reader = FrameReader::new(self.connection.clone(), &self.frame, most).await?;
         reader.embed_all(&self.session, html).await
+    }
+
+    /// Writes what the page shows and its markup does not say into the markup, or undoes that: the
+    /// rules of style sheets that scripts made, canvases, fields of forms. Returns whether anything
+    /// was changed. What fails is only logged: the document is saved without it.
+    async fn keep_state(&self, on: bool) -> bool {
+        let arguments = [json!(on), json!(STATE_MAX_CHARS)];
+        match self.evaluate(KEEP_STATE, &arguments).await {
+            Ok(changes) => changes.as_u64().is_some_and(|changes| changes > 0),
+            Err(error) => {
+                eprintln!("failed to read the state of the page: {error}, ignoring");
+                false
+            }
+        }
     }
 
     /// Width and height of the whole page in pixels.
