@@ -32,7 +32,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
 
 /// Prints the page. If its style sheet for print hides the text, prints what the screen shows, and
 /// returns a remark about that. Boxes in which the page scrolls are as high as their content
-/// meanwhile.
+/// meanwhile, and what stays in view is printed once instead of on each sheet, over the text.
 async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
     let on_screen = Layout::from(view.evaluate(MEASURE, &[]).await?);
     view.set_media("print").await?;
@@ -48,11 +48,12 @@ async fn print(view: &TabView) -> Result<(Vec<u8>, Option<String>), Finding> {
         .await?;
     let layout = if hides_text { &on_screen } else { &on_paper };
     let width = (layout.width > layout.viewport_width).then(|| layout.width.min(PAPER_MAX_WIDTH));
-    if layout.boxes > 0 {
+    let is_moved = layout.boxes > 0 || layout.fixed > 0;
+    if is_moved {
         view.evaluate(SPREAD, &[json!(true)]).await?;
     }
     let pdf = view.pdf(PAGE_MAX_BYTES, width).await;
-    if layout.boxes > 0 {
+    if is_moved {
         view.evaluate(SPREAD, &[json!(false)]).await?;
     }
     view.set_media("").await?;
@@ -67,6 +68,8 @@ struct Layout {
     viewport_width: u32,
     /// Number of boxes in which large parts of the page scroll.
     boxes: u64,
+    /// Number of elements that stay in view while the page scrolls.
+    fixed: u64,
 }
 
 impl From<Value> for Layout {
@@ -78,6 +81,7 @@ impl From<Value> for Layout {
             width: pixels("width"),
             viewport_width: pixels("viewport"),
             boxes: number("boxes"),
+            fixed: number("fixed"),
         }
     }
 }
@@ -85,15 +89,21 @@ impl From<Value> for Layout {
 const MEASURE: &str = r#"() => {
   const page = document.scrollingElement || document.documentElement;
   const text = (document.documentElement || {}).innerText || "";
+  let fixed = 0;
+  for (const element of document.querySelectorAll("body, body *")) {
+    if (getComputedStyle(element).position === "fixed") fixed++;
+  }
   return {
     words: (text.slice(0, 4000000).match(/\S+/g) || []).length,
     width: page ? page.scrollWidth : 0,
     viewport: innerWidth,
     boxes: scrollBoxes(/auto|scroll|hidden/, 1 / 3).length,
+    fixed,
   };
 }"#;
 
-/// Lets boxes that scroll be as high as what is in them, and undoes that.
+/// Lets boxes that scroll be as high as what is in them, puts what stays in view where it is on the
+/// first sheet, and undoes that.
 const SPREAD: &str = r#"(on) => {
   const mark = "data-archivist-style";
   if (!on) {
@@ -106,12 +116,22 @@ const SPREAD: &str = r#"(on) => {
     return;
   }
   const spread = new Set();
+  const fixed = [...document.querySelectorAll("body, body *")]
+    .filter((element) => getComputedStyle(element).position === "fixed");
   for (const element of scrollBoxes(/auto|scroll|hidden/, 1 / 3)) {
     for (let at = element; at; at = at.parentElement) spread.add(at);
   }
-  for (const element of spread) {
+  const keep = (element) => {
     const style = element.getAttribute("style");
     element.setAttribute(mark, style === null ? "-" : "+" + style);
+  };
+  for (const element of fixed) {
+    if (spread.has(element)) continue;
+    keep(element);
+    element.style.setProperty("position", "absolute", "important");
+  }
+  for (const element of spread) {
+    keep(element);
     for (const name of ["height", "max-height"]) element.style.setProperty(name, name === "height" ? "auto" : "none", "important");
     element.style.setProperty("overflow", "visible", "important");
     if (/fixed|absolute/.test(getComputedStyle(element).position)) element.style.setProperty("position", "static", "important");
