@@ -88,9 +88,8 @@ impl LoadingTab {
         if let Some(identity) = &request.identity {
             session.post("Emulation.setUserAgentOverride", identity.clone())?;
         }
-        if request.credentials.is_some() {
-            session.post("Fetch.enable", intercepted())?;
-        }
+        // Without an answer to a server that asks for a password, its page is not shown.
+        session.post("Fetch.enable", intercepted())?;
         resize(&session, request.window).await?;
         Ok(LoadingTab {
             session,
