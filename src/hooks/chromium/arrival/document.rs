@@ -88,6 +88,7 @@ pub fn refusal(error: &str, is_download: bool, response: &Response) -> Option<(S
         "" if !is_download => None,
         NO_BODY if status > 0 => Some(no_content(status)),
         ABORTED if matches!(status, 204 | 205 | 304) => Some(no_content(status)),
+        "" | ABORTED if page::is_viewable(&response.mime_type) => Some(download()),
         "" | ABORTED => Some(not_a_page(&response.mime_type)),
         _ => {
             let error = one_line(error, 100);
@@ -104,9 +105,13 @@ fn no_content(status: u64) -> (String, bool) {
     (format!("the answer has no content ({status})"), is_failure)
 }
 
+fn download() -> (String, bool) {
+    ("not a page: the server offers a download".to_owned(), false)
+}
+
 fn not_a_page(mime_type: &str) -> (String, bool) {
     let reason = match mime_type {
-        "" => "not a page: the server offers a download".to_owned(),
+        "" => return download(),
         kind => format!("not a page: {}", one_line(kind, 100)),
     };
     (reason, false)

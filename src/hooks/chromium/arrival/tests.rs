@@ -183,7 +183,7 @@ fn answers_without_content_have_a_reason() {
     assert_eq!(refused(304, "net::ERR_ABORTED"), none(304, false));
     let no_body = "net::ERR_HTTP_RESPONSE_CODE_FAILURE";
     assert_eq!(refused(404, no_body), none(404, true));
-    let download = ("not a page: text/html".to_owned(), false);
+    let download = ("not a page: the server offers a download".to_owned(), false);
     assert_eq!(refused(200, "net::ERR_ABORTED"), download);
     let failed = "failed to load the page in chromium: net::ERR_NAME_NOT_RESOLVED";
     assert_eq!(
