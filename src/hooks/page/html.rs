@@ -1,6 +1,7 @@
 //! Reads the title, links and icons of a page's HTML. All of it is untrusted text.
 
 use super::framed::KEPT_SRC;
+use base64::Engine;
 use encoding_rs::{Encoding, UTF_8};
 use html5ever::driver;
 use html5ever::tendril::{StrTendril, TendrilSink};
@@ -14,6 +15,8 @@ const XHTML: &str = "http://www.w3.org/1999/xhtml";
 const URL_MAX_BYTES: usize = 8192;
 /// Depth of `srcdoc` frames whose links are read.
 const SRCDOC_DEPTH_MAX: usize = 3;
+/// Time for parsing a page.
+pub const PARSING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for parsing all `srcdoc` frames of a page.
 const SRCDOC_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a page that are parsed between two looks at the clock.
@@ -257,6 +260,34 @@ pub fn icons(page: &Html, resolver: &Resolver) -> Vec<Url> {
             .collect::<Vec<_>>()
     };
     [named("icon"), named("apple-touch-icon")].concat()
+}
+
+/// The first icon that the page holds itself, as `data:` URL.
+pub fn own_icon(page: &Html) -> Option<Vec<u8>> {
+    let mut icons = select(page, "link[rel][href]").filter(|element| {
+        let rel = element.attr("rel").unwrap_or_default();
+        rel.split_ascii_whitespace()
+            .any(|word| word.eq_ignore_ascii_case("icon"))
+    });
+    icons.find_map(|element| data_of(element.attr("href")?.trim()))
+}
+
+/// The bytes of a `data:` URL (RFC 2397).
+fn data_of(url: &str) -> Option<Vec<u8>> {
+    let (scheme, rest) = url.split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("data") {
+        return None;
+    }
+    let (kind, data) = rest.split_once(',')?;
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
+    if !kind.trim_end().to_ascii_lowercase().ends_with(";base64") {
+        return Some(bytes);
+    }
+    let is_digit = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
+    let digits: Vec<u8> = bytes.into_iter().filter(is_digit).collect();
+    base64::engine::general_purpose::STANDARD_NO_PAD
+        .decode(digits)
+        .ok()
 }
 
 /// The target of `<meta http-equiv=refresh content="5; url=…">`.

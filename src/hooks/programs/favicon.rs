@@ -23,8 +23,13 @@ pub fn run(invocation: &Invocation) -> Outcome {
     let within = runner.remaining() / 2;
     let fetched = fetch::get(&mut runner, invocation, &url, PAGE_START_BYTES, within)?;
     let address = fetched.last().url.clone();
-    let named = page::parse(fetched)
-        .map(|page| html::icons(&page.html, &page.resolver()))
+    let (named, own) = page::parse(fetched)
+        .map(|page| {
+            (
+                html::icons(&page.html, &page.resolver()),
+                html::own_icon(&page.html),
+            )
+        })
         .unwrap_or_default();
     let most = invocation.settings.size("FAVICON_MAX_SIZE");
     for icon in candidates(named, &address) {
@@ -42,6 +47,13 @@ pub fn run(invocation: &Invocation) -> Outcome {
         let name = format!("favicon.{extension}");
         page::write(&name, &image.body)?;
         return Ok(Finding::succeeded(name).with("final_url", image.last().url.as_str()));
+    }
+    // What the page holds itself is often a letter or a blank that spares a request.
+    let own = own.and_then(|icon| Some((image_extension(&icon)?, icon)));
+    if let Some((extension, image)) = own.filter(|(_, image)| image.len() as u64 <= most) {
+        let name = format!("favicon.{extension}");
+        page::write(&name, &image)?;
+        return Ok(Finding::succeeded(name));
     }
     Ok(Finding::noresults("the site has no icon"))
 }

@@ -211,3 +211,23 @@ fn icons_for_browsers_precede_those_for_home_screens() {
         ["http://a.test/d/f.ico", "http://a.test/t.png"]
     );
 }
+
+#[test]
+fn icons_within_the_page_are_decoded() {
+    let icon = |href: &str| {
+        own_icon(&page(&format!(
+            "<link rel='shortcut icon' href=\"{href}\">"
+        )))
+    };
+    assert_eq!(
+        icon("data:image/svg+xml,<svg>%20</svg>").as_deref(),
+        Some(&b"<svg> </svg>"[..])
+    );
+    for base64 in ["aGk=", "aGk", " aG\nk= "] {
+        let url = format!("DATA:image/png ;charset=x;BASE64,{base64}");
+        assert_eq!(icon(&url).as_deref(), Some(&b"hi"[..]), "{base64}");
+    }
+    for other in ["/icon.png", "data:image/png;base64", "data:;base64,?"] {
+        assert_eq!(icon(other), None, "{other}");
+    }
+}
