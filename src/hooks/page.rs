@@ -82,7 +82,7 @@ pub fn find(invocation: &Invocation, runner: &mut ProgramRunner) -> Result<Docum
         // Chromium's HTML is UTF-8, whatever its meta element says.
         let decoded = charset::decode(bytes, "text/html; charset=utf-8", None);
         Document::Page(ParsedPage {
-            html: Html::parse_document(&decoded.text),
+            html: html::parse(&decoded.text, html::PARSING_TIMEOUT),
             address: address.clone(),
             encoding: declaration::served(bytes).unwrap_or(UTF_8),
         })
@@ -160,7 +160,7 @@ fn document(bytes: &[u8], content_type: &str, address: &Url) -> Result<Document,
     }
     let decoded = charset::decode(bytes, content_type, Some(address));
     Ok(Document::Page(ParsedPage {
-        html: Html::parse_document(&decoded.text),
+        html: html::parse(&decoded.text, html::PARSING_TIMEOUT),
         address: address.clone(),
         encoding: decoded.encoding,
     }))
