@@ -11,6 +11,7 @@ mod identity;
 mod letters;
 mod passwords;
 mod pictures;
+mod reports;
 mod wget;
 
 use fixture::{Site, Snapshot, WebServer, has};
