@@ -74,6 +74,8 @@ pub fn watches(cardboard: &Cardboard, name: &str) -> zbus::fdo::Result<String> {
         notes: vec!["Ask Eve".into()],
         file: "/etc/archivist/site.watch".into(),
         problems: vec!["site.watch:3: no such key\u{1b}[2J".into()],
+        headers: Vec::new(),
+        left_out: Vec::new(),
         schedules: [(CheckKind::Status, "every 3min".into())].into(),
         retention_s: [(CheckKind::Status, 259_200)].into(),
         sites: vec![Site {
