@@ -161,7 +161,7 @@ fn a_site_that_is_well() {
     );
     let ms = record["response_ms"].as_u64().unwrap();
     assert!((120..5000).contains(&ms), "{ms}");
-    assert_eq!(record["headers"]["set-cookie"], "a\nb");
+    assert_eq!(record["headers"]["set-cookie"], "(hidden)\n(hidden)");
     assert_eq!(record["headers"]["x-one"], "1");
     assert_eq!(record.get("error"), None);
 }
@@ -367,7 +367,7 @@ fn tls_that_is_broken_in_every_way() {
             "{record}"
         );
         if reason == "has expired" {
-            assert_eq!(record["certificate_expires"], "2020-02-01T00:00:00Z");
+            assert_eq!(record["certificate_expires"], "2020-02-01T00:00:00.000Z");
             assert!(
                 record["certificate_days"].as_i64().unwrap() < -2000,
                 "{record}"

@@ -27,7 +27,7 @@ impl Fault {
         let text = match error.kind() {
             io::ErrorKind::TimedOut => return Fault::Late("the network timed out".to_owned()),
             io::ErrorKind::ConnectionRefused => "the connection was refused".to_owned(),
-            io::ErrorKind::ConnectionReset => return Fault::reset(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => return Fault::reset(),
             _ => one_line(&error.to_string(), 300),
         };
         match error.get_ref().and_then(|it| it.downcast_ref()) {

@@ -54,7 +54,7 @@ pub struct Navigation {
     pub elapsed: u64,
     pub url: String,
     pub final_url: String,
-    /// Id of the tab, which each visit of the page has anew.
+    /// Id of the tab. Each visit of the page has a tab of its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target: String,
     /// HTTP status code.

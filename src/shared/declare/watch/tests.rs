@@ -85,6 +85,7 @@ fn every_key_is_read() {
         not_keywords: vec!["Fatal error".into()],
         body: ProbeBody::Whole,
         certificate_warn_days: 30,
+        ..Probe::default()
     };
     assert_eq!(watch.probe, probe);
     assert_eq!(watch.label, "The shop");
