@@ -74,7 +74,10 @@ pub fn awaited_navigation(
             session::appears(&file).await
         };
         // Without a tab, the page is not known.
-        let waiting = async { Ok(drop(timeout(within, appearing).await)) };
+        let waiting = async {
+            let _ = timeout(within, appearing).await;
+            Ok(())
+        };
         runner.within("waiting for the page in the browser", waiting)?;
     }
     Ok(navigation(invocation))
