@@ -98,7 +98,10 @@ fn pages_look_as_they_do_on_a_screen() {
         assert_eq!(bed.open(path), "page loaded http=200\n", "{path}");
         let (red, blue) = bed.colours(path);
         assert!(red >= least && red <= most, "{path}: {red} red pixels");
-        assert!(blue == 0 || path == "/sticky", "{path}: {blue} blue pixels");
+        assert!(
+            blue < 1000 || path == "/sticky",
+            "{path}: {blue} blue pixels"
+        );
         let printed = bed.printed(path);
         assert!(printed.is_none_or(|all| all.contains(text)), "{path}");
     }
