@@ -12,6 +12,8 @@ use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standin
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -44,7 +46,8 @@ pub async fn begin(
 ) -> Result<(), WorkerError> {
     if let Some(earlier) = &standing.earlier {
         let plugins = retried_plugins(earlier, standing);
-        in_thread(own, move |own| keep_files(own, &plugins)).await?;
+        let is_whole = assignment.visit.is_whole;
+        in_thread(own, move |own| keep_files(own, &plugins, is_whole)).await?;
     }
     let visit = assignment.visit;
     if visit.is_whole && visit.number > 0 && standing.hooks.iter().all(is_open) {
@@ -67,19 +70,45 @@ fn retried_plugins(earlier: &Earlier, standing: &Standing) -> BTreeSet<String> {
     retried.map(|result| result.plugin.clone()).collect()
 }
 
-/// Puts the directories of plugins aside. One that is there already is that of the earlier visit,
-/// and the files of the plugin are of a part of the retry.
-fn keep_files(own: &Directory, plugins: &BTreeSet<String>) -> io::Result<()> {
+/// Keeps the directories of plugins: in a whole visit they are moved, so that hooks find nothing; if
+/// single hooks are retried, they are copied, because a hook may continue its work. A directory that is kept
+/// already is that of the earlier visit, and the files of the plugin are of a part of the retry.
+fn keep_files(own: &Directory, plugins: &BTreeSet<String>, is_whole: bool) -> io::Result<()> {
     let kept = directory::make_private(own, EARLIER)?;
     for plugin in plugins {
         match kept.make(plugin, EARLIER_MODE) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             made => made?,
         }
-        // rename(2) replaces the empty directory, which stays if the plugin has no files.
-        match fs::rename(own.path().join(plugin), kept.path().join(plugin)) {
+        let (from, to) = (own.path().join(plugin), kept.path().join(plugin));
+        let done = if is_whole {
+            // rename(2) replaces the empty directory, which stays if the plugin has no files.
+            fs::rename(from, to)
+        } else {
+            copy_tree(&from, &to)
+        };
+        match done {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Copies what is in a directory, of which no process writes: links as links, no special files.
+/// Blocks are shared where the file system can (copy_file_range(2)).
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            fs::create_dir(&to)?;
+            copy_tree(&entry.path(), &to)?;
+            fs::set_permissions(&to, entry.metadata()?.permissions())?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &to)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), &to)?;
         }
     }
     Ok(())
@@ -178,7 +207,6 @@ mod tests {
     use super::*;
     use archivist_core::plan::VisitRules;
     use archivist_shared::bus::documents::work::HookTask;
-    use std::os::unix::fs::symlink;
 
     fn saved(plugin: &str, status: ResultState) -> HookResult {
         HookResult {
@@ -205,11 +233,19 @@ mod tests {
     }
 
     /// A retry of two plugins, of which the second has no files, and the outcome of the first in the
-    /// retry. The worker is restarted when the hooks have ended, `restart`.
-    async fn retried(outcome: ResultState, restart: bool) -> (tempfile::TempDir, Vec<HookResult>) {
+    /// retry. The worker is restarted when the hooks have ended, `restart`. All hooks of the page are
+    /// retried, `is_whole`, or some.
+    async fn retried(
+        outcome: ResultState,
+        restart: bool,
+        is_whole: bool,
+    ) -> (tempfile::TempDir, Vec<HookResult>) {
         let top = tempfile::tempdir().unwrap();
         let page = top.path().join("s1");
         hook(&page, "wget", "THE ARTICLE");
+        fs::create_dir(page.join("wget/warc")).unwrap();
+        fs::write(page.join("wget/warc/a"), "RECORD").unwrap();
+        symlink("file", page.join("wget/link")).unwrap();
         hook(&page, "other", "not retried");
         std::os::unix::fs::symlink("/etc", page.join(EARLIER)).unwrap();
         let tasks = ["wget", "favicon"].map(|plugin| HookTask::sonic(plugin, Default::default()));
@@ -219,7 +255,7 @@ mod tests {
             "hooks": tasks,
             "last_hooks": [], "ready_limit": {"secs": 0, "nanos": 0},
             "stop_limit": {"secs": 0, "nanos": 0}, "output_limit": 0,
-            "visit": VisitRules { is_whole: true, number: 1, ..VisitRules::default() },
+            "visit": VisitRules { is_whole, number: 1, ..VisitRules::default() },
         });
         let assignment: Assignment = serde_json::from_value(text).unwrap();
         let own = Arc::new(Directory::open(&page).unwrap());
@@ -245,10 +281,8 @@ mod tests {
         begin(&assignment, &own, &standing(ResultState::Queued))
             .await
             .unwrap();
-        assert!(
-            !page.join("wget").exists(),
-            "hooks find no files of the earlier visit"
-        );
+        // A hook that is retried alone may continue its work.
+        assert_eq!(page.join("wget").exists(), !is_whole);
         hook(&page, "wget", "connection refused");
         hook(&page, "favicon", "an icon");
         let standing = standing(ResultState::Failed);
@@ -278,24 +312,23 @@ mod tests {
 
     #[tokio::test]
     async fn files_return_if_the_retry_lost_a_result() {
-        for restart in [false, true] {
-            let (top, results) = retried(ResultState::Failed, restart).await;
+        for (restart, is_whole) in [(false, true), (true, true), (false, false), (true, false)] {
+            let (top, results) = retried(ResultState::Failed, restart, is_whole).await;
             assert_eq!(text(&top, "wget/file").as_deref(), Some("THE ARTICLE"));
+            assert_eq!(text(&top, "wget/warc/a").as_deref(), Some("RECORD"));
+            let link = top.path().join("s1/wget/link");
+            assert_eq!(fs::read_link(link).unwrap(), Path::new("file"));
             assert_eq!(text(&top, "favicon/file"), None, "of the visit that failed");
             assert_eq!(text(&top, "other/file").as_deref(), Some("not retried"));
-            let wget = results
-                .iter()
-                .find(|result| result.plugin == "wget")
-                .unwrap();
+            let mut results = results.iter();
+            let wget = results.find(|result| result.plugin == "wget").unwrap();
             assert_eq!(wget.status, ResultState::Succeeded);
             let note = "the retry failed: connection refused";
             assert_eq!(wget.error.as_deref(), Some(note));
-            let (top, _) = retried(ResultState::Succeeded, restart).await;
-            assert_eq!(
-                text(&top, "wget/file").as_deref(),
-                Some("connection refused")
-            );
-            assert_eq!(text(&top, "favicon/file").as_deref(), Some("an icon"));
+            let (top, _) = retried(ResultState::Succeeded, restart, is_whole).await;
+            let text = |file: &str| text(&top, file);
+            assert_eq!(text("wget/file").as_deref(), Some("connection refused"));
+            assert_eq!(text("favicon/file").as_deref(), Some("an icon"));
         }
     }
 
