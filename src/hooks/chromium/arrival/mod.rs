@@ -49,7 +49,7 @@ const SAME_ADDRESS_MAX: usize = 3;
 /// Remarks about a page that are kept.
 const NOTES_MAX: usize = 8;
 /// Dialogs that a page may open before its scripts are stopped.
-const DIALOGS_MAX: usize = 50;
+const DIALOGS_MAX: usize = 20;
 /// Time limits of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrivalLimits {

@@ -293,7 +293,7 @@ fn endless_dialogs_stop_the_scripts() {
     }
     assert!(bed.has(&Step::StopScripts));
     bed.loads().runs();
-    let note = "its scripts were stopped, they opened 50 dialogs";
+    let note = "its scripts were stopped, they opened 20 dialogs";
     assert_eq!(bed.page().notes, [note]);
 }
 
