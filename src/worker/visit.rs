@@ -10,9 +10,9 @@ use archivist_plugin::Directory;
 use archivist_shared::bus::documents::report::HookResult;
 use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standing};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -34,8 +34,6 @@ pub async fn discard(
 
 /// Directory in that of a page that holds the files of its plugins during a retry.
 const EARLIER: &str = ".earlier";
-/// Hooks have no access to it.
-const EARLIER_MODE: u32 = 0o700;
 
 /// Prepares the directory of a page for a retry, before the hooks start: the files of the earlier
 /// visit are put aside if the retry must not lose them, and removed otherwise.
@@ -76,39 +74,54 @@ fn retried_plugins(earlier: &Earlier, standing: &Standing) -> BTreeSet<String> {
 fn keep_files(own: &Directory, plugins: &BTreeSet<String>, is_whole: bool) -> io::Result<()> {
     let kept = directory::make_private(own, EARLIER)?;
     for plugin in plugins {
-        match kept.make(plugin, EARLIER_MODE) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            made => made?,
-        }
         let (from, to) = (own.path().join(plugin), kept.path().join(plugin));
-        let done = if is_whole {
-            // rename(2) replaces the empty directory, which stays if the plugin has no files.
-            fs::rename(from, to)
+        if to.symlink_metadata().is_ok() {
+            continue;
+        }
+        if from.symlink_metadata().is_err() {
+            // The plugin had no files.
+            fs::create_dir(to)?;
+        } else if is_whole {
+            fs::rename(from, to)?;
         } else {
-            copy_tree(&from, &to)
-        };
-        match done {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
+            // The copy gets its name when it is complete: a worker that was killed copies again.
+            let part = kept.path().join(PART);
+            remove_tree(&part)?;
+            copy_tree(&from, &part)?;
+            fs::rename(part, to)?;
         }
     }
     Ok(())
 }
 
-/// Copies what is in a directory, of which no process writes: links as links, no special files.
-/// Blocks are shared where the file system can (copy_file_range(2)).
+/// Name of a directory that is not complete. No plugin has such a name.
+const PART: &str = ".part";
+
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Copies a directory to which no process writes: links as links, no special files. Blocks are
+/// shared where the file system can (copy_file_range(2)). New directories inherit the set-group-ID bit,
+/// which RestrictSUIDSGID= forbids to set here.
 fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let mode = from.symlink_metadata()?.permissions().mode() & 0o777;
+    fs::DirBuilder::new().mode(mode).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
-            fs::create_dir(&to)?;
             copy_tree(&entry.path(), &to)?;
-            fs::set_permissions(&to, entry.metadata()?.permissions())?;
         } else if kind.is_symlink() {
             symlink(fs::read_link(entry.path())?, &to)?;
         } else if kind.is_file() {
             fs::copy(entry.path(), &to)?;
+            // Hooks, which are other users of the group, may write to their files again.
+            let mode = entry.metadata()?.permissions().mode() & 0o777 | 0o060;
+            fs::set_permissions(&to, Permissions::from_mode(mode))?;
         }
     }
     Ok(())
@@ -162,14 +175,14 @@ fn release_files(own: &Directory, returns: bool) -> io::Result<()> {
     if returns {
         for entry in fs::read_dir(kept.path())? {
             let plugin = entry?.file_name();
-            let Some(plugin) = plugin.to_str() else {
+            let Some(plugin) = plugin.to_str().filter(|plugin| *plugin != PART) else {
                 continue;
             };
             directory::remove_plugin(own, plugin);
             fs::rename(kept.path().join(plugin), own.path().join(plugin))?;
         }
     }
-    own.clear(EARLIER)
+    remove_tree(kept.path())
 }
 
 /// Does slow work with files, while the worker keeps notifying systemd's watchdog.

@@ -10,7 +10,7 @@ queue() {
 # note_of PATH: what was done to the page.
 note_of() {
     in_capsule python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("note", ""))' \
-        "$(saved "$crawl_walls" "$1")/chromium/navigation.json"
+        "$(saved "$crawl_walls" ":$port$1")/chromium/navigation.json"
 }
 
 judge() {
@@ -19,7 +19,7 @@ judge() {
     for path in fixed body-fixed shadow dialog frame late onetrust reload; do
         note=$(note_of "/$path")
         [[ $note == "closed a consent wall"* ]] || fail "/$path: the note is '$note'"
-        in_capsule grep -q 'data-choice="rejected"' "$(saved "$crawl_walls" "/$path")/dom/output.html" || fail "/$path: not rejected"
+        in_capsule grep -q 'data-choice="rejected"' "$(saved "$crawl_walls" ":$port/$path")/dom/output.html" || fail "/$path: not rejected"
     done
     for path in accept-only blur; do
         note=$(note_of "/$path")
@@ -27,7 +27,7 @@ judge() {
     done
     for path in fixed accept-only body-fixed shadow dialog frame late onetrust blur reload; do
         # A wall in a page that cannot scroll leaves one sheet of paper.
-        pdf=$(saved "$crawl_walls" "/$path")/pdf/output.pdf
+        pdf=$(saved "$crawl_walls" ":$port/$path")/pdf/output.pdf
         (($(in_capsule grep -ac "/Type */Page$" "$pdf") > 1)) || fail "/$path: the PDF has one page"
     done
     for path in app video login dialog; do
