@@ -32,7 +32,7 @@ SH
     plugin testrefuse <<'SH'
 #!/bin/sh
 case $1 in
-*/missing) echo "this page is refused" >&2; exit 1 ;;
+*/missing) echo "this page is refused" | tee reason.txt >&2; exit 1 ;;
 *) exit 0 ;;
 esac
 SH

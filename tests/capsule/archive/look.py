@@ -59,7 +59,7 @@ def index():
     lines = [json.loads(line) for line in read("index.jsonl").splitlines()]
     check(lines and lines[0]["type"] == "Snapshot" and lines[0]["url"] == url, "index.jsonl does not begin with the snapshot")
     results = {line["plugin"]: line for line in lines if line["type"] == "ArchiveResult"}
-    expected = set("wget favicon headers chromium screenshot pdf dom title outlinks hashes".split())
+    expected = set("wget favicon headers chromium screenshot pdf dom title outlinks hashes testrefuse".split())
     check(set(results) == expected, f"results of {sorted(set(results) ^ expected)} missing or too many in index.jsonl")
     for plugin, line in results.items():
         for file in line["output_files"]:
