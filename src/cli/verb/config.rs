@@ -69,6 +69,15 @@ pub fn run(args: ConfigArgs, scope: &Scope) -> Result<Exit, Failure> {
     let mut effective = effective(&settings, &inputs);
     let catalogue = set::catalogue(scope, &settings);
     if let Some(key) = args.get.as_ref().or(args.key.as_ref()) {
+        let is_set = effective.iter().any(|one| one.key == *key);
+        if let Some(path) = fragments::private(scope).first()
+            && !is_set
+        {
+            return Err(Failure::failed(format!(
+                "only root can read '{}', which may set {key}",
+                path.display()
+            )));
+        }
         effective.extend(default_of(&catalogue, key, &effective));
         only(&effective, key)?;
         effective.retain(|one| one.key == *key);

@@ -52,9 +52,9 @@ pub fn run(set: &[(String, String)], scope: &Scope) -> Result<Exit, Failure> {
         let section = section(key, &known).map_err(Failure::usage)?;
         wanted.push((section, key.as_str(), value.as_str()));
     }
-    let values = wanted
-        .iter()
-        .filter(|(section, ..)| *section == keys::VALUES);
+    // An empty value restores the built-in one.
+    let values = wanted.iter();
+    let values = values.filter(|(section, _, value)| *section == keys::VALUES && !value.is_empty());
     let values = values.map(|(_, key, value)| ((*key).to_owned(), (*value).to_owned()));
     if let Some(error) = check(&catalogue, &values.collect()).into_iter().next() {
         return Err(Failure::usage(error.to_string()));
@@ -337,6 +337,7 @@ mod tests {
         assert!(plain.unwrap().ends_with("[Config]\nPOST_COUNT=3\n"));
         let secrets = secrets.unwrap();
         assert!(secrets.contains("POST_PIN=8315") && secrets.contains("POST_API_KEY=SK-1"));
+        set("POST_COUNT", "").unwrap();
         let error = set("POST_COUNT", "many").unwrap_err();
         assert!(
             error
